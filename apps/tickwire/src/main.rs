@@ -1,0 +1,2 @@
+//! tickwire
+fn main() {}

@@ -1,0 +1,139 @@
+//! The one table of counters: every view (terminal, report, exporter, log) reads it from here.
+
+/// What a counter counts.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Unit {
+    /// UDP datagrams or captured frames.
+    Packets,
+    /// Venue messages.
+    Messages,
+    /// Requests, gaps, orders and other occurrences.
+    Events,
+    /// Bytes.
+    Bytes,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CounterSpec {
+    /// Stable identifier: lower case, underscores, no unit suffix.
+    pub id: &'static str,
+    /// What a table heading says.
+    pub label: &'static str,
+    /// What is counted.
+    pub unit: Unit,
+    /// One sentence for an operator.
+    pub sentence: &'static str,
+}
+
+macro_rules! counters {
+    ($($variant:ident $id:literal $label:literal $unit:ident $sentence:literal)*) => {
+        /// Every counter of the system. [`Counter::spec`] gives its row of the table.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Counter { $(#[doc = $sentence] $variant),* }
+
+        impl Counter {
+            /// Every counter, in table order.
+            pub const ALL: &'static [Counter] = &[$(Counter::$variant),*];
+
+            /// Its row of the table.
+            pub const fn spec(self) -> CounterSpec {
+                match self {
+                    $(Counter::$variant => CounterSpec { id: $id, label: $label, unit: Unit::$unit, sentence: $sentence }),*
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    PacketsA "packets_line_a" "packets A" Packets "Datagrams received on line A."
+    PacketsB "packets_line_b" "packets B" Packets "Datagrams received on line B."
+    PacketsRetransmit "packets_retransmit" "packets rtx" Packets "Datagrams received from the retransmission server."
+    PacketsDuplicate "packets_duplicate" "dup packets" Packets "Datagrams that held no message not seen before (normal on two lines: one of each pair)."
+    Heartbeats "heartbeats" "heartbeats" Packets "Packets without messages that tell the next sequence number."
+    Messages "messages" "messages" Messages "Venue messages delivered in sequence, once."
+    MessagesDuplicate "messages_duplicate" "dup messages" Messages "Messages received again after they had been delivered or buffered."
+    MessagesFiltered "messages_filtered" "filtered" Messages "Messages dropped before decoding because nobody subscribed to their instrument."
+    MessagesUnknown "messages_unknown" "unknown" Messages "Messages of a type this version does not know; skipped by length."
+    Gaps "gaps" "gaps" Events "Times a sequence number was missing when a later one arrived."
+    MessagesMissed "messages_missed" "missed" Messages "Messages that were missing when a gap was found."
+    MessagesRecovered "messages_recovered" "recovered" Messages "Missing messages that arrived after all: by the other line, late, or by retransmission."
+    MessagesLost "messages_lost" "lost" Messages "Missing messages given up; a snapshot is needed and books stay stale until it is loaded."
+    RetransmitRequests "retransmit_requests" "requests" Events "Retransmission requests sent."
+    RetransmitTimeouts "retransmit_timeouts" "timeouts" Events "Retransmission requests that were not answered in time."
+    Snapshots "snapshots" "snapshots" Events "Snapshots loaded to completion."
+    SessionChanges "session_changes" "sessions" Events "Times the feed's session identifier changed; books start anew."
+    BufferOverflows "buffer_overflows" "overflows" Events "Packets dropped because the reorder buffer was full; they are requested again."
+    Malformed "malformed" "malformed" Packets "Packets or messages dropped because they were truncated, inconsistent or had an impossible field."
+    TrailingBytes "trailing_bytes" "trailing" Packets "Packets with bytes after the last message; the messages were used."
+    EndOfSession "end_of_session" "end" Packets "End-of-session packets."
+    BookRejects "book_rejects" "book rejects" Messages "Events a book could not apply: unknown order, duplicate order, more taken than was there."
+    BookFull "book_full" "book full" Messages "Events not applied because a configured capacity was exhausted; the book is stale."
+    KernelDrops "kernel_drops" "kernel drops" Packets "Datagrams the kernel dropped because the socket buffer was full."
+    OrdersSent "orders_sent" "orders" Events "Orders sent."
+    OrdersAcked "orders_acked" "acked" Events "Orders acknowledged as new by the venue."
+    OrdersRejected "orders_rejected" "rejected" Events "Orders rejected by the venue."
+    OrdersCancelled "orders_cancelled" "cancelled" Events "Orders cancelled, by request or by their time in force."
+    Fills "fills" "fills" Events "Executions received."
+    RiskRejects "risk_rejects" "risk rejects" Events "Orders stopped by a pre-trade check."
+    FixMalformed "fix_malformed" "FIX malformed" Messages "FIX messages ignored as garbled: bad framing, body length or checksum."
+    FixRejects "fix_rejects" "FIX rejects" Messages "FIX messages answered with a session-level Reject."
+    FixResends "fix_resends" "FIX resends" Events "FIX resend requests answered or sent."
+}
+
+/// A value for every counter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Counters([u64; Counter::ALL.len()]);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([0; Counter::ALL.len()])
+    }
+}
+
+impl Counters {
+    /// Adds one.
+    #[inline]
+    pub fn bump(&mut self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    /// Adds `n`.
+    #[inline]
+    pub fn add(&mut self, counter: Counter, n: u64) {
+        self.0[counter as usize] = self.0[counter as usize].wrapping_add(n);
+    }
+
+    /// The value.
+    #[inline]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Adds every value of `other` (several feeds, several threads).
+    pub fn merge(&mut self, other: &Counters) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = mine.wrapping_add(theirs);
+        }
+    }
+
+    /// Every counter with its value, in table order.
+    pub fn iter(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
+        Counter::ALL.iter().map(|&c| (c, self.get(c)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_every_counter_has_its_sentence() {
+        for (i, a) in Counter::ALL.iter().enumerate() {
+            assert!(a.spec().sentence.ends_with('.'), "{:?}", a.spec());
+            assert!(Counter::ALL[..i].iter().all(|b| b.spec().id != a.spec().id), "{:?}", a.spec());
+        }
+    }
+}

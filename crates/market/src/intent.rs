@@ -1,0 +1,77 @@
+//! What a strategy wants done, and why.
+
+use crate::{InstrumentId, Nanos, OrderId, Price, Qty, SeqNo, Side, Venue};
+
+/// The market data message that caused an order: carried on the wire with it, so that tick-to-trade can be matched
+/// per order, inside and outside.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Cause {
+    /// Where the message came from.
+    pub venue: Venue,
+    /// Its sequence number.
+    pub seq: SeqNo,
+    /// When its packet was received.
+    pub recv_ts: Nanos,
+}
+
+/// Our own number of an order: counts up from 1 within a trading session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct ClientOrderId(pub u64);
+
+/// How long an order lives. FIX TimeInForce (59).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum TimeInForce {
+    /// Until the end of the session (59=0).
+    #[default]
+    Day = 0,
+    /// What cannot trade at once is cancelled (59=3).
+    ImmediateOrCancel = 3,
+    /// All at once or nothing (59=4).
+    FillOrKill = 4,
+}
+
+/// FIX OrdType (40).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum OrderType {
+    /// At any price (40=1).
+    Market = 1,
+    /// At the price or better (40=2).
+    #[default]
+    Limit = 2,
+}
+
+/// A request to the market, before risk checks and encoding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OrderIntent {
+    /// Enter a limit order.
+    New {
+        /// Our number for it.
+        id: ClientOrderId,
+        /// What to trade.
+        instrument: InstrumentId,
+        /// Buy is [`Side::Bid`].
+        side: Side,
+        /// Limit price.
+        price: Price,
+        /// How much.
+        qty: Qty,
+        /// How long.
+        time_in_force: TimeInForce,
+        /// What triggered it.
+        cause: Cause,
+    },
+    /// Cancel an order.
+    Cancel {
+        /// Our number for the request.
+        id: ClientOrderId,
+        /// Our number of the order to cancel.
+        target: ClientOrderId,
+        /// The venue's number of it, if known yet.
+        venue_id: Option<OrderId>,
+        /// What triggered it.
+        cause: Cause,
+    },
+}

@@ -1,0 +1,32 @@
+//! The domain vocabulary of Tickwire: what every other crate speaks and none redefines.
+//!
+//! One price type ([`Price`]), one quantity type for orders ([`Qty`]) and a wider one for sums ([`Volume`]), one event
+//! ([`MarketEvent`]) for every feed, one book change ([`BookUpdate`]), one order request ([`OrderIntent`]), one table
+//! of counters ([`Counter`]). Everything is `Copy`, fixed-size and free of pointers, so that it can travel through
+//! shared memory and files as it is.
+//!
+//! **Invariant.** No floating point, no I/O, no clock, no allocation: this crate compiles without an operating system.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod counter;
+mod event;
+mod id;
+mod instrument;
+mod intent;
+mod price;
+mod qty;
+mod sink;
+mod time;
+mod update;
+
+pub use counter::{Counter, CounterSpec, Counters, Unit};
+pub use event::{EventFlags, EventKind, MarketEvent, TradingStatus};
+pub use id::{InstrumentId, OrderId, SeqNo, Side, Symbol, Venue};
+pub use instrument::Instrument;
+pub use intent::{Cause, ClientOrderId, OrderIntent, OrderType, TimeInForce};
+pub use price::{ParsePriceError, Price};
+pub use qty::{Qty, Volume};
+pub use sink::EventSink;
+pub use time::Nanos;
+pub use update::{BookState, BookUpdate, Level, UpdateFlags};

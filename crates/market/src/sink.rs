@@ -1,0 +1,23 @@
+//! Where a feed pushes its events.
+
+use crate::{InstrumentId, MarketEvent, OrderId};
+
+/// A consumer of market events, statically dispatched: books, recorders, shared memory, tests.
+pub trait EventSink {
+    /// One event, in sequence, once.
+    fn on_event(&mut self, event: &MarketEvent);
+
+    /// A message about this order lies a few messages ahead in the same packet: a book may fetch its cache lines now.
+    /// Says nothing about what the message does; ignoring it is always correct.
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        let _ = (instrument, order_id);
+    }
+}
+
+impl<F: FnMut(&MarketEvent)> EventSink for F {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self(event)
+    }
+}
