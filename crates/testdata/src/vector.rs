@@ -91,7 +91,7 @@ pub fn unhex(text: &str) -> Vec<u8> {
         })
         .collect();
     assert!(
-        digits.len() % 2 == 0,
+        digits.len().is_multiple_of(2),
         "odd number of hexadecimal digits in {text:?}"
     );
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()

@@ -1,3 +1,18 @@
-//! placeholder
+//! Layouts, decoders and encoders of exchange protocols: one module per protocol, one struct per message.
+//!
+//! A message is read in place ([`layout::prefix`] behind each protocol's `parse`) and written by filling its struct
+//! (`Struct::BLANK`, then `as_bytes()` of [`zerocopy::IntoBytes`]). Each protocol's page under `docs/protocols` lists its
+//! messages and where we knowingly differ from the specification.
+//!
+//! **Invariant.** No state, no clock, no I/O, no allocation, no `unsafe`. Bytes of any content are either read or refused
+//! with [`Malformed`]; nothing here panics on them.
 #![no_std]
 #![forbid(unsafe_code)]
+
+pub mod itch50;
+pub mod layout;
+mod malformed;
+
+pub use malformed::Malformed;
+/// The crate whose traits the layouts implement: bring `IntoBytes` into scope to encode.
+pub use zerocopy;
