@@ -12,6 +12,8 @@
 pub mod itch50;
 pub mod layout;
 mod malformed;
+pub mod moldudp64;
+pub mod soupbintcp;
 
 pub use malformed::Malformed;
 /// The crate whose traits the layouts implement: bring `IntoBytes` into scope to encode.
