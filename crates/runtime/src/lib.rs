@@ -1,1 +1,25 @@
-//! placeholder
+//! The operating system, and the only crate that sees it: clocks, cores, memory, sockets, waiting, signals, capture files.
+//!
+//! A datagram enters by [`udp::MulticastReceiver::recv`] with two stamps (the kernel's and the time stamp counter's), an
+//! order leaves by [`tcp::TcpStream::send`]; between them the pure crates work on bytes and on the `now` of
+//! [`clock::Clock::now`]. Recorded input takes the same way in: [`capture::CaptureReader`] reads packets from pcap and
+//! pcapng files, [`itchfile::ItchFile`] length-framed messages.
+//!
+//! Unsafe code lives here in small wrapper types (`sys`, `alloc`, `clock`), each block with its proof. Every error says
+//! what failed, where, and what to do about it.
+//!
+//! **Invariant.** Nothing here knows a venue, a protocol or a strategy.
+
+pub mod affinity;
+pub mod alloc;
+pub mod child;
+pub mod clock;
+mod error;
+pub mod interface;
+pub mod signal;
+mod sys;
+pub mod tcp;
+pub mod udp;
+pub mod wait;
+
+pub use error::NetError;

@@ -1,0 +1,120 @@
+//! Child processes that never outlive their owner.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use crate::sys;
+
+/// A child process, ended when this is dropped.
+#[derive(Debug)]
+pub struct ChildGuard {
+    child: Child,
+    ended: Option<ExitStatus>,
+}
+
+impl ChildGuard {
+    /// Starts a command. For the case that this process is killed, the child calls [`crate::signal::die_with_parent`].
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn spawn(command: &mut Command) -> io::Result<ChildGuard> {
+        Ok(ChildGuard {
+            child: command.spawn()?,
+            ended: None,
+        })
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The child, for its pipes.
+    pub fn child_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// How it ended, `None` while it runs. Never waits.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait()?;
+        }
+        Ok(self.ended)
+    }
+
+    /// Waits up to `patience` for it to end; `None` if it still runs.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait_for(&mut self, patience: Duration) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let status = self.try_wait()?;
+            if status.is_some() || Instant::now() >= deadline {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Asks it to stop (SIGTERM), waits up to `patience`, then kills it.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn stop(&mut self, patience: Duration) -> io::Result<ExitStatus> {
+        if let Some(status) = self.try_wait()? {
+            return Ok(status);
+        }
+        // The process has not been waited for, so its id still belongs to it.
+        sys::send_signal(self.child.id(), libc::SIGTERM)?;
+        if let Some(status) = self.wait_for(patience)? {
+            return Ok(status);
+        }
+        self.child.kill()?;
+        let status = self.child.wait()?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for ChildGuard {
+    fn drop(&mut self) {
+        // Nothing better can be done about a failure here.
+        let _ = self.stop(Duration::from_millis(500));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_stopped_child_ends_by_sigterm_and_a_deaf_one_is_killed() {
+        let mut child = ChildGuard::spawn(Command::new("sleep").arg("60")).expect("sleep exists");
+        assert_eq!(
+            child.stop(Duration::from_secs(5)).expect("stopped").signal(),
+            Some(libc::SIGTERM)
+        );
+        let mut deaf =
+            ChildGuard::spawn(Command::new("sh").args(["-c", "trap '' TERM; while :; do sleep 0.05; done"]))
+                .expect("sh exists");
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(
+            deaf.stop(Duration::from_millis(50)).expect("stopped").signal(),
+            Some(libc::SIGKILL)
+        );
+    }
+
+    #[test]
+    fn a_dropped_guard_leaves_no_process_behind() {
+        let child = ChildGuard::spawn(Command::new("sleep").arg("60")).expect("sleep exists");
+        let pid = child.id();
+        drop(child);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+}

@@ -1,0 +1,337 @@
+//! System calls the standard library lacks, each behind a safe function: arguments are checked by type, results are
+//! `io::Result`. No policy here.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::{MaybeUninit, size_of, size_of_val};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The result of a call that returns -1 and sets `errno` on failure.
+fn check(ret: libc::c_int) -> io::Result<libc::c_int> {
+    if ret < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(ret)
+    }
+}
+
+/// A socket option's value, as the kernel reads it.
+///
+/// # Safety
+/// * The type has no padding: every byte is initialised.
+/// * Any bytes the kernel may write for the option are a valid value.
+pub(crate) unsafe trait OptionValue: Copy + Default {}
+// SAFETY: a plain integer: no padding, every bit pattern valid.
+unsafe impl OptionValue for libc::c_int {}
+
+/// `ip_mreqn` of `ip(7)`: a group and the interface to join or send it on.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct GroupOnInterface {
+    pub(crate) group: [u8; 4],
+    pub(crate) address: [u8; 4],
+    pub(crate) index: libc::c_int,
+}
+const _: () = assert!(size_of::<GroupOnInterface>() == size_of::<libc::ip_mreqn>());
+// SAFETY: twelve bytes in three fields of four, so no padding; every bit pattern valid.
+unsafe impl OptionValue for GroupOnInterface {}
+
+/// `ip_mreq_source` of `ip(7)`: a group, the interface's address and the only sender to accept.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct GroupFromSource {
+    pub(crate) group: [u8; 4],
+    pub(crate) interface: [u8; 4],
+    pub(crate) source: [u8; 4],
+}
+const _: () = assert!(size_of::<GroupFromSource>() == size_of::<libc::ip_mreq_source>());
+// SAFETY: twelve bytes in three fields of four, so no padding; every bit pattern valid.
+unsafe impl OptionValue for GroupFromSource {}
+
+/// The counters of `SO_MEMINFO`, in the order of `SK_MEMINFO_*` of linux/sock_diag.h.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct SocketMemory([u32; 9]);
+// SAFETY: an array of integers: no padding, every bit pattern valid.
+unsafe impl OptionValue for SocketMemory {}
+
+impl SocketMemory {
+    /// `SK_MEMINFO_DROPS`: datagrams dropped because the receive buffer was full.
+    pub(crate) fn drops(self) -> u32 {
+        self.0[8]
+    }
+}
+
+/// A UDP socket over IPv4, closed on exec.
+pub(crate) fn udp_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; a non-negative result is a new descriptor that nobody else owns.
+    unsafe {
+        let fd = check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Sets a socket option.
+pub(crate) fn set_option<T: OptionValue>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: T,
+) -> io::Result<()> {
+    // SAFETY: the pointer and length describe `value`, which lives through the call and has no padding (OptionValue).
+    let ret = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(ret).map(drop)
+}
+
+/// Reads a socket option.
+pub(crate) fn get_option<T: OptionValue>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    let mut value = T::default();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and length describe `value`, exclusively borrowed; whatever is written is valid (OptionValue).
+    check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut len) })?;
+    Ok(value)
+}
+
+/// The kernel's form of an IPv4 socket address.
+fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(address.ip().octets()),
+        },
+        sin_zero: [0; 8],
+    }
+}
+
+/// Binds a socket.
+pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddrV4) -> io::Result<()> {
+    let address = sockaddr(address);
+    // SAFETY: the pointer and length describe a local `sockaddr_in` that lives through the call.
+    let ret = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    check(ret).map(drop)
+}
+
+/// Room for the control messages of one datagram, aligned as `cmsghdr` wants.
+#[repr(C, align(8))]
+pub(crate) struct ControlBuffer(pub(crate) [u8; 128]);
+
+/// What `recvmsg` said about a datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageHeader {
+    /// The datagram's length on the wire, which may exceed the buffer.
+    pub(crate) len: usize,
+    /// How many bytes of the control buffer were written.
+    pub(crate) control_len: usize,
+}
+
+/// The next datagram of a socket with its control messages, `WouldBlock` if there is none.
+#[inline]
+pub(crate) fn recv_message(
+    fd: BorrowedFd<'_>,
+    buf: &mut [u8],
+    control: &mut ControlBuffer,
+) -> io::Result<MessageHeader> {
+    let mut iov = libc::iovec {
+        iov_base: buf.as_mut_ptr().cast(),
+        iov_len: buf.len(),
+    };
+    // SAFETY: `msghdr` is plain integers and pointers: all zero is its empty value.
+    let mut msg: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    msg.msg_iov = &raw mut iov;
+    msg.msg_iovlen = 1;
+    msg.msg_control = control.0.as_mut_ptr().cast();
+    msg.msg_controllen = control.0.len();
+    // SAFETY: `iov` and the control pointer describe exclusively borrowed buffers that outlive the call, with their lengths.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut msg, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    if len < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(MessageHeader {
+        len: len as usize,
+        control_len: msg.msg_controllen.min(control.0.len()),
+    })
+}
+
+/// The next datagram of a socket, `WouldBlock` if there is none. The length is that on the wire and may exceed the buffer.
+#[inline]
+pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe an exclusively borrowed buffer; MSG_TRUNC changes the result, not what is written.
+    let len = unsafe {
+        libc::recv(
+            fd.as_raw_fd(),
+            buf.as_mut_ptr().cast(),
+            buf.len(),
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+        )
+    };
+    if len < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(len as usize)
+    }
+}
+
+/// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); the number of ready descriptors.
+pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> io::Result<usize> {
+    let timeout = timeout_ns.map(|ns| libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    });
+    let timeout = timeout
+        .as_ref()
+        .map_or(std::ptr::null(), |t| t as *const libc::timespec);
+    // SAFETY: pointer and count describe an exclusively borrowed slice; `timeout` is null or a local that outlives the call;
+    // the signal mask may be null.
+    let ready = unsafe {
+        libc::ppoll(
+            fds.as_mut_ptr(),
+            fds.len() as libc::nfds_t,
+            timeout,
+            std::ptr::null(),
+        )
+    };
+    check(ready).map(|n| n as usize)
+}
+
+/// A kernel clock in nanoseconds.
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to an exclusively borrowed local.
+    let ret = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    assert_eq!(ret, 0, "clock {clock} exists on every Linux");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The cores the calling thread may run on, ascending.
+pub(crate) fn affinity() -> io::Result<Vec<usize>> {
+    // SAFETY: `cpu_set_t` is a bit array: all zero is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: size and pointer describe `set`, exclusively borrowed.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) })?;
+    // SAFETY: the index stays below the number of bits of the set.
+    Ok((0..8 * size_of_val(&set))
+        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+        .collect())
+}
+
+/// Restricts the calling thread to one core.
+pub(crate) fn set_affinity(core: usize) -> io::Result<()> {
+    // SAFETY: `cpu_set_t` is a bit array: all zero is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    if core >= 8 * size_of_val(&set) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: the index was checked against the number of bits of the set.
+    unsafe { libc::CPU_SET(core, &mut set) };
+    // SAFETY: size and pointer describe `set`, which lives through the call.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
+}
+
+/// The core the calling thread runs on.
+pub(crate) fn current_core() -> usize {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::sched_getcpu() }.max(0) as usize
+}
+
+/// Gives the calling thread the first-in-first-out real-time policy.
+pub(crate) fn set_fifo(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the pointer is to a local that lives through the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) }).map(drop)
+}
+
+/// Locks all present and future pages in memory.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    // SAFETY: no pointers; locking does not change the meaning of memory.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+}
+
+/// Sends `signal` to this process when its parent's starting thread ends; whether the parent is still `parent`.
+pub(crate) fn signal_on_parent_death(signal: i32, parent: u32) -> io::Result<bool> {
+    // SAFETY: PR_SET_PDEATHSIG takes a signal number and touches no memory; getppid takes nothing.
+    unsafe {
+        check(libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong))?;
+        Ok(libc::getppid() as u32 == parent)
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn send_signal(pid: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved. A positive pid addresses one process, never a group.
+    check(unsafe { libc::kill((pid as libc::pid_t).max(1), signal) }).map(drop)
+}
+
+/// The index of a network interface.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a NUL-terminated string that lives through the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
+/// Every interface with its IPv4 addresses: name, flags (`IFF_*`), address. An interface without one appears once, with `None`.
+pub(crate) fn interface_addresses() -> io::Result<Vec<(String, u32, Option<Ipv4Addr>)>> {
+    let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the pointer is to a local that receives a list which `freeifaddrs` below releases.
+    check(unsafe { libc::getifaddrs(&raw mut head) })?;
+    let mut out: Vec<(String, u32, Option<Ipv4Addr>)> = Vec::new();
+    let mut next = head;
+    // SAFETY: `next` walks the list getifaddrs built, whose nodes are valid until freed below.
+    while let Some(node) = unsafe { next.as_ref() } {
+        // SAFETY: `ifa_name` of a node is a NUL-terminated string.
+        let name = unsafe { CStr::from_ptr(node.ifa_name) }
+            .to_string_lossy()
+            .into_owned();
+        // SAFETY: `ifa_addr` is null or a `sockaddr` of the node.
+        let family = unsafe { node.ifa_addr.as_ref() }.map(|a| i32::from(a.sa_family));
+        let address = (family == Some(libc::AF_INET)).then(|| {
+            // SAFETY: a `sockaddr` of family AF_INET is a `sockaddr_in`, which has the same alignment demands in this list.
+            let addr = unsafe { node.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            Ipv4Addr::from(addr.sin_addr.s_addr.to_ne_bytes())
+        });
+        if address.is_some() || !out.iter().any(|(n, _, _)| *n == name) {
+            out.retain(|(n, _, a)| *n != name || a.is_some());
+            out.push((name, node.ifa_flags, address));
+        }
+        next = node.ifa_next;
+    }
+    // SAFETY: `head` came from getifaddrs and is released once; nothing refers to it any more.
+    unsafe { libc::freeifaddrs(head) };
+    Ok(out)
+}
+
+/// A descriptor to poll for input.
+pub(crate) fn poll_input(fd: RawFd) -> libc::pollfd {
+    libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    }
+}

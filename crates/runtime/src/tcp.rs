@@ -1,0 +1,223 @@
+//! Order entry: a byte stream that never waits, acknowledges at once and is never delayed by Nagle's algorithm.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::{NetError, sys};
+
+/// What a receive gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received<'b> {
+    /// Some bytes, at least one.
+    Bytes(&'b [u8]),
+    /// Nothing at the moment.
+    Nothing,
+    /// The other side closed or reset the connection; nothing will come any more.
+    Closed,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct TcpStream {
+    stream: StdStream,
+    peer: SocketAddr,
+    /// What the kernel did not take yet, from `unsent_from` on. Bounded by `UNSENT_BYTES_MAX`.
+    unsent: Vec<u8>,
+    unsent_from: usize,
+}
+
+/// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that, [`TcpStream::send`] fails:
+/// the other side has stopped reading.
+pub const UNSENT_BYTES_MAX: usize = 1 << 20;
+
+impl TcpStream {
+    /// Connects, waiting up to `timeout`.
+    ///
+    /// # Errors
+    /// One sentence each for: refused, no answer, no route.
+    pub fn connect(address: SocketAddr, timeout: Duration) -> Result<TcpStream, NetError> {
+        let failed = |source| NetError::connect(address, timeout.as_millis() as u64, source);
+        let stream = StdStream::connect_timeout(&address, timeout).map_err(failed)?;
+        TcpStream::new(stream, address).map_err(failed)
+    }
+
+    fn new(stream: StdStream, peer: SocketAddr) -> io::Result<TcpStream> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let stream = TcpStream {
+            stream,
+            peer,
+            unsent: Vec::with_capacity(UNSENT_BYTES_MAX),
+            unsent_from: 0,
+        };
+        stream.acknowledge_at_once();
+        Ok(stream)
+    }
+
+    /// Linux falls back to delayed acknowledgements by itself, so this is asked for again after every receive.
+    fn acknowledge_at_once(&self) {
+        // A refusal costs latency, not correctness.
+        let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+    }
+
+    /// The next bytes, if any. Never waits.
+    ///
+    /// # Errors
+    /// What the kernel says, except an orderly or abrupt end, which is [`Received::Closed`].
+    #[inline]
+    pub fn recv<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Received<'b>> {
+        match self.stream.read(buf) {
+            Ok(0) => Ok(Received::Closed),
+            Ok(len) => {
+                self.acknowledge_at_once();
+                Ok(Received::Bytes(&buf[..len]))
+            }
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Received::Nothing),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Ok(Received::Closed),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Sends all of `bytes`: at once as far as the kernel takes them, the rest is kept and sent first by the next call or
+    /// by [`TcpStream::flush`]. Never waits.
+    ///
+    /// # Errors
+    /// `WouldBlock` when more than [`UNSENT_BYTES_MAX`] would be kept (nothing of `bytes` is sent then), or what the kernel
+    /// says.
+    #[inline]
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if !self.has_unsent() {
+            let sent = write_some(&mut self.stream, bytes)?;
+            return if sent == bytes.len() {
+                Ok(())
+            } else {
+                self.keep(&bytes[sent..])
+            };
+        }
+        self.keep(bytes)?;
+        self.flush().map(drop)
+    }
+
+    #[cold]
+    fn keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unsent.drain(..self.unsent_from);
+        self.unsent_from = 0;
+        if self.unsent.len() + bytes.len() > UNSENT_BYTES_MAX {
+            let reason = format!(
+                "{} has stopped reading: {} bytes wait to be sent",
+                self.peer,
+                self.unsent.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, reason));
+        }
+        self.unsent.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Sends what was kept; `true` when nothing is left.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        while self.has_unsent() {
+            match write_some(&mut self.stream, &self.unsent[self.unsent_from..])? {
+                0 => return Ok(false),
+                sent => self.unsent_from += sent,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether bytes wait to be sent.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.unsent_from < self.unsent.len()
+    }
+
+    /// The other side.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Says that nothing more will be sent; what the other side still sends can be received.
+    pub fn finish(&mut self) {
+        // Fails only when the connection is gone, which is what was wanted.
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+/// Writes what the kernel takes now, perhaps nothing.
+#[inline]
+fn write_some(stream: &mut StdStream, bytes: &[u8]) -> io::Result<usize> {
+    match stream.write(bytes) {
+        Ok(sent) => Ok(sent),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+            ) =>
+        {
+            Ok(0)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl AsFd for TcpStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Where connections come in.
+#[derive(Debug)]
+pub struct TcpListener {
+    listener: StdListener,
+}
+
+impl TcpListener {
+    /// Listens on `address`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// One sentence each for: port in use, address not of this machine, not permitted.
+    pub fn bind(address: SocketAddr) -> Result<TcpListener, NetError> {
+        let bind = |source| NetError::bind("TCP", address, source);
+        let listener = StdListener::bind(address).map_err(bind)?;
+        listener.set_nonblocking(true).map_err(bind)?;
+        Ok(TcpListener { listener })
+    }
+
+    /// The next connection, `None` if there is none at the moment. Never waits.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing transient.
+    pub fn accept(&mut self) -> io::Result<Option<TcpStream>> {
+        match self.listener.accept() {
+            Ok((stream, peer)) => TcpStream::new(stream, peer).map(Some),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {
+                    Ok(None)
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The address and port bound.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}

@@ -1,0 +1,480 @@
+//! Datagrams: multicast in with two timestamps, multicast out, and plain unicast for recovery requests.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::clock::tsc;
+use crate::interface::Interface;
+use crate::{NetError, sys};
+
+/// The largest payload of a UDP datagram over IPv4: a receive buffer of this size is never too small.
+pub const DATAGRAM_BYTES_MAX: usize = 65_507;
+
+/// Whether the kernel's receive time and drop count are asked for with every datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stamping {
+    /// `recv`: the least work. Drops can be read by [`MulticastReceiver::kernel_drops`].
+    Off,
+    /// `recvmsg` with the kernel's software receive timestamp and drop count: about 50 to 100 ns more per datagram.
+    #[default]
+    Kernel,
+}
+
+/// What to receive, where.
+#[derive(Clone, Debug)]
+pub struct MulticastConfig {
+    /// The group and port.
+    pub group: SocketAddrV4,
+    /// The interface to join on.
+    pub interface: Interface,
+    /// Accept this sender only (source-specific multicast); `None` accepts any.
+    pub source: Option<Ipv4Addr>,
+    /// The caller's number for the line (A = 0, B = 1, ...), given back by [`MulticastReceiver::line`].
+    pub line: u8,
+    /// Timestamps.
+    pub stamping: Stamping,
+    /// Receive buffer wanted, in bytes. Beyond `net.core.rmem_max` it takes `CAP_NET_ADMIN`; less is granted otherwise, see
+    /// [`MulticastReceiver::receive_buffer_bytes`].
+    pub receive_buffer_bytes: u32,
+}
+
+impl MulticastConfig {
+    /// Any sender, line 0, kernel timestamps, a buffer of 16 MiB.
+    pub fn new(group: SocketAddrV4, interface: Interface) -> MulticastConfig {
+        MulticastConfig {
+            group,
+            interface,
+            source: None,
+            line: 0,
+            stamping: Stamping::Kernel,
+            receive_buffer_bytes: 16 << 20,
+        }
+    }
+
+    /// With another line number.
+    pub fn line(self, line: u8) -> MulticastConfig {
+        MulticastConfig { line, ..self }
+    }
+
+    /// With or without kernel timestamps.
+    pub fn stamping(self, stamping: Stamping) -> MulticastConfig {
+        MulticastConfig { stamping, ..self }
+    }
+}
+
+/// A received datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'b> {
+    /// The payload; only its beginning when `truncated`.
+    pub bytes: &'b [u8],
+    /// The time stamp counter right after the receive call returned.
+    pub tsc: u64,
+    /// When the kernel received it, nanoseconds of `CLOCK_REALTIME`; `None` with [`Stamping::Off`].
+    pub kernel_ns: Option<NonZeroU64>,
+    /// How many datagrams the kernel dropped for lack of buffer since the previous one; 0 with [`Stamping::Off`].
+    pub drops: u32,
+    /// Whether the datagram was longer than the buffer.
+    pub truncated: bool,
+}
+
+/// One multicast group on one interface.
+#[derive(Debug)]
+pub struct MulticastReceiver {
+    socket: OwnedFd,
+    config: MulticastConfig,
+    receive_buffer_bytes: u32,
+    /// The kernel's drop count as last told, which wraps around.
+    drops_told: u32,
+}
+
+impl MulticastReceiver {
+    /// Joins the group. Several receivers on one machine may share a group and port; each gets every datagram.
+    ///
+    /// # Errors
+    /// One sentence each for: not a group, port in use, no route, too many groups, not permitted.
+    pub fn join(config: MulticastConfig) -> Result<MulticastReceiver, NetError> {
+        let group = config.group;
+        let name = config.interface.name();
+        if !group.ip().is_multicast() {
+            return Err(NetError::NotMulticast { group: *group.ip() });
+        }
+        let open = |source| NetError::Io {
+            action: "open a UDP socket",
+            address: group.into(),
+            source,
+        };
+        let join = |source| NetError::multicast("join a multicast group", group, name, source);
+        let socket = sys::udp_socket().map_err(open)?;
+        let fd = socket.as_fd();
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1).map_err(open)?;
+        // Without this, a group joined by any other socket of the machine is delivered here too.
+        sys::set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0).map_err(open)?;
+        if config.stamping == Stamping::Kernel {
+            sys::set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(open)?;
+            sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1).map_err(open)?;
+        }
+        let receive_buffer_bytes = grow_receive_buffer(fd, config.receive_buffer_bytes).map_err(open)?;
+        // Bound to the group, not to any address: other groups on the port stay out.
+        sys::bind(fd, group).map_err(|source| NetError::bind("UDP", group.into(), source))?;
+        join_group(fd, &config).map_err(join)?;
+        Ok(MulticastReceiver {
+            socket,
+            config,
+            receive_buffer_bytes,
+            drops_told: 0,
+        })
+    }
+
+    /// The next datagram, `None` if there is none at the moment. Never waits.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing transient.
+    #[inline]
+    pub fn recv<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
+        match self.config.stamping {
+            Stamping::Off => recv_plain(self.socket.as_fd(), buf),
+            Stamping::Kernel => self.recv_stamped(buf),
+        }
+    }
+
+    #[inline]
+    fn recv_stamped<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
+        let mut control = sys::ControlBuffer([0; 128]);
+        let header = match sys::recv_message(self.socket.as_fd(), buf, &mut control) {
+            Ok(header) => header,
+            Err(error) => return none_if_transient(error),
+        };
+        let tsc = tsc();
+        let stamps = parse_control(&control.0[..header.control_len]);
+        let told = stamps.drops_total.unwrap_or(self.drops_told);
+        let drops = told.wrapping_sub(self.drops_told);
+        self.drops_told = told;
+        let truncated = header.len > buf.len();
+        let bytes = &buf[..header.len.min(buf.len())];
+        Ok(Some(Datagram {
+            bytes,
+            tsc,
+            kernel_ns: stamps.kernel_ns,
+            drops,
+            truncated,
+        }))
+    }
+
+    /// The caller's number for the line.
+    pub fn line(&self) -> u8 {
+        self.config.line
+    }
+
+    /// The group and port.
+    pub fn group(&self) -> SocketAddrV4 {
+        self.config.group
+    }
+
+    /// The receive buffer granted, in bytes of payload and bookkeeping: the kernel doubles what it is asked for.
+    pub fn receive_buffer_bytes(&self) -> u32 {
+        self.receive_buffer_bytes
+    }
+
+    /// A sentence when the kernel granted less receive buffer than asked for.
+    pub fn buffer_warning(&self) -> Option<String> {
+        let (wanted, granted) = (self.config.receive_buffer_bytes, self.receive_buffer_bytes / 2);
+        (granted < wanted).then(|| {
+            format!(
+                "the receive buffer of {} is {granted} bytes instead of {wanted}: raise it with `sysctl \
+                 net.core.rmem_max={wanted}`",
+                self.config.group
+            )
+        })
+    }
+
+    /// Datagrams the kernel dropped for lack of buffer since the socket was opened, with either stamping. A system call;
+    /// not for the hot path.
+    pub fn kernel_drops(&self) -> u32 {
+        sys::get_option::<sys::SocketMemory>(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)
+            .map_or(0, sys::SocketMemory::drops)
+    }
+}
+
+impl AsFd for MulticastReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Asks for a receive buffer, beyond the system's limit where permitted; what was granted.
+fn grow_receive_buffer(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<u32> {
+    let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
+    if sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
+        sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, wanted)?;
+    }
+    sys::get_option::<i32>(fd, libc::SOL_SOCKET, libc::SO_RCVBUF).map(|granted| granted.max(0) as u32)
+}
+
+fn join_group(fd: BorrowedFd<'_>, config: &MulticastConfig) -> io::Result<()> {
+    let group = config.group.ip().octets();
+    let Some(source) = config.source else {
+        let index = config.interface.index() as i32;
+        let membership = sys::GroupOnInterface {
+            group,
+            address: [0; 4],
+            index,
+        };
+        return sys::set_option(fd, libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP, membership);
+    };
+    // This option names the interface by address only.
+    let interface = config
+        .interface
+        .address()
+        .ok_or_else(|| io::Error::from_raw_os_error(libc::EADDRNOTAVAIL))?
+        .octets();
+    let membership = sys::GroupFromSource {
+        group,
+        interface,
+        source: source.octets(),
+    };
+    sys::set_option(fd, libc::IPPROTO_IP, libc::IP_ADD_SOURCE_MEMBERSHIP, membership)
+}
+
+#[inline]
+fn recv_plain<'b>(fd: BorrowedFd<'_>, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
+    let len = match sys::recv(fd, buf) {
+        Ok(len) => len,
+        Err(error) => return none_if_transient(error),
+    };
+    let tsc = tsc();
+    let truncated = len > buf.len();
+    Ok(Some(Datagram {
+        bytes: &buf[..len.min(buf.len())],
+        tsc,
+        kernel_ns: None,
+        drops: 0,
+        truncated,
+    }))
+}
+
+/// Nothing there, interrupted, or an earlier datagram found no listener (`ECONNREFUSED` on a connected socket): no
+/// datagram now, perhaps later.
+fn none_if_transient<T>(error: io::Error) -> io::Result<Option<T>> {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// What the control messages of a datagram say.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct ControlStamps {
+    kernel_ns: Option<NonZeroU64>,
+    drops_total: Option<u32>,
+}
+
+/// Walks control messages: `cmsghdr { len: usize, level: i32, type: i32 }`, data, padding to a multiple of 8 (cmsg(3)).
+#[inline]
+fn parse_control(mut control: &[u8]) -> ControlStamps {
+    const HEADER: usize = 16;
+    let mut stamps = ControlStamps::default();
+    while let Some((header, _)) = control.split_first_chunk::<HEADER>() {
+        let len = usize::from_ne_bytes(header[..8].try_into().expect("8 bytes"));
+        let level = i32::from_ne_bytes(header[8..12].try_into().expect("4 bytes"));
+        let kind = i32::from_ne_bytes(header[12..].try_into().expect("4 bytes"));
+        let Some(data) = control.get(HEADER..len) else {
+            break;
+        };
+        match (level, kind) {
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => stamps.kernel_ns = timespec_ns(data),
+            (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                stamps.drops_total = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+            }
+            _ => {}
+        }
+        control = control.get(len.next_multiple_of(8)..).unwrap_or(&[]);
+    }
+    stamps
+}
+
+/// A `timespec` of two 64-bit words in nanoseconds.
+fn timespec_ns(data: &[u8]) -> Option<NonZeroU64> {
+    let (seconds, rest) = data.split_first_chunk::<8>()?;
+    let (nanos, _) = rest.split_first_chunk::<8>()?;
+    let seconds = u64::from_ne_bytes(*seconds).checked_mul(1_000_000_000)?;
+    NonZeroU64::new(seconds.checked_add(u64::from_ne_bytes(*nanos))?)
+}
+
+/// Sends to one multicast group through one interface.
+#[derive(Debug)]
+pub struct MulticastSender {
+    socket: UdpSocket,
+    group: SocketAddrV4,
+}
+
+impl MulticastSender {
+    /// A sender. `ttl` is how many networks a datagram may cross (1: this one only); receivers on this machine get it too.
+    ///
+    /// # Errors
+    /// One sentence each for: not a group, no route, interface without address, not permitted.
+    pub fn open(group: SocketAddrV4, interface: &Interface, ttl: u8) -> Result<MulticastSender, NetError> {
+        if !group.ip().is_multicast() {
+            return Err(NetError::NotMulticast { group: *group.ip() });
+        }
+        let name = interface.name();
+        let address = interface.address().ok_or_else(|| NetError::NoAddress {
+            interface: name.to_owned(),
+        })?;
+        let failed = |source| NetError::multicast("send to a multicast group", group, name, source);
+        let socket = sys::udp_socket().map_err(failed)?;
+        let via = sys::GroupOnInterface {
+            group: [0; 4],
+            address: address.octets(),
+            index: interface.index() as i32,
+        };
+        sys::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, via).map_err(failed)?;
+        sys::set_option(
+            socket.as_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_MULTICAST_TTL,
+            i32::from(ttl),
+        )
+        .map_err(failed)?;
+        sys::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1).map_err(failed)?;
+        let socket = UdpSocket::from(socket);
+        // Connected: the kernel looks the route up once, not for every datagram, and a missing one is found here.
+        socket.connect(group).map_err(failed)?;
+        Ok(MulticastSender { socket, group })
+    }
+
+    /// Sends one datagram, waiting while the interface's queue is full.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing transient.
+    #[inline]
+    pub fn send(&self, payload: &[u8]) -> io::Result<()> {
+        loop {
+            match self.socket.send(payload) {
+                Ok(_) => return Ok(()),
+                Err(error) => none_if_transient::<()>(error).map(drop)?,
+            }
+        }
+    }
+
+    /// The group and port.
+    pub fn group(&self) -> SocketAddrV4 {
+        self.group
+    }
+
+    /// The address and port datagrams come from.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+/// A unicast socket: a retransmission server, or its client.
+#[derive(Debug)]
+pub struct UdpEndpoint {
+    socket: UdpSocket,
+}
+
+impl UdpEndpoint {
+    /// Binds `address`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// One sentence each for: port in use, address not of this machine, not permitted.
+    pub fn bind(address: SocketAddrV4) -> Result<UdpEndpoint, NetError> {
+        let bind = |source| NetError::bind("UDP", address.into(), source);
+        let socket = UdpSocket::bind(address).map_err(bind)?;
+        socket.set_nonblocking(true).map_err(bind)?;
+        grow_receive_buffer(socket.as_fd(), 4 << 20).map_err(bind)?;
+        Ok(UdpEndpoint { socket })
+    }
+
+    /// The next datagram and its sender, `None` if there is none at the moment. Never waits.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing transient.
+    pub fn recv_from<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<(Datagram<'b>, SocketAddr)>> {
+        let (len, from) = match self.socket.recv_from(buf) {
+            Ok(received) => received,
+            Err(error) => return none_if_transient(error),
+        };
+        let datagram = Datagram {
+            bytes: &buf[..len],
+            tsc: tsc(),
+            kernel_ns: None,
+            drops: 0,
+            truncated: false,
+        };
+        Ok(Some((datagram, from)))
+    }
+
+    /// Sends one datagram; `false` when the socket's buffer is full, in which case it is lost as datagrams may be.
+    ///
+    /// # Errors
+    /// What the kernel says; nothing transient.
+    pub fn send_to(&mut self, payload: &[u8], to: SocketAddr) -> io::Result<bool> {
+        match self.socket.send_to(payload, to) {
+            Ok(_) => Ok(true),
+            Err(error) => none_if_transient::<()>(error).map(|_| false),
+        }
+    }
+
+    /// The address and port bound.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+impl AsFd for UdpEndpoint {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cmsg(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
+        let mut bytes = (16 + data.len()).to_ne_bytes().to_vec();
+        bytes.extend(level.to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+
+    #[test]
+    fn control_messages_give_time_and_drops_in_any_order_among_strangers() {
+        let time: Vec<u8> = [1_700_000_000u64, 123_456_789]
+            .iter()
+            .flat_map(|v| v.to_ne_bytes())
+            .collect();
+        let time = cmsg(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, &time);
+        let drops = cmsg(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &7u32.to_ne_bytes());
+        let stranger = cmsg(libc::IPPROTO_IP, libc::IP_PKTINFO, &[1; 12]);
+        let expected = ControlStamps {
+            kernel_ns: NonZeroU64::new(1_700_000_000_123_456_789),
+            drops_total: Some(7),
+        };
+        assert_eq!(
+            parse_control(&[time.clone(), stranger.clone(), drops.clone()].concat()),
+            expected
+        );
+        assert_eq!(parse_control(&[drops, stranger, time].concat()), expected);
+    }
+
+    #[test]
+    fn inconsistent_control_messages_end_the_walk() {
+        assert_eq!(parse_control(&[]), ControlStamps::default());
+        assert_eq!(parse_control(&[0; 64]), ControlStamps::default());
+        assert_eq!(parse_control(&[0xff; 64]), ControlStamps::default());
+        let short = cmsg(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &[1, 2]);
+        assert_eq!(parse_control(&short), ControlStamps::default());
+    }
+}
