@@ -1,2 +1,167 @@
-//! xtask
-fn main() {}
+//! The project's own commands: `cargo xtask check` is all of them, and what CI runs; `cargo xtask <step>` is one.
+//!
+//! A step is a row of [`STEPS`]; [`run`] starts its commands and keeps their output, [`tidy`] and [`purity`] read the sources
+//! themselves. Nothing here needs more than a Rust toolchain with rustfmt and clippy.
+#![forbid(unsafe_code)]
+
+mod bare;
+mod fuzz;
+mod licences;
+mod purity;
+mod run;
+mod source;
+mod tidy;
+
+use run::{Context, Outcome};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// One step of `check`.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Context) -> Outcome,
+}
+
+/// Every step in the order of `check`: what fails fast comes first.
+const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        about: "rustfmt --check over every crate and the fuzz targets",
+        run: run::fmt,
+    },
+    Step {
+        name: "tidy",
+        about: "links, citations, headers, safety comments, orphans, ADR index",
+        run: tidy::check,
+    },
+    Step {
+        name: "purity",
+        about: "ban list, floats, headers and imports of the sans-I/O crates",
+        run: purity::check,
+    },
+    Step {
+        name: "licences",
+        about: "licences of every dependency against deny.toml; cargo-deny if installed",
+        run: licences::check,
+    },
+    Step {
+        name: "bare",
+        about: "links the pure crates into a program without an operating system",
+        run: bare::check,
+    },
+    Step {
+        name: "clippy",
+        about: "clippy over every target, warnings are errors",
+        run: run::clippy,
+    },
+    Step {
+        name: "docs",
+        about: "rustdoc, warnings are errors",
+        run: run::docs,
+    },
+    Step {
+        name: "test",
+        about: "every test of the workspace",
+        run: run::tests,
+    },
+    Step {
+        name: "bench",
+        about: "every benchmark once, tiny: they check their answers",
+        run: run::benches,
+    },
+    Step {
+        name: "fuzz",
+        about: "every fuzz target for a fixed number of inputs from a fixed seed",
+        run: fuzz::smoke,
+    },
+];
+
+const HELP: &str = "\
+The project's own commands.
+
+  cargo xtask check             every step below; the last line is 'N passed, M failed'
+  cargo xtask check --list      the steps
+  cargo xtask <step>...         only these steps, with their output
+  cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
+                                fuzz on stable: seeded mutations of the vectors (10 s a target by default)
+
+Options: --verbose  show the output of steps that pass, too
+         --help     this text
+
+`check` exits with 1 when a step fails. Each failure ends with the command that repeats it; the output of each step is kept
+in target/xtask/<step>.log.
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
+            print!("{HELP}\nSteps:\n{}", list());
+            ExitCode::SUCCESS
+        }
+        ["check", "--list"] | ["--list"] => {
+            print!("{}", list());
+            ExitCode::SUCCESS
+        }
+        ["check"] => run_steps(STEPS.iter(), false),
+        ["check", "--verbose" | "-v"] => run_steps(STEPS.iter(), true),
+        ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
+        ["fuzz"] => fuzz::hunt(&[]),
+        names => match names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>() {
+            Ok(steps) => run_steps(steps.into_iter(), true),
+            Err(unknown) => {
+                eprintln!("xtask: no step or option '{unknown}'; `cargo xtask --help` lists them");
+                ExitCode::from(2)
+            }
+        },
+    }
+}
+
+fn find(name: &str) -> Result<&'static Step, &str> {
+    STEPS.iter().find(|s| s.name == name).ok_or(name)
+}
+
+fn list() -> String {
+    STEPS
+        .iter()
+        .map(|s| format!("  {:<10} {}\n", s.name, s.about))
+        .collect()
+}
+
+/// Runs the steps, all of them even after a failure, and says how it went.
+fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitCode {
+    let (mut passed, mut failed) = (0, 0);
+    let mut again = Vec::new();
+    for step in steps {
+        println!("== {:<10} {}", step.name, step.about);
+        let start = Instant::now();
+        let outcome = (step.run)(&Context::new(step.name, verbose));
+        let seconds = start.elapsed().as_secs_f64();
+        passed += outcome.passed;
+        failed += outcome.failed;
+        for line in &outcome.notes {
+            println!("   {line}");
+        }
+        if outcome.failed == 0 {
+            println!("   ok      {seconds:>7.1} s  {} passed", outcome.passed);
+        } else {
+            println!(
+                "   FAILED  {seconds:>7.1} s  {} failed; again: {}",
+                outcome.failed, outcome.again
+            );
+            again.push((step.name, outcome.again));
+        }
+    }
+    println!();
+    for (name, command) in &again {
+        println!("failed: {name}; again: {command}");
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

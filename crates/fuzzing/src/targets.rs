@@ -1,0 +1,17 @@
+//! The targets themselves.
+
+use tickwire_market::Price;
+
+/// A text that is a price prints as a text that is the same price.
+pub fn price_text(bytes: &[u8]) {
+    if let Ok(price) = Price::parse(bytes) {
+        assert_eq!(Price::parse(price.to_string().as_bytes()), Ok(price));
+    }
+}
+
+/// Wrong on purpose: fails when the second byte is the first one turned over.
+pub fn canary(bytes: &[u8]) {
+    if let [first, second, ..] = bytes {
+        assert!(*second != !*first, "the canary sings");
+    }
+}

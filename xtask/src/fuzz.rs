@@ -1,0 +1,37 @@
+//! Fuzzing on stable: starts the runner of `crates/fuzzing`, which holds the targets, the mutator and the corpus.
+
+use crate::run::{Context, Outcome, cargo, root};
+use std::process::{Command, ExitCode};
+
+/// A fixed number of inputs a target from a fixed seed: the same on every machine.
+pub(crate) fn smoke(ctx: &Context) -> Outcome {
+    ctx.check(runner().args(["--seed", "1", "--inputs", "20000"]))
+}
+
+/// `cargo xtask fuzz …`: the arguments are the runner's.
+pub(crate) fn hunt(args: &[&str]) -> ExitCode {
+    match runner().args(args).current_dir(root()).status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: cannot run cargo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The runner, built like the tests: optimised, with assertions and overflow checks.
+fn runner() -> Command {
+    let mut command = cargo();
+    command.args([
+        "run",
+        "--quiet",
+        "--locked",
+        "--profile",
+        "test",
+        "--package",
+        "tickwire-fuzzing",
+        "--",
+    ]);
+    command
+}

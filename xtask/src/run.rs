@@ -1,0 +1,314 @@
+//! Running commands: output kept in a log, shown when it matters, tests counted; and the steps that are one cargo call.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a step may know.
+pub(crate) struct Context {
+    /// The step's name; also of its log.
+    pub(crate) step: &'static str,
+    verbose: bool,
+}
+
+/// How a step went.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Checks (or tests) that passed.
+    pub(crate) passed: usize,
+    /// Checks (or tests) that failed.
+    pub(crate) failed: usize,
+    /// Lines for the reader.
+    pub(crate) notes: Vec<String>,
+    /// The command that repeats the failure.
+    pub(crate) again: String,
+}
+
+/// How a command went.
+pub(crate) struct Finished {
+    /// Whether it exited with 0.
+    pub(crate) success: bool,
+    /// What it wrote: both streams, or standard output alone when the rest was shown at once.
+    pub(crate) output: String,
+}
+
+/// Lines of a failed command's output shown at most; the whole is in the log.
+const SHOWN_LINES: usize = 400;
+
+impl Context {
+    pub(crate) fn new(step: &'static str, verbose: bool) -> Context {
+        Context { step, verbose }
+    }
+
+    /// Runs a command from the workspace root to its end.
+    pub(crate) fn execute(&self, command: &mut Command) -> Finished {
+        command.current_dir(root()).stdin(Stdio::null());
+        let finished = if self.verbose {
+            tee(command)
+        } else {
+            self.log(command)
+        };
+        finished.unwrap_or_else(|error| Finished {
+            success: false,
+            output: format!("cannot run {}: {error}\n", command.get_program().display()),
+        })
+    }
+
+    /// Runs a command that passes or fails as one check.
+    pub(crate) fn check(&self, command: &mut Command) -> Outcome {
+        let finished = self.execute(command);
+        if finished.success {
+            return Outcome {
+                passed: 1,
+                ..Outcome::default()
+            };
+        }
+        Outcome {
+            failed: 1,
+            notes: self.shown(&finished.output),
+            again: words(command),
+            ..Outcome::default()
+        }
+    }
+
+    /// Runs a command that prints libtest results and counts them.
+    pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
+        let finished = self.execute(command);
+        let (passed, failed) = tally(&finished.output);
+        if finished.success && failed == 0 {
+            return Outcome {
+                passed: passed.max(1),
+                ..Outcome::default()
+            };
+        }
+        Outcome {
+            passed,
+            failed: failed.max(1),
+            notes: self.shown(&finished.output),
+            again: words(command),
+        }
+    }
+
+    fn log(&self, command: &mut Command) -> std::io::Result<Finished> {
+        let path = target_dir().join("xtask").join(format!("{}.log", self.step));
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        let log = File::create(&path)?;
+        let status = command.stdout(log.try_clone()?).stderr(log).status()?;
+        let output = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+        Ok(Finished {
+            success: status.success(),
+            output,
+        })
+    }
+
+    /// What of a failed command's output is worth showing here: nothing if the reader has seen it already.
+    fn shown(&self, output: &str) -> Vec<String> {
+        if self.verbose {
+            return Vec::new();
+        }
+        let lines: Vec<&str> = output.lines().filter(|line| !line.ends_with("... ok")).collect();
+        let skipped = lines.len().saturating_sub(SHOWN_LINES);
+        let head = (skipped > 0).then(|| format!("… {skipped} lines more in target/xtask/{}.log", self.step));
+        head.into_iter()
+            .chain(lines[skipped..].iter().map(|line| (*line).to_owned()))
+            .collect()
+    }
+}
+
+impl Outcome {
+    /// The outcome of rules that were checked here: one pass per rule without a finding.
+    pub(crate) fn of_rules(rules: &[(&str, Vec<String>)], again: &str) -> Outcome {
+        let mut outcome = Outcome {
+            again: again.to_owned(),
+            ..Outcome::default()
+        };
+        for (rule, findings) in rules {
+            if findings.is_empty() {
+                outcome.passed += 1;
+            } else {
+                outcome.failed += 1;
+                outcome
+                    .notes
+                    .extend(findings.iter().map(|finding| format!("{rule}: {finding}")));
+            }
+        }
+        outcome
+    }
+}
+
+/// `cargo fmt --check` for the workspace, rustfmt alone for the fuzz crate, which is a workspace of its own.
+pub(crate) fn fmt(ctx: &Context) -> Outcome {
+    let workspace = ctx.check(cargo().args(["fmt", "--all", "--", "--check"]));
+    let targets: Vec<PathBuf> = crate::source::files("fuzz", "rs");
+    if workspace.failed > 0 || targets.is_empty() {
+        return workspace;
+    }
+    let mut outcome = ctx.check(
+        Command::new("rustfmt")
+            .args(["--check", "--edition", "2024"])
+            .args(targets),
+    );
+    outcome.passed += workspace.passed;
+    outcome
+}
+
+/// Clippy over every target.
+pub(crate) fn clippy(ctx: &Context) -> Outcome {
+    ctx.check(cargo().args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+/// Rustdoc of our own crates.
+pub(crate) fn docs(ctx: &Context) -> Outcome {
+    ctx.check(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
+        "doc",
+        "--no-deps",
+        "--workspace",
+        "--locked",
+    ]))
+}
+
+/// Every test.
+pub(crate) fn tests(ctx: &Context) -> Outcome {
+    ctx.count_tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]))
+}
+
+/// Every benchmark in its tiny form: without `--bench` on its command line it runs once and checks its answer.
+pub(crate) fn benches(ctx: &Context) -> Outcome {
+    if bench_targets() == 0 {
+        return Outcome {
+            notes: vec!["no benchmark yet".into()],
+            ..Outcome::default()
+        };
+    }
+    let mut outcome = ctx.check(cargo().args([
+        "test",
+        "--workspace",
+        "--locked",
+        "--no-fail-fast",
+        "--bench",
+        "*",
+    ]));
+    if outcome.failed == 0 {
+        outcome.passed = bench_targets();
+    }
+    outcome
+}
+
+fn bench_targets() -> usize {
+    crate::source::manifests()
+        .iter()
+        .map(|(_, manifest)| {
+            manifest
+                .get("bench")
+                .and_then(toml::Value::as_array)
+                .map_or(0, Vec::len)
+        })
+        .sum()
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The workspace's root directory.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace's root")
+}
+
+/// Where cargo builds.
+pub(crate) fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// The command as one would type it.
+pub(crate) fn words(command: &Command) -> String {
+    let mut text = String::new();
+    for (name, value) in command.get_envs() {
+        let value = value.unwrap_or_default().to_string_lossy();
+        let _ = write!(text, "{}='{value}' ", name.to_string_lossy());
+    }
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    text.push_str(&program.to_string_lossy());
+    for arg in command.get_args().map(|arg| arg.to_string_lossy()) {
+        let quoted = arg.contains([' ', '*', '\'']) || arg.is_empty();
+        let _ = if quoted {
+            write!(text, " \"{arg}\"")
+        } else {
+            write!(text, " {arg}")
+        };
+    }
+    text
+}
+
+/// Shows the output while it comes; standard output is also kept.
+fn tee(command: &mut Command) -> std::io::Result<Finished> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut output = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            println!("{line}");
+            output.push_str(&line);
+            output.push('\n');
+        }
+    }
+    Ok(Finished {
+        success: child.wait()?.success(),
+        output,
+    })
+}
+
+/// Sums libtest's `test result: ok. 3 passed; 0 failed; …` lines.
+fn tally(output: &str) -> (usize, usize) {
+    let number = |line: &str, word: &str| -> usize {
+        let before = line.split(word).next().unwrap_or("");
+        before
+            .trim_end()
+            .rsplit([' ', ';'])
+            .next()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0)
+    };
+    let results = output.lines().filter(|line| line.starts_with("test result:"));
+    results.fold((0, 0), |(p, f), line| {
+        (p + number(line, " passed"), f + number(line, " failed"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_results_are_summed_over_every_binary() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored\nnoise 9 passed\n\
+                      test result: FAILED. 12 passed; 2 failed; 0 ignored\n";
+        assert_eq!(tally(output), (15, 2));
+        assert_eq!(tally("error: could not compile"), (0, 0));
+    }
+
+    #[test]
+    fn a_command_reads_as_typed() {
+        let mut command = Command::new("/usr/bin/cargo");
+        command
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .args(["test", "--bench", "*"]);
+        assert_eq!(
+            words(&command),
+            "RUSTDOCFLAGS='-D warnings' cargo test --bench \"*\""
+        );
+    }
+}

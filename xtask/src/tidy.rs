@@ -1,0 +1,504 @@
+//! House rules a machine can hold: what a review had to say twice becomes a rule here, with the remedy in its message.
+
+use crate::purity;
+use crate::run::{Context, Outcome, root};
+use crate::source::{self, code_only, files, lines_with, read, shown};
+use std::path::{Path, PathBuf};
+
+/// Crates outside the pure ones that may hold unsafe code (and must prove each use of it).
+const UNSAFE_CRATES: &[&str] = &["crates/runtime/", "crates/bare/"];
+
+/// Directories on machines of developers, which mean nothing elsewhere; pieced together so that this file passes its own rule.
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/tm", "p/"),
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+];
+
+/// Kinds of text file that are read by the rules on text.
+const TEXT: &[&str] = &["rs", "md", "toml", "txt", "yml", "yaml", "sh"];
+
+/// The whole step.
+pub(crate) fn check(_: &Context) -> Outcome {
+    let rules = [
+        ("dead link", dead_links()),
+        ("no opening", openings()),
+        ("wire struct", wire_citations()),
+        ("safety", safety_comments()),
+        ("nobody includes", orphan_modules()),
+        ("orphan vector", orphan_vectors()),
+        ("dead vector", dead_vectors()),
+        ("ADR", adrs()),
+        ("machine path", machine_paths()),
+        ("manifest", manifests()),
+        ("bench", benches()),
+        ("fuzz target", fuzz_targets()),
+        ("ci", ci()),
+    ];
+    Outcome::of_rules(&rules, "cargo xtask tidy")
+}
+
+/// Rust files of the members (not of the fuzz workspace).
+fn rust_files() -> Vec<PathBuf> {
+    ["crates", "apps", "xtask"]
+        .iter()
+        .flat_map(|dir| files(dir, "rs"))
+        .collect()
+}
+
+fn markdown() -> Vec<PathBuf> {
+    files("", "md")
+}
+
+/// Relative links in Markdown lead to files that exist, fragments to headings that exist.
+fn dead_links() -> Vec<String> {
+    let mut findings = Vec::new();
+    for page in markdown() {
+        for (line, target) in links(&read(&page)) {
+            if let Some(why) = dead(&page, &target) {
+                findings.push(format!("{}:{line}: ({target}) {why}", shown(&page)));
+            }
+        }
+    }
+    findings
+}
+
+fn dead(page: &Path, target: &str) -> Option<String> {
+    if target.contains("://") || target.starts_with("mailto:") {
+        return None;
+    }
+    let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
+    let file = if path.is_empty() {
+        page.to_owned()
+    } else {
+        page.parent()?.join(path)
+    };
+    if !file.exists() {
+        return Some("leads nowhere: correct the path or remove the link".into());
+    }
+    if fragment.is_empty()
+        || file.extension().is_none_or(|e| e != "md")
+        || headings(&read(&file)).iter().any(|h| h == fragment)
+    {
+        return None;
+    }
+    Some(format!(
+        "has no heading of that name: {} has {:?}",
+        shown(&file),
+        headings(&read(&file))
+    ))
+}
+
+/// `[text](target)` outside code, with line numbers.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut in_fence = false;
+    for (at, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_fence = !in_fence;
+        }
+        if in_fence {
+            continue;
+        }
+        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("`");
+        for part in prose.split("](").skip(1) {
+            let target = part.split([')', ' ']).next().unwrap_or("");
+            found.push((at + 1, target.trim_matches(['<', '>']).to_owned()));
+        }
+    }
+    found
+}
+
+/// Headings as GitHub names their fragments.
+fn headings(text: &str) -> Vec<String> {
+    let titles = text
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim());
+    let slug = |title: &str| -> String {
+        let kept = title
+            .to_lowercase()
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .collect::<String>();
+        kept.replace(' ', "-")
+    };
+    titles.map(slug).collect()
+}
+
+/// A source file opens with what it is.
+fn openings() -> Vec<String> {
+    let sources = rust_files()
+        .into_iter()
+        .filter(|path| !read(path).starts_with("//!"));
+    sources
+        .map(|path| {
+            format!(
+                "{}: open with //! what this file is and the specification it follows",
+                shown(&path)
+            )
+        })
+        .collect()
+}
+
+/// Every wire struct names title and section of the specification its layout was read from.
+fn wire_citations() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in files("crates/wire/src", "rs") {
+        let text = read(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        for at in (0..lines.len()).filter(|&at| opens_layout(lines[at])) {
+            if !cites(&doc_above(&lines, at)) {
+                findings.push(format!(
+                    "{}:{}: the doc comment must cite the specification: title, revision, and its section in quotes or as §",
+                    shown(&path),
+                    at + 1
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a line opens a layout of the table macros: `pub struct Header = "DownstreamPacket", 20 {`.
+fn opens_layout(line: &str) -> bool {
+    let size = line
+        .trim_end()
+        .strip_suffix(" {")
+        .and_then(|head| head.rsplit_once("\", "));
+    !line.trim_start().starts_with("//")
+        && line.contains(" = \"")
+        && size.is_some_and(|(_, size)| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The doc comment above a line.
+fn doc_above(lines: &[&str], at: usize) -> String {
+    let above = lines[..at].iter().rev().map(|line| line.trim_start());
+    let doc: Vec<&str> = above
+        .take_while(|line| line.starts_with("//") || line.starts_with("#["))
+        .collect();
+    doc.into_iter().rev().collect::<Vec<_>>().join(" ")
+}
+
+fn cites(doc: &str) -> bool {
+    let names_revision = doc
+        .split(' ')
+        .any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    names_revision
+        && ["§", "\"", "section ", "page ", "p. "]
+            .iter()
+            .any(|word| doc.contains(word))
+}
+
+/// Unsafe code only where it is allowed. Clippy asks for the proof of blocks and impls; functions state obligations here.
+fn safety_comments() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let (text, place) = (read(&path), shown(&path));
+        let lines: Vec<&str> = text.lines().collect();
+        for at in lines_with(&code_only(&text), "unsafe").map(|line| line - 1) {
+            let is_allowed =
+                UNSAFE_CRATES.iter().any(|c| place.starts_with(c)) || purity::is_listed_unsafe(&path);
+            let is_bench_or_test = place.contains("/benches/") || place.contains("/tests/");
+            if !is_allowed && !is_bench_or_test {
+                findings.push(format!(
+                    "{place}:{}: unsafe code lives in {UNSAFE_CRATES:?} and listed files only",
+                    at + 1
+                ));
+            } else if is_own_unsafe_fn(lines[at]) && !doc_above(&lines, at).contains("# Safety") {
+                findings.push(format!(
+                    "{place}:{}: list what the caller must hold: /// # Safety",
+                    at + 1
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// A function of ours, not one that a trait prescribes: those have their obligations there.
+fn is_own_unsafe_fn(line: &str) -> bool {
+    line.contains("unsafe fn") && (line.starts_with("unsafe") || line.trim_start().starts_with("pub"))
+        || line.contains("unsafe extern \"C\" fn")
+}
+
+/// Every module file is named by a `mod` of its parent.
+fn orphan_modules() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        let stem = path
+            .file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let is_root = ["lib", "main", "build"].contains(&stem.as_str()) || place.contains("/src/bin/");
+        if !place.contains("/src/") || is_root {
+            continue;
+        }
+        let (name, dir) = if stem == "mod" {
+            (dir_name(&path), path.parent().and_then(Path::parent))
+        } else {
+            (stem, path.parent())
+        };
+        let Some(dir) = dir else { continue };
+        let parents = ["lib.rs", "main.rs", "mod.rs"].map(|file| dir.join(file));
+        let sibling = dir.with_extension("rs");
+        let is_named = |text: &str| text.contains(&format!("mod {name};"));
+        if !parents
+            .iter()
+            .chain([&sibling])
+            .any(|parent| is_named(&read(parent)))
+        {
+            findings.push(format!(
+                "{place}: name it with `mod {name};` in its parent, or remove it"
+            ));
+        }
+    }
+    findings
+}
+
+fn dir_name(path: &Path) -> String {
+    path.parent()
+        .and_then(Path::file_name)
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// Every vector is read by a test: its path or its directory is named in Rust.
+fn orphan_vectors() -> Vec<String> {
+    let sources: Vec<String> = rust_files().iter().map(|path| read(path)).collect();
+    let is_named = |name: &str| sources.iter().any(|text| text.contains(name));
+    let mut findings = Vec::new();
+    for path in files("vectors", "")
+        .into_iter()
+        .filter(|path| path.extension().is_none_or(|e| e != "md"))
+    {
+        let place = shown(&path);
+        let relative = place.strip_prefix("vectors/").unwrap_or(&place);
+        let dir = relative.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let is_read = is_named(&format!("\"{relative}\""))
+            || is_named(&format!("\"{dir}\""))
+            || is_named(&format!("vectors/{dir}\""));
+        if !is_read {
+            findings.push(format!(
+                "{place}: no test reads it: name the file or its directory \"{dir}\" in one, or remove it"
+            ));
+        }
+    }
+    findings
+}
+
+/// Vectors named in comments and docs exist.
+fn dead_vectors() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files().into_iter().chain(markdown()) {
+        for (at, line) in read(&path).lines().enumerate() {
+            for part in line.split("vectors/").skip(1) {
+                let named = part
+                    .split(|c: char| !(c.is_alphanumeric() || "/_-.".contains(c)))
+                    .next()
+                    .unwrap_or("");
+                let named = named.trim_end_matches('.');
+                let is_file = [".toml", ".txt"].iter().any(|ext| named.ends_with(ext));
+                if is_file && !root().join("vectors").join(named).exists() {
+                    findings.push(format!(
+                        "{}:{}: vectors/{named} does not exist",
+                        shown(&path),
+                        at + 1
+                    ));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Decisions are numbered without holes, carry a status and stand in the index.
+fn adrs() -> Vec<String> {
+    let index = read(&root().join("docs/adr/README.md"));
+    let mut findings = Vec::new();
+    let records = files("docs/adr", "md")
+        .into_iter()
+        .filter(|path| !path.ends_with("README.md"));
+    for (at, path) in records.enumerate() {
+        let name = path
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        if !name.starts_with(&format!("{:04}-", at + 1)) {
+            findings.push(format!("{}: should be number {:04}", shown(&path), at + 1));
+        }
+        if !index.contains(&format!("({name})")) {
+            findings.push(format!("{}: add it to docs/adr/README.md", shown(&path)));
+        }
+        if !read(&path).contains("Status:") {
+            findings.push(format!(
+                "{}: add a line 'Status: accepted <date>' (or superseded by …)",
+                shown(&path)
+            ));
+        }
+    }
+    findings
+}
+
+/// Nothing committed speaks of one machine's directories.
+fn machine_paths() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in TEXT
+        .iter()
+        .flat_map(|ext| files("", ext))
+        .chain([root().join(".ci/run")])
+    {
+        for (at, line) in read(&path).lines().enumerate() {
+            if let Some(found) = MACHINE_PATHS.iter().find(|found| line.contains(*found)) {
+                findings.push(format!(
+                    "{}:{}: `{found}` exists on one machine only: std::env::temp_dir, or a variable",
+                    shown(&path),
+                    at + 1
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Every member inherits version, licence and lints, and says what it is.
+fn manifests() -> Vec<String> {
+    let mut findings = Vec::new();
+    for (dir, manifest) in source::manifests() {
+        let inherits = |path: [&str; 2]| manifest.get(path[0]).and_then(|t| t.get(path[1])).is_some();
+        let package = |key: &str| manifest.get("package").and_then(|p| p.get(key));
+        let inherited = |key: &str| package(key).and_then(|v| v.get("workspace")).is_some();
+        let place = shown(&dir);
+        for key in ["version", "edition", "rust-version", "license", "publish"]
+            .iter()
+            .filter(|key| !inherited(key))
+        {
+            findings.push(format!("{place}/Cargo.toml: {key}.workspace = true"));
+        }
+        if package("description").is_none() {
+            findings.push(format!(
+                "{place}/Cargo.toml: add a description: its one reason to change"
+            ));
+        }
+        if !inherits(["lints", "workspace"]) {
+            findings.push(format!("{place}/Cargo.toml: [lints] workspace = true"));
+        }
+    }
+    findings
+}
+
+/// Every benchmark file is declared without the unstable harness and says what a regression would mean.
+fn benches() -> Vec<String> {
+    let mut findings = Vec::new();
+    for (dir, manifest) in source::manifests() {
+        let declared = manifest
+            .get("bench")
+            .and_then(toml::Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let benches = files(&shown(&dir.join("benches")), "rs")
+            .into_iter()
+            .filter(|path| path.parent().is_some_and(|d| d.ends_with("benches")));
+        for path in benches {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let row = declared
+                .iter()
+                .find(|b| b.get("name").and_then(toml::Value::as_str) == Some(&stem));
+            let has_no_harness =
+                row.and_then(|b| b.get("harness")).and_then(toml::Value::as_bool) == Some(false);
+            if !has_no_harness {
+                findings.push(format!(
+                    "{}: declare [[bench]] name = \"{stem}\", harness = false",
+                    shown(&path)
+                ));
+            }
+            if !read(&path).to_lowercase().contains("regression") {
+                findings.push(format!(
+                    "{}: say in the opening what a regression would mean",
+                    shown(&path)
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Every registered fuzz target has its wrapper for cargo-fuzz, and the other way round.
+fn fuzz_targets() -> Vec<String> {
+    let registry = read(&root().join("crates/fuzzing/src/lib.rs"));
+    let manifest = read(&root().join("fuzz/Cargo.toml"));
+    let wrappers = files("fuzz/fuzz_targets", "rs");
+    let name = |path: &PathBuf| {
+        path.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let wrapped: Vec<String> = wrappers.iter().map(name).collect();
+    let registered: Vec<&str> = registry
+        .split("name: \"")
+        .skip(1)
+        .filter_map(|part| part.split('"').next())
+        .collect();
+    let mut findings = Vec::new();
+    for target in registered.iter().filter(|t| !wrapped.iter().any(|w| w == *t)) {
+        findings.push(format!(
+            "{target}: add fuzz/fuzz_targets/{target}.rs and its [[bin]] in fuzz/Cargo.toml"
+        ));
+    }
+    for target in wrapped.iter().filter(|w| !registered.contains(&w.as_str())) {
+        findings.push(format!("{target}: register it in crates/fuzzing/src/lib.rs"));
+    }
+    for target in wrapped
+        .iter()
+        .filter(|w| !manifest.contains(&format!("name = \"{w}\"")))
+    {
+        findings.push(format!("{target}: add its [[bin]] to fuzz/Cargo.toml"));
+    }
+    findings
+}
+
+/// CI runs the test command of the README and nothing else.
+fn ci() -> Vec<String> {
+    let (script, readme) = (read(&root().join(".ci/run")), read(&root().join("README.md")));
+    let mut findings = Vec::new();
+    if !script.contains("cargo xtask check") {
+        findings.push(".ci/run: run `cargo xtask check`".to_owned());
+    }
+    if !readme.contains("cargo xtask check") {
+        findings.push("README.md: name the test command, `cargo xtask check`".to_owned());
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_found_outside_code_only() {
+        let text = "see [a](x.md#here) and `[b](no.md)`\n```\n[c](no.md)\n```\n[d](<y.md>)";
+        assert_eq!(links(text), [(1, "x.md#here".to_owned()), (5, "y.md".to_owned())]);
+    }
+
+    #[test]
+    fn headings_become_fragments_as_on_github() {
+        assert_eq!(
+            headings("# One `two` (three)\ntext\n## A & B"),
+            ["one-two-three", "a--b"]
+        );
+    }
+
+    #[test]
+    fn a_citation_names_a_place_in_the_document() {
+        let lines = [
+            "/// Header. MoldUDP64 1.00, \"Downstream Packet\".",
+            "pub struct Header = \"DownstreamPacket\", 20 {",
+        ];
+        assert!(opens_layout(lines[1]) && cites(&doc_above(&lines, 1)));
+        assert!(cites("/// Add Order. TotalView-ITCH 5.0 §1.3.1") && !cites("/// Add Order, of 36 bytes."));
+        assert!(!opens_layout("            pub struct $name = $spec, $size {"));
+    }
+}
