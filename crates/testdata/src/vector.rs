@@ -2,10 +2,12 @@
 //!
 //! ```toml
 //! [[vector]]
-//! name = "buy_1600_ivoo"
+//! name = "buy"
 //! source = "where the bytes are from"
-//! bytes = "41 1598 0000 ..."            # hexadecimal, blanks anywhere
-//! expect = { message = "AddOrder", Price = "87.3900" }
+//! bytes = "41 0007 0002 ..."            # hexadecimal, blanks anywhere
+//! [vector.expect]
+//! message = "AddOrder"
+//! Price = "12.3456"
 //! ```
 //! `expect` holds text, integers and booleans; the reader turns all into text.
 

@@ -8,8 +8,8 @@
 //! An encoder fills a struct and takes its bytes:
 //! ```
 //! use tickwire_wire::{itch50::OrderDelete, zerocopy::IntoBytes};
-//! let message = OrderDelete { order_ref: 23_497_686.into(), ..OrderDelete::at(0x0DBD, 34_199_999_896_280) };
-//! assert_eq!(message.as_bytes(), b"D\x0D\xBD\x00\x00\x1F\x1A\xCE\xD8\x5A\xD8\x00\x00\x00\x00\x01\x66\x8B\xD6");
+//! let message = OrderDelete { order_ref: 70_000.into(), ..OrderDelete::at(7, 34_200_000_000_000) };
+//! assert_eq!(message.as_bytes(), b"D\x00\x07\x00\x00\x1F\x1A\xCE\xD9\xF0\x00\x00\x00\x00\x00\x00\x01\x11\x70");
 //! ```
 
 use crate::layout::{Alpha, Char, Digits, FieldValue, Fields, Price4, Price8, U16, U32, U48, U64, prefix};

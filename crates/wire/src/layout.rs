@@ -15,8 +15,8 @@
 //!         9 => price: Price4, "Price";
 //!     }
 //! }
-//! let (tick, rest) = prefix::<Tick>(b"TIVOO\x00\x00\x06\x40\x00\x0D\x55\xAC...").unwrap();
-//! assert_eq!((tick.shares.get(), tick.price.price()), (1600, "87.39".parse().unwrap()));
+//! let (tick, rest) = prefix::<Tick>(b"TWIRE\x00\x00\x00\x64\x00\x01\xE2\x40...").unwrap();
+//! assert_eq!((tick.shares.get(), tick.price.price()), (100, "12.3456".parse().unwrap()));
 //! assert_eq!(rest, b"...");
 //! ```
 
@@ -457,7 +457,7 @@ impl<T: WireInt, const DECIMALS: u8> Field for Scaled<T, DECIMALS> {
 /// ```
 /// Makes the `repr(C)` unaligned struct, compile-time proofs of its size and of every offset, `Name::SIZE`,
 /// `Name::BLANK` (zeros, spaces in text: encoders fill in the rest), [`Fields`], and [`Field`], so that a struct can be a
-/// row of another one (its fields are then shown in its place). Repeating groups and variable tails are separate structs,
+/// row of another one (its fields are then shown in its place). For this crate: the derives name `::zerocopy`. Repeating groups and variable tails are separate structs,
 /// read with [`prefix`] one after the other.
 #[macro_export]
 macro_rules! wire_struct {

@@ -115,21 +115,6 @@ impl<'a> Blocks<'a> {
         ))
     }
 
-    /// All of `bytes` as blocks, at most [`MESSAGES_MAX`]: for recordings whose packet headers were blanked.
-    pub fn until_end(bytes: &'a [u8]) -> Result<Blocks<'a>, Malformed> {
-        let (mut end, mut left) = (0, 0);
-        while end < bytes.len() {
-            end = block_end(bytes, end)?;
-            left += 1;
-            if left > MESSAGES_MAX {
-                return Err(Malformed::Trailing {
-                    extra: crate::malformed::saturate(bytes.len() - end),
-                });
-            }
-        }
-        Ok(Blocks { bytes, left })
-    }
-
     /// The blocks not yet walked, lengths included: [`Blocks::split`] reads them again.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
