@@ -1,3 +1,32 @@
-//! placeholder
+//! Feed handling: from datagrams of two lines to one ordered stream of [`tickwire_market::MarketEvent`]s.
+//!
+//! A packet enters through [`FeedHandler::on_packet`]. Its [`Framing`] gives session, number and messages; the
+//! [`Arbiter`] says whether it is next, known, or early; the [`Decoder`] drops what nobody wants and turns the rest into
+//! events, pushed into the caller's sink. What is missing is requested ([`FeedHandler::poll_transmit`]), or comes with a
+//! snapshot ([`Glimpse`]). A venue adds a framing, a decoder and vectors.
+//!
+//! **Invariant.** No socket, no clock, no allocation after construction: bytes and `now` in, events and requests out.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod arbiter;
+mod decoder;
+mod framing;
+mod handler;
+mod itch;
+mod line;
+mod missing;
+mod reorder;
+mod snapshot;
+mod soup;
+
+pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
+pub use decoder::{Context, Decoder, Seen, Subscriptions};
+pub use framing::{Content, Frame, Framing, MoldUdp64};
+pub use handler::{FeedHandler, ItchFeed};
+pub use itch::{ItchConfig, ItchDecoder};
+pub use line::{Line, SessionId};
+pub use snapshot::{Glimpse, SnapshotState};
+pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};

@@ -52,6 +52,7 @@ counters! {
     PacketsB "packets_line_b" "packets B" Packets "Datagrams received on line B."
     PacketsRetransmit "packets_retransmit" "packets rtx" Packets "Datagrams received from the retransmission server."
     PacketsDuplicate "packets_duplicate" "dup packets" Packets "Datagrams that held no message not seen before (normal on two lines: one of each pair)."
+    PacketsIgnored "packets_ignored" "ignored" Packets "Packets of a session that is not this feed's, or with a sequence number that cannot be right."
     Heartbeats "heartbeats" "heartbeats" Packets "Packets without messages that tell the next sequence number."
     Messages "messages" "messages" Messages "Venue messages delivered in sequence, once."
     MessagesDuplicate "messages_duplicate" "dup messages" Messages "Messages received again after they had been delivered or buffered."

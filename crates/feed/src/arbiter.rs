@@ -1,0 +1,708 @@
+//! Line arbitration and gap recovery for any feed of numbered messages.
+//!
+//! A packet tells its session, the number of its first message and how many messages it holds; what they mean is not
+//! looked at. That fits MoldUDP64 (session, messages), PITCH units, NYSE XDP channels, CQS lines (messages, no session)
+//! and CME MDP 3.0 or MOEX FAST packets (one number a packet). The owner frames packets, delivers what it is told to,
+//! and after every call drains, in this order: [`Arbiter::poll_situation`], [`Arbiter::next_buffered`] until `None`,
+//! [`Arbiter::poll_situation`] again, [`Arbiter::poll_request`].
+//!
+//! ```text
+//!              in sequence                       first later than next: Gap
+//!   ┌───────┐ ────────────►  Deliver   ┌──────┐ ───────────────────────────► ┌────────┐
+//!   │ start │                          │ LIVE │                              │ GAPPED │ later packets are buffered
+//!   └───────┘ ◄─ new session, restart  └──────┘ ◄─── filled: Recovered ───── └────────┘
+//!                                          ▲                                     │ line_wait_ns → request, again and again
+//!                                          │ resume_at(snapshot's number)        ▼ request_attempts unanswered: lost
+//!                                          └──────────────────────────────── AWAITING A SNAPSHOT, or on without the
+//!                                                                            lost messages, marked incomplete
+//! ```
+//!
+//! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
+//! missing messages and is requested again when the gap before it is closed.
+
+use crate::missing::{Hole, Missing};
+use crate::reorder::{Held, ReorderBuffer};
+use crate::{Line, SessionId};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
+
+/// Where to begin in a session whose first messages were not seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Start {
+    /// With message 1: what was sent before is a gap, requested like any other.
+    #[default]
+    Beginning,
+    /// With a snapshot, unless the first packet seen is the session's first.
+    Snapshot,
+    /// With whatever comes first. Books never become live (a capture that starts in mid-session).
+    Here,
+}
+
+/// Sizes and times of an [`Arbiter`].
+#[derive(Clone, Debug)]
+pub struct ArbiterConfig {
+    /// Where to begin in a session. Default: its beginning.
+    pub start: Start,
+    /// Only this session is accepted. Default: any.
+    pub session: Option<SessionId>,
+    /// Whether there is a snapshot to load when messages are lost. Default: no; the feed then goes on, incomplete.
+    pub snapshot: bool,
+    /// How many packets can wait for a gap to close. When full: packets are dropped, counted and requested later.
+    pub buffer_packets: u16,
+    /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
+    pub packet_bytes: usize,
+    /// How many separate gaps are kept. When full: the last one grows over what lies behind it.
+    pub gaps: u16,
+    /// How long the other line, or a late packet, may take to fill a gap before it is requested.
+    pub line_wait_ns: u64,
+    /// The most messages asked for in one request.
+    pub request_messages: u16,
+    /// How long an answer may take.
+    pub request_timeout_ns: u64,
+    /// How often the same messages are asked for before they are given up. 0: there is no retransmission server.
+    pub request_attempts: u8,
+    /// The least time between two requests (a venue's rate limit). Default 0.
+    pub request_interval_ns: u64,
+    /// With a snapshot at hand, more missing messages than this are not requested one by one.
+    pub request_gap_max: u64,
+    /// A packet this many messages ahead of everything known is believed only when others confirm it.
+    pub jump_max: u64,
+    /// How many packets in a row on one line confirm a jump, a restart of the sequence, or a session that
+    /// appears while the current one still runs.
+    pub confirm_packets: u32,
+    /// Three packets confirm a jump or a restart too, if they span this time (an idle venue sends heartbeats only).
+    pub confirm_ns: u64,
+    /// A session that has been silent this long, or has ended, is left for another at once. Packets of the session just
+    /// left are ignored for the same time (the slower line).
+    pub session_quiet_ns: u64,
+}
+
+impl Default for ArbiterConfig {
+    fn default() -> ArbiterConfig {
+        ArbiterConfig {
+            start: Start::Beginning,
+            session: None,
+            snapshot: false,
+            buffer_packets: 4096,
+            packet_bytes: 1500,
+            gaps: 256,
+            line_wait_ns: 500 * Nanos::MICRO,
+            request_messages: 1000,
+            request_timeout_ns: 20 * Nanos::MILLI,
+            request_attempts: 5,
+            request_interval_ns: 0,
+            request_gap_max: 1_000_000,
+            jump_max: 100_000_000,
+            confirm_packets: 32,
+            confirm_ns: 2 * Nanos::SECOND,
+            session_quiet_ns: 3 * Nanos::SECOND,
+        }
+    }
+}
+
+/// What to do with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Its messages from the `skip`-th on are next. Then drain [`Arbiter::next_buffered`].
+    Deliver {
+        /// How many leading messages were delivered before.
+        skip: u32,
+    },
+    /// It holds nothing new.
+    Duplicate,
+    /// It came before its turn and is kept.
+    Buffered,
+    /// It came before its turn and there is no room; its messages stay missing.
+    Overflow,
+    /// Another session, or a number that cannot be right; nothing changed.
+    Ignored,
+}
+
+/// Something that happened to the feed, in the order of the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Situation {
+    /// Another session began, or the numbers of this one anew: everything known before is void.
+    Restarted,
+    /// Messages `[first, end)` are missing.
+    Gap {
+        /// The first missing message.
+        first: SeqNo,
+        /// The one after the last missing message.
+        end: SeqNo,
+    },
+    /// Nothing is missing before `next`.
+    Recovered {
+        /// The next message.
+        next: SeqNo,
+    },
+}
+
+/// How far a feed can be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum FeedState {
+    /// Not complete since the session began: nothing came yet, or its first messages are missing.
+    #[default]
+    Building,
+    /// Every message up to the last packet has been delivered.
+    Live,
+    /// Messages are missing.
+    Stale,
+    /// The session ended and every message of it has been delivered.
+    Ended,
+}
+
+/// A retransmission request to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingRange {
+    /// The session it is about.
+    pub session: SessionId,
+    /// The first message wanted.
+    pub first: SeqNo,
+    /// How many messages are wanted, at least 1.
+    pub count: u16,
+}
+
+/// A packet that was held back and whose turn has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Released<'a> {
+    /// The number of the packet's first message.
+    pub first: SeqNo,
+    /// How many leading messages were delivered before.
+    pub skip: u32,
+    /// The line it came on.
+    pub line: Line,
+    /// When it came.
+    pub received: Nanos,
+    /// The packet.
+    pub packet: &'a [u8],
+}
+
+/// No venue sends so many messages; numbers above are ignored, and counting on from here cannot overflow.
+const SEQ_MAX: u64 = 1 << 62;
+
+/// What one line has brought.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// The number after the latest message.
+    high: u64,
+    /// Packets in a row that do not fit this line's progress.
+    doubt: Doubt,
+    /// Packets in a row of another session.
+    rival: Rival,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Doubt {
+    high: u64,
+    next: u64,
+    packets: u32,
+    since: Nanos,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Rival {
+    high: u64,
+    session: SessionId,
+    packets: u32,
+}
+
+/// The sequencing state of one channel. See the module's description.
+pub struct Arbiter {
+    // The first cache line is all that a packet in sequence touches, besides its line's progress.
+    next: u64,
+    session: SessionId,
+    /// Nothing is missing or held and delivery is on.
+    whole: bool,
+    /// A session is being followed.
+    begun: bool,
+    /// A snapshot was loaded before the first packet came: `next` is its number.
+    positioned: bool,
+    last_packet: Nanos,
+    lines: [Progress; Line::COUNT],
+    /// The number after the latest message known to exist; equal to `next` while whole.
+    high: u64,
+    end: Option<u64>,
+    awaiting: bool,
+    /// Never complete in this session: lost messages, or started in its middle.
+    incomplete: bool,
+    building: bool,
+    previous: Option<SessionId>,
+    began: Nanos,
+    missing: Missing,
+    buffer: ReorderBuffer,
+    ask_after: Nanos,
+    situations: [Option<Situation>; 4],
+    counters: Counters,
+    config: ArbiterConfig,
+}
+
+impl Arbiter {
+    /// An arbiter that has seen nothing. All memory it will ever use is taken here.
+    pub fn new(config: ArbiterConfig) -> Arbiter {
+        Arbiter {
+            next: 1,
+            session: SessionId::NONE,
+            whole: false,
+            begun: false,
+            positioned: false,
+            last_packet: Nanos::ZERO,
+            lines: [Progress::default(); Line::COUNT],
+            high: 1,
+            end: None,
+            awaiting: false,
+            incomplete: false,
+            building: true,
+            previous: None,
+            began: Nanos::ZERO,
+            missing: Missing::new(config.gaps),
+            buffer: ReorderBuffer::new(config.buffer_packets, config.packet_bytes),
+            ask_after: Nanos::ZERO,
+            situations: [None; 4],
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// The short way: whether the packet is exactly the next one of a feed without gaps. If so it counts as delivered,
+    /// whole, and nothing needs draining. Otherwise nothing has changed: ask [`Arbiter::on_packet`].
+    #[inline]
+    pub fn in_sequence(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
+        let fits = (first.0 == self.next) & self.whole & (session == self.session);
+        if fits {
+            self.next += u64::from(count); // `first` was reached message by message: far from 2^64
+            self.lines[line as usize].high = self.next;
+            self.last_packet = now;
+        }
+        fits
+    }
+
+    /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to wait.
+    pub fn on_packet(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        session: SessionId,
+        first: SeqNo,
+        count: u32,
+        packet: &[u8],
+    ) -> Verdict {
+        let end = first.advance(u64::from(count)).0;
+        let first = first.0;
+        if !self.is_plausible(now, line, session, first, end) {
+            self.counters.bump(Counter::PacketsIgnored);
+            return Verdict::Ignored;
+        }
+        let verdict = self.place(now, line, first, end, packet);
+        match verdict {
+            Verdict::Deliver { skip } => self.counters.add(Counter::MessagesDuplicate, u64::from(skip)),
+            Verdict::Duplicate => {
+                self.counters.bump(Counter::PacketsDuplicate);
+                self.counters.add(Counter::MessagesDuplicate, u64::from(count));
+            }
+            Verdict::Overflow => self.counters.bump(Counter::BufferOverflows),
+            Verdict::Buffered | Verdict::Ignored => {}
+        }
+        self.handle_timeout(now);
+        verdict
+    }
+
+    /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that nothing
+    /// will follow. Numbers below 1 say nothing.
+    pub fn on_heartbeat(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo, ends: bool) {
+        self.counters.bump(if ends { Counter::EndOfSession } else { Counter::Heartbeats });
+        if next.0 == 0 {
+            return;
+        }
+        if !self.is_plausible(now, line, session, next.0, next.0) {
+            self.counters.bump(Counter::PacketsIgnored);
+            return;
+        }
+        if next.0 > self.high() {
+            self.open_gap(now, next.0);
+            self.high = next.0;
+        }
+        if ends {
+            self.end = Some(next.0);
+        }
+        self.handle_timeout(now);
+    }
+
+    /// The next packet whose turn has come; drain after every call that may have moved the sequence.
+    pub fn next_buffered(&mut self) -> Option<Released<'_>> {
+        if self.whole || self.awaiting {
+            return None;
+        }
+        let (first, end) = loop {
+            self.skip_lost();
+            match self.buffer.front() {
+                Some((first, end)) if first <= self.next && end > self.next => break (first, end),
+                Some((_, end)) if end <= self.next => _ = self.buffer.pop_front(),
+                _ => {
+                    self.settle();
+                    return None;
+                }
+            }
+        };
+        // Usually nothing of it is missing; a list of gaps that ran full may say otherwise.
+        self.missing.fill(first, end, Nanos::ZERO, false);
+        let skip = (self.next - first) as u32;
+        self.next = end;
+        self.counters.add(Counter::MessagesDuplicate, u64::from(skip));
+        let Held { first, line, received, bytes } = self.buffer.pop_front()?;
+        Some(Released { first: SeqNo(first), skip, line, received, packet: bytes })
+    }
+
+    /// What happened, oldest first. At most four wait; if nobody drains them the last one is replaced.
+    pub fn poll_situation(&mut self) -> Option<Situation> {
+        let situation = self.situations[0]?;
+        self.situations.rotate_left(1);
+        self.situations[3] = None;
+        Some(situation)
+    }
+
+    /// A retransmission request to send now.
+    pub fn poll_request(&mut self) -> Option<MissingRange> {
+        if self.whole {
+            return None;
+        }
+        let hole = self.missing.holes_mut().iter_mut().find(|h| h.asks)?;
+        hole.asks = false;
+        self.counters.bump(Counter::RetransmitRequests);
+        let count = hole.len().min(u64::from(self.config.request_messages.max(1))) as u16;
+        Some(MissingRange { session: self.session, first: SeqNo(hole.first), count })
+    }
+
+    /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        if self.whole || self.awaiting {
+            return None;
+        }
+        let due = self.actionable().iter().filter(|h| !h.lost).map(|h| h.due).min()?;
+        Some(if self.config.request_attempts > 0 { due.max(self.ask_after) } else { due })
+    }
+
+    /// Requests what is due, gives up what has been requested in vain.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.whole || self.awaiting {
+            return;
+        }
+        for i in 0..self.actionable().len() {
+            let hole = self.missing.holes()[i];
+            if hole.lost || hole.due > now {
+                continue;
+            }
+            if hole.attempts > 0 {
+                self.counters.bump(Counter::RetransmitTimeouts);
+            }
+            if hole.attempts >= self.config.request_attempts {
+                self.give_up(i);
+                if self.awaiting {
+                    return;
+                }
+            } else if self.ask_after <= now {
+                self.ask_after = now.after(self.config.request_interval_ns);
+                let due = now.after(self.config.request_timeout_ns);
+                self.missing.holes_mut()[i] = Hole { asks: true, attempts: hole.attempts + 1, due, ..hole };
+            } else {
+                let due = self.ask_after;
+                self.missing.holes_mut()[i] = Hole { due, attempts: hole.attempts, ..hole };
+            }
+        }
+    }
+
+    /// Holds everything back until [`Arbiter::resume_at`]: a snapshot is about to be loaded.
+    pub fn await_snapshot(&mut self) {
+        if self.whole {
+            self.high = self.next;
+            self.push(Situation::Gap { first: SeqNo(self.next), end: SeqNo(self.next) });
+        }
+        (self.awaiting, self.whole) = (true, false);
+    }
+
+    /// Whether delivery waits for a snapshot.
+    pub fn awaits_snapshot(&self) -> bool {
+        self.awaiting
+    }
+
+    /// A snapshot holds the effect of every message before `seq`: goes on from there, with what has been held back
+    /// since. Drain [`Arbiter::next_buffered`] afterwards.
+    pub fn resume_at(&mut self, now: Nanos, seq: SeqNo) {
+        let seq = seq.0.clamp(1, SEQ_MAX);
+        self.high = self.high();
+        let lost = self.missing.forget_before(seq, now);
+        self.counters.add(Counter::MessagesLost, lost);
+        if seq < self.next {
+            // Older than what has been delivered: those messages are needed a second time.
+            let missed = self.missing.prepend(seq, self.next, now);
+            self.counters.add(Counter::MessagesMissed, missed);
+        }
+        self.next = seq;
+        self.high = self.high.max(seq);
+        (self.awaiting, self.incomplete, self.whole) = (false, false, false);
+        self.positioned = !self.begun;
+    }
+
+    /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).
+    pub fn restart(&mut self, now: Nanos, next: SeqNo) {
+        self.follow(now, self.session, next.0.clamp(1, SEQ_MAX));
+        self.settle();
+    }
+
+    /// The next message to deliver.
+    pub fn next_seq(&self) -> SeqNo {
+        SeqNo(self.next)
+    }
+
+    /// The session being followed.
+    pub fn session(&self) -> Option<SessionId> {
+        self.begun.then_some(self.session)
+    }
+
+    /// How far the feed can be trusted.
+    pub fn state(&self) -> FeedState {
+        match (self.whole, self.building || self.incomplete) {
+            (true, _) if self.end.is_some_and(|end| self.next >= end) => FeedState::Ended,
+            (true, false) => FeedState::Live,
+            _ if self.building => FeedState::Building,
+            _ => FeedState::Stale,
+        }
+    }
+
+    /// When the last packet of the session came, on any line.
+    pub fn last_packet(&self) -> Nanos {
+        self.last_packet
+    }
+
+    /// How many messages are missing now.
+    pub fn missing(&self) -> u64 {
+        self.missing.messages()
+    }
+
+    /// How many packets are held back now.
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// What this arbiter has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The number after the latest message known to exist.
+    fn high(&self) -> u64 {
+        if self.whole { self.next } else { self.high }
+    }
+
+    /// The gaps that may be requested: with a full buffer only the first, whose answer is delivered without buffering.
+    fn actionable(&self) -> &[Hole] {
+        let holes = self.missing.holes();
+        if self.buffer.is_full() { &holes[..holes.len().min(1)] } else { holes }
+    }
+
+    fn push(&mut self, situation: Situation) {
+        let at = self.situations.iter().position(Option::is_none).unwrap_or(3);
+        self.situations[at] = Some(situation);
+    }
+
+    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when it says so.
+    fn is_plausible(&mut self, now: Nanos, line: Line, session: SessionId, first: u64, end: u64) -> bool {
+        if first == 0 || first > SEQ_MAX || self.config.session.is_some_and(|wanted| wanted != session) {
+            return false;
+        }
+        if !self.begun || session != self.session {
+            if !self.accepts_session(now, line, session, first) {
+                return false;
+            }
+            self.begin(now, session, first);
+        }
+        self.last_packet = now;
+        if line == Line::Retransmit {
+            return first <= self.high().saturating_add(self.config.jump_max);
+        }
+        let progress = &mut self.lines[line as usize];
+        let known = if self.whole { self.next } else { self.high };
+        if first > known.saturating_add(self.config.jump_max) {
+            return self.confirms(now, line, first, end);
+        }
+        // Behind its own line and nothing new: late, repeated, or the venue has begun anew.
+        if first < progress.high && end <= progress.high && end <= self.next {
+            if self.confirms(now, line, first, end) {
+                self.begin(now, session, first);
+            }
+        } else {
+            progress.high = progress.high.max(end);
+        }
+        true
+    }
+
+    /// Whether enough packets in a row on this line say the same surprising thing.
+    fn confirms(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+        let progress = &mut self.lines[line as usize];
+        let doubt = &mut progress.doubt;
+        if doubt.packets == 0 || doubt.high != progress.high || doubt.next != first {
+            *doubt = Doubt { high: progress.high, next: first, packets: 0, since: now };
+        }
+        doubt.packets += 1;
+        doubt.next = end;
+        let sure = doubt.packets >= self.config.confirm_packets
+            || doubt.packets >= 3 && now.since(doubt.since) >= self.config.confirm_ns;
+        if sure {
+            *progress = Progress { high: end, ..Progress::default() };
+        }
+        sure
+    }
+
+    fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId, first: u64) -> bool {
+        if !self.begun {
+            return true;
+        }
+        let quiet = now.since(self.last_packet) >= self.config.session_quiet_ns;
+        let just_left = self.previous == Some(session) && now.since(self.began) < self.config.session_quiet_ns;
+        if line == Line::Retransmit || just_left {
+            return false;
+        }
+        let progress = &mut self.lines[line as usize];
+        let rival = &mut progress.rival;
+        if rival.session != session || rival.high != progress.high {
+            *rival = Rival { high: progress.high, session, packets: 0 };
+        }
+        rival.packets += 1;
+        quiet || self.end.is_some() || first == 1 || rival.packets >= self.config.confirm_packets
+    }
+
+    /// Starts following a stream whose earliest packet seen begins at `first`.
+    fn begin(&mut self, now: Nanos, session: SessionId, first: u64) {
+        if self.positioned {
+            (self.session, self.begun, self.positioned, self.began) = (session, true, false, now);
+            return;
+        }
+        let held = self.awaiting && !self.begun;
+        let from_beginning = self.config.start == Start::Beginning && !held;
+        self.follow(now, session, if from_beginning { 1 } else { first });
+        self.awaiting = held || self.config.start == Start::Snapshot && first != 1;
+        self.incomplete = self.config.start == Start::Here && first != 1;
+        if self.next == first {
+            self.settle();
+        }
+    }
+
+    /// Forgets the old stream: `next` is the first message of the new one.
+    fn follow(&mut self, now: Nanos, session: SessionId, next: u64) {
+        if self.begun {
+            self.counters.bump(Counter::SessionChanges);
+            self.push(Situation::Restarted);
+            self.previous = (self.session != session).then_some(self.session);
+        }
+        self.missing.clear();
+        self.buffer.clear();
+        self.lines = [Progress::default(); Line::COUNT];
+        (self.session, self.begun, self.began, self.end) = (session, true, now, None);
+        (self.next, self.high) = (next, next);
+        (self.whole, self.building, self.awaiting, self.incomplete) = (false, true, false, false);
+    }
+
+    /// Puts a packet of the session where it belongs.
+    fn place(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> Verdict {
+        if end <= self.next {
+            return Verdict::Duplicate;
+        }
+        self.high = self.high();
+        let answered = line == Line::Retransmit;
+        let due = if answered { now } else { now.after(self.config.line_wait_ns) };
+        if first <= self.next && !self.awaiting {
+            let recovered = self.missing.fill(first, end, due, answered);
+            self.counters.add(Counter::MessagesRecovered, recovered);
+            let skip = (self.next - first) as u32;
+            self.next = end;
+            self.high = self.high.max(end);
+            return Verdict::Deliver { skip };
+        }
+        if end <= self.high && self.missing.overlap(first, end) == 0 {
+            return Verdict::Duplicate;
+        }
+        if !self.hold(now, line, first, end, packet) {
+            if end > self.high {
+                self.open_gap(now, end);
+                self.high = end;
+            }
+            return Verdict::Overflow;
+        }
+        let recovered = self.missing.fill(first, end, due, answered);
+        self.counters.add(Counter::MessagesRecovered, recovered);
+        if first > self.high {
+            self.open_gap(now, first);
+        }
+        self.high = self.high.max(end);
+        Verdict::Buffered
+    }
+
+    /// Keeps a packet. Waiting for a snapshot, the newest packets matter: the oldest one makes room.
+    fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
+        if self.missing.is_nearly_full() || !self.buffer.fits(packet) {
+            return false;
+        }
+        if self.buffer.is_full() && self.awaiting {
+            match self.buffer.front() {
+                Some((oldest, oldest_end)) if oldest < first => {
+                    self.buffer.pop_front();
+                    if oldest_end > self.next {
+                        let missed = self.missing.prepend(self.next, oldest_end, now);
+                        self.counters.add(Counter::MessagesMissed, missed);
+                    }
+                }
+                _ => return false,
+            }
+        }
+        self.buffer.insert(first, end, line, now, packet)
+    }
+
+    /// Messages from `high` to `end` exist and have not come.
+    fn open_gap(&mut self, now: Nanos, end: u64) {
+        let first = self.high();
+        self.whole = false;
+        self.counters.add(Counter::MessagesMissed, end - first);
+        if self.missing.append(first, end, now.after(self.config.line_wait_ns)) {
+            self.counters.bump(Counter::Gaps);
+            self.push(Situation::Gap { first: SeqNo(first), end: SeqNo(end) });
+        }
+        if self.config.snapshot && self.missing.messages() > self.config.request_gap_max {
+            self.await_snapshot();
+        }
+    }
+
+    /// The `index`-th gap will not be filled.
+    fn give_up(&mut self, index: usize) {
+        let hole = &mut self.missing.holes_mut()[index];
+        hole.lost = true;
+        hole.asks = false;
+        let lost = hole.len();
+        self.counters.add(Counter::MessagesLost, lost);
+        if self.config.snapshot {
+            self.await_snapshot();
+        } else {
+            self.incomplete = true;
+        }
+    }
+
+    /// Steps over lost messages that are next.
+    fn skip_lost(&mut self) {
+        while let Some(hole) = self.missing.first() {
+            if hole.first > self.next || !hole.lost {
+                return;
+            }
+            self.next = self.next.max(hole.end);
+            self.missing.remove_first();
+        }
+    }
+
+    /// Back to the short way once nothing is missing or held.
+    fn settle(&mut self) {
+        if self.whole || self.awaiting || !self.missing.is_empty() || self.buffer.len() > 0 {
+            return;
+        }
+        self.whole = true;
+        if !self.incomplete {
+            self.building = false;
+            self.push(Situation::Recovered { next: SeqNo(self.next) });
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a venue's decoder gives to the handler, and the subscription filter all of them share.
+
+use alloc::{boxed::Box, vec, vec::Vec};
+use tickwire_market::{Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue};
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Its sequence number; 0 in a snapshot.
+    pub seq: SeqNo,
+    /// When its packet came.
+    pub received: Nanos,
+    /// What its events carry: last of the packet, retransmitted, snapshot.
+    pub flags: EventFlags,
+}
+
+/// Turns a venue's messages into events.
+pub trait Decoder {
+    /// The venue whose messages these are.
+    fn venue(&self) -> Venue;
+
+    /// Decodes one message and pushes what it says. A message that cannot be read is counted and dropped.
+    fn decode<S: EventSink>(&mut self, context: Context, message: &[u8], counters: &mut Counters, sink: &mut S);
+
+    /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and returns
+    /// whether decoding it can yield an event. The filter's first bytes are all it may read besides the order's number.
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool;
+
+    /// The stream began anew: what was said about instruments no longer holds.
+    fn restarted(&mut self);
+
+    /// What is known about an instrument.
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+}
+
+/// Which instruments are wanted: by number for the filter, by name for those whose number is not known yet.
+///
+/// The filter is one bit per instrument (8 KiB for every number of ITCH), tested before a message is decoded.
+#[derive(Clone, Debug)]
+pub struct Subscriptions {
+    bits: Box<[u64]>,
+    all: bool,
+    /// Sorted. Grows on subscription only, which is never on the way of a packet.
+    symbols: Vec<Symbol>,
+}
+
+impl Subscriptions {
+    /// Everything (`None`) or these symbols, for instruments numbered below `instruments_max`.
+    pub fn new(instruments_max: usize, symbols: Option<&[Symbol]>) -> Subscriptions {
+        let words = instruments_max.div_ceil(64).max(1);
+        let mut wanted = symbols.map(<[Symbol]>::to_vec).unwrap_or_default();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut subscriptions = Subscriptions { bits: vec![0; words].into(), all: symbols.is_none(), symbols: wanted };
+        subscriptions.forget_numbers();
+        subscriptions
+    }
+
+    /// Whether messages of this instrument pass. Number 0, the feed as a whole, always does.
+    #[inline(always)]
+    pub fn has(&self, id: InstrumentId) -> bool {
+        match self.bits.get(id.index() / 64) {
+            Some(word) => word >> (id.index() % 64) & 1 != 0,
+            None => false,
+        }
+    }
+
+    /// Whether an instrument of this name is wanted.
+    pub fn wants(&self, symbol: &Symbol) -> bool {
+        self.all || self.symbols.binary_search(symbol).is_ok()
+    }
+
+    /// Wants a symbol from now on; `id` if its number is known already.
+    pub fn subscribe(&mut self, symbol: Symbol, id: Option<InstrumentId>) {
+        if let Err(at) = self.symbols.binary_search(&symbol) {
+            self.symbols.insert(at, symbol);
+        }
+        if let Some(id) = id {
+            self.set(id, true);
+        }
+    }
+
+    /// No longer wants a symbol. Out of "everything", it is only this number that is left out.
+    pub fn unsubscribe(&mut self, symbol: &Symbol, id: Option<InstrumentId>) {
+        if let Ok(at) = self.symbols.binary_search(symbol) {
+            self.symbols.remove(at);
+        }
+        if let Some(id) = id {
+            self.set(id, false);
+        }
+    }
+
+    /// The directory says that this number is this symbol.
+    pub fn learn(&mut self, id: InstrumentId, symbol: &Symbol) {
+        if !self.all {
+            self.set(id, self.wants(symbol));
+        }
+    }
+
+    /// Numbers of a new day mean other instruments.
+    pub fn forget_numbers(&mut self) {
+        self.bits.fill(if self.all { u64::MAX } else { 0 });
+        self.bits[0] |= 1;
+    }
+
+    fn set(&mut self, id: InstrumentId, wanted: bool) {
+        let bit = 1 << (id.index() % 64);
+        match self.bits.get_mut(id.index() / 64) {
+            Some(word) if wanted => *word |= bit,
+            Some(word) if id != InstrumentId::WHOLE_FEED => *word &= !bit,
+            _ => {}
+        }
+    }
+}
+
+/// How many messages of a kind were seen and how many the filter dropped; the rest passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// Seen in sequence, wanted or not.
+    pub seen: u64,
+    /// Dropped undecoded because nobody subscribed.
+    pub filtered: u64,
+}
+
+impl Seen {
+    /// Decoded.
+    pub fn passed(self) -> u64 {
+        self.seen - self.filtered
+    }
+}

@@ -1,0 +1,88 @@
+//! How a venue numbers and packs its messages: the part of delivery that [`crate::Arbiter`] does not see.
+
+use crate::{MissingRange, SessionId};
+use tickwire_market::SeqNo;
+use tickwire_wire::{Malformed, moldudp64};
+
+/// A checked datagram.
+#[derive(Clone, Debug)]
+pub struct Frame<M> {
+    /// The stream its numbers belong to.
+    pub session: SessionId,
+    /// Number of its first message, or the next to expect where there is none.
+    pub first: SeqNo,
+    /// What it carries.
+    pub content: Content<M>,
+    /// Bytes after the last message; ignored, counted.
+    pub trailing: u16,
+}
+
+/// What a datagram carries.
+#[derive(Clone, Debug)]
+pub enum Content<M> {
+    /// `count` messages, at least one.
+    Messages {
+        /// How many numbers it uses.
+        count: u32,
+        /// The messages, in order.
+        messages: M,
+    },
+    /// Nothing: the venue is alive.
+    Heartbeat,
+    /// Nothing, and nothing will follow.
+    EndOfSession,
+}
+
+/// A venue's datagrams. One implementation per framing, without state.
+pub trait Framing {
+    /// Walks the messages of a checked datagram.
+    type Messages<'a>: Iterator<Item = &'a [u8]> + Clone;
+
+    /// Checks a datagram once and whole: an error means that none of it may be used.
+    fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed>;
+
+    /// Writes the datagram that asks for `range`; its length, `None` if `buffer` is too small.
+    fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize>;
+
+    /// Writes a datagram that holds one message which came by another way; its length, `None` if `buffer` is too small.
+    fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize>;
+}
+
+/// MoldUDP64 1.00: Nasdaq ITCH and UTP feeds.
+#[derive(Clone, Copy, Debug)]
+pub enum MoldUdp64 {}
+
+impl Framing for MoldUdp64 {
+    type Messages<'a> = moldudp64::Blocks<'a>;
+
+    #[inline]
+    fn parse(datagram: &[u8]) -> Result<Frame<moldudp64::Blocks<'_>>, Malformed> {
+        let packet = moldudp64::parse(datagram)?;
+        Ok(Frame {
+            session: SessionId(packet.session),
+            first: packet.seq,
+            trailing: packet.trailing,
+            content: match packet.payload {
+                moldudp64::Payload::Messages(messages) => {
+                    Content::Messages { count: messages.len() as u32, messages }
+                }
+                moldudp64::Payload::Heartbeat => Content::Heartbeat,
+                moldudp64::Payload::EndOfSession => Content::EndOfSession,
+            },
+        })
+    }
+
+    fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize> {
+        let bytes = moldudp64::Request { session: range.session.0, seq: range.first, count: range.count }.encode();
+        buffer.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+        Some(bytes.len())
+    }
+
+    fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        if buffer.len() < moldudp64::Header::SIZE {
+            return None;
+        }
+        let mut packet = moldudp64::PacketBuilder::new(buffer, session.0, seq);
+        packet.push(message).then(|| packet.finish())
+    }
+}

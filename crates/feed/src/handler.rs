@@ -1,0 +1,315 @@
+//! One channel of a feed: a datagram comes in, events go out in sequence, once.
+//!
+//! ```text
+//! datagram ─► Framing::parse ─► Arbiter ─► Decoder ─► EventSink
+//!                                  │ ▲
+//!        poll_transmit: requests ◄─┘ └── retransmitted datagrams, messages of a snapshot
+//! ```
+//! The feed tells its own condition in the same stream: [`EventKind::Gap`] the moment a message is missing,
+//! [`EventKind::Recovered`] when it is whole (also at the start of a session seen from its first message on),
+//! [`EventKind::Clear`] when all that was said before is void: a new session, or a snapshot follows.
+
+use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, Situation, Verdict};
+use crate::decoder::{Context, Decoder};
+use crate::framing::{Content, Frame, Framing, MoldUdp64};
+use crate::{ItchDecoder, Line, SessionId};
+use alloc::{vec, vec::Vec};
+use core::marker::PhantomData;
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, SeqNo,
+};
+
+/// Nasdaq TotalView-ITCH 5.0 in MoldUDP64.
+pub type ItchFeed = FeedHandler<MoldUdp64, ItchDecoder>;
+
+/// A feed's channel. See the module's description.
+pub struct FeedHandler<F, D> {
+    arbiter: Arbiter,
+    decoder: D,
+    counters: Counters,
+    /// One message that came by a reliable way, in the venue's framing.
+    wrapped: Vec<u8>,
+    framing: PhantomData<F>,
+}
+
+impl<F: Framing, D: Decoder> FeedHandler<F, D> {
+    /// A feed that has seen nothing. All memory it will ever use is taken here.
+    pub fn new(config: ArbiterConfig, decoder: D) -> FeedHandler<F, D> {
+        FeedHandler {
+            wrapped: vec![0; config.packet_bytes],
+            arbiter: Arbiter::new(config),
+            decoder,
+            counters: Counters::default(),
+            framing: PhantomData,
+        }
+    }
+
+    /// Takes a datagram. A corrupt one is counted and treated as lost.
+    #[inline]
+    pub fn on_packet<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
+        self.counters.bump(line.counter());
+        let frame = match F::parse(bytes) {
+            Ok(frame) => frame,
+            Err(_) => return self.counters.bump(Counter::Malformed),
+        };
+        if frame.trailing > 0 {
+            self.counters.bump(Counter::TrailingBytes);
+        }
+        if let Content::Messages { count, messages } = &frame.content
+            && self.arbiter.in_sequence(now, line, frame.session, frame.first, *count)
+        {
+            let batch = Batch::new(frame.first, *count, 0, line, now);
+            batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink);
+            return;
+        }
+        self.out_of_sequence(now, line, bytes, frame, sink);
+    }
+
+    /// Everything but the next packet of a feed without gaps.
+    #[inline(never)]
+    fn out_of_sequence<'a, S: EventSink>(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        bytes: &'a [u8],
+        frame: Frame<F::Messages<'a>>,
+        sink: &mut S,
+    ) {
+        let ends = matches!(frame.content, Content::EndOfSession);
+        let Content::Messages { count, messages } = frame.content else {
+            self.arbiter.on_heartbeat(now, line, frame.session, frame.first, ends);
+            return self.release(now, sink);
+        };
+        match self.arbiter.on_packet(now, line, frame.session, frame.first, count, bytes) {
+            Verdict::Deliver { skip } => {
+                self.tell(now, sink);
+                let batch = Batch::new(frame.first, count, skip, line, now);
+                batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
+                self.release(now, sink);
+            }
+            Verdict::Duplicate | Verdict::Buffered | Verdict::Overflow | Verdict::Ignored => self.release(now, sink),
+        }
+    }
+
+    /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers). It gets the
+    /// next number.
+    #[inline]
+    pub fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        if !self.arbiter.in_sequence(now, Line::A, SessionId::NONE, self.arbiter.next_seq(), 1) {
+            self.arbiter.restart(now, SeqNo(1));
+            self.tell(now, sink);
+            self.arbiter.in_sequence(now, Line::A, SessionId::NONE, SeqNo(1), 1);
+        }
+        let seq = SeqNo(self.arbiter.next_seq().0 - 1);
+        let batch = Batch::new(seq, 1, 0, Line::A, now);
+        batch.deliver(core::iter::once(message), &mut self.decoder, &mut self.counters, sink);
+    }
+
+    /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
+    pub fn on_recovered_message<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        session: SessionId,
+        seq: SeqNo,
+        message: &[u8],
+        sink: &mut S,
+    ) {
+        let mut wrapped = core::mem::take(&mut self.wrapped);
+        match F::wrap(session, seq, message, &mut wrapped) {
+            Some(len) => self.on_packet(now, Line::Retransmit, &wrapped[..len], sink),
+            None => self.counters.bump(Counter::Malformed),
+        }
+        self.wrapped = wrapped;
+    }
+
+    /// Requests what is due and gives up what is hopeless. Call it when [`FeedHandler::poll_timeout`] says so.
+    pub fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.arbiter.handle_timeout(now);
+        self.release(now, sink);
+    }
+
+    /// The next datagram to send to the retransmission server, written into `buffer`. Drain after every packet and
+    /// timeout. With a buffer too small for it the request is dropped, and repeated after its timeout.
+    #[inline]
+    pub fn poll_transmit<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let range = self.arbiter.poll_request()?;
+        let len = F::request(range, buffer)?;
+        Some(&buffer[..len])
+    }
+
+    /// When to call [`FeedHandler::handle_timeout`], if no packet comes before.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.arbiter.poll_timeout()
+    }
+
+    /// Whether only a snapshot can make the feed whole: start one and hand it to [`FeedHandler::begin_snapshot`].
+    #[inline]
+    pub fn wants_snapshot(&self) -> bool {
+        self.arbiter.awaits_snapshot()
+    }
+
+    /// A snapshot is about to come: what was known is void; live messages are held back until it is complete.
+    pub fn begin_snapshot<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.arbiter.await_snapshot();
+        self.tell(now, sink);
+        self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
+    }
+
+    /// A message of the snapshot.
+    pub fn on_snapshot_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        let context = Context { seq: SeqNo(0), received: now, flags: EventFlags::SNAPSHOT };
+        self.decoder.decode(context, message, &mut self.counters, sink);
+    }
+
+    /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from there.
+    pub fn end_snapshot<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
+        self.counters.bump(Counter::Snapshots);
+        self.arbiter.resume_at(now, next);
+        self.arbiter.handle_timeout(now);
+        self.release(now, sink);
+    }
+
+    /// How far the feed can be trusted.
+    pub fn state(&self) -> FeedState {
+        self.arbiter.state()
+    }
+
+    /// The next message to deliver.
+    pub fn next_seq(&self) -> SeqNo {
+        self.arbiter.next_seq()
+    }
+
+    /// Whether the session has ended and nothing of it is missing.
+    pub fn is_done(&self) -> bool {
+        self.state() == FeedState::Ended
+    }
+
+    /// The sequencing below: session, silence, what is missing and held back.
+    pub fn arbiter(&self) -> &Arbiter {
+        &self.arbiter
+    }
+
+    /// The decoder: directory, subscriptions, statistics by type and instrument.
+    pub fn decoder(&self) -> &D {
+        &self.decoder
+    }
+
+    /// The decoder, to change subscriptions.
+    pub fn decoder_mut(&mut self) -> &mut D {
+        &mut self.decoder
+    }
+
+    /// Everything counted here, as of now.
+    pub fn counters(&self) -> Counters {
+        let mut all = self.counters.clone();
+        all.merge(self.arbiter.counters());
+        all
+    }
+
+    /// Tells what happened, delivers what was held back and is next, tells what happened then.
+    #[inline(never)]
+    fn release<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.tell(now, sink);
+        while let Some(held) = self.arbiter.next_buffered() {
+            // It was checked when it was kept.
+            if let Ok(Frame { content: Content::Messages { count, messages }, .. }) = F::parse(held.packet) {
+                let batch = Batch::new(held.first, count, held.skip, held.line, held.received);
+                batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
+            }
+        }
+        self.tell(now, sink);
+    }
+
+    fn tell<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        while let Some(situation) = self.arbiter.poll_situation() {
+            match situation {
+                Situation::Restarted => {
+                    self.decoder.restarted();
+                    self.say(EventKind::Clear, self.next_seq(), 0, EventFlags::NONE, now, sink);
+                }
+                Situation::Gap { first, end } => {
+                    self.say(EventKind::Gap, first, end.0, EventFlags::NONE, now, sink);
+                }
+                Situation::Recovered { next } => {
+                    self.say(EventKind::Recovered, next, 0, EventFlags::NONE, now, sink);
+                }
+            }
+        }
+    }
+
+    /// An event about the feed itself.
+    fn say<S: EventSink>(
+        &self,
+        kind: EventKind,
+        seq: SeqNo,
+        ref_id: u64,
+        flags: EventFlags,
+        now: Nanos,
+        sink: &mut S,
+    ) {
+        sink.on_event(&MarketEvent {
+            seq,
+            recv_ts: now,
+            instrument: InstrumentId::WHOLE_FEED,
+            venue: self.decoder.venue(),
+            kind,
+            ref_id,
+            flags: flags.with(EventFlags::LAST),
+            ..MarketEvent::default()
+        });
+    }
+}
+
+/// The messages of one packet that are to be delivered.
+#[derive(Clone, Copy)]
+struct Batch {
+    first: SeqNo,
+    count: u32,
+    skip: u32,
+    received: Nanos,
+    flags: EventFlags,
+}
+
+impl Batch {
+    #[inline(always)]
+    fn new(first: SeqNo, count: u32, skip: u32, line: Line, received: Nanos) -> Batch {
+        let flags = match line {
+            Line::A | Line::B => EventFlags::NONE,
+            Line::Retransmit => EventFlags::RETRANSMITTED,
+        };
+        Batch { first, count, skip, received, flags }
+    }
+
+    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
+    /// overlap) and the last message with an event is found, then everything is decoded.
+    #[inline(always)]
+    fn deliver<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        counters.add(Counter::Messages, u64::from(self.count - self.skip));
+        for _ in 0..self.skip {
+            messages.next();
+        }
+        let mut seq = self.first.advance(self.skip.into());
+        let mut last = seq;
+        if self.count - self.skip > 1 {
+            let mut at = seq;
+            for message in messages.clone() {
+                if decoder.preview(message, sink) {
+                    last = at;
+                }
+                at = at.next();
+            }
+        }
+        for message in messages {
+            let flags = if seq == last { self.flags.with(EventFlags::LAST) } else { self.flags };
+            decoder.decode(Context { seq, received: self.received, flags }, message, counters, sink);
+            seq = seq.next();
+        }
+    }
+}

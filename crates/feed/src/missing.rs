@@ -1,0 +1,162 @@
+//! The bounded, sorted list of missing ranges and what has been done to fill each.
+
+use alloc::vec::Vec;
+use tickwire_market::Nanos;
+
+/// Messages `[first, end)` are missing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Hole {
+    pub(crate) first: u64,
+    pub(crate) end: u64,
+    /// When to act on it: until then the other line, or the answer to a request, may still fill it.
+    pub(crate) due: Nanos,
+    /// Requests made since it last shrank by an answer.
+    pub(crate) attempts: u8,
+    /// A request is to be sent.
+    pub(crate) asks: bool,
+    /// Given up, and counted as lost.
+    pub(crate) lost: bool,
+}
+
+impl Hole {
+    pub(crate) fn new(first: u64, end: u64, due: Nanos) -> Hole {
+        Hole { first, end, due, attempts: 0, asks: false, lost: false }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.first
+    }
+}
+
+/// Ascending, disjoint, none empty. Full: the arbiter lets the last hole grow instead of opening another.
+pub(crate) struct Missing {
+    holes: Vec<Hole>,
+    capacity: usize,
+}
+
+impl Missing {
+    pub(crate) fn new(capacity: u16) -> Missing {
+        let capacity = capacity.max(2) as usize;
+        // One more: putting a hole before all others is always possible.
+        Missing { holes: Vec::with_capacity(capacity + 1), capacity }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holes.is_empty()
+    }
+
+    /// Whether a packet that splits a hole and opens another might not be recorded.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.holes.len() + 2 > self.capacity
+    }
+
+    pub(crate) fn holes(&self) -> &[Hole] {
+        &self.holes
+    }
+
+    pub(crate) fn holes_mut(&mut self) -> &mut [Hole] {
+        &mut self.holes
+    }
+
+    pub(crate) fn first(&self) -> Option<&Hole> {
+        self.holes.first()
+    }
+
+    pub(crate) fn remove_first(&mut self) {
+        self.holes.remove(0);
+    }
+
+    /// How many messages are missing altogether.
+    pub(crate) fn messages(&self) -> u64 {
+        self.holes.iter().fold(0, |sum, h| sum.saturating_add(h.len()))
+    }
+
+    /// How many messages of `[first, end)` are missing.
+    pub(crate) fn overlap(&self, first: u64, end: u64) -> u64 {
+        self.holes.iter().map(|h| h.end.min(end).saturating_sub(h.first.max(first))).sum()
+    }
+
+    /// Adds the range `[first, end)` behind all others: grows the last hole if it touches it or if the list is full.
+    /// Returns whether it is a hole of its own.
+    pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> bool {
+        let full = self.holes.len() >= self.capacity;
+        match self.holes.last_mut() {
+            Some(last) if last.end == first || full => {
+                last.end = end;
+                false
+            }
+            _ => {
+                self.holes.push(Hole::new(first, end, due));
+                true
+            }
+        }
+    }
+
+    /// Makes `[first, end)`, which lies at or before the first hole's start, one hole, swallowing those inside it.
+    /// Returns how many messages were not missing before.
+    pub(crate) fn prepend(&mut self, first: u64, end: u64, due: Nanos) -> u64 {
+        let known = self.overlap(first, end);
+        self.holes.retain(|h| h.end > end);
+        match self.holes.first_mut() {
+            Some(h) if h.first <= end => h.first = first,
+            _ => self.holes.insert(0, Hole::new(first, end, due)),
+        }
+        (end - first) - known
+    }
+
+    /// `[first, end)` has arrived. A range left behind it is due at `due`, afresh if `answered`: the rest of a
+    /// partial answer is asked for at once. Returns how many messages it fills that were not given up.
+    pub(crate) fn fill(&mut self, first: u64, end: u64, due: Nanos, answered: bool) -> u64 {
+        let mut filled = 0;
+        let mut i = 0;
+        while i < self.holes.len() && self.holes[i].first < end {
+            let hole = self.holes[i];
+            let (from, to) = (hole.first.max(first), hole.end.min(end));
+            if from >= to {
+                i += 1;
+                continue;
+            }
+            if !hole.lost {
+                filled += to - from;
+            }
+            let before = Hole { end: from, ..hole };
+            let mut after = Hole { first: to, ..hole };
+            if answered || hole.attempts == 0 {
+                after = Hole { lost: hole.lost, ..Hole::new(to, hole.end, due) };
+            }
+            match (before.first < before.end, after.first < after.end) {
+                (false, false) => {
+                    self.holes.remove(i);
+                    continue;
+                }
+                (true, false) => self.holes[i] = before,
+                (false, true) => self.holes[i] = after,
+                (true, true) => {
+                    self.holes[i] = before;
+                    self.holes.insert(i + 1, after);
+                    i += 1;
+                }
+            }
+            i += 1;
+        }
+        filled
+    }
+
+    /// Forgets everything before `first`; what remains starts afresh. Returns how many messages are newly given up.
+    pub(crate) fn forget_before(&mut self, first: u64, due: Nanos) -> u64 {
+        let mut lost = 0;
+        for hole in &mut self.holes {
+            let cut = hole.end.min(first);
+            if cut > hole.first && !hole.lost {
+                lost += cut - hole.first;
+            }
+            *hole = Hole::new(hole.first.max(first), hole.end, due);
+        }
+        self.holes.retain(|h| h.end > first);
+        lost
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.holes.clear();
+    }
+}
