@@ -1,3 +1,45 @@
-//! placeholder
+//! Order books: one [`Books`] per feed turns [`MarketEvent`]s into price levels, best prices and, where wanted, queues.
+//!
+//! ```text
+//! MarketEvent ─► Books::apply ─► Applied::Update(&BookUpdate)
+//!                  │  OrderIndex   order id → slot { price, remaining quantity, instrument, side }
+//!                  │  Ladders      per book and side: levels sorted by price, the best at the end
+//!                  └  tops         per book: the BookUpdate that says its best bid and offer
+//! ```
+//!
+//! Nothing is allocated after [`Books::new`]; every capacity is in [`BooksConfig`] and what happens when one is
+//! exhausted is written beside it. [`naive::NaiveBooks`] does the same with standard maps, in the obvious way, and is
+//! what the fast books are compared with.
+//!
+//! **Invariant.** No venue knowledge, no clock, no I/O, no floating point, no panic on any event.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod books;
+mod digest;
+mod ladder;
+pub mod naive;
+mod order_index;
+mod prefetch;
+mod view;
+
+pub use books::{Applied, BookError, Books, BooksConfig, Depth};
+pub use digest::Digest;
+pub use view::{BookRef, OrderView, QueuePosition};
+
+use tickwire_market::{Price, Side};
+
+/// A price as a sort key: the better the price for its side, the larger the key. Its own inverse up to
+/// [`price_of`]; no price overflows.
+#[inline]
+pub(crate) const fn key_of(side: Side, price: Price) -> i64 {
+    price.raw() ^ -(side as i64)
+}
+
+/// The price of a sort key.
+#[inline]
+pub(crate) const fn price_of(side: Side, key: i64) -> Price {
+    Price::from_raw(key ^ -(side as i64))
+}

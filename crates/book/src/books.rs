@@ -1,0 +1,629 @@
+//! All order books of one feed, and the one function that changes them.
+
+use crate::ladder::{Ladders, LevelPool};
+use crate::order_index::{Links, NONE, OrderIndex, Slot};
+use crate::prefetch;
+use crate::view::BookRef;
+use crate::{Digest, key_of, price_of};
+use alloc::vec::Vec;
+use core::fmt;
+use tickwire_market::{
+    BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
+    OrderId, Price, SeqNo, Side, UpdateFlags, Venue, Volume,
+};
+
+/// What the books keep, which follows from what the feed says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Depth {
+    /// The feed says orders; levels and each order's remaining quantity are kept, queues are not.
+    #[default]
+    Aggregated,
+    /// The feed says orders; their time priority within each level is kept too.
+    ByOrder,
+    /// The feed says levels or quotes; there are no orders.
+    ByPrice,
+}
+
+/// Capacities. Everything is allocated from them once, in [`Books::new`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BooksConfig {
+    /// The feed's venue, put into every [`BookUpdate`].
+    pub venue: Venue,
+    /// What is kept.
+    pub depth: Depth,
+    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 80 bytes each; ITCH locates need 65,536
+    /// at most, on a real day about 12,000.
+    pub instruments: u32,
+    /// Slots for orders with ids below `dense_order_ids`, handed to the ids in chunks of 16,384. 16 bytes each, 24 by
+    /// order. When they are used up further orders go to the sparse table.
+    pub dense_orders: u32,
+    /// Ids from here on go to the sparse table. Half a byte per thousand ids.
+    pub dense_order_ids: u64,
+    /// Capacity of the sparse table. 24 to 72 bytes each. When it is full too an order is rejected as [`BookError::Full`]
+    /// and its book is stale until it is cleared.
+    pub sparse_orders: u32,
+    /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use. 16 bytes
+    /// each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as above.
+    pub levels: u32,
+    /// The state the books begin in: [`BookState::Live`] when the feed starts with its first message, when an empty book
+    /// is the right one; [`BookState::Building`] when a snapshot comes first.
+    pub initial: BookState,
+}
+
+impl Default for BooksConfig {
+    /// A Nasdaq simulation or an hour's capture: 12,288 instruments, 16 million order ids, about 300 MiB.
+    fn default() -> BooksConfig {
+        BooksConfig {
+            venue: Venue::Nasdaq,
+            depth: Depth::Aggregated,
+            instruments: 12_288,
+            dense_orders: 1 << 24,
+            dense_order_ids: 1 << 24,
+            sparse_orders: 1 << 18,
+            levels: 1 << 20,
+            initial: BookState::Live,
+        }
+    }
+}
+
+/// Why an event was not applied. The books are as before it, except after [`BookError::Full`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BookError {
+    /// No resting order has this id.
+    UnknownOrder,
+    /// A resting order has this id already.
+    DuplicateOrder,
+    /// More was to be taken than the order has left.
+    Excess,
+    /// A quantity of 0 where something must be added or taken, or one beyond 32 bits (orders) or 44 bits (levels).
+    QtyRange,
+    /// The instrument is beyond the configured books or is not the one of the order.
+    Instrument,
+    /// A level to be removed is not there.
+    UnknownLevel,
+    /// An order event in books of a by-price feed, or the reverse.
+    Depth,
+    /// A configured capacity is exhausted: orders, levels, or 1,048,575 orders or 1.7e13 units in one level. The book
+    /// is stale until it is cleared.
+    Full,
+}
+
+impl fmt::Display for BookError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BookError::UnknownOrder => "no such order",
+            BookError::DuplicateOrder => "order exists already",
+            BookError::Excess => "more taken than is left",
+            BookError::QtyRange => "quantity out of range",
+            BookError::Instrument => "instrument out of range or not the order's",
+            BookError::UnknownLevel => "no such level",
+            BookError::Depth => "event does not fit the kind of book",
+            BookError::Full => "capacity exhausted",
+        })
+    }
+}
+
+impl core::error::Error for BookError {}
+
+/// What an event did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applied<'a> {
+    /// It changed a book, whose top is this now.
+    Update(&'a BookUpdate),
+    /// It changed all books: a gap or the end of one (the new state is said), or everything was cleared.
+    Feed(BookState),
+    /// It is not about a book.
+    None,
+    /// It could not be applied; counted.
+    Rejected(BookError),
+}
+
+/// All books of one feed.
+pub struct Books {
+    config: BooksConfig,
+    pub(crate) orders: OrderIndex,
+    pub(crate) levels: LevelPool,
+    pub(crate) ladders: Vec<Ladders>,
+    pub(crate) tops: Vec<BookUpdate>,
+    pub(crate) feed: BookState,
+    by_order: bool,
+    counters: Counters,
+}
+
+/// How much of an order goes.
+#[derive(Clone, Copy)]
+enum Take {
+    All,
+    Part(Volume),
+}
+
+/// A found order with its slot.
+#[derive(Clone, Copy)]
+struct Found {
+    index: u32,
+    slot: Slot,
+}
+
+impl Books {
+    /// Empty books; allocates all they will ever use.
+    ///
+    /// # Panics
+    /// When the order capacities sum up to 2^32 or more.
+    pub fn new(config: BooksConfig) -> Books {
+        let by_order = config.depth == Depth::ByOrder;
+        let (dense, sparse) = match config.depth {
+            Depth::ByPrice => (0, 0),
+            Depth::Aggregated | Depth::ByOrder => {
+                (config.dense_orders as usize, config.sparse_orders as usize)
+            }
+        };
+        let top = |i| BookUpdate {
+            instrument: InstrumentId(i),
+            venue: config.venue,
+            state: config.initial,
+            ..BookUpdate::default()
+        };
+        Books {
+            orders: OrderIndex::new(dense, config.dense_order_ids, sparse, by_order),
+            levels: LevelPool::new(config.levels as usize, by_order),
+            ladders: alloc::vec![Ladders::new(BookState::Live); config.instruments as usize],
+            tops: (0..config.instruments).map(top).collect(),
+            feed: config.initial,
+            by_order,
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Applies one event.
+    #[inline]
+    pub fn apply(&mut self, event: &MarketEvent) -> Applied<'_> {
+        let result = match event.kind {
+            EventKind::Add => self.add(event),
+            EventKind::Delete => self.take(event, Take::All),
+            EventKind::Replace => self.replace(event),
+            EventKind::Execute | EventKind::Reduce => self.take(event, Take::Part(event.qty)),
+            EventKind::Modify => self.modify(event),
+            EventKind::Level => self.level(event),
+            EventKind::Quote => self.quote(event),
+            EventKind::Clear | EventKind::Gap | EventKind::Recovered => return self.whole(event),
+            EventKind::Trade
+            | EventKind::Status
+            | EventKind::Imbalance
+            | EventKind::Definition
+            | EventKind::TradeBreak => return Applied::None,
+        };
+        match result {
+            Ok(book) => Applied::Update(&self.tops[book]),
+            Err(error) => Applied::Rejected(self.refuse(error)),
+        }
+    }
+
+    /// A message about this order is near: fetches the lines it will need. Ignoring it is always correct.
+    #[inline]
+    pub fn upcoming(&self, instrument: InstrumentId, order_id: OrderId) {
+        self.orders.prefetch(order_id);
+        prefetch::fetch(&self.tops, instrument.index());
+        if let Some(ladders) = self.ladders.get(instrument.index()) {
+            self.levels.prefetch(ladders);
+        }
+    }
+
+    /// The book of an instrument, `None` beyond the configured number.
+    pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'_>> {
+        BookRef::new(self, instrument)
+    }
+
+    /// All books, empty ones too, by rising instrument id.
+    pub fn iter(&self) -> impl Iterator<Item = BookRef<'_>> {
+        (0..self.config.instruments).filter_map(|i| self.book(InstrumentId(i)))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &BooksConfig {
+        &self.config
+    }
+
+    /// The state of the feed as a whole; a book is never better than this.
+    pub fn feed_state(&self) -> BookState {
+        self.feed
+    }
+
+    /// `BookRejects` and `BookFull`.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The digest of one book's levels; that of an empty book if there is none.
+    pub fn digest(&self, instrument: InstrumentId) -> u64 {
+        let mut digest = Digest::default();
+        if let Some(book) = self.book(instrument) {
+            book.digest_into(&mut digest);
+        }
+        digest.finish()
+    }
+
+    /// The digest of all books with a level, by rising instrument id.
+    pub fn state_hash(&self) -> u64 {
+        let mut digest = Digest::default();
+        self.iter().for_each(|book| book.digest_into(&mut digest));
+        digest.finish()
+    }
+
+    fn add(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let book = self.book_index(event.instrument)?;
+        let qty = order_qty(event.qty)?;
+        let slot = Slot::new(
+            event.instrument.0,
+            event.side,
+            key_of(event.side, event.price),
+            qty,
+        );
+        self.rest(book, event.order_id, slot)?;
+        self.publish(event, book, event.side, &[slot.key]);
+        Ok(book)
+    }
+
+    fn take(&mut self, event: &MarketEvent, take: Take) -> Result<usize, BookError> {
+        let Found { index, slot } = self.resting(event, event.order_id)?;
+        let qty = match take {
+            Take::All => slot.qty,
+            Take::Part(Volume(0)) => return Err(BookError::QtyRange),
+            Take::Part(Volume(qty)) if qty > slot.qty as u64 => return Err(BookError::Excess),
+            Take::Part(Volume(qty)) => qty as u32,
+        };
+        let book = slot.instrument() as usize;
+        if qty == slot.qty {
+            self.remove(book, event.order_id, index, slot);
+        } else {
+            self.orders.slot_mut(index).qty -= qty;
+            self.levels
+                .take(&mut self.ladders[book], slot.side(), slot.key, qty, false);
+        }
+        self.publish(event, book, slot.side(), &[slot.key]);
+        Ok(book)
+    }
+
+    fn replace(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let Found { index, slot: old } = self.resting(event, event.order_id)?;
+        let (book, side) = (old.instrument() as usize, old.side());
+        let new = Slot::new(
+            old.instrument(),
+            side,
+            key_of(side, event.price),
+            order_qty(event.qty)?,
+        );
+        let new_id = OrderId(event.ref_id);
+        if new_id != event.order_id && self.orders.find(new_id).is_some() {
+            return Err(BookError::DuplicateOrder);
+        }
+        self.remove(book, event.order_id, index, old);
+        let rested = self.rest(book, new_id, new);
+        self.publish(event, book, side, &[old.key, new.key]);
+        rested.map(|()| book)
+    }
+
+    fn modify(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let Found { index, slot: old } = self.resting(event, event.order_id)?;
+        let side = if event.flags.has(EventFlags::NO_SIDE) {
+            old.side()
+        } else {
+            event.side
+        };
+        let (book, qty) = (old.instrument() as usize, order_qty(event.qty)?);
+        let new = Slot::new(old.instrument(), side, key_of(side, event.price), qty);
+        let in_place =
+            event.flags.has(EventFlags::KEEPS_PRIORITY) && side == old.side() && new.key == old.key;
+        let done = if in_place {
+            self.requantify(book, index, old, qty)
+        } else {
+            self.remove(book, event.order_id, index, old);
+            self.rest(book, event.order_id, new)
+        };
+        if side == old.side() {
+            self.publish(event, book, side, &[old.key, new.key]);
+        } else {
+            self.publish(event, book, old.side(), &[old.key]);
+            let first = self.tops[book].changed;
+            self.publish(event, book, side, &[new.key]);
+            self.tops[book].changed = self.tops[book].changed.with(first);
+        }
+        done.map(|()| book)
+    }
+
+    /// Changes an order's quantity where it stands.
+    fn requantify(&mut self, book: usize, index: u32, old: Slot, qty: u32) -> Result<(), BookError> {
+        if let Err(error) = self
+            .levels
+            .change(&self.ladders[book], old.side(), old.key, old.qty, qty)
+        {
+            return Err(self.lose(book, error));
+        }
+        self.orders.slot_mut(index).qty = qty;
+        Ok(())
+    }
+
+    fn level(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let book = self.by_price_book(event)?;
+        let key = key_of(event.side, event.price);
+        let ladders = &mut self.ladders[book];
+        if let Err(error) = self
+            .levels
+            .set(ladders, event.side, key, event.qty.0, event.order_count)
+        {
+            return Err(self.lose(book, error));
+        }
+        self.publish(event, book, event.side, &[key]);
+        Ok(book)
+    }
+
+    fn quote(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let book = self.by_price_book(event)?;
+        if event.qty.0.max(event.ask_qty.0) > crate::ladder::QTY_MAX {
+            return Err(BookError::QtyRange);
+        }
+        self.quote_side(event, book, Side::Bid, event.price, event.qty)?;
+        let bid = self.tops[book].changed;
+        self.quote_side(event, book, Side::Ask, event.ask_price, event.ask_qty)?;
+        self.tops[book].changed = self.tops[book].changed.with(bid);
+        Ok(book)
+    }
+
+    fn quote_side(
+        &mut self,
+        event: &MarketEvent,
+        book: usize,
+        side: Side,
+        price: Price,
+        qty: Volume,
+    ) -> Result<(), BookError> {
+        let ladders = &mut self.ladders[book];
+        self.levels.clear(ladders, side);
+        if !qty.is_zero() {
+            if let Err(error) = self.levels.set(ladders, side, key_of(side, price), qty.0, 0) {
+                return Err(self.lose(book, error));
+            }
+        }
+        self.publish(event, book, side, &[]);
+        Ok(())
+    }
+
+    /// Events about all orders of a book or of all books.
+    #[cold]
+    fn whole(&mut self, event: &MarketEvent) -> Applied<'_> {
+        if event.instrument != InstrumentId::WHOLE_FEED {
+            return match self.whole_book(event) {
+                Ok(book) => Applied::Update(&self.tops[book]),
+                Err(error) => Applied::Rejected(self.refuse(error)),
+            };
+        }
+        match event.kind {
+            EventKind::Clear => self.clear_all(event),
+            EventKind::Gap => self.feed = BookState::Stale,
+            _ => self.feed = BookState::Live,
+        }
+        Applied::Feed(self.feed)
+    }
+
+    fn whole_book(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+        let book = self.book_index(event.instrument)?;
+        let ladders = self.ladders[book];
+        let behind = event.kind == EventKind::Clear && Side::BOTH.iter().any(|&side| ladders.len(side) > 1);
+        match event.kind {
+            EventKind::Clear => self.clear(book),
+            EventKind::Gap => self.ladders[book].own = BookState::Stale,
+            _ => self.ladders[book].own = BookState::Live,
+        }
+        self.publish(event, book, Side::Bid, &[]);
+        let bid = self.tops[book].changed;
+        self.publish(event, book, Side::Ask, &[]);
+        let depth = if behind {
+            UpdateFlags::DEPTH
+        } else {
+            UpdateFlags::NONE
+        };
+        self.tops[book].changed = self.tops[book].changed.with(bid).with(depth);
+        Ok(book)
+    }
+
+    fn clear(&mut self, book: usize) {
+        let held = Side::BOTH.iter().any(|&side| self.ladders[book].len(side) > 0);
+        if held && self.by_order {
+            self.release_queues(book);
+        } else if held && self.config.depth == Depth::Aggregated {
+            self.orders.release_all_of(InstrumentId(book as u32));
+        }
+        let ladders = &mut self.ladders[book];
+        Side::BOTH
+            .iter()
+            .for_each(|&side| self.levels.clear(ladders, side));
+        ladders.own = BookState::Live;
+    }
+
+    /// Removes every order of a book by walking its queues.
+    fn release_queues(&mut self, book: usize) {
+        for side in Side::BOTH {
+            for nth in 0..self.ladders[book].len(side) {
+                let mut index = self.levels.first_of(&self.ladders[book], side, nth);
+                while index != NONE {
+                    let next = self.orders.links()[index as usize].next;
+                    self.orders.release(self.orders.id_of(index), index);
+                    index = next;
+                }
+            }
+        }
+    }
+
+    fn clear_all(&mut self, event: &MarketEvent) {
+        self.orders.clear();
+        for (ladders, top) in self.ladders.iter_mut().zip(&mut self.tops) {
+            Side::BOTH
+                .iter()
+                .for_each(|&side| self.levels.clear(ladders, side));
+            ladders.own = BookState::Live;
+            (top.price, top.qty) = ([Price::ZERO; 2], [Volume::ZERO; 2]);
+            (top.seq, top.venue_ts, top.recv_ts) = (event.seq, event.venue_ts, event.recv_ts);
+            top.changed = UpdateFlags::NONE;
+        }
+    }
+
+    #[inline]
+    fn book_index(&self, instrument: InstrumentId) -> Result<usize, BookError> {
+        let known = instrument != InstrumentId::WHOLE_FEED && instrument.0 < self.config.instruments;
+        if known {
+            Ok(instrument.index())
+        } else {
+            Err(BookError::Instrument)
+        }
+    }
+
+    fn by_price_book(&self, event: &MarketEvent) -> Result<usize, BookError> {
+        if self.config.depth == Depth::ByPrice {
+            self.book_index(event.instrument)
+        } else {
+            Err(BookError::Depth)
+        }
+    }
+
+    /// The resting order an event is about. Feeds whose messages do not repeat the instrument leave it 0.
+    #[inline]
+    fn resting(&self, event: &MarketEvent, id: OrderId) -> Result<Found, BookError> {
+        let index = self.orders.find(id).ok_or(BookError::UnknownOrder)?;
+        let slot = self.orders.slot(index);
+        if event.instrument.0 != slot.instrument() && event.instrument != InstrumentId::WHOLE_FEED {
+            return Err(BookError::Instrument);
+        }
+        Ok(Found { index, slot })
+    }
+
+    /// Puts an order at the end of its level's queue.
+    #[inline]
+    fn rest(&mut self, book: usize, id: OrderId, slot: Slot) -> Result<(), BookError> {
+        let index = match self.orders.claim(id) {
+            Ok(index) => index,
+            Err(_) if self.config.depth == Depth::ByPrice => return Err(BookError::Depth),
+            Err(error) => return Err(self.lose(book, error)),
+        };
+        let position = match self
+            .levels
+            .add(&mut self.ladders[book], slot.side(), slot.key, slot.qty)
+        {
+            Ok(position) => position,
+            Err(error) => {
+                self.orders.release(id, index);
+                return Err(self.lose(book, error));
+            }
+        };
+        *self.orders.slot_mut(index) = slot;
+        if self.by_order {
+            self.levels.enqueue(self.orders.links_mut(), position, index);
+        }
+        Ok(())
+    }
+
+    /// Takes an order out of its level and frees its slot.
+    #[inline]
+    fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) {
+        if self.by_order {
+            self.levels.dequeue(
+                self.orders.links_mut(),
+                &self.ladders[book],
+                slot.side(),
+                slot.key,
+                index,
+            );
+        }
+        self.levels
+            .take(&mut self.ladders[book], slot.side(), slot.key, slot.qty, true);
+        self.orders.release(id, index);
+    }
+
+    /// Writes the new top of a side and what changed, compared with the top before.
+    #[inline]
+    fn publish(&mut self, event: &MarketEvent, book: usize, side: Side, touched: &[i64]) {
+        let (key, qty) = self.levels.best(&self.ladders[book], side);
+        let price = if qty == 0 {
+            Price::ZERO
+        } else {
+            price_of(side, key)
+        };
+        let state = worse(self.feed, self.ladders[book].own);
+        let top = &mut self.tops[book];
+        let old_key = key_of(side, top.price[side as usize]);
+        let old_qty = top.qty[side as usize].0;
+        let price_changed = key != old_key && (qty | old_qty) != 0 || (qty == 0) != (old_qty == 0);
+        let best_changed = price_changed || qty != old_qty;
+        let behind = touched.iter().any(|&t| t != key && t != old_key);
+        top.changed = UpdateFlags(
+            (best_changed as u8) << side as u8
+                | (behind as u8) << 2
+                | ((state != top.state) as u8) << 3
+                | (price_changed as u8) << (4 + side as u8),
+        );
+        top.price[side as usize] = price;
+        top.qty[side as usize] = Volume(qty);
+        top.state = state;
+        top.seq = event.seq;
+        top.venue_ts = event.venue_ts;
+        top.recv_ts = event.recv_ts;
+    }
+
+    /// A book that had no room for an order or level misses it from now on: stale until cleared.
+    #[cold]
+    fn lose(&mut self, book: usize, error: BookError) -> BookError {
+        if error == BookError::Full {
+            self.ladders[book].own = BookState::Stale;
+        }
+        error
+    }
+
+    /// Counts a rejection.
+    #[cold]
+    fn refuse(&mut self, error: BookError) -> BookError {
+        self.counters.bump(match error {
+            BookError::Full => Counter::BookFull,
+            _ => Counter::BookRejects,
+        });
+        error
+    }
+
+    pub(crate) fn links(&self, index: u32) -> Links {
+        self.orders.links()[index as usize]
+    }
+
+    /// The last sequence number that touched a book.
+    pub(crate) fn seq(&self, book: usize) -> SeqNo {
+        self.tops[book].seq
+    }
+}
+
+impl EventSink for Books {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.apply(event);
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        Books::upcoming(self, instrument, order_id);
+    }
+}
+
+/// An order's quantity: more than nothing and within 32 bits.
+#[inline]
+pub(crate) fn order_qty(qty: Volume) -> Result<u32, BookError> {
+    match u32::try_from(qty.0) {
+        Ok(qty) if qty != 0 => Ok(qty),
+        _ => Err(BookError::QtyRange),
+    }
+}
+
+/// The state of a book within a feed: stale if either is, live only if both are.
+#[inline]
+pub(crate) fn worse(a: BookState, b: BookState) -> BookState {
+    match (a, b) {
+        (BookState::Stale, _) | (_, BookState::Stale) => BookState::Stale,
+        (BookState::Live, BookState::Live) => BookState::Live,
+        _ => BookState::Building,
+    }
+}

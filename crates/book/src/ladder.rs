@@ -1,0 +1,521 @@
+//! Price levels: for every side of every book an array sorted by price with the best at the end, in blocks of one
+//! preallocated pool.
+//!
+//! Most events touch one of the best few levels, so the search walks backwards from the end and an insertion or
+//! removal moves a few neighbours only. Far from the best a binary search takes over: no level costs more than
+//! its logarithm to find. A block that is full moves to one of twice the size, one that is an eighth full to one of
+//! half the size; blocks are split and merged in the buddy manner.
+
+use crate::books::BookError;
+use crate::order_index::{Links, NONE};
+use crate::prefetch;
+use alloc::vec;
+use alloc::vec::Vec;
+use tickwire_market::{BookState, Level, Side, Volume};
+
+/// Levels of the smallest block: 128 bytes.
+const BLOCK: usize = 8;
+/// Block sizes are `BLOCK << class`; the largest holds 32,768 levels of one side.
+const CLASSES: usize = 13;
+/// How many levels the search walks before it bisects the rest.
+const WALK: usize = 16;
+
+/// Bits of the order count in [`Rung::sums`]; the other 44 hold the quantity.
+const COUNT_BITS: u32 = 20;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// The largest quantity of a level: 1.7e13.
+pub(crate) const QTY_MAX: u64 = (1 << (64 - COUNT_BITS)) - 1;
+
+/// One level, four to a cache line: its sort key, and its quantity and order count in one word, so that an order
+/// comes or goes with one addition.
+#[derive(Clone, Copy, Default)]
+struct Rung {
+    key: i64,
+    sums: u64,
+}
+
+impl Rung {
+    #[inline]
+    fn qty(self) -> u64 {
+        self.sums >> COUNT_BITS
+    }
+
+    #[inline]
+    fn orders(self) -> u32 {
+        (self.sums & COUNT_MAX) as u32
+    }
+}
+
+/// First and last order of a level, by slot number.
+#[derive(Clone, Copy)]
+struct Queue {
+    head: u32,
+    tail: u32,
+}
+
+const NO_QUEUE: Queue = Queue {
+    head: NONE,
+    tail: NONE,
+};
+
+/// Where the two ladders of a book are: 16 bytes, so that those of 8,000 books stay in the second-level cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Ladders {
+    base: [u32; 2],
+    len: [u16; 2],
+    /// 0: no block yet; else class + 1.
+    size: [u8; 2],
+    /// The book's own state, before that of the feed as a whole is taken into account.
+    pub(crate) own: BookState,
+}
+
+const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Ladders>() == 16);
+
+impl Ladders {
+    pub(crate) fn new(own: BookState) -> Ladders {
+        Ladders {
+            base: [0; 2],
+            len: [0; 2],
+            size: [0; 2],
+            own,
+        }
+    }
+
+    #[inline]
+    fn range(&self, side: Side) -> core::ops::Range<usize> {
+        let base = self.base[side as usize] as usize;
+        base..base + self.len[side as usize] as usize
+    }
+
+    #[inline]
+    fn capacity(&self, side: Side) -> usize {
+        match self.size[side as usize] {
+            0 => 0,
+            size => BLOCK << (size - 1),
+        }
+    }
+
+    /// How many levels a side has.
+    #[inline]
+    pub(crate) fn len(&self, side: Side) -> usize {
+        self.len[side as usize] as usize
+    }
+}
+
+/// The levels of all books.
+pub(crate) struct LevelPool {
+    rungs: Vec<Rung>,
+    /// Empty unless queues are kept; else one per rung.
+    queues: Vec<Queue>,
+    blocks: Buddies,
+}
+
+impl LevelPool {
+    pub(crate) fn new(levels: usize, queues: bool) -> LevelPool {
+        let blocks = levels.div_ceil(BLOCK);
+        LevelPool {
+            rungs: vec![Rung::default(); blocks * BLOCK],
+            queues: vec![NO_QUEUE; if queues { blocks * BLOCK } else { 0 }],
+            blocks: Buddies::new(blocks),
+        }
+    }
+
+    /// Where the level with this key is (`Ok`), or where it belongs (`Err`), as an index into the pool.
+    #[inline]
+    fn search(&self, at: &Ladders, side: Side, key: i64) -> Result<usize, usize> {
+        let range = at.range(side);
+        let rungs = &self.rungs[range.clone()];
+        let near = rungs.len().saturating_sub(WALK);
+        for (i, rung) in rungs.iter().enumerate().skip(near).rev() {
+            if rung.key <= key {
+                return if rung.key == key {
+                    Ok(range.start + i)
+                } else {
+                    Err(range.start + i + 1)
+                };
+            }
+        }
+        bisect(&rungs[..near], key)
+            .map(|i| range.start + i)
+            .map_err(|i| range.start + i)
+    }
+
+    /// Adds one order's quantity to a level, which is made when missing. The level's position.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        at: &mut Ladders,
+        side: Side,
+        key: i64,
+        qty: u32,
+    ) -> Result<usize, BookError> {
+        let sums = (qty as u64) << COUNT_BITS | 1;
+        match self.search(at, side, key) {
+            Ok(position) => {
+                let rung = &mut self.rungs[position];
+                if rung.sums & COUNT_MAX == COUNT_MAX {
+                    return Err(BookError::Full);
+                }
+                rung.sums = rung.sums.checked_add(sums).ok_or(BookError::Full)?;
+                Ok(position)
+            }
+            Err(position) => self.insert(at, side, position, Rung { key, sums }),
+        }
+    }
+
+    /// Takes quantity from a level, and one order from its count when the order is gone; an empty level goes too.
+    #[inline]
+    pub(crate) fn take(&mut self, at: &mut Ladders, side: Side, key: i64, qty: u32, gone: bool) {
+        if let Ok(position) = self.search(at, side, key) {
+            let rung = &mut self.rungs[position];
+            rung.sums -= (qty as u64) << COUNT_BITS | gone as u64;
+            if rung.orders() == 0 {
+                self.remove(at, side, position);
+            }
+        }
+    }
+
+    /// Makes a level that is not there.
+    #[inline]
+    fn insert(
+        &mut self,
+        at: &mut Ladders,
+        side: Side,
+        position: usize,
+        rung: Rung,
+    ) -> Result<usize, BookError> {
+        let mut position = position;
+        if at.len(side) == at.capacity(side) {
+            let from_base = position - at.base[side as usize] as usize;
+            self.resize(at, side, at.size[side as usize] + 1)?;
+            position = at.base[side as usize] as usize + from_base;
+        }
+        let end = at.range(side).end;
+        self.rungs.copy_within(position..end, position + 1);
+        self.rungs[position] = rung;
+        if !self.queues.is_empty() {
+            self.queues.copy_within(position..end, position + 1);
+            self.queues[position] = NO_QUEUE;
+        }
+        at.len[side as usize] += 1;
+        Ok(position)
+    }
+
+    #[inline]
+    fn remove(&mut self, at: &mut Ladders, side: Side, position: usize) {
+        let end = at.range(side).end;
+        self.rungs.copy_within(position + 1..end, position);
+        if !self.queues.is_empty() {
+            self.queues.copy_within(position + 1..end, position);
+        }
+        at.len[side as usize] -= 1;
+        if at.len(side) * 8 < at.capacity(side) && at.size[side as usize] > 1 {
+            // A smaller block may be missing only if the pool is exhausted: then the ladder stays where it is.
+            let _ = self.resize(at, side, at.size[side as usize] - 1);
+        }
+    }
+
+    /// Moves a ladder to a block of another size.
+    #[cold]
+    fn resize(&mut self, at: &mut Ladders, side: Side, size: u8) -> Result<(), BookError> {
+        if size as usize > CLASSES {
+            return Err(BookError::Full);
+        }
+        let block = self.blocks.take(size as usize - 1).ok_or(BookError::Full)?;
+        let old = at.range(side);
+        let base = block as usize * BLOCK;
+        self.rungs.copy_within(old.clone(), base);
+        if !self.queues.is_empty() {
+            self.queues.copy_within(old.clone(), base);
+        }
+        self.give_back(at, side);
+        at.base[side as usize] = base as u32;
+        at.size[side as usize] = size;
+        Ok(())
+    }
+
+    fn give_back(&mut self, at: &Ladders, side: Side) {
+        let size = at.size[side as usize];
+        if size > 0 {
+            self.blocks
+                .give(at.base[side as usize] / BLOCK as u32, size as usize - 1);
+        }
+    }
+
+    /// Sets a level of a by-price feed; a quantity of 0 removes it.
+    pub(crate) fn set(
+        &mut self,
+        at: &mut Ladders,
+        side: Side,
+        key: i64,
+        qty: u64,
+        orders: u32,
+    ) -> Result<(), BookError> {
+        if qty > QTY_MAX {
+            return Err(BookError::QtyRange);
+        }
+        let sums = qty << COUNT_BITS | (orders as u64).min(COUNT_MAX);
+        match (self.search(at, side, key), qty) {
+            (Ok(position), 0) => self.remove(at, side, position),
+            (Ok(position), _) => self.rungs[position].sums = sums,
+            (Err(_), 0) => return Err(BookError::UnknownLevel),
+            (Err(position), _) => return self.insert(at, side, position, Rung { key, sums }).map(|_| ()),
+        }
+        Ok(())
+    }
+
+    /// Removes every level of a side and gives its block back.
+    pub(crate) fn clear(&mut self, at: &mut Ladders, side: Side) {
+        self.give_back(at, side);
+        at.len[side as usize] = 0;
+        at.size[side as usize] = 0;
+    }
+
+    /// Key and quantity of the best level; zeros when the side is empty.
+    #[inline]
+    pub(crate) fn best(&self, at: &Ladders, side: Side) -> (i64, u64) {
+        match self.rungs[at.range(side)].last() {
+            Some(rung) => (rung.key, rung.qty()),
+            None => (0, 0),
+        }
+    }
+
+    /// The levels of a side, best first.
+    pub(crate) fn levels(&self, at: &Ladders, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
+        self.rungs[at.range(side)].iter().rev().map(move |rung| Level {
+            price: crate::price_of(side, rung.key),
+            qty: Volume(rung.qty()),
+            orders: rung.orders(),
+        })
+    }
+
+    /// The first order of a level, [`NONE`] if there is no such level or no queue.
+    pub(crate) fn first(&self, at: &Ladders, side: Side, key: i64) -> u32 {
+        self.search(at, side, key)
+            .ok()
+            .and_then(|position| self.queues.get(position))
+            .map_or(NONE, |q| q.head)
+    }
+
+    /// The first order of the `nth` level from the worst.
+    pub(crate) fn first_of(&self, at: &Ladders, side: Side, nth: usize) -> u32 {
+        self.queues[at.range(side)][nth].head
+    }
+
+    /// Changes one order's share of a level in place.
+    pub(crate) fn change(
+        &mut self,
+        at: &Ladders,
+        side: Side,
+        key: i64,
+        old: u32,
+        new: u32,
+    ) -> Result<(), BookError> {
+        if let Ok(position) = self.search(at, side, key) {
+            let rung = &mut self.rungs[position];
+            let without = rung.sums - ((old as u64) << COUNT_BITS);
+            rung.sums = without
+                .checked_add((new as u64) << COUNT_BITS)
+                .ok_or(BookError::Full)?;
+        }
+        Ok(())
+    }
+
+    /// Appends order `index` to the queue of the level at `position`.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, links: &mut [Links], position: usize, index: u32) {
+        let queue = &mut self.queues[position];
+        links[index as usize] = Links {
+            next: NONE,
+            prev: queue.tail,
+        };
+        match queue.tail {
+            NONE => queue.head = index,
+            tail => links[tail as usize].next = index,
+        }
+        queue.tail = index;
+    }
+
+    /// Takes order `index` out of its queue. The level is looked for only when the order is its first or last.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, links: &mut [Links], at: &Ladders, side: Side, key: i64, index: u32) {
+        let Links { next, prev } = links[index as usize];
+        if next != NONE {
+            links[next as usize].prev = prev;
+        }
+        if prev != NONE {
+            links[prev as usize].next = next;
+        }
+        if (next == NONE || prev == NONE)
+            && let Ok(position) = self.search(at, side, key)
+        {
+            let queue = &mut self.queues[position];
+            if prev == NONE {
+                queue.head = next;
+            }
+            if next == NONE {
+                queue.tail = prev;
+            }
+        }
+    }
+
+    /// Fetches the ends of both ladders of a book.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: &Ladders) {
+        for side in Side::BOTH {
+            prefetch::fetch(&self.rungs, at.range(side).end.wrapping_sub(1));
+        }
+    }
+}
+
+/// Binary search among levels in ascending key order.
+#[cold]
+fn bisect(rungs: &[Rung], key: i64) -> Result<usize, usize> {
+    rungs.binary_search_by(|rung| rung.key.cmp(&key))
+}
+
+/// A free or used block of the pool.
+#[derive(Clone, Copy)]
+struct Block {
+    next: u32,
+    prev: u32,
+    /// Class of the free block that starts here, else [`USED`].
+    free: u8,
+}
+
+const USED: u8 = u8::MAX;
+
+/// A buddy allocator of numbered blocks: bounded, deterministic, merges what is free.
+struct Buddies {
+    blocks: Vec<Block>,
+    heads: [u32; CLASSES],
+}
+
+impl Buddies {
+    fn new(count: usize) -> Buddies {
+        let mut this = Buddies {
+            blocks: vec![
+                Block {
+                    next: NONE,
+                    prev: NONE,
+                    free: USED
+                };
+                count
+            ],
+            heads: [NONE; CLASSES],
+        };
+        let top = 1 << (CLASSES - 1);
+        // Last first, so that the lowest blocks are handed out first.
+        for start in (0..count.div_ceil(top)).rev().map(|i| i * top) {
+            this.carve(start, (count - start).min(top));
+        }
+        this
+    }
+
+    /// Splits `len` blocks from an aligned start into free blocks of falling size.
+    fn carve(&mut self, start: usize, len: usize) {
+        let mut at = start;
+        for class in (0..CLASSES).rev() {
+            if len & (1 << class) != 0 {
+                self.push(at as u32, class);
+                at += 1 << class;
+            }
+        }
+    }
+
+    fn push(&mut self, block: u32, class: usize) {
+        let head = core::mem::replace(&mut self.heads[class], block);
+        self.blocks[block as usize] = Block {
+            next: head,
+            prev: NONE,
+            free: class as u8,
+        };
+        if head != NONE {
+            self.blocks[head as usize].prev = block;
+        }
+    }
+
+    fn unlink(&mut self, block: u32, class: usize) {
+        let Block { next, prev, .. } = self.blocks[block as usize];
+        match prev {
+            NONE => self.heads[class] = next,
+            prev => self.blocks[prev as usize].next = next,
+        }
+        if next != NONE {
+            self.blocks[next as usize].prev = prev;
+        }
+        self.blocks[block as usize].free = USED;
+    }
+
+    /// A block of a class, split off a larger one if need be.
+    fn take(&mut self, class: usize) -> Option<u32> {
+        let from = (class..CLASSES).find(|&c| self.heads[c] != NONE)?;
+        let block = self.heads[from];
+        self.unlink(block, from);
+        for half in (class..from).rev() {
+            self.push(block + (1 << half), half);
+        }
+        Some(block)
+    }
+
+    /// Returns a block; with its free buddy it becomes a larger one.
+    fn give(&mut self, block: u32, class: usize) {
+        let (mut block, mut class) = (block, class);
+        while class + 1 < CLASSES {
+            let buddy = block ^ (1 << class);
+            if self
+                .blocks
+                .get(buddy as usize)
+                .is_none_or(|b| b.free != class as u8)
+            {
+                break;
+            }
+            self.unlink(buddy, class);
+            block &= !(1 << class);
+            class += 1;
+        }
+        self.push(block, class);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_never_overlap_and_merge_back_into_the_whole() {
+        let count = 4096 + 64 + 3;
+        let mut buddies = Buddies::new(count);
+        let mut seed = 7u64;
+        let mut held: Vec<(u32, usize)> = Vec::new();
+        for _ in 0..20_000 {
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let random = (seed >> 33) as usize;
+            if random % 3 < 2 && held.len() < 600 {
+                if let Some(block) = buddies.take(random / 3 % 5) {
+                    held.push((block, random / 3 % 5));
+                }
+            } else if !held.is_empty() {
+                let (block, class) = held.swap_remove(random % held.len());
+                buddies.give(block, class);
+            }
+        }
+        let mut owner = vec![false; count];
+        for &(block, class) in &held {
+            for b in block as usize..block as usize + (1 << class) {
+                assert!(
+                    !core::mem::replace(&mut owner[b], true),
+                    "block {b} handed out twice"
+                );
+            }
+        }
+        for (block, class) in held {
+            buddies.give(block, class);
+        }
+        assert!(buddies.take(CLASSES - 1).is_some());
+        assert!(buddies.take(6).is_some());
+        assert!(buddies.take(1).is_some() && buddies.take(0).is_some() && buddies.take(0).is_none());
+    }
+}

@@ -1,0 +1,152 @@
+//! Reading a book.
+
+use crate::books::worse;
+use crate::order_index::NONE;
+use crate::{Books, Digest, key_of, price_of};
+use tickwire_market::{BookState, BookUpdate, InstrumentId, Level, OrderId, Price, Qty, SeqNo, Side, Volume};
+
+/// One book, for reading.
+#[derive(Clone, Copy)]
+pub struct BookRef<'a> {
+    books: &'a Books,
+    index: usize,
+}
+
+/// A resting order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderView {
+    /// Its id.
+    pub id: OrderId,
+    /// Its instrument.
+    pub instrument: InstrumentId,
+    /// Its side.
+    pub side: Side,
+    /// Its price.
+    pub price: Price,
+    /// What is left of it.
+    pub qty: Qty,
+}
+
+/// What stands before an order in its level's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueuePosition {
+    /// How many orders.
+    pub orders_ahead: u32,
+    /// Their quantities together.
+    pub qty_ahead: Volume,
+}
+
+impl<'a> BookRef<'a> {
+    pub(crate) fn new(books: &'a Books, instrument: InstrumentId) -> Option<BookRef<'a>> {
+        (instrument.index() < books.ladders.len()).then_some(BookRef {
+            books,
+            index: instrument.index(),
+        })
+    }
+
+    /// The instrument.
+    pub fn instrument(&self) -> InstrumentId {
+        InstrumentId(self.index as u32)
+    }
+
+    /// Whether the book can be trusted now.
+    pub fn state(&self) -> BookState {
+        worse(self.books.feed, self.books.ladders[self.index].own)
+    }
+
+    /// The sequence number of the last event that touched the book.
+    pub fn seq(&self) -> SeqNo {
+        self.books.seq(self.index)
+    }
+
+    /// The last update with the state as it is now.
+    pub fn update(&self) -> BookUpdate {
+        BookUpdate {
+            state: self.state(),
+            ..self.books.tops[self.index]
+        }
+    }
+
+    /// The best level of a side, `None` when it is empty.
+    pub fn best(&self, side: Side) -> Option<Level> {
+        self.levels(side).next()
+    }
+
+    /// The levels of a side, best first.
+    pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + 'a {
+        self.books.levels.levels(&self.books.ladders[self.index], side)
+    }
+
+    /// Whether neither side has a level.
+    pub fn is_empty(&self) -> bool {
+        Side::BOTH
+            .iter()
+            .all(|&side| self.books.ladders[self.index].len(side) == 0)
+    }
+
+    /// The orders of one level, first in the queue first. Empty unless the books are kept by order.
+    pub fn orders(&self, side: Side, price: Price) -> impl Iterator<Item = OrderView> + 'a {
+        let books = self.books;
+        let first = books
+            .levels
+            .first(&books.ladders[self.index], side, key_of(side, price));
+        let known = |index: u32| (index != NONE).then_some(index);
+        core::iter::successors(known(first), move |&index| known(books.links(index).next))
+            .map(|index| books.view(index))
+    }
+
+    /// Adds the book to a digest: nothing when it has no level.
+    pub fn digest_into(&self, digest: &mut Digest) {
+        if self.is_empty() {
+            return;
+        }
+        digest.book(self.instrument());
+        for side in Side::BOTH {
+            self.levels(side).for_each(|level| digest.level(side, &level));
+        }
+    }
+
+    /// Adds every order in queue order to a digest, which finds differences in priority too.
+    pub fn digest_queues_into(&self, digest: &mut Digest) {
+        for side in Side::BOTH {
+            for level in self.levels(side) {
+                self.orders(side, level.price)
+                    .for_each(|order| digest.order(order.id, order.qty.into()));
+            }
+        }
+    }
+}
+
+impl Books {
+    fn view(&self, index: u32) -> OrderView {
+        let slot = self.orders.slot(index);
+        OrderView {
+            id: self.orders.id_of(index),
+            instrument: InstrumentId(slot.instrument()),
+            side: slot.side(),
+            price: price_of(slot.side(), slot.key),
+            qty: Qty(slot.qty),
+        }
+    }
+
+    /// A resting order, `None` when no order has this id.
+    pub fn order(&self, id: OrderId) -> Option<OrderView> {
+        self.orders.find(id).map(|index| self.view(index))
+    }
+
+    /// What stands before an order in its queue: walks the queue up to it. `None` when there is no such order or the
+    /// books are not kept by order.
+    pub fn queue_position(&self, id: OrderId) -> Option<QueuePosition> {
+        if self.orders.links().is_empty() {
+            return None;
+        }
+        let mut position = QueuePosition::default();
+        let mut index = self.links(self.orders.find(id)?).prev;
+        while index != NONE {
+            position.orders_ahead += 1;
+            position.qty_ahead += Qty(self.orders.slot(index).qty);
+            index = self.links(index).prev;
+        }
+        Some(position)
+    }
+}

@@ -1,0 +1,405 @@
+//! What the books promise, one behaviour a test.
+
+use tickwire_book::{Applied, BookError, Books, BooksConfig, Depth, QueuePosition};
+use tickwire_market::{
+    BookState, Counter, EventFlags, EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, UpdateFlags,
+    Volume,
+};
+
+const STOCK: InstrumentId = InstrumentId(1);
+
+fn books(depth: Depth) -> Books {
+    let small = BooksConfig {
+        depth,
+        instruments: 3,
+        dense_orders: 100,
+        dense_order_ids: 1 << 20,
+        ..Default::default()
+    };
+    Books::new(BooksConfig {
+        sparse_orders: 100,
+        levels: 4_096,
+        ..small
+    })
+}
+
+fn order(id: u64, side: Side, price: u32, qty: u64) -> MarketEvent {
+    MarketEvent {
+        instrument: STOCK,
+        order_id: OrderId(id),
+        side,
+        price: Price::from_4dp(price),
+        qty: Volume(qty),
+        ..MarketEvent::default()
+    }
+}
+
+fn event(kind: EventKind, id: u64, qty: u64) -> MarketEvent {
+    MarketEvent {
+        kind,
+        instrument: STOCK,
+        order_id: OrderId(id),
+        qty: Volume(qty),
+        ..MarketEvent::default()
+    }
+}
+
+fn feed(kind: EventKind) -> MarketEvent {
+    MarketEvent {
+        kind,
+        ..MarketEvent::default()
+    }
+}
+
+fn changed(books: &mut Books, event: MarketEvent) -> UpdateFlags {
+    match books.apply(&event) {
+        Applied::Update(update) => update.changed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn rejected(books: &mut Books, event: MarketEvent) -> BookError {
+    match books.apply(&event) {
+        Applied::Rejected(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_update_says_which_part_of_the_book_changed() {
+    let mut books = books(Depth::Aggregated);
+    let bid_price = UpdateFlags::BEST_BID.with(UpdateFlags::BEST_BID_PRICE);
+    assert_eq!(changed(&mut books, order(1, Side::Bid, 100, 10)), bid_price);
+    assert_eq!(
+        changed(&mut books, order(2, Side::Bid, 100, 10)),
+        UpdateFlags::BEST_BID
+    );
+    assert_eq!(
+        changed(&mut books, order(3, Side::Bid, 90, 10)),
+        UpdateFlags::DEPTH
+    );
+    assert_eq!(changed(&mut books, order(4, Side::Bid, 110, 10)), bid_price);
+    assert_eq!(
+        changed(&mut books, event(EventKind::Execute, 4, 3)),
+        UpdateFlags::BEST_BID
+    );
+    assert_eq!(changed(&mut books, event(EventKind::Delete, 4, 0)), bid_price);
+    let ask_price = UpdateFlags::BEST_ASK.with(UpdateFlags::BEST_ASK_PRICE);
+    assert_eq!(changed(&mut books, order(5, Side::Ask, 120, 10)), ask_price);
+    assert_eq!(changed(&mut books, event(EventKind::Delete, 5, 0)), ask_price);
+    let update = books.book(STOCK).unwrap().update();
+    assert_eq!(update.best(Side::Bid), Some((Price::from_4dp(100), Volume(20))));
+    assert_eq!(update.best(Side::Ask), None);
+}
+
+#[test]
+fn a_gap_makes_every_book_stale_until_the_feed_is_whole_again() {
+    let mut books = books(Depth::Aggregated);
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Live);
+    assert_eq!(
+        books.apply(&feed(EventKind::Gap)),
+        Applied::Feed(BookState::Stale)
+    );
+    assert!(books.iter().all(|book| book.state() == BookState::Stale));
+    assert!(changed(&mut books, order(1, Side::Bid, 100, 10)).has(UpdateFlags::STATE));
+    assert_eq!(books.book(STOCK).unwrap().update().state, BookState::Stale);
+    assert_eq!(
+        books.apply(&feed(EventKind::Recovered)),
+        Applied::Feed(BookState::Live)
+    );
+    assert_eq!(books.book(STOCK).unwrap().update().state, BookState::Live);
+}
+
+#[test]
+fn a_gap_of_one_instrument_leaves_the_others_live() {
+    let mut books = books(Depth::Aggregated);
+    books.apply(&MarketEvent {
+        instrument: STOCK,
+        ..feed(EventKind::Gap)
+    });
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Stale);
+    assert_eq!(books.book(InstrumentId(2)).unwrap().state(), BookState::Live);
+}
+
+#[test]
+fn books_that_wait_for_a_snapshot_are_building_until_the_feed_is_whole() {
+    let mut books = Books::new(BooksConfig {
+        initial: BookState::Building,
+        instruments: 2,
+        ..BooksConfig::default()
+    });
+    assert!(!changed(&mut books, order(1, Side::Bid, 100, 10)).has(UpdateFlags::STATE));
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Building);
+    books.apply(&feed(EventKind::Recovered));
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Live);
+}
+
+#[test]
+fn bad_events_are_counted_and_change_nothing() {
+    let mut books = books(Depth::ByOrder);
+    changed(&mut books, order(1, Side::Bid, 100, 10));
+    let hash = books.state_hash();
+    assert_eq!(
+        rejected(&mut books, order(1, Side::Ask, 100, 10)),
+        BookError::DuplicateOrder
+    );
+    assert_eq!(
+        rejected(&mut books, order(2, Side::Bid, 100, 0)),
+        BookError::QtyRange
+    );
+    assert_eq!(
+        rejected(&mut books, order(2, Side::Bid, 100, 1 << 32)),
+        BookError::QtyRange
+    );
+    assert_eq!(
+        rejected(&mut books, event(EventKind::Delete, 9, 0)),
+        BookError::UnknownOrder
+    );
+    assert_eq!(
+        rejected(&mut books, event(EventKind::Execute, 1, 11)),
+        BookError::Excess
+    );
+    assert_eq!(
+        rejected(&mut books, event(EventKind::Reduce, 1, 0)),
+        BookError::QtyRange
+    );
+    let elsewhere = MarketEvent {
+        instrument: InstrumentId(2),
+        ..event(EventKind::Delete, 1, 0)
+    };
+    assert_eq!(rejected(&mut books, elsewhere), BookError::Instrument);
+    let beyond = MarketEvent {
+        instrument: InstrumentId(3),
+        ..order(2, Side::Bid, 100, 1)
+    };
+    assert_eq!(rejected(&mut books, beyond), BookError::Instrument);
+    assert_eq!(
+        rejected(&mut books, event(EventKind::Level, 0, 5)),
+        BookError::Depth
+    );
+    assert_eq!(books.counters().get(Counter::BookRejects), 9);
+    assert_eq!(books.counters().get(Counter::BookFull), 0);
+    assert_eq!(books.state_hash(), hash);
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Live);
+}
+
+#[test]
+fn a_removal_of_a_level_that_is_not_there_is_rejected() {
+    let mut books = books(Depth::ByPrice);
+    let level = MarketEvent {
+        kind: EventKind::Level,
+        ..order(0, Side::Ask, 100, 5)
+    };
+    assert!(changed(&mut books, level).has(UpdateFlags::BEST_ASK));
+    assert_eq!(
+        rejected(
+            &mut books,
+            MarketEvent {
+                price: Price::ZERO,
+                qty: Volume(0),
+                ..level
+            }
+        ),
+        BookError::UnknownLevel
+    );
+    assert!(
+        changed(
+            &mut books,
+            MarketEvent {
+                qty: Volume(0),
+                ..level
+            }
+        )
+        .has(UpdateFlags::BEST_ASK_PRICE)
+    );
+}
+
+#[test]
+fn an_order_without_room_makes_its_book_stale_until_it_is_cleared() {
+    let mut books = Books::new(BooksConfig {
+        dense_orders: 0,
+        sparse_orders: 2,
+        instruments: 3,
+        ..Default::default()
+    });
+    changed(&mut books, order(1, Side::Bid, 100, 10));
+    changed(&mut books, order(2, Side::Bid, 100, 10));
+    assert_eq!(
+        rejected(&mut books, order(3, Side::Bid, 100, 10)),
+        BookError::Full
+    );
+    assert_eq!(books.counters().get(Counter::BookFull), 1);
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Stale);
+    assert_eq!(books.book(InstrumentId(2)).unwrap().state(), BookState::Live);
+    books.apply(&feed(EventKind::Recovered));
+    assert_eq!(
+        books.book(STOCK).unwrap().state(),
+        BookState::Stale,
+        "a snapshot is needed, not the end of a gap"
+    );
+    books.apply(&feed(EventKind::Clear));
+    assert_eq!(books.book(STOCK).unwrap().state(), BookState::Live);
+    assert!(books.book(STOCK).unwrap().is_empty());
+    changed(&mut books, order(3, Side::Bid, 100, 10));
+}
+
+#[test]
+fn a_level_without_room_rejects_the_order_and_frees_its_slot() {
+    let mut books = Books::new(BooksConfig {
+        levels: 8,
+        instruments: 3,
+        ..BooksConfig::default()
+    });
+    for id in 1..=8 {
+        changed(&mut books, order(id, Side::Bid, 100 + id as u32, 10));
+    }
+    assert_eq!(
+        rejected(&mut books, order(9, Side::Bid, 200, 10)),
+        BookError::Full
+    );
+    assert_eq!(books.order(OrderId(9)), None);
+    assert_eq!(books.book(STOCK).unwrap().levels(Side::Bid).len(), 8);
+    let replace = MarketEvent {
+        ref_id: 9,
+        price: Price::from_4dp(101),
+        ..event(EventKind::Replace, 1, 5)
+    };
+    changed(&mut books, replace);
+    assert_eq!(books.order(OrderId(9)).unwrap().qty.0, 5);
+}
+
+#[test]
+fn queues_keep_time_priority_and_say_what_stands_ahead() {
+    let mut books = books(Depth::ByOrder);
+    for id in 1..=4 {
+        changed(&mut books, order(id, Side::Ask, 100, 10 * id));
+    }
+    changed(&mut books, event(EventKind::Execute, 1, 4));
+    changed(&mut books, event(EventKind::Delete, 2, 0));
+    changed(
+        &mut books,
+        MarketEvent {
+            ref_id: 5,
+            price: Price::from_4dp(100),
+            ..event(EventKind::Replace, 3, 7)
+        },
+    );
+    let ids = |books: &Books| -> Vec<u64> {
+        books
+            .book(STOCK)
+            .unwrap()
+            .orders(Side::Ask, Price::from_4dp(100))
+            .map(|o| o.id.0)
+            .collect()
+    };
+    assert_eq!(ids(&books), [1, 4, 5]);
+    let ahead = QueuePosition {
+        orders_ahead: 2,
+        qty_ahead: Volume(46),
+    };
+    assert_eq!(books.queue_position(OrderId(5)), Some(ahead));
+    let keeps = MarketEvent {
+        flags: EventFlags::KEEPS_PRIORITY,
+        kind: EventKind::Modify,
+        ..order(1, Side::Ask, 100, 2)
+    };
+    changed(&mut books, keeps);
+    assert_eq!(ids(&books), [1, 4, 5]);
+    changed(
+        &mut books,
+        MarketEvent {
+            flags: EventFlags::NONE,
+            ..keeps
+        },
+    );
+    assert_eq!(ids(&books), [4, 5, 1]);
+    assert_eq!(books.queue_position(OrderId(2)), None);
+}
+
+#[test]
+fn an_aggregated_book_has_no_queues() {
+    let mut books = books(Depth::Aggregated);
+    changed(&mut books, order(1, Side::Ask, 100, 10));
+    assert_eq!(books.queue_position(OrderId(1)), None);
+    assert_eq!(
+        books
+            .book(STOCK)
+            .unwrap()
+            .orders(Side::Ask, Price::from_4dp(100))
+            .count(),
+        0
+    );
+    assert_eq!(books.book(STOCK).unwrap().best(Side::Ask).unwrap().orders, 1);
+}
+
+#[test]
+fn clearing_one_book_forgets_its_orders_only() {
+    for depth in [Depth::Aggregated, Depth::ByOrder] {
+        let mut books = books(depth);
+        changed(&mut books, order(1, Side::Ask, 100, 10));
+        changed(&mut books, order(u64::MAX, Side::Bid, 90, 10));
+        changed(
+            &mut books,
+            MarketEvent {
+                instrument: InstrumentId(2),
+                ..order(2, Side::Ask, 100, 10)
+            },
+        );
+        changed(
+            &mut books,
+            MarketEvent {
+                instrument: STOCK,
+                ..feed(EventKind::Clear)
+            },
+        );
+        assert!(books.book(STOCK).unwrap().is_empty());
+        assert_eq!(books.order(OrderId(1)), None);
+        assert_eq!(books.order(OrderId(u64::MAX)), None);
+        assert!(books.order(OrderId(2)).is_some());
+    }
+}
+
+#[test]
+fn deletes_without_an_instrument_find_the_book_of_their_order() {
+    let mut books = books(Depth::Aggregated);
+    changed(&mut books, order(1, Side::Ask, 100, 10));
+    changed(
+        &mut books,
+        MarketEvent {
+            instrument: InstrumentId::WHOLE_FEED,
+            ..event(EventKind::Delete, 1, 0)
+        },
+    );
+    assert!(books.book(STOCK).unwrap().is_empty());
+}
+
+#[test]
+fn the_extremes_of_price_sort_right_on_both_sides() {
+    let mut books = books(Depth::Aggregated);
+    for (id, price) in [Price::MAX, Price::MIN, Price::ZERO].into_iter().enumerate() {
+        changed(
+            &mut books,
+            MarketEvent {
+                price,
+                ..order(id as u64, Side::Bid, 0, 1)
+            },
+        );
+        changed(
+            &mut books,
+            MarketEvent {
+                price,
+                ..order(id as u64 + 10, Side::Ask, 0, 1)
+            },
+        );
+    }
+    let prices = |side| {
+        books
+            .book(STOCK)
+            .unwrap()
+            .levels(side)
+            .map(|l| l.price)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(prices(Side::Bid), [Price::MAX, Price::ZERO, Price::MIN]);
+    assert_eq!(prices(Side::Ask), [Price::MIN, Price::ZERO, Price::MAX]);
+}
