@@ -1,3 +1,48 @@
-//! placeholder
+//! FIX 4.4 for order entry: codec and session, for both sides, without sockets, threads or a clock.
+//!
+//! **The way of a message.** Bytes from a TCP connection go into [`Session::handle_bytes`]: [`frame`] cuts them into
+//! messages, [`Index`] verifies the checksum and finds the fields in one pass, the session checks identity, time and
+//! sequence, and hands typed messages ([`AppMessage`]) out of [`Session::poll_event`]. Orders go out by
+//! [`Session::send`], or fastest by [`Session::encode_new_order`] from a prepared [`OrderTemplate`]. What was sent is
+//! in a [`Store`] for resends.
+//!
+//! Follows FIX 4.4 with errata 20030618; what is left out is listed in `docs/protocols/fix.md`.
+//!
+//! **Invariants.** No allocation after construction. Every buffer is bounded by [`SessionConfig`]. No input panics.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod buffer;
+mod config;
+mod decode;
+mod encode;
+mod header;
+mod message;
+pub mod naive;
+mod number;
+mod reject;
+mod scan;
+mod session;
+mod store;
+pub mod tag;
+mod template;
+mod text;
+mod time;
+
+pub use config::{Role, SessionConfig};
+pub use decode::{Field, Frame, Garbled, Index, Message, frame};
+pub use encode::{BEGIN_STRING, Encoder, NotEncodable};
+pub use header::identify;
+pub use message::{
+    AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
+    OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
+    ord_rej_reason,
+};
+pub use reject::{Fault, SessionRejectReason};
+pub use session::{DisconnectReason, Event, SendError, Session, Status};
+pub use store::{MemoryStore, Store, StoreFailed};
+pub use template::{NewOrder, OrderTemplate};
+pub use text::{CompId, Id, MsgType, Reason, Text};
+pub use time::{Precision, Stamp, parse_timestamp};

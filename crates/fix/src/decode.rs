@@ -1,0 +1,479 @@
+//! From bytes to fields: framing, checksum, one pass that finds every field, typed access on demand.
+//!
+//! [`frame`] finds the first whole message of a byte stream; [`Index::decode`] checks its checksum and lists its
+//! fields in place; [`Message`] reads values. Nothing is copied or allocated. Source: FIX 4.4 with errata 20030618,
+//! volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX Message Format and Delivery".
+
+use crate::number::{load_tail, load8, parse_unsigned, value8};
+use crate::reject::{Fault, SessionRejectReason};
+use crate::scan::{SOH, scan};
+use crate::tag;
+use crate::text::Text;
+use crate::time::parse_timestamp;
+use alloc::boxed::Box;
+use alloc::vec;
+use tickwire_market::{Nanos, Price, Qty};
+
+/// Why bytes are not a message. Garbled messages are skipped and counted, never answered (FIX 4.4, volume 2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Garbled {
+    /// Does not begin with `8=FIX`.
+    NoBeginString,
+    /// BodyLength is not the second field, or not a number.
+    NoBodyLength,
+    /// Longer than the receive buffer.
+    TooLong,
+    /// There is no CheckSum field where BodyLength says.
+    NoCheckSum,
+    /// The checksum is another one.
+    CheckSum {
+        /// What the message says.
+        said: u8,
+        /// What its bytes add up to.
+        computed: u8,
+    },
+    /// MsgType is not the third field.
+    NoMsgType,
+}
+
+/// The beginning of a byte stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frame {
+    /// A message of this many bytes; its checksum is not verified yet.
+    Whole(usize),
+    /// More bytes are needed.
+    Partial,
+    /// No message here; the next one can begin after this many bytes (at least 1).
+    Garbled {
+        /// How many bytes to drop.
+        skip: usize,
+        /// Why.
+        why: Garbled,
+    },
+}
+
+const BEGIN: &[u8] = b"8=FIX";
+/// `10=nnn` and its separator.
+const TRAILER: usize = 7;
+/// Longest BeginString value admitted: `FIXT.1.1` has 8.
+const BEGIN_STRING_MAX: usize = 12;
+
+/// Finds the first message in `bytes`. Messages longer than `max` bytes are garbled.
+pub fn frame(bytes: &[u8], max: usize) -> Frame {
+    match frame_at_start(bytes, max) {
+        Ok(Some(len)) => Frame::Whole(len),
+        Ok(None) => Frame::Partial,
+        Err(why) => Frame::Garbled {
+            skip: next_start(bytes),
+            why,
+        },
+    }
+}
+
+fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, Garbled> {
+    let known = bytes.len().min(BEGIN.len());
+    if bytes[..known] != BEGIN[..known] {
+        return Err(Garbled::NoBeginString);
+    }
+    let window = &bytes[..bytes.len().min(2 + BEGIN_STRING_MAX + 1)];
+    let Some(end) = window.iter().position(|&b| b == SOH) else {
+        return if window.len() == bytes.len() {
+            Ok(None)
+        } else {
+            Err(Garbled::NoBeginString)
+        };
+    };
+    let rest = &bytes[end + 1..];
+    let known = rest.len().min(2);
+    if rest[..known] != b"9="[..known] {
+        return Err(Garbled::NoBodyLength);
+    }
+    let mut body_len = 0usize;
+    // Eight digits say 99,999,999: longer than any buffer, short of any overflow.
+    for (i, &b) in rest.iter().enumerate().skip(2).take(9) {
+        match b {
+            b'0'..=b'9' if i < 10 => body_len = body_len * 10 + (b - b'0') as usize,
+            SOH if i > 2 => {
+                let total = end + 1 + i + 1 + body_len + TRAILER;
+                return check_trailer(bytes, total, max);
+            }
+            _ => return Err(Garbled::NoBodyLength),
+        }
+    }
+    Ok(None)
+}
+
+fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>, Garbled> {
+    if total > max {
+        return Err(Garbled::TooLong);
+    }
+    let Some(message) = bytes.get(..total) else {
+        return Ok(None);
+    };
+    match message[total - TRAILER - 1..] {
+        [SOH, b'1', b'0', b'=', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', SOH] => Ok(Some(total)),
+        _ => Err(Garbled::NoCheckSum),
+    }
+}
+
+/// Offset (at least 1) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
+fn next_start(bytes: &[u8]) -> usize {
+    let could_begin = |at: &usize| {
+        let rest = &bytes[*at..];
+        let known = rest.len().min(BEGIN.len());
+        rest[..known] == BEGIN[..known]
+    };
+    (1..bytes.len()).find(could_begin).unwrap_or(bytes.len())
+}
+
+/// One field of a message: its tag and where its value lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Field {
+    /// The tag.
+    pub tag: u32,
+    start: u32,
+    end: u32,
+}
+
+impl Field {
+    /// Where the value begins, from the start of the message.
+    #[inline]
+    pub const fn offset(self) -> usize {
+        self.start as usize
+    }
+}
+
+/// Memory for the fields of one message at a time.
+#[derive(Clone, Debug)]
+pub struct Index {
+    fields: Box<[Field]>,
+}
+
+/// A message whose integrity is verified: its bytes and its fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    fields: &'a [Field],
+    /// The first field that is not `tag=value`, if any.
+    pub fault: Option<Fault>,
+}
+
+impl Index {
+    /// Room for messages of up to `max_fields` fields (at least 8); what a longer one has beyond is not indexed and
+    /// makes its [`Message::fault`].
+    pub fn new(max_fields: usize) -> Index {
+        Index {
+            fields: vec![Field::default(); max_fields.max(8)].into_boxed_slice(),
+        }
+    }
+
+    /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the CheckSum.
+    pub fn decode<'a>(&'a mut self, message: &'a [u8]) -> Result<Message<'a>, Garbled> {
+        let Some(body_end) = message.len().checked_sub(TRAILER) else {
+            return Err(Garbled::NoCheckSum);
+        };
+        let mut pass = Pass {
+            bytes: message,
+            fields: &mut self.fields,
+            count: 0,
+            start: 0,
+            skip_to: 0,
+            fault: None,
+        };
+        let mut sum = 0u32;
+        let (blocks, rest) = message[..body_end].as_chunks::<64>();
+        for (i, block) in blocks.iter().enumerate() {
+            let (bits, add) = scan(block);
+            sum = sum.wrapping_add(add);
+            pass.separators(64 * i, bits);
+        }
+        let mut last = [0; 64]; // NUL adds nothing to the sum and separates nothing
+        last[..rest.len()].copy_from_slice(rest);
+        let (bits, add) = scan(&last);
+        pass.separators(64 * blocks.len(), bits);
+        let (count, fault) = (pass.count, pass.fault);
+        let computed = sum.wrapping_add(add) as u8;
+        check_sum(&message[body_end..], computed)?;
+        let fields = &self.fields[..count];
+        match fields.get(2) {
+            Some(f) if f.tag == tag::MSG_TYPE => Ok(Message {
+                bytes: message,
+                fields,
+                fault,
+            }),
+            _ => Err(Garbled::NoMsgType),
+        }
+    }
+}
+
+fn check_sum(trailer: &[u8], computed: u8) -> Result<(), Garbled> {
+    let &[b'1', b'0', b'=', a, b, c, SOH] = trailer else {
+        return Err(Garbled::NoCheckSum);
+    };
+    let digit = |d: u8| d.wrapping_sub(b'0') as u32;
+    let said = digit(a) * 100 + digit(b) * 10 + digit(c);
+    if said == computed as u32 {
+        Ok(())
+    } else {
+        Err(Garbled::CheckSum {
+            said: said as u8,
+            computed,
+        })
+    }
+}
+
+struct Pass<'a> {
+    bytes: &'a [u8],
+    fields: &'a mut [Field],
+    count: usize,
+    /// Where the current field begins.
+    start: usize,
+    /// Separators before this offset belong to a data field.
+    skip_to: usize,
+    fault: Option<Fault>,
+}
+
+impl Pass<'_> {
+    /// Ends a field at every set bit.
+    #[inline]
+    fn separators(&mut self, base: usize, mut bits: u64) {
+        while bits != 0 {
+            let end = base + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            if end >= self.skip_to {
+                self.field(end);
+                self.start = end + 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn field(&mut self, end: usize) {
+        let start = self.start;
+        let Some((tag, digits)) = parse_tag(self.bytes, start, end) else {
+            return self.fault(Fault {
+                reason: SessionRejectReason::InvalidTagNumber,
+                tag: 0,
+            });
+        };
+        let value = start + digits + 1;
+        if value == end {
+            self.fault(Fault {
+                reason: SessionRejectReason::TagWithoutValue,
+                tag,
+            });
+        }
+        if tag::is_data_length(tag) {
+            self.expect_data(value, end);
+        }
+        let Some(slot) = self.fields.get_mut(self.count) else {
+            return self.fault(Fault {
+                reason: SessionRejectReason::Other,
+                tag,
+            });
+        };
+        *slot = Field {
+            tag,
+            start: value as u32,
+            end: end as u32,
+        };
+        self.count += 1;
+    }
+
+    /// The field that follows is data: its value is skipped by count.
+    #[cold]
+    fn expect_data(&mut self, value: usize, end: usize) {
+        let Some(len) = parse_unsigned(self.bytes, value, end) else {
+            return;
+        };
+        let Some(next_end) = self.bytes.get(end + 1..) else {
+            return;
+        };
+        let Some(equals) = next_end.iter().take(8).position(|&b| b == b'=') else {
+            return;
+        };
+        // A count that leads beyond the message swallows the rest of it: then the data field never ends and its
+        // absence is found as a missing field.
+        self.skip_to = (end + 1 + equals + 1).saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
+    }
+
+    #[cold]
+    fn fault(&mut self, fault: Fault) {
+        self.fault = self.fault.or(Some(fault));
+    }
+}
+
+/// The tag of the field in `start..end` and how many digits it has: one to seven, no leading zero, then `=`.
+#[inline]
+fn parse_tag(bytes: &[u8], start: usize, end: usize) -> Option<(u32, usize)> {
+    // Eight bytes are there: the CheckSum field follows every field.
+    let word = load8(bytes, start)?;
+    let x = word ^ u64::from_le_bytes([b'='; 8]);
+    let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
+    let digits = equals.trailing_zeros() as usize / 8;
+    if digits == 0 || digits > 7 || start + digits >= end || word as u8 == b'0' {
+        return None;
+    }
+    let shift = 8 * digits as u32;
+    let aligned = word << (64 - shift) | u64::from_le_bytes([b'0'; 8]) >> shift;
+    Some((value8(aligned)? as u32, digits))
+}
+
+impl<'a> Message<'a> {
+    /// All of its bytes.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Its fields in order, from BeginString to the last before CheckSum.
+    #[inline]
+    pub fn fields(&self) -> &'a [Field] {
+        self.fields
+    }
+
+    /// The first field with this tag.
+    pub fn find(&self, tag: u32) -> Option<Field> {
+        self.fields.iter().copied().find(|f| f.tag == tag)
+    }
+
+    /// The bytes of a field's value. `field` must be one of this message's.
+    #[inline]
+    pub fn value(&self, field: Field) -> &'a [u8] {
+        &self.bytes[field.start as usize..field.end as usize]
+    }
+
+    /// MsgType (35).
+    #[inline]
+    pub fn msg_type(&self) -> &'a [u8] {
+        self.value(self.fields[2])
+    }
+
+    /// An unsigned number, leading zeros allowed.
+    #[inline]
+    pub fn unsigned(&self, field: Field) -> Result<u64, Fault> {
+        parse_unsigned(self.bytes, field.start as usize, field.end as usize).ok_or(Fault::format(field.tag))
+    }
+
+    /// A quantity: a decimal without a fraction other than zeros, below 2^32.
+    #[inline]
+    pub fn qty(&self, field: Field) -> Result<Qty, Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        let units = match parse_unsigned(self.bytes, start, end) {
+            Some(n) => n,
+            None => {
+                let raw = self.price(field)?.raw();
+                let whole = raw / 1_000_000_000;
+                if raw < 0 || raw % 1_000_000_000 != 0 {
+                    return Err(Fault::value(field.tag));
+                }
+                whole as u64
+            }
+        };
+        u32::try_from(units).map(Qty).map_err(|_| Fault::value(field.tag))
+    }
+
+    /// A price, exact in 1e-9 units.
+    #[inline]
+    pub fn price(&self, field: Field) -> Result<Price, Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        match short_price(self.bytes, start, end) {
+            Some(price) => Ok(price),
+            None => Price::parse(&self.bytes[start..end]).map_err(|_| Fault::format(field.tag)),
+        }
+    }
+
+    /// A single character.
+    #[inline]
+    pub fn char(&self, field: Field) -> Result<u8, Fault> {
+        match self.value(field) {
+            &[c] => Ok(c),
+            _ => Err(Fault::format(field.tag)),
+        }
+    }
+
+    /// `Y` or `N`.
+    pub fn boolean(&self, field: Field) -> Result<bool, Fault> {
+        match self.value(field) {
+            b"Y" => Ok(true),
+            b"N" => Ok(false),
+            _ => Err(Fault::format(field.tag)),
+        }
+    }
+
+    /// A UTC timestamp.
+    #[inline]
+    pub fn timestamp(&self, field: Field) -> Result<Nanos, Fault> {
+        parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
+    }
+
+    /// A text of bounded length.
+    #[inline]
+    pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {
+        Text::new(self.value(field)).ok_or(Fault::value(field.tag))
+    }
+}
+
+/// A decimal of up to eight bytes with at most one point, without a sign: one word. `None` sends everything else to
+/// the plain parser.
+#[inline]
+fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    let len = end.checked_sub(start)?;
+    if !(1..=8).contains(&len) {
+        return None;
+    }
+    let word = load_tail(bytes, end, len)?;
+    let x = word ^ u64::from_le_bytes([b'.'; 8]);
+    let point = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
+    if point == 0 {
+        return Price::from_decimal(value8(word)? as i64, 0);
+    }
+    let bit = point.trailing_zeros() & !7; // of the point's byte
+    let below = (1u64 << bit) - 1;
+    let decimals = 7 - bit / 8;
+    // What stands before the point moves over it; a '0' enters in front.
+    let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
+    if len == 1 {
+        return None;
+    }
+    Price::from_decimal(value8(digits)? as i64, decimals as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_prices_agree_with_the_plain_parser() {
+        let texts: [&[u8]; 16] = [
+            b"0",
+            b"7",
+            b"87.39",
+            b"187.25",
+            b".5",
+            b"5.",
+            b"00023.23",
+            b"1234.567",
+            b"12345678",
+            b"1.2.3",
+            b"-1.5",
+            b"1e5",
+            b".",
+            b"",
+            b"0.000001",
+            b"+1",
+        ];
+        for text in texts {
+            let mut bytes = [b'9'; 32];
+            bytes[10..10 + text.len()].copy_from_slice(text);
+            let fast = short_price(&bytes, 10, 10 + text.len());
+            if let Some(fast) = fast {
+                assert_eq!(Price::parse(text), Ok(fast), "{text:?}");
+            }
+        }
+        assert_eq!(
+            short_price(b"8=FIX.4.87.39", 8, 13),
+            Price::from_decimal(8_739, 2)
+        );
+    }
+}

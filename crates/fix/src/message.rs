@@ -1,0 +1,836 @@
+//! The application messages of the subset, typed, `Copy` and of fixed size. FIX 4.4 with errata 20030618, volume 4
+//! (orders) and volume 2 (Business Message Reject).
+//!
+//! Fields outside the subset are ignored on receipt. A required field that is missing, twice, or not of its type is a
+//! [`Fault`].
+
+use crate::decode::{Field, Message};
+use crate::encode::Encoder;
+use crate::reject::{Fault, SessionRejectReason};
+use crate::tag;
+use crate::text::{Id, MsgType, Reason};
+use crate::time::Stamp;
+use tickwire_market::{Cause, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue};
+
+macro_rules! char_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $char:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$vdoc])* $variant = $char),* }
+
+        impl $name {
+            /// From its character, `None` outside the subset.
+            #[inline]
+            pub const fn from_char(c: u8) -> Option<$name> {
+                match c { $($char => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+char_enum! {
+    /// ExecType (150).
+    ExecType {
+        /// Accepted.
+        New = b'0',
+        /// Done for the day.
+        DoneForDay = b'3',
+        /// Cancelled.
+        Canceled = b'4',
+        /// Replaced.
+        Replaced = b'5',
+        /// A cancel request is being looked at.
+        PendingCancel = b'6',
+        /// Rejected.
+        Rejected = b'8',
+        /// Entered, not accepted yet.
+        PendingNew = b'A',
+        /// Its time is over.
+        Expired = b'C',
+        /// Filled, in part or whole.
+        Trade = b'F',
+        /// A fill was cancelled.
+        TradeCancel = b'H',
+        /// An answer to a status request.
+        OrderStatus = b'I',
+    }
+}
+
+char_enum! {
+    /// OrdStatus (39).
+    OrdStatus {
+        /// Open, nothing filled.
+        New = b'0',
+        /// Open, some filled.
+        PartiallyFilled = b'1',
+        /// All filled.
+        Filled = b'2',
+        /// Done for the day.
+        DoneForDay = b'3',
+        /// Cancelled.
+        Canceled = b'4',
+        /// A cancel request is being looked at.
+        PendingCancel = b'6',
+        /// Rejected.
+        Rejected = b'8',
+        /// Entered, not accepted yet.
+        PendingNew = b'A',
+        /// Its time is over.
+        Expired = b'C',
+        /// A replace request is being looked at.
+        PendingReplace = b'E',
+    }
+}
+
+/// Values of OrdRejReason (103).
+pub mod ord_rej_reason {
+    /// Broker or exchange option.
+    pub const EXCHANGE_OPTION: u16 = 0;
+    /// Unknown symbol.
+    pub const UNKNOWN_SYMBOL: u16 = 1;
+    /// Exchange closed.
+    pub const EXCHANGE_CLOSED: u16 = 2;
+    /// Order exceeds limit.
+    pub const EXCEEDS_LIMIT: u16 = 3;
+    /// Duplicate order (ClOrdID).
+    pub const DUPLICATE_ORDER: u16 = 6;
+    /// Unsupported order characteristic.
+    pub const UNSUPPORTED_CHARACTERISTIC: u16 = 11;
+    /// Incorrect quantity.
+    pub const INCORRECT_QUANTITY: u16 = 13;
+    /// Other; the text says what.
+    pub const OTHER: u16 = 99;
+}
+
+/// Values of CxlRejReason (102).
+pub mod cxl_rej_reason {
+    /// Too late to cancel.
+    pub const TOO_LATE: u16 = 0;
+    /// Unknown order.
+    pub const UNKNOWN_ORDER: u16 = 1;
+    /// Broker or exchange option.
+    pub const EXCHANGE_OPTION: u16 = 2;
+    /// Duplicate ClOrdID.
+    pub const DUPLICATE_CL_ORD_ID: u16 = 6;
+}
+
+/// Values of BusinessRejectReason (380).
+pub mod business_reject_reason {
+    /// Other; the text says what.
+    pub const OTHER: u16 = 0;
+    /// Unknown identifier.
+    pub const UNKNOWN_ID: u16 = 1;
+    /// Unknown security.
+    pub const UNKNOWN_SECURITY: u16 = 2;
+    /// Unsupported message type.
+    pub const UNSUPPORTED_MESSAGE_TYPE: u16 = 3;
+    /// Application not available.
+    pub const APPLICATION_NOT_AVAILABLE: u16 = 4;
+    /// A field required by the values of others is missing.
+    pub const CONDITIONAL_FIELD_MISSING: u16 = 5;
+}
+
+/// Order Single (35=D).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewOrderSingle {
+    /// ClOrdID (11).
+    pub cl_ord_id: Id,
+    /// Symbol (55).
+    pub symbol: Symbol,
+    /// Side (54): buy is [`Side::Bid`].
+    pub side: Side,
+    /// TransactTime (60).
+    pub transact_time: Nanos,
+    /// OrderQty (38).
+    pub qty: Qty,
+    /// OrdType (40).
+    pub order_type: OrderType,
+    /// Price (44): `None` for market orders. A limit order without one is for the application to refuse.
+    pub price: Option<Price>,
+    /// TimeInForce (59), day when absent.
+    pub time_in_force: TimeInForce,
+    /// What caused the order (20001 to 20003), when all three are there.
+    pub cause: Option<Cause>,
+}
+
+/// Order Cancel Request (35=F).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderCancelRequest {
+    /// ClOrdID (11) of this request.
+    pub cl_ord_id: Id,
+    /// OrigClOrdID (41): the order to cancel.
+    pub orig_cl_ord_id: Id,
+    /// OrderID (37), empty when not known.
+    pub order_id: Id,
+    /// Symbol (55).
+    pub symbol: Symbol,
+    /// Side (54).
+    pub side: Side,
+    /// TransactTime (60).
+    pub transact_time: Nanos,
+    /// OrderQty (38) of the order.
+    pub qty: Qty,
+    /// What caused the request.
+    pub cause: Option<Cause>,
+}
+
+/// Order Cancel/Replace Request (35=G).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderCancelReplaceRequest {
+    /// ClOrdID (11): the order's new identifier.
+    pub cl_ord_id: Id,
+    /// OrigClOrdID (41): the order to replace.
+    pub orig_cl_ord_id: Id,
+    /// OrderID (37), empty when not known.
+    pub order_id: Id,
+    /// Symbol (55).
+    pub symbol: Symbol,
+    /// Side (54).
+    pub side: Side,
+    /// TransactTime (60).
+    pub transact_time: Nanos,
+    /// OrderQty (38): the new total quantity, fills included.
+    pub qty: Qty,
+    /// OrdType (40).
+    pub order_type: OrderType,
+    /// Price (44): the new price.
+    pub price: Option<Price>,
+    /// TimeInForce (59).
+    pub time_in_force: TimeInForce,
+    /// What caused the request.
+    pub cause: Option<Cause>,
+}
+
+/// Execution Report (35=8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExecutionReport {
+    /// OrderID (37).
+    pub order_id: Id,
+    /// ClOrdID (11), empty for orders that were not entered by message.
+    pub cl_ord_id: Id,
+    /// OrigClOrdID (41), empty unless it answers a cancel or replace.
+    pub orig_cl_ord_id: Id,
+    /// ExecID (17).
+    pub exec_id: Id,
+    /// ExecType (150).
+    pub exec_type: ExecType,
+    /// OrdStatus (39).
+    pub ord_status: OrdStatus,
+    /// OrdRejReason (103), see [`ord_rej_reason`].
+    pub ord_rej_reason: Option<u16>,
+    /// Symbol (55).
+    pub symbol: Symbol,
+    /// Side (54).
+    pub side: Side,
+    /// OrderQty (38).
+    pub qty: Qty,
+    /// OrdType (40).
+    pub order_type: OrderType,
+    /// Price (44).
+    pub price: Option<Price>,
+    /// TimeInForce (59).
+    pub time_in_force: TimeInForce,
+    /// LastQty (32), 0 unless a fill.
+    pub last_qty: Qty,
+    /// LastPx (31), of a fill.
+    pub last_px: Option<Price>,
+    /// LeavesQty (151).
+    pub leaves_qty: Qty,
+    /// CumQty (14).
+    pub cum_qty: Qty,
+    /// AvgPx (6).
+    pub avg_px: Price,
+    /// TransactTime (60); [`Nanos::ZERO`] when absent (it is optional here).
+    pub transact_time: Nanos,
+    /// What caused the order, as the order said.
+    pub cause: Option<Cause>,
+    /// Text (58).
+    pub text: Reason,
+}
+
+/// Which request an [`OrderCancelReject`] answers. CxlRejResponseTo (434).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum CancelKind {
+    /// Order Cancel Request.
+    Cancel = b'1',
+    /// Order Cancel/Replace Request.
+    Replace = b'2',
+}
+
+/// Order Cancel Reject (35=9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderCancelReject {
+    /// OrderID (37), `NONE` when the order is unknown.
+    pub order_id: Id,
+    /// ClOrdID (11) of the request.
+    pub cl_ord_id: Id,
+    /// OrigClOrdID (41).
+    pub orig_cl_ord_id: Id,
+    /// OrdStatus (39).
+    pub ord_status: OrdStatus,
+    /// CxlRejResponseTo (434).
+    pub response_to: CancelKind,
+    /// CxlRejReason (102), see [`cxl_rej_reason`].
+    pub reason: Option<u16>,
+    /// Text (58).
+    pub text: Reason,
+}
+
+/// Business Message Reject (35=j).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BusinessMessageReject {
+    /// RefSeqNum (45), 0 when absent.
+    pub ref_seq: SeqNo,
+    /// RefMsgType (372).
+    pub ref_msg_type: MsgType,
+    /// BusinessRejectRefID (379), empty when absent.
+    pub ref_id: Id,
+    /// BusinessRejectReason (380), see [`business_reject_reason`].
+    pub reason: u16,
+    /// Text (58).
+    pub text: Reason,
+}
+
+/// An application message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AppMessage {
+    /// 35=D.
+    NewOrderSingle(NewOrderSingle),
+    /// 35=F.
+    OrderCancelRequest(OrderCancelRequest),
+    /// 35=G.
+    OrderCancelReplaceRequest(OrderCancelReplaceRequest),
+    /// 35=8.
+    ExecutionReport(ExecutionReport),
+    /// 35=9.
+    OrderCancelReject(OrderCancelReject),
+    /// 35=j.
+    BusinessMessageReject(BusinessMessageReject),
+}
+
+impl AppMessage {
+    /// MsgType (35).
+    pub const fn msg_type(&self) -> &'static [u8] {
+        match self {
+            AppMessage::NewOrderSingle(_) => b"D",
+            AppMessage::OrderCancelRequest(_) => b"F",
+            AppMessage::OrderCancelReplaceRequest(_) => b"G",
+            AppMessage::ExecutionReport(_) => b"8",
+            AppMessage::OrderCancelReject(_) => b"9",
+            AppMessage::BusinessMessageReject(_) => b"j",
+        }
+    }
+
+    /// Reads the message; `Ok(None)` when its type is outside the subset.
+    #[inline]
+    pub fn decode(message: &Message<'_>) -> Result<Option<AppMessage>, Fault> {
+        Ok(Some(match message.msg_type() {
+            b"D" => AppMessage::NewOrderSingle(NewOrderSingle::decode(message)?),
+            b"F" => AppMessage::OrderCancelRequest(OrderCancelRequest::decode(message)?),
+            b"G" => AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest::decode(message)?),
+            b"8" => AppMessage::ExecutionReport(ExecutionReport::decode(message)?),
+            b"9" => AppMessage::OrderCancelReject(OrderCancelReject::decode(message)?),
+            b"j" => AppMessage::BusinessMessageReject(BusinessMessageReject::decode(message)?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Writes the fields after the header.
+    pub fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+        match self {
+            AppMessage::NewOrderSingle(m) => m.encode_body(e, stamp),
+            AppMessage::OrderCancelRequest(m) => m.encode_body(e, stamp),
+            AppMessage::OrderCancelReplaceRequest(m) => m.encode_body(e, stamp),
+            AppMessage::ExecutionReport(m) => m.encode_body(e, stamp),
+            AppMessage::OrderCancelReject(m) => m.encode_body(e),
+            AppMessage::BusinessMessageReject(m) => m.encode_body(e),
+        }
+    }
+}
+
+/// Which fields of a message were there: one bit each.
+#[derive(Clone, Copy, Default)]
+struct Seen(u32);
+
+impl Seen {
+    #[inline]
+    fn mark(&mut self, bit: u32, tag: u32) -> Result<(), Fault> {
+        if self.0 >> bit & 1 == 1 {
+            return Err(Fault {
+                reason: SessionRejectReason::TagTwice,
+                tag,
+            });
+        }
+        self.0 |= 1 << bit;
+        Ok(())
+    }
+
+    /// The fields of bits 0, 1, 2, ... must have been there.
+    #[inline]
+    fn require(self, tags: &[u32]) -> Result<(), Fault> {
+        match (!self.0).trailing_zeros() as usize {
+            first if first < tags.len() => Err(Fault::missing(tags[first])),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The three fields of a [`Cause`], in any order.
+#[derive(Clone, Copy, Default)]
+struct CauseFields {
+    venue: Option<Venue>,
+    seq: Option<SeqNo>,
+    recv_ts: Option<Nanos>,
+}
+
+impl CauseFields {
+    fn read(&mut self, m: &Message<'_>, f: Field) -> Result<(), Fault> {
+        let value = m.unsigned(f)?;
+        match f.tag {
+            tag::CAUSE_VENUE => {
+                let venue = u8::try_from(value).ok().and_then(Venue::from_u8);
+                self.venue = Some(venue.ok_or(Fault::value(f.tag))?);
+            }
+            tag::CAUSE_SEQ => self.seq = Some(SeqNo(value)),
+            _ => self.recv_ts = Some(Nanos(value)),
+        }
+        Ok(())
+    }
+
+    fn cause(self) -> Option<Cause> {
+        Some(Cause {
+            venue: self.venue?,
+            seq: self.seq?,
+            recv_ts: self.recv_ts?,
+        })
+    }
+}
+
+fn put_cause(e: &mut Encoder<'_>, cause: &Option<Cause>) {
+    if let Some(cause) = cause {
+        e.unsigned(tag::CAUSE_VENUE, cause.venue as u64);
+        e.unsigned(tag::CAUSE_SEQ, cause.seq.0);
+        e.unsigned(tag::CAUSE_RECV_TS, cause.recv_ts.0);
+    }
+}
+
+fn put_price(e: &mut Encoder<'_>, tag: u32, price: Option<Price>) {
+    if let Some(price) = price {
+        e.price(tag, price);
+    }
+}
+
+fn small(m: &Message<'_>, f: Field) -> Result<u16, Fault> {
+    u16::try_from(m.unsigned(f)?).map_err(|_| Fault::value(f.tag))
+}
+
+fn symbol(m: &Message<'_>, f: Field) -> Result<Symbol, Fault> {
+    Symbol::new(m.value(f)).ok_or(Fault::value(f.tag))
+}
+
+fn side(m: &Message<'_>, f: Field) -> Result<Side, Fault> {
+    match m.char(f)? {
+        b'1' => Ok(Side::Bid),
+        b'2' => Ok(Side::Ask),
+        _ => Err(Fault::value(f.tag)),
+    }
+}
+
+/// Side (54) as sent.
+pub(crate) const fn side_char(side: Side) -> u8 {
+    b'1' + side as u8
+}
+
+fn order_type(m: &Message<'_>, f: Field) -> Result<OrderType, Fault> {
+    match m.char(f)? {
+        b'1' => Ok(OrderType::Market),
+        b'2' => Ok(OrderType::Limit),
+        _ => Err(Fault::value(f.tag)),
+    }
+}
+
+fn time_in_force(m: &Message<'_>, f: Field) -> Result<TimeInForce, Fault> {
+    match m.char(f)? {
+        b'0' => Ok(TimeInForce::Day),
+        b'3' => Ok(TimeInForce::ImmediateOrCancel),
+        b'4' => Ok(TimeInForce::FillOrKill),
+        _ => Err(Fault::value(f.tag)),
+    }
+}
+
+impl NewOrderSingle {
+    /// Reads the fields of a message of type D.
+    pub fn decode(m: &Message<'_>) -> Result<NewOrderSingle, Fault> {
+        let mut out = NewOrderSingle {
+            cl_ord_id: Id::EMPTY,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            transact_time: Nanos::ZERO,
+            qty: Qty::ZERO,
+            order_type: OrderType::Limit,
+            price: None,
+            time_in_force: TimeInForce::Day,
+            cause: None,
+        };
+        let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::CL_ORD_ID => { out.cl_ord_id = m.text(f)?; 0 }
+                tag::SYMBOL => { out.symbol = symbol(m, f)?; 1 }
+                tag::SIDE => { out.side = side(m, f)?; 2 }
+                tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 3 }
+                tag::ORDER_QTY => { out.qty = m.qty(f)?; 4 }
+                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 5 }
+                tag::PRICE => { out.price = Some(m.price(f)?); 6 }
+                tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 7 }
+                tag::CAUSE_VENUE => { cause.read(m, f)?; 8 }
+                tag::CAUSE_SEQ => { cause.read(m, f)?; 9 }
+                tag::CAUSE_RECV_TS => { cause.read(m, f)?; 10 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[
+            tag::CL_ORD_ID,
+            tag::SYMBOL,
+            tag::SIDE,
+            tag::TRANSACT_TIME,
+            tag::ORDER_QTY,
+            tag::ORD_TYPE,
+        ])?;
+        out.cause = cause.cause();
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+        e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
+        e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
+        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        put_price(e, tag::PRICE, self.price);
+        e.char(tag::SIDE, side_char(self.side));
+        e.text(tag::SYMBOL, self.symbol.as_bytes());
+        e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
+        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        put_cause(e, &self.cause);
+    }
+}
+
+impl OrderCancelRequest {
+    /// Reads the fields of a message of type F.
+    pub fn decode(m: &Message<'_>) -> Result<OrderCancelRequest, Fault> {
+        let mut out = OrderCancelRequest {
+            cl_ord_id: Id::EMPTY,
+            orig_cl_ord_id: Id::EMPTY,
+            order_id: Id::EMPTY,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            transact_time: Nanos::ZERO,
+            qty: Qty::ZERO,
+            cause: None,
+        };
+        let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::CL_ORD_ID => { out.cl_ord_id = m.text(f)?; 0 }
+                tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 1 }
+                tag::SYMBOL => { out.symbol = symbol(m, f)?; 2 }
+                tag::SIDE => { out.side = side(m, f)?; 3 }
+                tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 4 }
+                tag::ORDER_QTY => { out.qty = m.qty(f)?; 5 }
+                tag::ORDER_ID => { out.order_id = m.text(f)?; 6 }
+                tag::CAUSE_VENUE => { cause.read(m, f)?; 7 }
+                tag::CAUSE_SEQ => { cause.read(m, f)?; 8 }
+                tag::CAUSE_RECV_TS => { cause.read(m, f)?; 9 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[
+            tag::CL_ORD_ID,
+            tag::ORIG_CL_ORD_ID,
+            tag::SYMBOL,
+            tag::SIDE,
+            tag::TRANSACT_TIME,
+            tag::ORDER_QTY,
+        ])?;
+        out.cause = cause.cause();
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+        e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
+        e.text_if(tag::ORDER_ID, self.order_id.as_bytes());
+        e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
+        e.text(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
+        e.char(tag::SIDE, side_char(self.side));
+        e.text(tag::SYMBOL, self.symbol.as_bytes());
+        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        put_cause(e, &self.cause);
+    }
+}
+
+impl OrderCancelReplaceRequest {
+    /// Reads the fields of a message of type G.
+    pub fn decode(m: &Message<'_>) -> Result<OrderCancelReplaceRequest, Fault> {
+        let mut out = OrderCancelReplaceRequest {
+            cl_ord_id: Id::EMPTY,
+            orig_cl_ord_id: Id::EMPTY,
+            order_id: Id::EMPTY,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            transact_time: Nanos::ZERO,
+            qty: Qty::ZERO,
+            order_type: OrderType::Limit,
+            price: None,
+            time_in_force: TimeInForce::Day,
+            cause: None,
+        };
+        let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::CL_ORD_ID => { out.cl_ord_id = m.text(f)?; 0 }
+                tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 1 }
+                tag::SYMBOL => { out.symbol = symbol(m, f)?; 2 }
+                tag::SIDE => { out.side = side(m, f)?; 3 }
+                tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 4 }
+                tag::ORDER_QTY => { out.qty = m.qty(f)?; 5 }
+                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 6 }
+                tag::ORDER_ID => { out.order_id = m.text(f)?; 7 }
+                tag::PRICE => { out.price = Some(m.price(f)?); 8 }
+                tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 9 }
+                tag::CAUSE_VENUE => { cause.read(m, f)?; 10 }
+                tag::CAUSE_SEQ => { cause.read(m, f)?; 11 }
+                tag::CAUSE_RECV_TS => { cause.read(m, f)?; 12 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[
+            tag::CL_ORD_ID,
+            tag::ORIG_CL_ORD_ID,
+            tag::SYMBOL,
+            tag::SIDE,
+            tag::TRANSACT_TIME,
+            tag::ORDER_QTY,
+            tag::ORD_TYPE,
+        ])?;
+        out.cause = cause.cause();
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+        e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
+        e.text_if(tag::ORDER_ID, self.order_id.as_bytes());
+        e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
+        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        e.text(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
+        put_price(e, tag::PRICE, self.price);
+        e.char(tag::SIDE, side_char(self.side));
+        e.text(tag::SYMBOL, self.symbol.as_bytes());
+        e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
+        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        put_cause(e, &self.cause);
+    }
+}
+
+impl ExecutionReport {
+    /// Reads the fields of a message of type 8.
+    #[inline]
+    pub fn decode(m: &Message<'_>) -> Result<ExecutionReport, Fault> {
+        let mut out = ExecutionReport {
+            order_id: Id::EMPTY,
+            cl_ord_id: Id::EMPTY,
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::EMPTY,
+            exec_type: ExecType::New,
+            ord_status: OrdStatus::New,
+            ord_rej_reason: None,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            qty: Qty::ZERO,
+            order_type: OrderType::Limit,
+            price: None,
+            time_in_force: TimeInForce::Day,
+            last_qty: Qty::ZERO,
+            last_px: None,
+            leaves_qty: Qty::ZERO,
+            cum_qty: Qty::ZERO,
+            avg_px: Price::from_raw(0),
+            transact_time: Nanos::ZERO,
+            cause: None,
+            text: Reason::EMPTY,
+        };
+        let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::ORDER_ID => { out.order_id = m.text(f)?; 0 }
+                tag::EXEC_ID => { out.exec_id = m.text(f)?; 1 }
+                tag::EXEC_TYPE => { out.exec_type = ExecType::from_char(m.char(f)?).ok_or(Fault::value(f.tag))?; 2 }
+                tag::ORD_STATUS => { out.ord_status = OrdStatus::from_char(m.char(f)?).ok_or(Fault::value(f.tag))?; 3 }
+                tag::SYMBOL => { out.symbol = symbol(m, f)?; 4 }
+                tag::SIDE => { out.side = side(m, f)?; 5 }
+                tag::LEAVES_QTY => { out.leaves_qty = m.qty(f)?; 6 }
+                tag::CUM_QTY => { out.cum_qty = m.qty(f)?; 7 }
+                tag::AVG_PX => { out.avg_px = m.price(f)?; 8 }
+                tag::CL_ORD_ID => { out.cl_ord_id = m.text(f)?; 9 }
+                tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 10 }
+                tag::ORD_REJ_REASON => { out.ord_rej_reason = Some(small(m, f)?); 11 }
+                tag::ORDER_QTY => { out.qty = m.qty(f)?; 12 }
+                tag::ORD_TYPE => { out.order_type = order_type(m, f)?; 13 }
+                tag::PRICE => { out.price = Some(m.price(f)?); 14 }
+                tag::TIME_IN_FORCE => { out.time_in_force = time_in_force(m, f)?; 15 }
+                tag::LAST_QTY => { out.last_qty = m.qty(f)?; 16 }
+                tag::LAST_PX => { out.last_px = Some(m.price(f)?); 17 }
+                tag::TRANSACT_TIME => { out.transact_time = m.timestamp(f)?; 18 }
+                tag::TEXT => { out.text = Reason::lossy(m.value(f)); 19 }
+                tag::CAUSE_VENUE => { cause.read(m, f)?; 20 }
+                tag::CAUSE_SEQ => { cause.read(m, f)?; 21 }
+                tag::CAUSE_RECV_TS => { cause.read(m, f)?; 22 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[
+            tag::ORDER_ID,
+            tag::EXEC_ID,
+            tag::EXEC_TYPE,
+            tag::ORD_STATUS,
+            tag::SYMBOL,
+            tag::SIDE,
+            tag::LEAVES_QTY,
+            tag::CUM_QTY,
+            tag::AVG_PX,
+        ])?;
+        out.cause = cause.cause();
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>, stamp: &mut Stamp) {
+        e.price(tag::AVG_PX, self.avg_px);
+        e.text_if(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
+        e.unsigned(tag::CUM_QTY, self.cum_qty.0 as u64);
+        e.text(tag::EXEC_ID, self.exec_id.as_bytes());
+        put_price(e, tag::LAST_PX, self.last_px);
+        if !self.last_qty.is_zero() {
+            e.unsigned(tag::LAST_QTY, self.last_qty.0 as u64);
+        }
+        e.text(tag::ORDER_ID, self.order_id.as_bytes());
+        e.unsigned(tag::ORDER_QTY, self.qty.0 as u64);
+        e.char(tag::ORD_STATUS, self.ord_status as u8);
+        e.char(tag::ORD_TYPE, b'0' + self.order_type as u8);
+        e.text_if(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
+        put_price(e, tag::PRICE, self.price);
+        e.char(tag::SIDE, side_char(self.side));
+        e.text(tag::SYMBOL, self.symbol.as_bytes());
+        e.text_if(tag::TEXT, self.text.as_bytes());
+        e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
+        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        if let Some(reason) = self.ord_rej_reason {
+            e.unsigned(tag::ORD_REJ_REASON, reason as u64);
+        }
+        e.char(tag::EXEC_TYPE, self.exec_type as u8);
+        e.unsigned(tag::LEAVES_QTY, self.leaves_qty.0 as u64);
+        put_cause(e, &self.cause);
+    }
+}
+
+impl OrderCancelReject {
+    /// Reads the fields of a message of type 9.
+    pub fn decode(m: &Message<'_>) -> Result<OrderCancelReject, Fault> {
+        let mut out = OrderCancelReject {
+            order_id: Id::EMPTY,
+            cl_ord_id: Id::EMPTY,
+            orig_cl_ord_id: Id::EMPTY,
+            ord_status: OrdStatus::New,
+            response_to: CancelKind::Cancel,
+            reason: None,
+            text: Reason::EMPTY,
+        };
+        let mut seen = Seen::default();
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::ORDER_ID => { out.order_id = m.text(f)?; 0 }
+                tag::CL_ORD_ID => { out.cl_ord_id = m.text(f)?; 1 }
+                tag::ORIG_CL_ORD_ID => { out.orig_cl_ord_id = m.text(f)?; 2 }
+                tag::ORD_STATUS => { out.ord_status = OrdStatus::from_char(m.char(f)?).ok_or(Fault::value(f.tag))?; 3 }
+                tag::CXL_REJ_RESPONSE_TO => {
+                    out.response_to = match m.char(f)? {
+                        b'1' => CancelKind::Cancel,
+                        b'2' => CancelKind::Replace,
+                        _ => return Err(Fault::value(f.tag)),
+                    };
+                    4
+                }
+                tag::CXL_REJ_REASON => { out.reason = Some(small(m, f)?); 5 }
+                tag::TEXT => { out.text = Reason::lossy(m.value(f)); 6 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[
+            tag::ORDER_ID,
+            tag::CL_ORD_ID,
+            tag::ORIG_CL_ORD_ID,
+            tag::ORD_STATUS,
+            tag::CXL_REJ_RESPONSE_TO,
+        ])?;
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>) {
+        e.text(tag::CL_ORD_ID, self.cl_ord_id.as_bytes());
+        e.text(tag::ORDER_ID, self.order_id.as_bytes());
+        e.char(tag::ORD_STATUS, self.ord_status as u8);
+        e.text(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
+        e.text_if(tag::TEXT, self.text.as_bytes());
+        if let Some(reason) = self.reason {
+            e.unsigned(tag::CXL_REJ_REASON, reason as u64);
+        }
+        e.char(tag::CXL_REJ_RESPONSE_TO, self.response_to as u8);
+    }
+}
+
+impl BusinessMessageReject {
+    /// Reads the fields of a message of type j.
+    pub fn decode(m: &Message<'_>) -> Result<BusinessMessageReject, Fault> {
+        let mut out = BusinessMessageReject {
+            ref_seq: SeqNo(0),
+            ref_msg_type: MsgType::EMPTY,
+            ref_id: Id::EMPTY,
+            reason: 0,
+            text: Reason::EMPTY,
+        };
+        let mut seen = Seen::default();
+        for &f in m.fields() {
+            #[rustfmt::skip]
+            let bit = match f.tag {
+                tag::REF_MSG_TYPE => { out.ref_msg_type = m.text(f)?; 0 }
+                tag::BUSINESS_REJECT_REASON => { out.reason = small(m, f)?; 1 }
+                tag::REF_SEQ_NUM => { out.ref_seq = SeqNo(m.unsigned(f)?); 2 }
+                tag::BUSINESS_REJECT_REF_ID => { out.ref_id = m.text(f)?; 3 }
+                tag::TEXT => { out.text = Reason::lossy(m.value(f)); 4 }
+                _ => continue,
+            };
+            seen.mark(bit, f.tag)?;
+        }
+        seen.require(&[tag::REF_MSG_TYPE, tag::BUSINESS_REJECT_REASON])?;
+        Ok(out)
+    }
+
+    fn encode_body(&self, e: &mut Encoder<'_>) {
+        if self.ref_seq.0 != 0 {
+            e.unsigned(tag::REF_SEQ_NUM, self.ref_seq.0);
+        }
+        e.text_if(tag::TEXT, self.text.as_bytes());
+        e.text(tag::REF_MSG_TYPE, self.ref_msg_type.as_bytes());
+        e.text_if(tag::BUSINESS_REJECT_REF_ID, self.ref_id.as_bytes());
+        e.unsigned(tag::BUSINESS_REJECT_REASON, self.reason as u64);
+    }
+}

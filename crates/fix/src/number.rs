@@ -1,0 +1,148 @@
+//! Decimal digits eight at a time, within 64-bit words.
+//!
+//! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications. The
+//! plain loops at the end of the file are the oracle and serve what is longer.
+
+const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+
+/// Eight digits of `n` (below 10^8), most significant first in memory.
+#[inline]
+pub(crate) const fn digits8(n: u32) -> u64 {
+    let n = n as u64;
+    let halves = n / 10_000 | (n % 10_000) << 32;
+    // x * 10486 >> 20 is x / 100 for x < 10_000; x * 103 >> 10 is x / 10 for x < 100.
+    let hundreds = (halves * 10_486) >> 20 & 0x7f_0000_007f;
+    let pairs = hundreds | (halves - 100 * hundreds) << 16;
+    let tens = (pairs * 103) >> 10 & 0x000f_000f_000f_000f;
+    (tens | (pairs - 10 * tens) << 8) + ZEROS
+}
+
+/// The value of eight ASCII digits, `None` if one is not a digit.
+#[inline]
+pub(crate) const fn value8(word: u64) -> Option<u64> {
+    let v = word.wrapping_sub(ZEROS);
+    if (v | word.wrapping_add(0x4646_4646_4646_4646)) & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    let v = v.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let v = v.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
+    Some(v.wrapping_mul(10_000 << 32 | 1) >> 32)
+}
+
+/// The sum of the eight bytes modulo 256: what they add to a checksum.
+#[inline]
+pub(crate) const fn byte_sum(word: u64) -> u8 {
+    // Carries between lanes are multiples of 256 of the lane above; only the top lane is used.
+    let even = word & 0x00ff_00ff_00ff_00ff;
+    let odd = word >> 8 & 0x00ff_00ff_00ff_00ff;
+    ((even + odd).wrapping_mul(0x0001_0001_0001_0001) >> 48) as u8
+}
+
+/// Eight bytes at an offset as a little-endian word.
+#[inline]
+pub(crate) fn load8(bytes: &[u8], at: usize) -> Option<u64> {
+    let eight = bytes.get(at..at + 8)?;
+    Some(u64::from_le_bytes(eight.try_into().ok()?))
+}
+
+/// The last `len` (1 to 8) bytes before `end` right-aligned in a word, filled up with `'0'` in front. Needs eight
+/// bytes before `end`; every value in a message has them, since the message begins with `8=FIX...`.
+#[inline]
+pub(crate) fn load_tail(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
+    debug_assert!((1..=8).contains(&len));
+    let word = load8(bytes, end.checked_sub(8)?)?;
+    let front = 64 - 8 * len as u32;
+    let mask = (1u64 << (front & 63)) - 1;
+    Some(word & !mask | ZEROS & mask)
+}
+
+/// The unsigned number in `bytes[start..end]`; `None` if empty, not digits only, or beyond 64 bits.
+#[inline]
+pub(crate) fn parse_unsigned(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
+    let len = end.checked_sub(start)?;
+    match len {
+        0 => None,
+        1..=8 => value8(load_tail(bytes, end, len)?),
+        9..=16 => {
+            let high = value8(load_tail(bytes, end - 8, len - 8)?)?;
+            Some(high * 100_000_000 + value8(load8(bytes, end - 8)?)?)
+        }
+        _ => parse_plain(bytes.get(start..end)?),
+    }
+}
+
+/// The number a text spells, one digit at a time.
+pub(crate) fn parse_plain(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, &b| {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            None
+        } else {
+            n.checked_mul(10)?.checked_add(digit as u64)
+        }
+    })
+}
+
+/// The decimal digits of `n`, right-aligned, and where they begin.
+pub(crate) fn decimal(mut n: u64) -> ([u8; 20], usize) {
+    let mut out = [b'0'; 20];
+    let mut at = 20;
+    loop {
+        at -= 1;
+        out[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            return (out, at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::format;
+
+    #[test]
+    fn eight_digits_agree_with_formatting_and_with_the_plain_parser() {
+        for n in (0..100_000_000u32)
+            .step_by(7_919)
+            .chain([0, 9, 99, 9_999, 10_000, 99_999_999])
+        {
+            let text = format!("{n:08}");
+            assert_eq!(digits8(n).to_le_bytes(), text.as_bytes());
+            assert_eq!(value8(digits8(n)), Some(n as u64));
+            let sum = text.bytes().fold(0u8, u8::wrapping_add);
+            assert_eq!(byte_sum(digits8(n)), sum);
+        }
+        assert_eq!(byte_sum(u64::MAX), (255u32 * 8) as u8);
+    }
+
+    #[test]
+    fn a_byte_that_is_not_a_digit_is_found_at_every_position() {
+        for at in 0..8 {
+            for b in 0..=255u8 {
+                let mut text = *b"12345678";
+                text[at] = b;
+                assert_eq!(value8(u64::from_le_bytes(text)), parse_plain(&text), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length_agree_with_the_plain_parser() {
+        let digits = b"8=FIX.4.4\x0118446744073709551616";
+        for start in 10..=digits.len() {
+            for end in start..=digits.len() {
+                assert_eq!(
+                    parse_unsigned(digits, start, end),
+                    parse_plain(&digits[start..end]),
+                    "{start}..{end}"
+                );
+            }
+        }
+    }
+}

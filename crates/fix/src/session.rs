@@ -1,0 +1,1176 @@
+//! The session state machine: bytes and time in, bytes and events out. FIX 4.4 with errata 20030618, volume 2.
+//!
+//! ```text
+//!  transport connected ──► LogonSent (initiator) ──┐ Logon
+//!                     └──► LogonAwaited (acceptor) ─┴──► Active ──► LogoutSent ──► Closing ──► Disconnected
+//! ```
+//! A session outlives its connections: sequence numbers and sent messages are in its [`Store`]. The order of calls is
+//! always the same: one `handle_*` or `send`, then drain [`Session::poll_transmit`] and [`Session::poll_event`], then
+//! look at [`Session::poll_timeout`]. After [`Event::Disconnect`] what is left to transmit is sent, the transport is
+//! closed and [`Session::handle_disconnected`] called.
+
+use crate::buffer::{Bytes, Early, Ring};
+use crate::config::{Role, SessionConfig};
+use crate::decode::{Frame, Index, Message, frame};
+use crate::encode::{BEGIN_STRING, Encoder};
+use crate::header::{Header, is_header};
+use crate::message::{AppMessage, BusinessMessageReject, business_reject_reason};
+use crate::reject::{Fault, SessionRejectReason};
+use crate::store::{MemoryStore, Store};
+use crate::tag;
+use crate::template::{NewOrder, OrderTemplate};
+use crate::text::{CompId, Id, MsgType, Reason};
+use crate::time::Stamp;
+use alloc::boxed::Box;
+use alloc::vec;
+use core::fmt::Write;
+use tickwire_market::{Counter, Counters, Nanos, OrderType, SeqNo, Symbol};
+
+/// Where a session stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Status {
+    /// No transport connection.
+    Disconnected,
+    /// Initiator: our Logon is out.
+    LogonSent,
+    /// Acceptor: connected, waiting for a Logon.
+    LogonAwaited,
+    /// Logged on.
+    Active,
+    /// Our Logout is out.
+    LogoutSent,
+    /// Over: the transport is to be closed.
+    Closing,
+}
+
+/// Why a session wants its transport closed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DisconnectReason {
+    /// Our Logout was answered.
+    LogoutComplete,
+    /// The peer logged out; it has been answered.
+    PeerLogout,
+    /// The Logon did not come in time.
+    LogonTimeout,
+    /// The Logon was refused: not a Logon, wrong identity, wrong time.
+    LogonRefused,
+    /// Our Logout was not answered in time.
+    LogoutTimeout,
+    /// Nothing received for 2.4 heartbeat intervals.
+    HeartbeatTimeout,
+    /// A sequence number below the expected one, without PossDupFlag.
+    SequenceTooLow,
+    /// Missing messages were requested three times in vain.
+    ResendTimeout,
+    /// BeginString, identity, SendingTime or MsgSeqNum made the message unusable.
+    ProtocolViolation,
+    /// The peer does not read: the transmit buffer is full.
+    PeerTooSlow,
+    /// The store failed.
+    StoreFailed,
+}
+
+/// What a session tells its owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Logged on.
+    LoggedOn {
+        /// The peer's SenderCompID.
+        peer: CompId,
+        /// HeartBtInt in force, seconds.
+        heartbeat_s: u32,
+        /// Both sequence numbers were reset.
+        reset: bool,
+    },
+    /// An application message, in sequence, once.
+    App {
+        /// Its sequence number.
+        seq: SeqNo,
+        /// Sent before under this number (43=Y): it was missed the first time.
+        poss_dup: bool,
+        /// May have been sent under another number (97=Y): the application must check.
+        poss_resend: bool,
+        /// SendingTime (52).
+        sending_time: Nanos,
+        /// The message.
+        message: AppMessage,
+    },
+    /// Messages `[expected, received)` are missing and have been requested.
+    Gap {
+        /// The first that is missing.
+        expected: SeqNo,
+        /// The one that showed it.
+        received: SeqNo,
+    },
+    /// The peer rejected a message of ours (35=3).
+    Rejected {
+        /// Which (RefSeqNum).
+        ref_seq: SeqNo,
+        /// The field, 0 when not said (RefTagID).
+        ref_tag: u32,
+        /// Why (SessionRejectReason, any number), `None` when not said.
+        reason: Option<u16>,
+        /// Text (58).
+        text: Reason,
+    },
+    /// Transmit what is left, close the transport, call [`Session::handle_disconnected`].
+    Disconnect {
+        /// Why.
+        reason: DisconnectReason,
+        /// The text of the Logout sent or received.
+        text: Reason,
+    },
+}
+
+/// Why a message was not sent. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// Not logged on.
+    NotLoggedOn,
+    /// The transmit buffer has no room, or (for [`Session::encode_new_order`]) is not empty: drain
+    /// [`Session::poll_transmit`] first.
+    Backlog,
+    /// A required text is empty, or the message is longer than the receive buffer's size.
+    NotEncodable,
+    /// The store refused it.
+    StoreFailed,
+}
+
+/// A FIX 4.4 session.
+#[derive(Debug)]
+pub struct Session<S: Store = MemoryStore> {
+    core: Core<S>,
+    received: Bytes,
+    early: Early,
+    index: Index,
+}
+
+impl Session<MemoryStore> {
+    /// A session with a [`MemoryStore`] of the configured size. All memory is allocated here.
+    pub fn new(config: SessionConfig) -> Session<MemoryStore> {
+        Session::with_store(
+            config,
+            MemoryStore::new(config.store_messages, config.store_bytes),
+        )
+    }
+}
+
+impl<S: Store> Session<S> {
+    /// A session that continues with the sequence numbers of `store`.
+    pub fn with_store(config: SessionConfig, store: S) -> Session<S> {
+        let message_max = config.receive_bytes.max(1024);
+        Session {
+            received: Bytes::new(message_max),
+            early: Early::new(config.early_bytes),
+            index: Index::new(config.fields_max),
+            core: Core {
+                config,
+                store,
+                status: Status::Disconnected,
+                heartbeat_ns: 0,
+                now: Nanos::ZERO,
+                status_since: Nanos::ZERO,
+                last_sent: Nanos::ZERO,
+                last_received: Nanos::ZERO,
+                test_outstanding: false,
+                gap: None,
+                seen_max: 0,
+                resend: None,
+                out: Bytes::new(config.transmit_bytes.max(4096).max(2 * message_max)),
+                writer: Writer {
+                    scratch: vec![0; message_max].into_boxed_slice(),
+                    stamp: Stamp::new(config.precision),
+                    sender: config.sender,
+                    peer: config.target,
+                },
+                events: Ring::new(config.events.max(8)),
+                counters: Counters::default(),
+            },
+        }
+    }
+
+    /// Where the session stands.
+    pub fn status(&self) -> Status {
+        self.core.status
+    }
+
+    /// The peer's identity; empty on an acceptor for anybody before the first Logon.
+    pub fn peer(&self) -> CompId {
+        self.core.writer.peer
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &SessionConfig {
+        &self.core.config
+    }
+
+    /// Messages and sequence numbers.
+    pub fn store(&self) -> &S {
+        &self.core.store
+    }
+
+    /// `fix_malformed`, `fix_rejects`, `fix_resends`.
+    pub fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// Bytes waiting for [`Session::poll_transmit`], resends not counted.
+    pub fn backlog(&self) -> usize {
+        self.core.out.as_slice().len()
+    }
+
+    /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
+    pub fn handle_connected(&mut self, now: Nanos) {
+        self.received.clear();
+        self.early.clear();
+        self.core.connected(now);
+    }
+
+    /// The transport is gone. What was not transmitted is forgotten; the peer will ask for it.
+    pub fn handle_disconnected(&mut self, now: Nanos) {
+        self.received.clear();
+        self.early.clear();
+        self.core.disconnected(now);
+    }
+
+    /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the transmit queue
+    /// have not been drained since; then drain and hand over the rest.
+    #[must_use = "bytes not taken must be handed over again"]
+    pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) -> usize {
+        self.core.now = now;
+        let mut taken = 0;
+        loop {
+            let n = self.received.fill(&bytes[taken..]);
+            taken += n;
+            let progress = self.pump();
+            if taken == bytes.len() || (n == 0 && !progress) {
+                return taken;
+            }
+        }
+    }
+
+    /// Time has passed: heartbeats, test requests, time-outs. May be called at any time.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.core.now = now;
+        self.pump();
+        self.core.timeout();
+    }
+
+    /// Bytes to transmit, in order, as much as fits `buf`; `None` when there are none. `buf` must not be empty.
+    pub fn poll_transmit<'b>(&mut self, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        if self.core.out.is_empty() {
+            self.core.resend_next();
+        }
+        let waiting = self.core.out.as_slice();
+        let n = waiting.len().min(buf.len());
+        if n == 0 {
+            return None;
+        }
+        buf[..n].copy_from_slice(&waiting[..n]);
+        self.core.out.consume(n);
+        Some(&buf[..n])
+    }
+
+    /// What happened. Events that found no room wait in the received bytes and come out here too: poll
+    /// [`Session::poll_transmit`] again after the last one.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if self.core.events.is_empty() && !self.received.is_empty() {
+            self.pump();
+        }
+        self.core.events.pop()
+    }
+
+    /// When [`Session::handle_timeout`] is due, `None` for never.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.core.next_timeout()
+    }
+
+    /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its sequence
+    /// number.
+    pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
+        self.core.now = now;
+        if self.core.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        self.core.send_app(message)
+    }
+
+    /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
+    pub fn logout(&mut self, now: Nanos, text: &str) {
+        self.core.now = now;
+        if self.core.status == Status::Active {
+            self.core.send_logout(&Reason::lossy(text.as_bytes()));
+            if self.core.status == Status::Active {
+                self.core.set_status(Status::LogoutSent);
+            }
+        }
+    }
+
+    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty or the peer not
+    /// known yet.
+    pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {
+        let core = &self.core;
+        OrderTemplate::new(symbol, core.config.precision, |e, time| {
+            e.text(tag::MSG_TYPE, b"D");
+            e.text(tag::MSG_SEQ_NUM, b"00000000");
+            e.text(tag::SENDER_COMP_ID, core.config.sender.as_bytes());
+            e.text(tag::SENDING_TIME, time);
+            e.text(tag::TARGET_COMP_ID, core.writer.peer.as_bytes());
+        })
+    }
+
+    /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for resends.
+    /// Refused while other bytes wait to be transmitted. Values beyond the template's widths are written by the
+    /// general encoder. TransactTime is SendingTime.
+    #[inline]
+    pub fn encode_new_order<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+    ) -> Result<&'t [u8], SendError> {
+        let core = &mut self.core;
+        if core.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        if !core.out.is_empty() {
+            return Err(SendError::Backlog);
+        }
+        core.now = now;
+        let seq = core.store.next_out();
+        if !template.patch(now, seq, order) {
+            return core.encode_beyond_template(template, order);
+        }
+        let message = template.message();
+        core.store
+            .append(seq, message)
+            .map_err(|_| SendError::StoreFailed)?;
+        core.last_sent = now;
+        Ok(message)
+    }
+
+    /// Processes what has been received while there is room for events; whether anything was.
+    fn pump(&mut self) -> bool {
+        let mut progress = false;
+        while self.core.events.room() >= EVENTS_PER_MESSAGE && !self.received.is_empty() {
+            if matches!(self.core.status, Status::Closing | Status::Disconnected) {
+                self.received.clear();
+                return true;
+            }
+            let bytes = self.received.as_slice();
+            let used = match frame(bytes, self.received.capacity()) {
+                Frame::Partial => break,
+                Frame::Garbled { skip, .. } => {
+                    self.core.counters.bump(Counter::FixMalformed);
+                    skip
+                }
+                Frame::Whole(len) => {
+                    let bytes = &bytes[..len];
+                    match self.index.decode(bytes) {
+                        Ok(message) => match self.core.process(&message, false) {
+                            Outcome::Done => {}
+                            Outcome::Early(seq) => self.early.keep(seq, bytes),
+                            Outcome::Reset => self.early.clear(),
+                        },
+                        Err(_) => self.core.counters.bump(Counter::FixMalformed),
+                    }
+                    len
+                }
+            };
+            self.received.consume(used);
+            self.process_early();
+            progress = true;
+        }
+        progress | self.process_early()
+    }
+
+    /// Processes messages that were kept behind a gap and are next now; asks for what is still missing.
+    fn process_early(&mut self) -> bool {
+        let mut progress = false;
+        while self.core.events.room() >= EVENTS_PER_MESSAGE
+            && matches!(self.core.status, Status::Active | Status::LogoutSent)
+        {
+            let Some(bytes) = self.early.take(self.core.store.next_in()) else {
+                self.core.request_what_was_dropped();
+                break;
+            };
+            if let Ok(message) = self.index.decode(bytes)
+                && let Outcome::Reset = self.core.process(&message, true)
+            {
+                self.early.clear();
+            }
+            progress = true;
+        }
+        progress
+    }
+}
+
+/// No message makes more events: a gap, a logon or message, a disconnect.
+const EVENTS_PER_MESSAGE: usize = 4;
+/// A ResendRequest is sent at most this often without progress.
+const RESEND_ATTEMPTS: u8 = 3;
+
+/// What became of a message.
+enum Outcome {
+    Done,
+    /// Ahead of a gap: to be kept under this number.
+    Early(u64),
+    /// Sequence numbers began anew: what was kept is void.
+    Reset,
+}
+
+/// Messages `[next_in, upto]` have been requested.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    upto: u64,
+    since: Nanos,
+    attempts: u8,
+}
+
+/// Messages `[next, last]` are to be sent again.
+#[derive(Clone, Copy, Debug)]
+struct Resend {
+    next: u64,
+    last: u64,
+}
+
+/// Where messages are written before they are queued.
+#[derive(Debug)]
+struct Writer {
+    scratch: Box<[u8]>,
+    stamp: Stamp,
+    sender: CompId,
+    peer: CompId,
+}
+
+impl Writer {
+    /// Begins a message: MsgType first, then the header's tags ascending.
+    fn header(&mut self, msg_type: &[u8], seq: u64, now: Nanos) -> (Encoder<'_>, &mut Stamp) {
+        let mut e = Encoder::new(&mut self.scratch);
+        e.text(tag::MSG_TYPE, msg_type);
+        e.unsigned(tag::MSG_SEQ_NUM, seq);
+        e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
+        e.text(tag::SENDING_TIME, self.stamp.format(now));
+        e.text(tag::TARGET_COMP_ID, self.peer.as_bytes());
+        (e, &mut self.stamp)
+    }
+}
+
+/// All of a session except the received bytes, so that a message can be borrowed while it is processed.
+#[derive(Debug)]
+struct Core<S> {
+    config: SessionConfig,
+    store: S,
+    status: Status,
+    heartbeat_ns: u64,
+    now: Nanos,
+    status_since: Nanos,
+    last_sent: Nanos,
+    last_received: Nanos,
+    test_outstanding: bool,
+    gap: Option<Gap>,
+    /// Highest sequence number received on this connection.
+    seen_max: u64,
+    resend: Option<Resend>,
+    out: Bytes,
+    writer: Writer,
+    events: Ring<Event>,
+    counters: Counters,
+}
+
+impl<S: Store> Core<S> {
+    fn set_status(&mut self, status: Status) {
+        self.status = status;
+        self.status_since = self.now;
+    }
+
+    fn connected(&mut self, now: Nanos) {
+        self.forget_connection(now);
+        self.last_received = now;
+        match self.config.role {
+            Role::Acceptor => self.set_status(Status::LogonAwaited),
+            Role::Initiator => {
+                if self.config.reset_on_logon {
+                    self.store.reset();
+                }
+                self.set_status(Status::LogonSent);
+                self.send_logon(self.config.heartbeat_s, self.config.reset_on_logon);
+            }
+        }
+    }
+
+    fn disconnected(&mut self, now: Nanos) {
+        self.forget_connection(now);
+        self.set_status(Status::Disconnected);
+    }
+
+    fn forget_connection(&mut self, now: Nanos) {
+        self.now = now;
+        self.out.clear();
+        self.gap = None;
+        self.resend = None;
+        self.seen_max = 0;
+        self.test_outstanding = false;
+        self.heartbeat_ns = 0;
+    }
+
+    // ---- time -------------------------------------------------------------------------------------------------
+
+    fn timeout(&mut self) {
+        let waited = self.now.since(self.status_since);
+        match self.status {
+            Status::LogonSent | Status::LogonAwaited if waited >= self.config.logon_timeout_ns => {
+                self.disconnect(DisconnectReason::LogonTimeout, Reason::EMPTY)
+            }
+            Status::LogoutSent if waited >= self.config.logout_timeout_ns => {
+                self.disconnect(DisconnectReason::LogoutTimeout, Reason::EMPTY)
+            }
+            Status::Active => self.active_timeout(),
+            _ => {}
+        }
+    }
+
+    fn active_timeout(&mut self) {
+        if let Some(gap) = self.gap
+            && self.now.since(gap.since) >= self.config.resend_timeout_ns
+        {
+            if gap.attempts >= RESEND_ATTEMPTS {
+                return self
+                    .logout_and_disconnect(DisconnectReason::ResendTimeout, "Resend request not answered");
+            }
+            self.request_resend(gap.upto, gap.attempts + 1);
+        }
+        if self.heartbeat_ns == 0 {
+            return;
+        }
+        let silence = self.now.since(self.last_received);
+        if silence >= 2 * self.test_after_ns() {
+            return self.disconnect(DisconnectReason::HeartbeatTimeout, Reason::EMPTY);
+        }
+        if silence >= self.test_after_ns() && !self.test_outstanding {
+            self.test_outstanding = true;
+            self.send_admin(b"1", |e| e.text(tag::TEST_REQ_ID, b"TEST"));
+        }
+        if self.now.since(self.last_sent) >= self.heartbeat_ns {
+            self.send_admin(b"0", |_| {});
+        }
+    }
+
+    /// A TestRequest after 1.2 heartbeat intervals of silence, the end after twice that.
+    fn test_after_ns(&self) -> u64 {
+        self.heartbeat_ns / 5 * 6
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        match self.status {
+            Status::Disconnected | Status::Closing => None,
+            Status::LogonSent | Status::LogonAwaited => {
+                Some(self.status_since.after(self.config.logon_timeout_ns))
+            }
+            Status::LogoutSent => Some(self.status_since.after(self.config.logout_timeout_ns)),
+            Status::Active => {
+                let gap = self.gap.map(|gap| gap.since.after(self.config.resend_timeout_ns));
+                let tests = if self.test_outstanding { 2 } else { 1 };
+                let heartbeat = (self.heartbeat_ns > 0).then(|| {
+                    let silence = self.last_received.after(tests * self.test_after_ns());
+                    silence.min(self.last_sent.after(self.heartbeat_ns))
+                });
+                [gap, heartbeat].into_iter().flatten().min()
+            }
+        }
+    }
+
+    // ---- receiving --------------------------------------------------------------------------------------------
+
+    fn process(&mut self, m: &Message<'_>, held: bool) -> Outcome {
+        self.last_received = self.now;
+        self.test_outstanding = false;
+        let logged_on = matches!(self.status, Status::Active | Status::LogoutSent);
+        let h = Header::decode(m);
+        let Some(seq) = h.seq else {
+            return self.violation("MsgSeqNum missing or not a number", logged_on);
+        };
+        if m.value(m.fields()[0]) != BEGIN_STRING {
+            return self.violation("Incorrect BeginString", logged_on);
+        }
+        if !logged_on && m.msg_type() != b"A" {
+            return self.before_logon(m);
+        }
+        if let Some(fault) = h.fault {
+            return self.reject_and_accept(m, seq, fault);
+        }
+        if !self.identities_match(&h) {
+            return self.reject_and_end(m, seq, SessionRejectReason::CompIdProblem, 0, logged_on);
+        }
+        if !held && !self.on_time(&h) {
+            let reason = SessionRejectReason::SendingTimeAccuracy;
+            return self.reject_and_end(m, seq, reason, tag::SENDING_TIME, logged_on);
+        }
+        if !logged_on {
+            return self.on_logon(m, &h, seq);
+        }
+        self.sequenced(m, &h, seq, held)
+    }
+
+    fn identities_match(&self, h: &Header<'_>) -> bool {
+        let anybody = self.status == Status::LogonAwaited && self.config.target.is_empty();
+        let peer = if anybody {
+            CompId::new(h.sender).is_some()
+        } else {
+            h.sender == self.writer.peer.as_bytes()
+        };
+        peer && !h.sender.is_empty() && h.target == self.config.sender.as_bytes()
+    }
+
+    fn on_time(&self, h: &Header<'_>) -> bool {
+        let off = self.now.0.abs_diff(h.sending_time.0);
+        self.config.latency_max_ns == 0 || off <= self.config.latency_max_ns
+    }
+
+    /// Anything but a Logon before the logon ends the connection without an answer. A Logout or Reject is the peer's
+    /// refusal of ours.
+    fn before_logon(&mut self, m: &Message<'_>) -> Outcome {
+        let text = m
+            .find(tag::TEXT)
+            .map_or(Reason::EMPTY, |f| Reason::lossy(m.value(f)));
+        self.disconnect(DisconnectReason::LogonRefused, text);
+        Outcome::Done
+    }
+
+    /// The message cannot be placed in the session: logout (when logged on) and disconnect.
+    fn violation(&mut self, text: &str, logged_on: bool) -> Outcome {
+        match logged_on {
+            true => self.logout_and_disconnect(DisconnectReason::ProtocolViolation, text),
+            false => self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(text.as_bytes())),
+        }
+        Outcome::Done
+    }
+
+    fn reject_and_end(
+        &mut self,
+        m: &Message<'_>,
+        seq: u64,
+        reason: SessionRejectReason,
+        tag: u32,
+        logged_on: bool,
+    ) -> Outcome {
+        if logged_on {
+            self.send_reject(m, seq, Fault { reason, tag });
+            if seq == self.store.next_in() {
+                self.advance(seq + 1);
+            }
+        }
+        self.violation(reason.text(), logged_on)
+    }
+
+    /// A faulty message is answered and counts as received.
+    fn reject_and_accept(&mut self, m: &Message<'_>, seq: u64, fault: Fault) -> Outcome {
+        if !matches!(self.status, Status::Active | Status::LogoutSent) {
+            return self.violation(fault.reason.text(), false);
+        }
+        self.send_reject(m, seq, fault);
+        if seq == self.store.next_in() {
+            self.advance(seq + 1);
+        }
+        Outcome::Done
+    }
+
+    fn sequenced(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64, held: bool) -> Outcome {
+        //= FIX 4.4 vol 2, "Sequence Reset": in reset mode MsgSeqNum is ignored.
+        let gap_fill = m.find(tag::GAP_FILL_FLAG).is_some_and(|f| m.value(f) == b"Y");
+        if m.msg_type() == b"4" && !gap_fill {
+            return self.on_sequence_reset(m, seq);
+        }
+        //= FIX 4.4 vol 2, "Logon": ResetSeqNumFlag may be used while logged on.
+        if m.msg_type() == b"A"
+            && m.find(tag::RESET_SEQ_NUM_FLAG)
+                .is_some_and(|f| m.value(f) == b"Y")
+        {
+            return self.on_logon(m, h, seq);
+        }
+        let expected = self.store.next_in();
+        if seq > expected {
+            return self.too_high(m, seq);
+        }
+        if seq < expected {
+            // A kept message may meanwhile have been resent.
+            return if held {
+                Outcome::Done
+            } else {
+                self.too_low(m, h, seq)
+            };
+        }
+        if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
+            let reason = SessionRejectReason::SendingTimeAccuracy;
+            return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+        }
+        self.advance(seq + 1);
+        match m.fault {
+            Some(fault) => self.send_reject(m, seq, fault),
+            None => self.accept(m, h, seq),
+        }
+        Outcome::Done
+    }
+
+    /// A gap: asks for what is missing. A ResendRequest is answered all the same, else two sides that both miss
+    /// something would wait for each other; so is a Logout.
+    fn too_high(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
+        let expected = self.store.next_in();
+        self.seen_max = self.seen_max.max(seq);
+        if self.gap.is_none() {
+            self.events.push(Event::Gap {
+                expected: SeqNo(expected),
+                received: SeqNo(seq),
+            });
+            self.request_resend(seq, 1);
+        }
+        match m.msg_type() {
+            b"2" => self.on_resend_request(m, seq),
+            b"5" => self.on_logout(m),
+            _ => return Outcome::Early(seq),
+        }
+        Outcome::Done
+    }
+
+    fn too_low(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
+        if !h.poss_dup {
+            let mut text = Reason::EMPTY;
+            let expected = self.store.next_in();
+            let _ = write!(text, "MsgSeqNum too low, expecting {expected} but received {seq}");
+            self.logout_and_disconnect(DisconnectReason::SequenceTooLow, text.as_str());
+            return Outcome::Done;
+        }
+        match h.orig_sending_time {
+            None => self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME)),
+            Some(orig) if orig > h.sending_time => {
+                let reason = SessionRejectReason::SendingTimeAccuracy;
+                return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+            }
+            Some(_) => {} // already received
+        }
+        Outcome::Done
+    }
+
+    /// The next message is `next_in`.
+    fn advance(&mut self, next_in: u64) {
+        self.store.set_next_in(next_in);
+        if let Some(gap) = &mut self.gap {
+            (gap.since, gap.attempts) = (self.now, 1);
+            if next_in > gap.upto {
+                self.gap = None;
+            }
+        }
+    }
+
+    fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
+        match m.msg_type() {
+            b"0" | b"A" => {}
+            b"1" => self.on_test_request(m, seq),
+            b"2" => self.on_resend_request(m, seq),
+            b"3" => self.on_reject(m),
+            b"4" => self.on_gap_fill(m, seq),
+            b"5" => self.on_logout(m),
+            _ => self.on_app(m, h, seq),
+        }
+    }
+
+    fn on_app(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
+        match AppMessage::decode(m) {
+            Ok(Some(message)) => self.events.push(Event::App {
+                seq: SeqNo(seq),
+                poss_dup: h.poss_dup,
+                poss_resend: h.poss_resend,
+                sending_time: h.sending_time,
+                message,
+            }),
+            Ok(None) => self.refuse_type(m, seq),
+            Err(fault) => self.send_reject(m, seq, fault),
+        }
+    }
+
+    fn refuse_type(&mut self, m: &Message<'_>, seq: u64) {
+        let Some(ref_msg_type) = MsgType::new(m.msg_type()) else {
+            let fault = Fault {
+                reason: SessionRejectReason::InvalidMsgType,
+                tag: tag::MSG_TYPE,
+            };
+            return self.send_reject(m, seq, fault);
+        };
+        let reject = AppMessage::BusinessMessageReject(BusinessMessageReject {
+            ref_seq: SeqNo(seq),
+            ref_msg_type,
+            ref_id: Id::EMPTY,
+            reason: business_reject_reason::UNSUPPORTED_MESSAGE_TYPE,
+            text: Reason::lossy(b"Unsupported Message Type"),
+        });
+        match self.send_app(&reject) {
+            Ok(_) | Err(SendError::NotLoggedOn | SendError::NotEncodable) => {}
+            Err(SendError::Backlog) => self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY),
+            Err(SendError::StoreFailed) => self.disconnect(DisconnectReason::StoreFailed, Reason::EMPTY),
+        }
+    }
+
+    /// Logon while none is in force, or with ResetSeqNumFlag at any time.
+    fn on_logon(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
+        let number = |tag| m.find(tag).map(|f| m.unsigned(f));
+        let heartbeat_s = match number(tag::HEART_BT_INT) {
+            Some(Ok(seconds)) if seconds <= 3_600 => seconds as u32,
+            _ => return self.refuse_logon("HeartBtInt must be 0 to 3600"),
+        };
+        if number(tag::ENCRYPT_METHOD) != Some(Ok(0)) {
+            return self.refuse_logon("EncryptMethod must be 0");
+        }
+        if m.fault.is_some() {
+            return self.refuse_logon("Logon malformed");
+        }
+        let asked = m
+            .find(tag::RESET_SEQ_NUM_FLAG)
+            .is_some_and(|f| m.value(f) == b"Y");
+        if asked && seq != 1 {
+            return self.refuse_logon("MsgSeqNum must be 1 with ResetSeqNumFlag");
+        }
+        let first = matches!(self.status, Status::LogonSent | Status::LogonAwaited);
+        let we_asked = self.status == Status::LogonSent && self.config.reset_on_logon;
+        let reset = asked || (self.status == Status::LogonAwaited && self.config.reset_on_logon);
+        if reset && !we_asked {
+            self.store.reset();
+            self.gap = None;
+            self.resend = None;
+            self.seen_max = 0;
+            if self.status == Status::LogonSent {
+                self.store.set_next_out(2); // our Logon, already sent, counts as the first message
+            }
+        }
+        if seq < self.store.next_in() && !h.poss_dup {
+            return self.too_low(m, h, seq);
+        }
+        if let Some(peer) = CompId::new(h.sender) {
+            self.writer.peer = peer;
+        }
+        let answer = self.status != Status::LogonSent;
+        self.heartbeat_ns = heartbeat_s as u64 * Nanos::SECOND;
+        self.set_status(Status::Active);
+        if answer {
+            self.send_logon(heartbeat_s, asked);
+        }
+        self.events.push(Event::LoggedOn {
+            peer: self.writer.peer,
+            heartbeat_s,
+            reset,
+        });
+        let expected = self.store.next_in();
+        if seq > expected {
+            self.seen_max = seq;
+            self.events.push(Event::Gap {
+                expected: SeqNo(expected),
+                received: SeqNo(seq),
+            });
+            self.request_resend(seq, 1);
+        } else if seq == expected {
+            self.advance(seq + 1);
+        }
+        if first { Outcome::Done } else { Outcome::Reset }
+    }
+
+    fn refuse_logon(&mut self, text: &str) -> Outcome {
+        self.logout_and_disconnect(DisconnectReason::LogonRefused, text);
+        Outcome::Done
+    }
+
+    fn on_test_request(&mut self, m: &Message<'_>, seq: u64) {
+        match m.find(tag::TEST_REQ_ID) {
+            Some(id) => self.send_admin(b"0", |e| e.text(tag::TEST_REQ_ID, m.value(id))),
+            None => self.send_reject(m, seq, Fault::missing(tag::TEST_REQ_ID)),
+        }
+    }
+
+    fn on_resend_request(&mut self, m: &Message<'_>, seq: u64) {
+        let number = |tag| m.find(tag).ok_or(Fault::missing(tag)).and_then(|f| m.unsigned(f));
+        let (begin, end) = match (number(tag::BEGIN_SEQ_NO), number(tag::END_SEQ_NO)) {
+            (Ok(begin), Ok(end)) => (begin, end),
+            (Err(fault), _) | (_, Err(fault)) => return self.send_reject(m, seq, fault),
+        };
+        let newest = self.store.next_out() - 1;
+        //= FIX 4.4 vol 2, "Resend Request": EndSeqNo = 0 asks for all that follow.
+        let last = if end == 0 { newest } else { end.min(newest) };
+        if begin == 0 || begin > last {
+            return self.send_reject(m, seq, Fault::value(tag::BEGIN_SEQ_NO));
+        }
+        self.counters.bump(Counter::FixResends);
+        self.resend = Some(match self.resend {
+            Some(r) => Resend {
+                next: r.next.min(begin),
+                last: r.last.max(last),
+            },
+            None => Resend { next: begin, last },
+        });
+    }
+
+    fn on_reject(&mut self, m: &Message<'_>) {
+        let number = |tag| m.find(tag).and_then(|f| m.unsigned(f).ok());
+        self.events.push(Event::Rejected {
+            ref_seq: SeqNo(number(tag::REF_SEQ_NUM).unwrap_or(0)),
+            ref_tag: number(tag::REF_TAG_ID)
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+            reason: number(tag::SESSION_REJECT_REASON).and_then(|n| u16::try_from(n).ok()),
+            text: m
+                .find(tag::TEXT)
+                .map_or(Reason::EMPTY, |f| Reason::lossy(m.value(f))),
+        });
+    }
+
+    fn new_seq_no(m: &Message<'_>) -> Result<u64, Fault> {
+        m.find(tag::NEW_SEQ_NO)
+            .ok_or(Fault::missing(tag::NEW_SEQ_NO))
+            .and_then(|f| m.unsigned(f))
+    }
+
+    fn on_gap_fill(&mut self, m: &Message<'_>, seq: u64) {
+        match Self::new_seq_no(m) {
+            Ok(next) if next > seq => self.advance(next),
+            Ok(_) => self.send_reject(m, seq, Fault::value(tag::NEW_SEQ_NO)),
+            Err(fault) => self.send_reject(m, seq, fault),
+        }
+    }
+
+    fn on_sequence_reset(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
+        match Self::new_seq_no(m) {
+            Ok(next) if next >= self.store.next_in() => self.advance(next),
+            Ok(_) => self.send_reject(m, seq, Fault::value(tag::NEW_SEQ_NO)),
+            Err(fault) => self.send_reject(m, seq, fault),
+        }
+        Outcome::Done
+    }
+
+    fn on_logout(&mut self, m: &Message<'_>) {
+        let text = m
+            .find(tag::TEXT)
+            .map_or(Reason::EMPTY, |f| Reason::lossy(m.value(f)));
+        if self.status == Status::LogoutSent {
+            return self.disconnect(DisconnectReason::LogoutComplete, text);
+        }
+        self.send_logout(&Reason::EMPTY);
+        self.disconnect(DisconnectReason::PeerLogout, text);
+    }
+
+    // ---- sending ----------------------------------------------------------------------------------------------
+
+    /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could explain.
+    fn send_admin(&mut self, msg_type: &[u8], body: impl FnOnce(&mut Encoder<'_>)) {
+        if self.status == Status::Closing {
+            return;
+        }
+        let seq = self.store.next_out();
+        let (mut e, _) = self.writer.header(msg_type, seq, self.now);
+        body(&mut e);
+        let Ok(message) = e.finish() else { return };
+        if self.out.push(message) {
+            self.store.set_next_out(seq + 1);
+            self.last_sent = self.now;
+        } else {
+            self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY);
+        }
+    }
+
+    fn send_app(&mut self, message: &AppMessage) -> Result<SeqNo, SendError> {
+        let seq = self.store.next_out();
+        let (mut e, stamp) = self.writer.header(message.msg_type(), seq, self.now);
+        message.encode_body(&mut e, stamp);
+        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        if bytes.len() > self.out.room() {
+            return Err(SendError::Backlog);
+        }
+        self.store
+            .append(seq, bytes)
+            .map_err(|_| SendError::StoreFailed)?;
+        self.out.push(bytes);
+        self.last_sent = self.now;
+        Ok(SeqNo(seq))
+    }
+
+    #[cold]
+    fn encode_beyond_template<'t>(
+        &mut self,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+    ) -> Result<&'t [u8], SendError> {
+        let seq = self.store.next_out();
+        let message = AppMessage::NewOrderSingle(crate::NewOrderSingle {
+            cl_ord_id: order.id.into(),
+            symbol: template.symbol(),
+            side: order.side,
+            transact_time: self.now,
+            qty: order.qty,
+            order_type: OrderType::Limit,
+            price: Some(order.price),
+            time_in_force: order.time_in_force,
+            cause: Some(order.cause),
+        });
+        let (mut e, stamp) = self.writer.header(b"D", seq, self.now);
+        message.encode_body(&mut e, stamp);
+        let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
+        self.store.append(seq, copy).map_err(|_| SendError::StoreFailed)?;
+        self.last_sent = self.now;
+        Ok(copy)
+    }
+
+    fn send_logon(&mut self, heartbeat_s: u32, reset: bool) {
+        self.send_admin(b"A", |e| {
+            e.unsigned(tag::ENCRYPT_METHOD, 0);
+            e.unsigned(tag::HEART_BT_INT, heartbeat_s as u64);
+            if reset {
+                e.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
+            }
+        });
+    }
+
+    fn send_logout(&mut self, text: &Reason) {
+        self.send_admin(b"5", |e| e.text_if(tag::TEXT, text.as_bytes()));
+    }
+
+    fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
+        self.counters.bump(Counter::FixRejects);
+        self.send_admin(b"3", |e| {
+            e.unsigned(tag::REF_SEQ_NUM, seq);
+            e.text(tag::TEXT, fault.reason.text().as_bytes());
+            if fault.tag != 0 {
+                e.unsigned(tag::REF_TAG_ID, fault.tag as u64);
+            }
+            e.text_if(tag::REF_MSG_TYPE, m.msg_type());
+            e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
+        });
+    }
+
+    fn logout_and_disconnect(&mut self, reason: DisconnectReason, text: &str) {
+        let text = Reason::lossy(text.as_bytes());
+        self.send_logout(&text);
+        self.disconnect(reason, text);
+    }
+
+    fn disconnect(&mut self, reason: DisconnectReason, text: Reason) {
+        if !matches!(self.status, Status::Closing | Status::Disconnected) {
+            self.set_status(Status::Closing);
+            self.events.push(Event::Disconnect { reason, text });
+        }
+    }
+
+    // ---- gaps and resends -------------------------------------------------------------------------------------
+
+    /// Asks for everything from the next expected message on; what arrives up to `upto` is the answer.
+    fn request_resend(&mut self, upto: u64, attempts: u8) {
+        let begin = self.store.next_in();
+        self.gap = Some(Gap {
+            upto,
+            since: self.now,
+            attempts,
+        });
+        self.counters.bump(Counter::FixResends);
+        self.send_admin(b"2", |e| {
+            e.unsigned(tag::BEGIN_SEQ_NO, begin);
+            e.unsigned(tag::END_SEQ_NO, 0);
+        });
+    }
+
+    /// A gap has been filled, but of the messages after it some found no room: asks for them.
+    fn request_what_was_dropped(&mut self) {
+        if self.gap.is_none() && self.seen_max >= self.store.next_in() {
+            self.request_resend(self.seen_max, 1);
+        }
+    }
+
+    /// Queues the next message of a resend: a stored one again, or one gap fill for a run of others.
+    fn resend_next(&mut self) {
+        let Some(resend) = self
+            .resend
+            .filter(|_| matches!(self.status, Status::Active | Status::LogoutSent))
+        else {
+            return;
+        };
+        let mut next = resend.next;
+        while next <= resend.last && self.store.get(next).is_none() {
+            next += 1;
+        }
+        let queued = if next > resend.next {
+            self.queue_gap_fill(resend.next, next)
+        } else {
+            next += 1;
+            self.queue_again(resend.next)
+        };
+        if queued {
+            self.last_sent = self.now;
+        }
+        self.resend = (next <= resend.last).then_some(Resend {
+            next,
+            last: resend.last,
+        });
+    }
+
+    fn queue_gap_fill(&mut self, seq: u64, next: u64) -> bool {
+        let Writer {
+            scratch,
+            stamp,
+            sender,
+            peer,
+        } = &mut self.writer;
+        let mut e = Encoder::new(scratch);
+        let time = stamp.format(self.now);
+        e.text(tag::MSG_TYPE, b"4");
+        e.unsigned(tag::MSG_SEQ_NUM, seq);
+        e.char(tag::POSS_DUP_FLAG, b'Y');
+        e.text(tag::SENDER_COMP_ID, sender.as_bytes());
+        e.text(tag::SENDING_TIME, time);
+        e.text(tag::TARGET_COMP_ID, peer.as_bytes());
+        e.text(tag::ORIG_SENDING_TIME, time);
+        e.unsigned(tag::NEW_SEQ_NO, next);
+        e.char(tag::GAP_FILL_FLAG, b'Y');
+        e.finish().is_ok_and(|message| self.out.push(message))
+    }
+
+    /// The stored message with PossDupFlag, a new SendingTime and the old one as OrigSendingTime.
+    fn queue_again(&mut self, seq: u64) -> bool {
+        let Some(stored) = self.store.get(seq) else {
+            return false;
+        };
+        let Writer { scratch, stamp, .. } = &mut self.writer;
+        let mut e = Encoder::new(scratch);
+        let Some(body) = put_again(&mut e, stored, stamp.format(self.now)) else {
+            return false;
+        };
+        e.raw(body);
+        e.finish().is_ok_and(|message| self.out.push(message))
+    }
+}
+
+/// Writes the header of a stored message for its resend; the fields after it.
+fn put_again<'m>(e: &mut Encoder<'_>, stored: &'m [u8], time: &[u8]) -> Option<&'m [u8]> {
+    let body_end = stored.len().checked_sub(7)?;
+    let mut at = 0;
+    let mut sent_at: &[u8] = b"";
+    while at < body_end {
+        let len = stored[at..body_end].iter().position(|&b| b == crate::scan::SOH)?;
+        let field = &stored[at..at + len];
+        let equals = field.iter().position(|&b| b == b'=')?;
+        let (tag, value) = (
+            crate::number::parse_plain(&field[..equals])? as u32,
+            &field[equals + 1..],
+        );
+        match tag {
+            tag::BEGIN_STRING | tag::BODY_LENGTH => {}
+            tag::MSG_SEQ_NUM => {
+                e.text(tag, value);
+                e.char(tag::POSS_DUP_FLAG, b'Y');
+            }
+            tag::SENDING_TIME => {
+                e.text(tag, time);
+                sent_at = value;
+            }
+            _ if is_header(tag) => e.text(tag, value),
+            _ => break,
+        }
+        at += len + 1;
+    }
+    e.text(tag::ORIG_SENDING_TIME, sent_at);
+    stored.get(at..body_end)
+}

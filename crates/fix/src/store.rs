@@ -1,0 +1,168 @@
+//! What was sent, for resends, and the sequence numbers: the trait, and a bounded store in memory.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// A store could not keep a message; the message has not been sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreFailed;
+
+/// Keeps sent application messages and both sequence numbers. Session messages are not kept: resends replace them by
+/// a gap fill, as they do messages the store no longer has.
+pub trait Store {
+    /// Sequence number of the next message to send; 1 in a new store.
+    fn next_out(&self) -> u64;
+    /// Sequence number of the next message expected; 1 in a new store.
+    fn next_in(&self) -> u64;
+    /// Sets the first; called for every message sent that is not appended.
+    fn set_next_out(&mut self, seq: u64);
+    /// Sets the second; called for every message accepted.
+    fn set_next_in(&mut self, seq: u64);
+    /// Keeps a sent message, whole, under its number, which is `next_out`; `next_out` becomes the one after it.
+    fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed>;
+    /// The message sent under this number, `None` if it was not appended or is no longer kept.
+    fn get(&self, seq: u64) -> Option<&[u8]>;
+    /// Forgets all messages; both numbers become 1.
+    fn reset(&mut self);
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    seq: u64,
+    /// Position in the endless stream of bytes written; modulo the ring's size it is the offset.
+    at: u64,
+    len: u32,
+}
+
+/// The last messages sent, in memory of fixed size: the oldest give way to the newest.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    next_out: u64,
+    next_in: u64,
+    bytes: Box<[u8]>,
+    slots: Box<[Slot]>,
+    written: u64,
+}
+
+impl MemoryStore {
+    /// Keeps at most `messages` messages of at most `bytes` bytes together; both are rounded up to powers of two.
+    pub fn new(messages: usize, bytes: usize) -> MemoryStore {
+        MemoryStore {
+            next_out: 1,
+            next_in: 1,
+            bytes: vec![0; bytes.max(1).next_power_of_two()].into_boxed_slice(),
+            slots: vec![Slot::default(); messages.max(1).next_power_of_two()].into_boxed_slice(),
+            written: 0,
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    #[inline]
+    fn next_out(&self) -> u64 {
+        self.next_out
+    }
+
+    #[inline]
+    fn next_in(&self) -> u64 {
+        self.next_in
+    }
+
+    #[inline]
+    fn set_next_out(&mut self, seq: u64) {
+        self.next_out = seq;
+    }
+
+    #[inline]
+    fn set_next_in(&mut self, seq: u64) {
+        self.next_in = seq;
+    }
+
+    /// Never fails: a message larger than the whole ring is not kept and will be gap-filled.
+    #[inline]
+    fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed> {
+        self.next_out = seq + 1;
+        let mask = self.bytes.len() as u64 - 1;
+        // A message lies in one piece: what does not fit before the end begins at the start.
+        let fits = (self.written & mask) + message.len() as u64 <= mask + 1;
+        let at = if fits {
+            self.written
+        } else {
+            (self.written | mask) + 1
+        };
+        let offset = at & mask;
+        if let Some(to) = self
+            .bytes
+            .get_mut(offset as usize..offset as usize + message.len())
+        {
+            to.copy_from_slice(message);
+            self.written = at + message.len() as u64;
+            let slot = seq as usize & (self.slots.len() - 1);
+            self.slots[slot] = Slot {
+                seq,
+                at,
+                len: message.len() as u32,
+            };
+        }
+        Ok(())
+    }
+
+    fn get(&self, seq: u64) -> Option<&[u8]> {
+        let slot = self.slots[seq as usize & (self.slots.len() - 1)];
+        let size = self.bytes.len() as u64;
+        if slot.seq != seq || slot.len == 0 || self.written > slot.at + size {
+            return None;
+        }
+        let offset = (slot.at & (size - 1)) as usize;
+        self.bytes.get(offset..offset + slot.len as usize)
+    }
+
+    fn reset(&mut self) {
+        (self.next_out, self.next_in) = (1, 1);
+        self.slots.fill(Slot::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::vec::Vec;
+
+    #[test]
+    fn what_is_kept_is_what_was_sent_and_the_newest_always_is() {
+        for size in [64, 100, 257] {
+            let (mut store, mut sent) = (MemoryStore::new(8, size), BTreeMap::<u64, Vec<u8>>::new());
+            let mut state = 7u64;
+            for step in 1..20_000u64 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let seq = store.next_out();
+                if state >> 60 == 0 {
+                    store.set_next_out(seq + 1);
+                    continue;
+                }
+                let message: Vec<u8> = (0..1 + (state >> 40) % 60).map(|i| (step + i) as u8).collect();
+                store.append(seq, &message).unwrap();
+                sent.insert(seq, message);
+                assert_eq!(store.get(seq), Some(&sent[&seq][..]));
+                for seq in seq.saturating_sub(20)..=seq + 2 {
+                    if let Some(kept) = store.get(seq) {
+                        assert_eq!(kept, &sent[&seq][..], "size {size} seq {seq}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_larger_than_the_ring_and_a_reset_leave_nothing_behind() {
+        let mut store = MemoryStore::new(4, 16);
+        store.append(1, &[1; 17]).unwrap();
+        assert_eq!((store.get(1), store.next_out()), (None, 2));
+        store.append(2, &[2; 16]).unwrap();
+        assert_eq!(store.get(2), Some(&[2; 16][..]));
+        store.reset();
+        assert_eq!((store.get(2), store.next_out(), store.next_in()), (None, 1, 1));
+    }
+}

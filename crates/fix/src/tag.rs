@@ -1,0 +1,77 @@
+//! Tags and message types. FIX 4.4 specification with errata 20030618, volume 6 (field definitions).
+
+macro_rules! tags {
+    ($($name:ident = $tag:literal $doc:literal;)*) => { $(#[doc = $doc] pub const $name: u32 = $tag;)* };
+}
+
+tags! {
+    AVG_PX = 6 "AvgPx: average price of all fills.";
+    BEGIN_SEQ_NO = 7 "BeginSeqNo of a ResendRequest.";
+    BEGIN_STRING = 8 "BeginString, always first.";
+    BODY_LENGTH = 9 "BodyLength, always second: bytes after its separator up to the CheckSum field.";
+    CHECK_SUM = 10 "CheckSum, always last: sum of all bytes before it modulo 256, three digits.";
+    CL_ORD_ID = 11 "ClOrdID: the client's identifier of an order or request.";
+    CUM_QTY = 14 "CumQty: filled so far.";
+    END_SEQ_NO = 16 "EndSeqNo of a ResendRequest, 0 for all that follow.";
+    EXEC_ID = 17 "ExecID.";
+    LAST_PX = 31 "LastPx: price of this fill.";
+    LAST_QTY = 32 "LastQty: quantity of this fill.";
+    MSG_SEQ_NUM = 34 "MsgSeqNum.";
+    MSG_TYPE = 35 "MsgType, always third.";
+    NEW_SEQ_NO = 36 "NewSeqNo of a SequenceReset.";
+    ORDER_ID = 37 "OrderID: the venue's identifier.";
+    ORDER_QTY = 38 "OrderQty.";
+    ORD_STATUS = 39 "OrdStatus.";
+    ORD_TYPE = 40 "OrdType.";
+    ORIG_CL_ORD_ID = 41 "OrigClOrdID: the order a request is about.";
+    POSS_DUP_FLAG = 43 "PossDupFlag: sent before under this sequence number.";
+    PRICE = 44 "Price.";
+    REF_SEQ_NUM = 45 "RefSeqNum: the message a reject is about.";
+    SENDER_COMP_ID = 49 "SenderCompID.";
+    SENDING_TIME = 52 "SendingTime, UTC.";
+    SIDE = 54 "Side: 1 buy, 2 sell.";
+    SYMBOL = 55 "Symbol.";
+    TARGET_COMP_ID = 56 "TargetCompID.";
+    TEXT = 58 "Text.";
+    TIME_IN_FORCE = 59 "TimeInForce.";
+    TRANSACT_TIME = 60 "TransactTime, UTC.";
+    POSS_RESEND = 97 "PossResend: may have been sent under another sequence number.";
+    ENCRYPT_METHOD = 98 "EncryptMethod, 0 none.";
+    CXL_REJ_REASON = 102 "CxlRejReason.";
+    ORD_REJ_REASON = 103 "OrdRejReason.";
+    HEART_BT_INT = 108 "HeartBtInt in seconds.";
+    TEST_REQ_ID = 112 "TestReqID.";
+    ORIG_SENDING_TIME = 122 "OrigSendingTime of a message sent again.";
+    GAP_FILL_FLAG = 123 "GapFillFlag of a SequenceReset.";
+    RESET_SEQ_NUM_FLAG = 141 "ResetSeqNumFlag: both sides start at 1.";
+    EXEC_TYPE = 150 "ExecType.";
+    LEAVES_QTY = 151 "LeavesQty: still open.";
+    REF_TAG_ID = 371 "RefTagID: the field a reject is about.";
+    REF_MSG_TYPE = 372 "RefMsgType: the type of the message a reject is about.";
+    SESSION_REJECT_REASON = 373 "SessionRejectReason.";
+    BUSINESS_REJECT_REF_ID = 379 "BusinessRejectRefID: identifier of the rejected message.";
+    BUSINESS_REJECT_REASON = 380 "BusinessRejectReason.";
+    CXL_REJ_RESPONSE_TO = 434 "CxlRejResponseTo: 1 cancel, 2 replace.";
+    CAUSE_VENUE = 20001 "User-defined: number of the venue whose message caused the order.";
+    CAUSE_SEQ = 20002 "User-defined: sequence number of that message.";
+    CAUSE_RECV_TS = 20003 "User-defined: when it was received, nanoseconds since the Unix epoch.";
+}
+
+/// Whether the value is the byte count of the data field that follows: data may hold separators, so it is skipped by
+/// count. FIX 4.4, volume 6, fields of type `Length` paired with `data`.
+#[inline]
+pub(crate) const fn is_data_length(tag: u32) -> bool {
+    const BITS: [u64; 10] = {
+        const TAGS: [usize; 16] = [
+            90, 93, 95, 212, 348, 350, 352, 354, 356, 358, 360, 362, 364, 445, 618, 621,
+        ];
+        let mut bits = [0u64; 10];
+        let mut i = 0;
+        while i < TAGS.len() {
+            bits[TAGS[i] / 64] |= 1 << (TAGS[i] % 64);
+            i += 1;
+        }
+        bits
+    };
+    tag < 640 && BITS[tag as usize / 64] >> (tag % 64) & 1 == 1
+}

@@ -1,0 +1,146 @@
+//! Short texts of bounded length: identifiers, comp ids, reasons. `Copy`, no heap, never a field separator inside.
+
+use core::fmt;
+use tickwire_market::ClientOrderId;
+
+/// Up to `N` bytes of printable ASCII, not padded. `N` is at most 255.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Text<const N: usize> {
+    bytes: [u8; N],
+    len: u8,
+}
+
+/// ClOrdID, OrigClOrdID, OrderID, ExecID: up to 23 bytes (a 64-bit number has at most 20 digits).
+pub type Id = Text<23>;
+/// SenderCompID or TargetCompID: up to 31 bytes.
+pub type CompId = Text<31>;
+/// Text (58): what exceeds 63 bytes is cut on receipt.
+pub type Reason = Text<63>;
+/// MsgType (35) as it appears in RefMsgType (372).
+pub type MsgType = Text<7>;
+
+impl<const N: usize> Text<N> {
+    /// The empty text.
+    pub const EMPTY: Self = Text {
+        bytes: [0; N],
+        len: 0,
+    };
+
+    /// A text, `None` if it is longer than `N` or has a byte that is not printable ASCII.
+    #[inline]
+    pub const fn new(text: &[u8]) -> Option<Self> {
+        if text.len() > N || text.len() > 255 {
+            return None;
+        }
+        let mut bytes = [0; N];
+        let mut i = 0;
+        while i < text.len() {
+            if text[i] < b' ' || text[i] > b'~' {
+                return None;
+            }
+            bytes[i] = text[i];
+            i += 1;
+        }
+        Some(Text {
+            bytes,
+            len: text.len() as u8,
+        })
+    }
+
+    /// The beginning of a text, with `?` for what is not printable ASCII: for reasons meant for people.
+    pub fn lossy(text: &[u8]) -> Self {
+        let mut out = Self::EMPTY;
+        for &b in text.iter().take(N.min(255)) {
+            out.bytes[out.len as usize] = if (b' '..=b'~').contains(&b) { b } else { b'?' };
+            out.len += 1;
+        }
+        out
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(self.as_bytes()).expect("only printable ASCII is admitted")
+    }
+
+    /// Whether there is nothing in it.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Id {
+    /// A number without leading zeros.
+    pub fn from_number(n: u64) -> Id {
+        let mut out = Id::EMPTY;
+        let (digits, start) = crate::number::decimal(n);
+        let digits = &digits[start..];
+        out.bytes[..digits.len()].copy_from_slice(digits);
+        out.len = digits.len() as u8;
+        out
+    }
+
+    /// The number this text spells, leading zeros allowed; `None` if it is not one of 64 bits.
+    pub fn to_number(&self) -> Option<u64> {
+        crate::number::parse_plain(self.as_bytes())
+    }
+}
+
+impl From<ClientOrderId> for Id {
+    fn from(id: ClientOrderId) -> Id {
+        Id::from_number(id.0)
+    }
+}
+
+impl<const N: usize> Default for Text<N> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+/// Formats into the text; what exceeds it is cut.
+impl<const N: usize> fmt::Write for Text<N> {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let more = Self::lossy(s.as_bytes());
+        let more = &more.as_bytes()[..more.as_bytes().len().min(N.min(255) - self.len as usize)];
+        self.bytes[self.len as usize..][..more.len()].copy_from_slice(more);
+        self.len += more.len() as u8;
+        Ok(())
+    }
+}
+
+impl<const N: usize> fmt::Display for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl<const N: usize> fmt::Debug for Text<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_refuse_what_would_break_a_message_and_numbers_come_back() {
+        assert_eq!(Text::<3>::new(b"ABC").unwrap().as_str(), "ABC");
+        assert_eq!(Text::<3>::new(b"ABCD"), None);
+        assert_eq!(Text::<3>::new(b"A\x01"), None);
+        assert_eq!(Text::<3>::lossy(b"a\x01cd").as_str(), "a?c");
+        assert_eq!(Id::from_number(u64::MAX).to_number(), Some(u64::MAX));
+        assert_eq!(Id::new(b"00042").unwrap().to_number(), Some(42));
+        assert_eq!(Id::new(b"4x").unwrap().to_number(), None);
+        assert_eq!(Id::new(b"").unwrap().to_number(), None);
+        assert_eq!(Id::new(b"18446744073709551616").unwrap().to_number(), None);
+    }
+}
