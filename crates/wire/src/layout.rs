@@ -1,8 +1,9 @@
-//! What wire layouts are made of: field types, the table macro [`wire_struct!`], and the walk over named fields.
+//! What wire layouts are made of: field types, the table macro [`wire_struct!`](crate::wire_struct), and the walk over
+//! named fields.
 //!
 //! A layout accepts any bytes of its size and refers to them in place: nothing is copied, nothing is judged. Meaning is
-//! decided by whoever reads the field ([`wire_enum!`] types have `from_wire`). All types are unaligned, so a message may
-//! start anywhere in a packet.
+//! decided by whoever reads the field ([`wire_enum!`](crate::wire_enum) types have `from_wire`). All types are
+//! unaligned, so a message may start anywhere in a packet.
 //!
 //! ```
 //! use tickwire_wire::layout::{Alpha, Char, Price4, U32, prefix};
@@ -98,7 +99,7 @@ pub const fn trim(text: &[u8]) -> &[u8] {
     text
 }
 
-/// A type that can stand in a row of [`wire_struct!`].
+/// A type that can stand in a row of [`wire_struct!`](crate::wire_struct).
 pub trait Field: Copy + 'static {
     /// The value an encoder leaves in a field it has nothing to say in: 0, or spaces in text.
     const BLANK: Self;
@@ -457,8 +458,8 @@ impl<T: WireInt, const DECIMALS: u8> Field for Scaled<T, DECIMALS> {
 /// ```
 /// Makes the `repr(C)` unaligned struct, compile-time proofs of its size and of every offset, `Name::SIZE`,
 /// `Name::BLANK` (zeros, spaces in text: encoders fill in the rest), [`Fields`], and [`Field`], so that a struct can be a
-/// row of another one (its fields are then shown in its place). For this crate: the derives name `::zerocopy`. Repeating groups and variable tails are separate structs,
-/// read with [`prefix`] one after the other.
+/// row of another one (its fields are then shown in its place). Repeating groups and variable tails are separate structs,
+/// read with [`prefix`] one after the other. Made for this crate: the derives name `::zerocopy`.
 #[macro_export]
 macro_rules! wire_struct {
     (
