@@ -39,8 +39,14 @@ impl<'a> Header<'a> {
         for &f in m.fields().iter().skip(3) {
             let read = match f.tag {
                 tag::MSG_SEQ_NUM => m.unsigned(f).map(|n| h.seq = Some(n)),
-                tag::SENDER_COMP_ID => Ok(h.sender = m.value(f)),
-                tag::TARGET_COMP_ID => Ok(h.target = m.value(f)),
+                tag::SENDER_COMP_ID => {
+                    h.sender = m.value(f);
+                    Ok(())
+                }
+                tag::TARGET_COMP_ID => {
+                    h.target = m.value(f);
+                    Ok(())
+                }
                 tag::SENDING_TIME => {
                     has_time = true;
                     m.timestamp(f).map(|t| h.sending_time = t)

@@ -9,7 +9,7 @@ const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 #[inline]
 pub(crate) const fn digits8(n: u32) -> u64 {
     let n = n as u64;
-    let halves = n / 10_000 | (n % 10_000) << 32;
+    let halves = (n / 10_000) | ((n % 10_000) << 32);
     // x * 10486 >> 20 is x / 100 for x < 10_000; x * 103 >> 10 is x / 10 for x < 100.
     let hundreds = (halves * 10_486) >> 20 & 0x7f_0000_007f;
     let pairs = hundreds | (halves - 100 * hundreds) << 16;

@@ -71,6 +71,7 @@ pub enum DisconnectReason {
 }
 
 /// What a session tells its owner.
+#[expect(clippy::large_enum_variant, reason = "events live in a ring allocated once; a box would allocate each time")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Logged on.
