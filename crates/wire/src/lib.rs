@@ -9,6 +9,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
+pub mod fast;
 pub mod itch50;
 pub mod layout;
 mod malformed;

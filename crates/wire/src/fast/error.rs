@@ -35,7 +35,9 @@ impl TemplateFault {
             TemplateFault::ConstantWithoutValue => "S4",
             TemplateFault::DefaultWithoutValue => "S5",
             TemplateFault::UnknownReference => "D8",
-            TemplateFault::DuplicateTemplate | TemplateFault::DynamicReference | TemplateFault::TooLarge => "",
+            TemplateFault::DuplicateTemplate | TemplateFault::DynamicReference | TemplateFault::TooLarge => {
+                ""
+            }
         }
     }
 }
@@ -140,7 +142,11 @@ impl fmt::Display for FastError {
             write!(f, "[{}] ", self.fault.code())?;
         }
         let what = self.fault.sentence().trim_end_matches('.');
-        write!(f, "{what} (template {}, field {}, byte {})", self.template, self.field, self.offset)
+        write!(
+            f,
+            "{what} (template {}, field {}, byte {})",
+            self.template, self.field, self.offset
+        )
     }
 }
 

@@ -26,17 +26,27 @@ pub(crate) struct Element {
 impl Element {
     /// The value of an attribute.
     pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+        self.attributes
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_str())
     }
 }
 
 /// Parses a document and gives its root element.
 pub(crate) fn parse(text: &str) -> Result<Element, TemplateError> {
-    let mut parser = Parser { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 };
+    let mut parser = Parser {
+        rest: text.strip_prefix('\u{feff}').unwrap_or(text),
+        line: 1,
+    };
     parser.skip_misc()?;
     let root = parser.element(0)?;
     parser.skip_misc()?;
-    if parser.rest.is_empty() { Ok(root) } else { parser.fail("text after the root element") }
+    if parser.rest.is_empty() {
+        Ok(root)
+    } else {
+        parser.fail("text after the root element")
+    }
 }
 
 struct Parser<'a> {
@@ -46,13 +56,18 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, what: &'static str) -> Result<T, TemplateError> {
-        Err(TemplateError { fault: TemplateFault::Syntax(what), line: self.line })
+        Err(TemplateError {
+            fault: TemplateFault::Syntax(what),
+            line: self.line,
+        })
     }
 
     /// Moves `n` bytes on; `n` is always a boundary found by a search in `rest`.
     fn advance(&mut self, n: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at_checked(n).unwrap_or((self.rest, ""));
-        self.line = self.line.saturating_add(taken.bytes().filter(|&b| b == b'\n').count() as u32);
+        self.line = self
+            .line
+            .saturating_add(taken.bytes().filter(|&b| b == b'\n').count() as u32);
         self.rest = rest;
         taken
     }
@@ -116,8 +131,12 @@ impl<'a> Parser<'a> {
             return self.fail("expected an element");
         }
         let full_name = self.name()?;
-        let mut element =
-            Element { name: local(full_name).into(), attributes: Vec::new(), children: Vec::new(), line };
+        let mut element = Element {
+            name: local(full_name).into(),
+            attributes: Vec::new(),
+            children: Vec::new(),
+            line,
+        };
         loop {
             let spaced = self.skip_space();
             if self.take("/>") {
@@ -147,10 +166,18 @@ impl<'a> Parser<'a> {
                     return self.fail("end tag does not match its start tag");
                 }
                 self.skip_space();
-                return if self.take(">") { Ok(element) } else { self.fail("expected '>'") };
+                return if self.take(">") {
+                    Ok(element)
+                } else {
+                    self.fail("expected '>'")
+                };
             }
             if !self.rest.starts_with('<') {
-                let what = if self.rest.is_empty() { "element without end" } else { "text where elements belong" };
+                let what = if self.rest.is_empty() {
+                    "element without end"
+                } else {
+                    "text where elements belong"
+                };
                 return self.fail(what);
             }
             let child = self.element(depth + 1)?;
@@ -171,7 +198,9 @@ impl<'a> Parser<'a> {
         } else {
             return self.fail("expected a quoted attribute value");
         };
-        let Some(end) = self.rest.find(quote) else { return self.fail("attribute value without end") };
+        let Some(end) = self.rest.find(quote) else {
+            return self.fail("attribute value without end");
+        };
         let raw = self.advance(end);
         self.advance(1);
         self.unescape(raw)
@@ -224,28 +253,48 @@ mod tests {
 
     fn fault(text: &str) -> (u32, &'static str) {
         match parse(text) {
-            Err(TemplateError { fault: TemplateFault::Syntax(what), line }) => (line, what),
+            Err(TemplateError {
+                fault: TemplateFault::Syntax(what),
+                line,
+            }) => (line, what),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn elements_attributes_and_entities_are_read_and_prefixes_dropped() {
-        let root = parse("<?xml version='1.0'?>\n<!-- a -->\n<t:a xmlns:t='u' x='1&lt;&#65;&#x42;'>\n<b y=\"'\"/></t:a>\n");
+        let root = parse(
+            "<?xml version='1.0'?>\n<!-- a -->\n<t:a xmlns:t='u' x='1&lt;&#65;&#x42;'>\n<b y=\"'\"/></t:a>\n",
+        );
         let root = root.unwrap();
-        assert_eq!((root.name.as_str(), root.attribute("x"), root.line), ("a", Some("1<AB"), 3));
-        assert_eq!((root.children[0].attribute("y"), root.children[0].line), (Some("'"), 4));
+        assert_eq!(
+            (root.name.as_str(), root.attribute("x"), root.line),
+            ("a", Some("1<AB"), 3)
+        );
+        assert_eq!(
+            (root.children[0].attribute("y"), root.children[0].line),
+            (Some("'"), 4)
+        );
     }
 
     #[test]
     fn faults_name_their_line() {
-        assert_eq!(fault("<a>\n<b>\n</a>"), (3, "end tag does not match its start tag"));
-        assert_eq!(fault("<a>\n\n<b"), (3, "expected white space, '/>' or '>' in a tag"));
+        assert_eq!(
+            fault("<a>\n<b>\n</a>"),
+            (3, "end tag does not match its start tag")
+        );
+        assert_eq!(
+            fault("<a>\n\n<b"),
+            (3, "expected white space, '/>' or '>' in a tag")
+        );
         assert_eq!(fault("<a>\nx</a>"), (2, "text where elements belong"));
         assert_eq!(fault("<a>"), (1, "element without end"));
         assert_eq!(fault("<a b='&nope;'/>"), (1, "unknown entity"));
         assert_eq!(fault("<a b=c/>"), (1, "expected a quoted attribute value"));
-        assert_eq!(fault("<!DOCTYPE a><a/>"), (1, "document types and CDATA are not supported"));
+        assert_eq!(
+            fault("<!DOCTYPE a><a/>"),
+            (1, "document types and CDATA are not supported")
+        );
         assert_eq!(fault("<a/><b/>"), (1, "text after the root element"));
         assert_eq!(fault(&"<a>".repeat(40)), (1, "elements nested too deeply"));
     }

@@ -1,0 +1,953 @@
+//! Templates compiled once, at start, to a flat decoding plan (FAST 1.1, sections 4 "Template Definition" and 6
+//! "Field Instructions"): instructions in arrays, names and dictionary keys resolved to small numbers.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::error::{TemplateError, TemplateFault};
+use super::value::{Cell, Decimal, Kind};
+use super::xml::{self, Element};
+
+/// No initial value; no dictionary entry.
+pub(crate) const NONE: u16 = u16::MAX;
+
+/// Static template references and nested groups or sequences deeper than this are refused.
+const NESTING_MAX: u32 = 16;
+
+/// What an instruction does. The order has no meaning on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Op {
+    None,
+    Constant,
+    OptionalConstant,
+    Copy,
+    Default,
+    Increment,
+    Delta,
+    Tail,
+    /// A decimal with operators of its own for exponent and mantissa; the body holds the two.
+    DecimalParts,
+    Group,
+    OptionalGroup,
+    Sequence,
+}
+
+/// One step of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instr {
+    pub(crate) op: Op,
+    pub(crate) kind: Kind,
+    pub(crate) optional: bool,
+    /// Place in the frame.
+    pub(crate) slot: u16,
+    /// Dictionary entry.
+    pub(crate) dict: u16,
+    /// Index of the constant or initial value, [`NONE`] without one.
+    pub(crate) initial: u16,
+    /// Index of the body of a group, sequence or decimal in parts.
+    pub(crate) body: u16,
+    /// The field's `id`.
+    pub(crate) id: u32,
+}
+
+impl Instr {
+    const EMPTY: Instr = Instr {
+        op: Op::None,
+        kind: Kind::Absent,
+        optional: false,
+        slot: 0,
+        dict: NONE,
+        initial: NONE,
+        body: NONE,
+        id: 0,
+    };
+}
+
+/// A run of instructions: a template, a group, the entries of a sequence, the two parts of a decimal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Body {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Presence map bits that the run may take.
+    pub(crate) bits: u32,
+    /// Cells of one entry.
+    pub(crate) width: usize,
+    /// A sequence's length.
+    pub(crate) length: Instr,
+    /// The frame of a sequence's entries.
+    pub(crate) frame: u16,
+}
+
+/// The place of a field in its message or sequence entry, resolved at start with [`TemplateRef::slot`] or
+/// [`SequenceRef::slot`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot(u16);
+
+impl Slot {
+    /// A field that the template does not have: reads as absent, writes are ignored.
+    pub const MISSING: Slot = Slot(u16::MAX);
+
+    #[inline(always)]
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether the template has the field.
+    pub const fn exists(self) -> bool {
+        self.0 != u16::MAX
+    }
+}
+
+/// A field as the template declares it.
+#[derive(Clone, Debug)]
+pub struct FieldSpec {
+    name: String,
+    tag: u32,
+    slot: Slot,
+    pub(crate) body: u16,
+    constant: u16,
+    optional: bool,
+}
+
+impl FieldSpec {
+    /// The `name` attribute.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The `id` attribute as a number (a FIX tag), 0 without one. For a sequence: the id of its length.
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// Its place.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// Whether it may be absent.
+    pub fn is_optional(&self) -> bool {
+        self.optional
+    }
+}
+
+/// The fields of a message or of a sequence's entries.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    fields: Vec<FieldSpec>,
+}
+
+impl Frame {
+    /// In template order; fields of groups stand behind the group.
+    pub fn fields(&self) -> &[FieldSpec] {
+        &self.fields
+    }
+
+    #[inline]
+    pub(crate) fn width(&self) -> usize {
+        self.fields.len()
+    }
+
+    fn slot(&self, tag: u32) -> Slot {
+        self.fields
+            .iter()
+            .find(|f| f.tag == tag)
+            .map_or(Slot::MISSING, |f| f.slot)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    name: String,
+    id: Option<u32>,
+    pub(crate) body: u16,
+    frame: u16,
+    pub(crate) reset: bool,
+}
+
+/// A set of templates, compiled. Immutable; decoders, encoders and views share it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    templates: Vec<Template>,
+    by_id: Vec<(u32, u16)>,
+    pub(crate) instrs: Vec<Instr>,
+    pub(crate) bodies: Vec<Body>,
+    frames: Vec<Frame>,
+    pub(crate) initials: Vec<Cell>,
+    pub(crate) text: Vec<u8>,
+    pub(crate) dict_len: usize,
+}
+
+/// A template of a plan.
+#[derive(Clone, Copy)]
+pub struct TemplateRef<'a> {
+    plan: &'a Plan,
+    template: &'a Template,
+}
+
+impl<'a> TemplateRef<'a> {
+    /// Its identifier; 0 when it has none and serves static references only.
+    pub fn id(&self) -> u32 {
+        self.template.id.unwrap_or(0)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        &self.template.name
+    }
+
+    /// The fields of the message.
+    pub fn frame(&self) -> &'a Frame {
+        self.plan.frame(self.template.frame)
+    }
+
+    /// The place of the field with this `id`, [`Slot::MISSING`] without one.
+    pub fn slot(&self, tag: u32) -> Slot {
+        self.frame().slot(tag)
+    }
+
+    /// The sequence whose length has this `id`.
+    pub fn sequence(&self, tag: u32) -> Option<SequenceRef> {
+        self.plan.sequence_in(self.frame(), tag)
+    }
+
+    /// The text of a constant string field with this `id` (message types are constants).
+    pub fn constant(&self, tag: u32) -> Option<&'a [u8]> {
+        let spec = self
+            .frame()
+            .fields
+            .iter()
+            .find(|f| f.tag == tag && f.constant != NONE)?;
+        let cell = *self.plan.initials.get(usize::from(spec.constant))?;
+        if cell.kind().is_text() {
+            self.plan.text.get(cell.high()..cell.high() + cell.low())
+        } else {
+            None
+        }
+    }
+}
+
+/// A sequence of a template, resolved at start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SequenceRef {
+    slot: Slot,
+    frame: u16,
+    width: usize,
+}
+
+impl SequenceRef {
+    /// Its place in the message.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    pub(crate) fn frame(&self) -> u16 {
+        self.frame
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl Plan {
+    /// Reads and compiles a template file. All that can be checked without a stream is checked here.
+    pub fn parse(xml: &str) -> Result<Plan, TemplateError> {
+        Compiler::default().run(&xml::parse(xml)?)
+    }
+
+    /// All templates in the order of the file.
+    pub fn templates(&self) -> impl ExactSizeIterator<Item = TemplateRef<'_>> {
+        self.templates
+            .iter()
+            .map(move |template| TemplateRef { plan: self, template })
+    }
+
+    /// The template with this identifier.
+    pub fn template(&self, id: u32) -> Option<TemplateRef<'_>> {
+        self.template_at(self.find(id)?)
+    }
+
+    /// The template with this name.
+    pub fn template_named(&self, name: &str) -> Option<TemplateRef<'_>> {
+        self.templates().find(|t| t.name() == name)
+    }
+
+    /// The sequence inside another one whose length has this `id` (sequences of the message:
+    /// [`TemplateRef::sequence`]).
+    pub fn nested_sequence(&self, outer: &SequenceRef, tag: u32) -> Option<SequenceRef> {
+        self.sequence_in(self.frame(outer.frame), tag)
+    }
+
+    /// The place of a field in the entries of a sequence, [`Slot::MISSING`] without one.
+    pub fn entry_slot(&self, sequence: &SequenceRef, tag: u32) -> Slot {
+        self.frame(sequence.frame).slot(tag)
+    }
+
+    /// The fields of the entries of a sequence.
+    pub fn entry_frame(&self, sequence: &SequenceRef) -> &Frame {
+        self.frame(sequence.frame)
+    }
+
+    pub(crate) fn template_at(&self, index: u16) -> Option<TemplateRef<'_>> {
+        self.templates
+            .get(usize::from(index))
+            .map(|template| TemplateRef { plan: self, template })
+    }
+
+    #[inline]
+    pub(crate) fn template_entry(&self, index: u16) -> Option<&Template> {
+        self.templates.get(usize::from(index))
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, id: u32) -> Option<u16> {
+        let at = self.by_id.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        self.by_id.get(at).map(|&(_, index)| index)
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self, index: u16) -> &Frame {
+        &self.frames[usize::from(index)]
+    }
+
+    #[inline]
+    pub(crate) fn frame_of(&self, template: u16) -> &Frame {
+        self.templates
+            .get(usize::from(template))
+            .map_or(&EMPTY_FRAME, |t| self.frame(t.frame))
+    }
+
+    fn sequence_in(&self, frame: &Frame, tag: u32) -> Option<SequenceRef> {
+        frame
+            .fields
+            .iter()
+            .filter(|f| f.tag == tag)
+            .find_map(|f| self.sequence_ref(f))
+    }
+
+    pub(crate) fn sequence_ref(&self, spec: &FieldSpec) -> Option<SequenceRef> {
+        let body = self.bodies.get(usize::from(spec.body))?;
+        Some(SequenceRef {
+            slot: spec.slot,
+            frame: body.frame,
+            width: body.width,
+        })
+    }
+}
+
+static EMPTY_FRAME: Frame = Frame { fields: Vec::new() };
+
+/// Whose previous values an operator sees (FAST 1.1, section 6.3.1, "Dictionaries and Previous Values").
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Scope {
+    Global,
+    Template(String),
+    Type(String),
+    Named(String),
+}
+
+/// What is inherited by nested elements.
+#[derive(Clone)]
+struct Context {
+    dictionary: String,
+    namespace: String,
+    template: String,
+    application_type: String,
+    nesting: u32,
+}
+
+impl Context {
+    fn enter(&self, element: &Element) -> Result<Context, TemplateError> {
+        let mut inner = self.clone();
+        if inner.nesting == NESTING_MAX {
+            return Err(at(element, TemplateFault::TooLarge));
+        }
+        inner.nesting += 1;
+        inner.inherit(element);
+        Ok(inner)
+    }
+
+    fn inherit(&mut self, element: &Element) {
+        if let Some(dictionary) = element.attribute("dictionary") {
+            self.dictionary = dictionary.to_owned();
+        }
+        if let Some(namespace) = element.attribute("ns") {
+            self.namespace = namespace.to_owned();
+        }
+        let type_ref = element.children.iter().find(|c| c.name == "typeRef");
+        if let Some(name) = type_ref.and_then(|t| t.attribute("name")) {
+            self.application_type = name.to_owned();
+        }
+    }
+
+    fn scope(&self, operator: &Element) -> Scope {
+        match operator.attribute("dictionary").unwrap_or(&self.dictionary) {
+            "global" => Scope::Global,
+            "template" => Scope::Template(self.template.clone()),
+            "type" => Scope::Type(self.application_type.clone()),
+            name => Scope::Named(name.to_owned()),
+        }
+    }
+}
+
+fn at(element: &Element, fault: TemplateFault) -> TemplateError {
+    TemplateError {
+        fault,
+        line: element.line,
+    }
+}
+
+fn syntax(element: &Element, what: &'static str) -> TemplateError {
+    at(element, TemplateFault::Syntax(what))
+}
+
+#[derive(Default)]
+struct Compiler {
+    instrs: Vec<Instr>,
+    bodies: Vec<Body>,
+    frames: Vec<Frame>,
+    initials: Vec<Cell>,
+    text: Vec<u8>,
+    dictionary: BTreeMap<(Scope, String), u16>,
+}
+
+impl Compiler {
+    fn run(mut self, root: &Element) -> Result<Plan, TemplateError> {
+        let outer = Context {
+            dictionary: "global".to_owned(),
+            namespace: String::new(),
+            template: String::new(),
+            application_type: String::new(),
+            nesting: 0,
+        };
+        // Entry 0 of the dictionary is the template identifier, copied in the global dictionary.
+        self.dictionary
+            .insert((Scope::Global, "|template id".to_owned()), 0);
+        let (all, context) = match root.name.as_str() {
+            "templates" => (root.children.as_slice(), outer.enter(root)?),
+            "template" => (core::slice::from_ref(root), outer),
+            _ => {
+                return Err(syntax(
+                    root,
+                    "expected 'templates' or 'template' as the root element",
+                ));
+            }
+        };
+        let mut templates: Vec<Template> = Vec::new();
+        for element in all {
+            if element.name != "template" {
+                return Err(syntax(element, "expected 'template'"));
+            }
+            let template = self.template(element, all, &context)?;
+            let same = |t: &Template| t.name == template.name || (t.id.is_some() && t.id == template.id);
+            if templates.iter().any(same) {
+                return Err(at(element, TemplateFault::DuplicateTemplate));
+            }
+            templates.push(template);
+        }
+        let mut by_id: Vec<(u32, u16)> = templates
+            .iter()
+            .enumerate()
+            .filter_map(|(i, t)| Some((t.id?, i as u16)))
+            .collect();
+        by_id.sort_unstable();
+        Ok(Plan {
+            templates,
+            by_id,
+            instrs: self.instrs,
+            bodies: self.bodies,
+            frames: self.frames,
+            initials: self.initials,
+            text: self.text,
+            dict_len: self.dictionary.len(),
+        })
+    }
+
+    fn template(
+        &mut self,
+        element: &Element,
+        all: &[Element],
+        outer: &Context,
+    ) -> Result<Template, TemplateError> {
+        let name = element
+            .attribute("name")
+            .ok_or(syntax(element, "template without a name"))?;
+        let id = match element.attribute("id") {
+            Some(id) => Some(
+                id.trim()
+                    .parse()
+                    .map_err(|_| syntax(element, "template id is not a number"))?,
+            ),
+            None => None,
+        };
+        let mut context = outer.enter(element)?;
+        context.template = name.to_owned();
+        let mut frame = Frame::default();
+        let run = self.fields(element, all, &context, &mut frame)?;
+        let frame = self.push_frame(element, frame)?;
+        let body = self.push_body(element, run, frame)?;
+        // The identifier takes the first bit of the message's presence map.
+        self.bodies[usize::from(body)].bits += 1;
+        let reset = matches!(element.attribute("reset"), Some("yes" | "Y" | "T" | "true" | "1"));
+        Ok(Template {
+            name: name.to_owned(),
+            id,
+            body,
+            frame,
+            reset,
+        })
+    }
+
+    fn push_frame(&mut self, element: &Element, frame: Frame) -> Result<u16, TemplateError> {
+        let index = u16::try_from(self.frames.len()).map_err(|_| at(element, TemplateFault::TooLarge))?;
+        self.frames.push(frame);
+        Ok(index)
+    }
+
+    fn push_body(&mut self, element: &Element, run: Vec<Instr>, frame: u16) -> Result<u16, TemplateError> {
+        let index = u16::try_from(self.bodies.len()).ok().filter(|&i| i != NONE);
+        let index = index.ok_or(at(element, TemplateFault::TooLarge))?;
+        let start = self.instrs.len();
+        let bits = run.iter().map(|i| self.bits(i)).sum();
+        let width = self.frames.get(usize::from(frame)).map_or(0, Frame::width);
+        self.instrs.extend(run);
+        self.bodies.push(Body {
+            start,
+            end: self.instrs.len(),
+            bits,
+            width,
+            length: Instr::EMPTY,
+            frame,
+        });
+        Ok(index)
+    }
+
+    /// Presence map bits that an instruction takes in its own segment (section 10.5.1).
+    fn bits(&self, instr: &Instr) -> u32 {
+        match instr.op {
+            Op::None | Op::Constant | Op::Delta | Op::Group => 0,
+            Op::OptionalConstant | Op::Copy | Op::Default | Op::Increment | Op::Tail | Op::OptionalGroup => 1,
+            Op::DecimalParts => self.bodies[usize::from(instr.body)].bits,
+            Op::Sequence => self.bits(&self.bodies[usize::from(instr.body)].length),
+        }
+    }
+
+    fn fields(
+        &mut self,
+        parent: &Element,
+        all: &[Element],
+        context: &Context,
+        frame: &mut Frame,
+    ) -> Result<Vec<Instr>, TemplateError> {
+        let mut run = Vec::new();
+        for element in &parent.children {
+            match element.name.as_str() {
+                "typeRef" => {}
+                "length" if parent.name == "sequence" => {}
+                "templateRef" => {
+                    let Some(name) = element.attribute("name") else {
+                        return Err(at(element, TemplateFault::DynamicReference));
+                    };
+                    let target = all.iter().find(|t| t.attribute("name") == Some(name));
+                    let target = target.ok_or(at(element, TemplateFault::UnknownReference))?;
+                    let mut inner = context.enter(target)?;
+                    inner.template = name.to_owned();
+                    run.extend(self.fields(target, all, &inner, frame)?);
+                }
+                "group" => run.push(self.group(element, all, context, frame)?),
+                "sequence" => run.push(self.sequence(element, all, context, frame)?),
+                _ => run.push(self.field(element, context, frame)?),
+            }
+        }
+        Ok(run)
+    }
+
+    /// Declares a field in a frame and gives its slot.
+    fn declare(
+        &mut self,
+        element: &Element,
+        frame: &mut Frame,
+        spec: FieldSpec,
+    ) -> Result<u16, TemplateError> {
+        let slot = u16::try_from(frame.fields.len()).ok().filter(|&s| s < NONE - 1);
+        let slot = slot.ok_or(at(element, TemplateFault::TooLarge))?;
+        frame.fields.push(FieldSpec {
+            slot: Slot(slot),
+            ..spec
+        });
+        Ok(slot)
+    }
+
+    fn group(
+        &mut self,
+        element: &Element,
+        all: &[Element],
+        context: &Context,
+        frame: &mut Frame,
+    ) -> Result<Instr, TemplateError> {
+        let optional = optional(element)?;
+        let inner = context.enter(element)?;
+        let spec = FieldSpec {
+            optional,
+            ..spec(element)?
+        };
+        let slot = self.declare(element, frame, spec)?;
+        let run = self.fields(element, all, &inner, frame)?;
+        let body = self.push_body(element, run, NONE)?;
+        let op = if optional { Op::OptionalGroup } else { Op::Group };
+        Ok(Instr {
+            op,
+            kind: Kind::Group,
+            optional,
+            slot,
+            body,
+            id: id_of(element)?,
+            ..Instr::EMPTY
+        })
+    }
+
+    fn sequence(
+        &mut self,
+        element: &Element,
+        all: &[Element],
+        context: &Context,
+        frame: &mut Frame,
+    ) -> Result<Instr, TemplateError> {
+        let optional = optional(element)?;
+        let inner = context.enter(element)?;
+        let length_element = element.children.iter().find(|c| c.name == "length");
+        let length = match length_element {
+            Some(length) => self.scalar(length, element, &inner, Kind::U32, optional)?,
+            None => Instr {
+                kind: Kind::U32,
+                optional,
+                ..Instr::EMPTY
+            },
+        };
+        let mut entry = Frame::default();
+        let run = self.fields(element, all, &inner, &mut entry)?;
+        let entry = self.push_frame(element, entry)?;
+        let body = self.push_body(element, run, entry)?;
+        self.bodies[usize::from(body)].length = length;
+        let tag = if length.id != 0 {
+            length.id
+        } else {
+            id_of(element)?
+        };
+        let spec = FieldSpec {
+            tag,
+            body,
+            optional,
+            ..spec(element)?
+        };
+        let slot = self.declare(element, frame, spec)?;
+        Ok(Instr {
+            op: Op::Sequence,
+            kind: Kind::Sequence,
+            optional,
+            slot,
+            body,
+            id: tag,
+            ..Instr::EMPTY
+        })
+    }
+
+    fn field(
+        &mut self,
+        element: &Element,
+        context: &Context,
+        frame: &mut Frame,
+    ) -> Result<Instr, TemplateError> {
+        let kind = match element.name.as_str() {
+            "uInt32" => Kind::U32,
+            "uInt64" => Kind::U64,
+            "int32" => Kind::I32,
+            "int64" => Kind::I64,
+            "decimal" => Kind::Decimal,
+            "byteVector" => Kind::Bytes,
+            "string" => match element.attribute("charset") {
+                None | Some("ascii") => Kind::Ascii,
+                Some("unicode") => Kind::Unicode,
+                Some(_) => return Err(syntax(element, "charset is neither 'ascii' nor 'unicode'")),
+            },
+            _ => return Err(syntax(element, "unknown field type")),
+        };
+        let optional = optional(element)?;
+        let spec = FieldSpec {
+            optional,
+            ..spec(element)?
+        };
+        let has_part = |name| element.children.iter().any(|c| c.name == name);
+        let mut instr = if kind == Kind::Decimal && (has_part("exponent") || has_part("mantissa")) {
+            self.decimal_parts(element, context, optional)?
+        } else {
+            self.scalar(element, element, context, kind, optional)?
+        };
+        let constant = match instr.op {
+            Op::Constant | Op::OptionalConstant => instr.initial,
+            _ => NONE,
+        };
+        instr.slot = self.declare(element, frame, FieldSpec { constant, ..spec })?;
+        Ok(instr)
+    }
+
+    fn decimal_parts(
+        &mut self,
+        element: &Element,
+        context: &Context,
+        optional: bool,
+    ) -> Result<Instr, TemplateError> {
+        let mut parts = [
+            Instr {
+                kind: Kind::I32,
+                optional,
+                id: id_of(element)?,
+                ..Instr::EMPTY
+            },
+            Instr {
+                kind: Kind::I64,
+                id: id_of(element)?,
+                ..Instr::EMPTY
+            },
+        ];
+        let mut inner = context.clone();
+        inner.inherit(element);
+        for child in &element.children {
+            let (part, kind, optional) = match child.name.as_str() {
+                "exponent" => (0, Kind::I32, optional),
+                "mantissa" => (1, Kind::I64, false),
+                _ => return Err(syntax(child, "expected 'exponent' or 'mantissa'")),
+            };
+            // The parts have no name of their own: their keys are the decimal's with a suffix.
+            let name = element.attribute("name").unwrap_or("");
+            parts[part] = Instr {
+                id: id_of(element)?,
+                ..self.operators(child, child.children.iter(), &inner, kind, optional, (name, part))?
+            };
+        }
+        let body = self.push_body(element, parts.to_vec(), NONE)?;
+        Ok(Instr {
+            op: Op::DecimalParts,
+            kind: Kind::Decimal,
+            optional,
+            body,
+            id: id_of(element)?,
+            ..Instr::EMPTY
+        })
+    }
+
+    /// A field of one value. A length without a name goes by its sequence's: `named`.
+    fn scalar(
+        &mut self,
+        element: &Element,
+        named: &Element,
+        context: &Context,
+        kind: Kind,
+        optional: bool,
+    ) -> Result<Instr, TemplateError> {
+        let mut inner = context.clone();
+        inner.inherit(element);
+        let own = element.attribute("name").or(named.attribute("name"));
+        let name = own.unwrap_or("");
+        // Byte vectors and Unicode strings may name their length preamble; that has no effect.
+        let operators = element.children.iter().filter(|c| c.name != "length");
+        let instr = self.operators(element, operators, &inner, kind, optional, (name, 2))?;
+        Ok(Instr {
+            id: id_of(element)?,
+            ..instr
+        })
+    }
+
+    /// The instruction of a field of type `kind` from its operator element. `key`: default key and which part of it.
+    fn operators<'e>(
+        &mut self,
+        field: &Element,
+        mut elements: impl Iterator<Item = &'e Element>,
+        context: &Context,
+        kind: Kind,
+        optional: bool,
+        (name, part): (&str, usize),
+    ) -> Result<Instr, TemplateError> {
+        let mut instr = Instr {
+            kind,
+            optional,
+            ..Instr::EMPTY
+        };
+        let Some(element) = elements.next() else {
+            return Ok(instr);
+        };
+        if let Some(second) = elements.next() {
+            return Err(syntax(second, "a field has one operator at most"));
+        }
+        instr.op = match element.name.as_str() {
+            "constant" if optional => Op::OptionalConstant,
+            "constant" => Op::Constant,
+            "copy" => Op::Copy,
+            "default" => Op::Default,
+            "increment" => Op::Increment,
+            "delta" => Op::Delta,
+            "tail" => Op::Tail,
+            _ => return Err(syntax(element, "unknown operator")),
+        };
+        let applies = match instr.op {
+            Op::Increment => kind.is_integer(),
+            Op::Tail => kind.is_text(),
+            _ => true,
+        };
+        if !applies {
+            return Err(at(element, TemplateFault::Operator));
+        }
+        instr.initial = match element.attribute("value") {
+            Some(value) => self.initial(element, kind, value)?,
+            None => NONE,
+        };
+        match instr.op {
+            Op::Constant | Op::OptionalConstant if instr.initial == NONE => {
+                return Err(at(element, TemplateFault::ConstantWithoutValue));
+            }
+            Op::Default if instr.initial == NONE && !optional => {
+                return Err(at(element, TemplateFault::DefaultWithoutValue));
+            }
+            Op::Copy | Op::Increment | Op::Delta | Op::Tail => {
+                let suffix = ["|exponent", "|mantissa", ""][part.min(2)];
+                let mut key = element.attribute("ns").unwrap_or(&context.namespace).to_owned();
+                key.push('|');
+                match element.attribute("key") {
+                    Some(explicit) => key.push_str(explicit),
+                    None => {
+                        if name.is_empty() {
+                            return Err(syntax(field, "a field whose operator keeps a value needs a name"));
+                        }
+                        key.push_str(name);
+                        key.push_str(suffix);
+                    }
+                }
+                let next = self.dictionary.len();
+                let entry = *self
+                    .dictionary
+                    .entry((context.scope(element), key))
+                    .or_insert(next.min(0xffff) as u16);
+                if entry == NONE {
+                    return Err(at(element, TemplateFault::TooLarge));
+                }
+                instr.dict = entry;
+            }
+            _ => {}
+        }
+        Ok(instr)
+    }
+
+    fn initial(&mut self, element: &Element, kind: Kind, value: &str) -> Result<u16, TemplateError> {
+        let bad = at(element, TemplateFault::InitialValue);
+        let cell = match kind {
+            Kind::U32 => value
+                .trim()
+                .parse::<u32>()
+                .ok()
+                .map(|v| Cell::new(kind, u64::from(v))),
+            Kind::U64 => value.trim().parse::<u64>().ok().map(|v| Cell::new(kind, v)),
+            Kind::I32 => value
+                .trim()
+                .parse::<i32>()
+                .ok()
+                .map(|v| Cell::new(kind, i64::from(v) as u64)),
+            Kind::I64 => value
+                .trim()
+                .parse::<i64>()
+                .ok()
+                .map(|v| Cell::new(kind, v as u64)),
+            Kind::Decimal => decimal(value.trim()).map(|d| Cell::decimal(d.exponent, d.mantissa)),
+            Kind::Ascii if value.is_ascii() => Some(self.keep(kind, value.as_bytes())),
+            Kind::Unicode => Some(self.keep(kind, value.as_bytes())),
+            Kind::Bytes => hex(value).map(|bytes| self.keep(kind, &bytes)),
+            _ => None,
+        };
+        let index = u16::try_from(self.initials.len()).ok().filter(|&i| i != NONE);
+        let index = index.ok_or(at(element, TemplateFault::TooLarge))?;
+        self.initials.push(cell.ok_or(bad)?);
+        Ok(index)
+    }
+
+    fn keep(&mut self, kind: Kind, bytes: &[u8]) -> Cell {
+        let cell = Cell::new(kind, (self.text.len() as u64) << 32 | bytes.len() as u64);
+        self.text.extend_from_slice(bytes);
+        cell
+    }
+}
+
+fn optional(element: &Element) -> Result<bool, TemplateError> {
+    match element.attribute("presence") {
+        None | Some("mandatory") => Ok(false),
+        Some("optional") => Ok(true),
+        Some(_) => Err(syntax(element, "presence is neither 'mandatory' nor 'optional'")),
+    }
+}
+
+/// The `id` attribute where it is a number: the specification allows any token, the exchanges put FIX tags there.
+fn id_of(element: &Element) -> Result<u32, TemplateError> {
+    Ok(element
+        .attribute("id")
+        .and_then(|id| id.trim().parse().ok())
+        .unwrap_or(0))
+}
+
+fn spec(element: &Element) -> Result<FieldSpec, TemplateError> {
+    let name = element
+        .attribute("name")
+        .ok_or(syntax(element, "field without a name"))?;
+    Ok(FieldSpec {
+        name: name.to_owned(),
+        tag: id_of(element)?,
+        slot: Slot::MISSING,
+        body: NONE,
+        constant: NONE,
+        optional: false,
+    })
+}
+
+/// A decimal initial value; normalised, as the specification wants conversions from strings (appendix 3.2).
+fn decimal(text: &str) -> Option<Decimal> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.len() + fraction.len() == 0 || fraction.len() > 63 {
+        return None;
+    }
+    let mut mantissa: i64 = 0;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        let digit = if digit.is_ascii_digit() {
+            i64::from(digit - b'0')
+        } else {
+            return None;
+        };
+        mantissa = mantissa.checked_mul(10)?;
+        mantissa = if negative {
+            mantissa.checked_sub(digit)?
+        } else {
+            mantissa.checked_add(digit)?
+        };
+    }
+    Some(Decimal::new(mantissa, -(fraction.len() as i8)).normalised())
+}
+
+/// A byte vector initial value: pairs of hexadecimal digits, white space between them ignored.
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).map(|d| d as u8))
+        .collect();
+    let digits = digits?;
+    (digits.len() % 2 == 0).then(|| {
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    })
+}
