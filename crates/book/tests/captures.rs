@@ -80,7 +80,8 @@ fn the_head_of_a_real_session_gives_the_same_books_as_the_naive_ones() {
 }
 
 /// The book of LOBSTER's Apple rows after every message. Orders from before the window are unknown: the first row's
-/// levels are seeded as one order each, and what such an order loses is taken from the seed of its price.
+/// levels are seeded as one order each, as are levels that enter the ten from below, and what such an order loses is
+/// taken from the seed of its price.
 #[test]
 fn the_apple_book_equals_lobsters_six_best_levels_after_every_message() {
     let messages = text("books/lobster/AAPL_first1000_message_10.csv");
@@ -152,17 +153,35 @@ fn the_apple_book_equals_lobsters_six_best_levels_after_every_message() {
             (2..=4, None) | (5 | 7, _) => {}
             _ => panic!("row {n}: type {kind}"),
         }
-        let book = books.book(instrument).unwrap();
-        for (offset, side) in [(0, Side::Ask), (2, Side::Bid)] {
-            for (i, level) in book.levels(side).take(6).enumerate() {
-                let expected = (
-                    Price::from_4dp(row[i * 4 + offset] as u32),
-                    row[i * 4 + offset + 1] as u64,
-                );
+        for (level, side) in (0..10).flat_map(|l| [(l, Side::Ask), (l, Side::Bid)]) {
+            let at = level * 4 + side.ne(&Side::Ask) as usize * 2;
+            let (price, qty) = (Price::from_4dp(row[at] as u32), Volume(row[at + 1] as u64));
+            let held = books
+                .book(instrument)
+                .unwrap()
+                .levels(side)
+                .find(|l| l.price == price);
+            if level < 6 {
+                let nth = books.book(instrument).unwrap().levels(side).nth(level);
+                let found = nth.map(|l| (l.price, l.qty));
                 assert_eq!(
-                    (level.price, level.qty.0),
-                    expected,
-                    "row {n} level {i} {side:?}: {message}"
+                    found,
+                    Some((price, qty)),
+                    "row {n} level {level} {side:?}: {message}"
+                );
+            } else if held.is_none() {
+                // Came into LOBSTER's ten levels from below: its orders were never in the file.
+                let order_id = OrderId(1_000_000_000 + (n * 40 + at) as u64);
+                seeds.insert((side, row[at]), order_id);
+                apply(
+                    &mut books,
+                    MarketEvent {
+                        order_id,
+                        side,
+                        price,
+                        qty,
+                        ..MarketEvent::default()
+                    },
                 );
             }
         }
