@@ -12,10 +12,12 @@
 
 pub mod affinity;
 pub mod alloc;
+pub mod capture;
 pub mod child;
 pub mod clock;
 mod error;
 pub mod interface;
+pub mod itchfile;
 pub mod signal;
 mod sys;
 pub mod tcp;

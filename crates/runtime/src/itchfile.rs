@@ -1,0 +1,148 @@
+//! Recorded messages without packets: each behind its length in two bytes, big-endian (Nasdaq's BinaryFILE).
+//!
+//! Also files in the wild whose length is always 0: there the message type tells, by a function the caller gives (this crate
+//! knows no venue). A length of 0 at the very end marks the end of the session.
+
+use std::path::Path;
+
+use crate::capture::{CaptureError, CaptureReader, Source};
+
+/// The length of a message from its first byte, the type; `None` for an unknown type.
+pub type MessageLen = fn(u8) -> Option<usize>;
+
+/// A recorded message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message<'a> {
+    /// The message, from its type on.
+    pub bytes: &'a [u8],
+    /// Where its length field lies in the file (in the decompressed data).
+    pub offset: u64,
+}
+
+/// Reads a file of messages.
+pub struct ItchFile {
+    source: Source,
+    message_len: MessageLen,
+    failed: bool,
+}
+
+impl ItchFile {
+    /// Opens a file, plain or compressed with gzip or zstd.
+    ///
+    /// # Errors
+    /// [`CaptureError::Open`], [`CaptureError::Read`].
+    pub fn open(path: impl AsRef<Path>, message_len: MessageLen) -> Result<ItchFile, CaptureError> {
+        Ok(ItchFile {
+            source: Source::open(path.as_ref())?,
+            message_len,
+            failed: false,
+        })
+    }
+
+    /// The next message, `None` at the end.
+    ///
+    /// # Errors
+    /// [`CaptureError`] with the byte offset: the file breaks off inside a message, or a type without a length is unknown.
+    /// After an error there are no more messages.
+    #[inline]
+    pub fn next_message(&mut self) -> Result<Option<Message<'_>>, CaptureError> {
+        if self.failed {
+            return Ok(None);
+        }
+        let offset = self.source.offset();
+        match self.locate().inspect_err(|_| self.failed = true)? {
+            None => Ok(None),
+            Some(len) => Ok(Some(Message {
+                bytes: &self.source.take(2 + len)[2..],
+                offset,
+            })),
+        }
+    }
+
+    /// The length of the next message, which is whole in the buffer.
+    #[inline]
+    fn locate(&mut self) -> Result<Option<usize>, CaptureError> {
+        let prefix = match *self.source.peek(2)? {
+            [high, low] => usize::from(u16::from_be_bytes([high, low])),
+            [] => return Ok(None),
+            _ => return Err(self.source.truncated("message length", 2, 1)),
+        };
+        let len = match prefix {
+            0 => match self.len_by_type()? {
+                Some(len) => len,
+                None => return Ok(None),
+            },
+            len => len,
+        };
+        let have = self.source.peek(2 + len)?.len();
+        if have < 2 + len {
+            return Err(self.source.truncated("message", 2 + len, have));
+        }
+        Ok(Some(len))
+    }
+
+    #[cold]
+    fn len_by_type(&mut self) -> Result<Option<usize>, CaptureError> {
+        let Some(&kind) = self.source.peek(3)?.get(2) else {
+            return Ok(None);
+        };
+        match (self.message_len)(kind) {
+            Some(len) => Ok(Some(len)),
+            None => Err(self.source.garbled(format!(
+                "a message has no length and its type {kind:#04x} ('{}') is not known",
+                (kind as char).escape_default()
+            ))),
+        }
+    }
+
+    /// How far reading has come, in bytes of decompressed data.
+    pub fn offset(&self) -> u64 {
+        self.source.offset()
+    }
+}
+
+impl std::fmt::Debug for ItchFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ItchFile")
+            .field("offset", &self.offset())
+            .finish()
+    }
+}
+
+/// A recording of either kind, told by its first bytes.
+#[derive(Debug)]
+pub enum Recording {
+    /// Packets: pcap or pcapng.
+    Packets(CaptureReader),
+    /// Messages behind their length.
+    Messages(ItchFile),
+}
+
+impl Recording {
+    /// Opens a file and finds out what it is. A file of messages is one whose first message has a known type and either the
+    /// length of that type or none.
+    ///
+    /// # Errors
+    /// [`CaptureError::Unrecognised`] when it is neither, or cannot be opened or read.
+    pub fn open(path: impl AsRef<Path>, message_len: MessageLen) -> Result<Recording, CaptureError> {
+        let mut source = Source::open(path.as_ref())?;
+        if CaptureReader::recognises(source.peek(4)?) {
+            return CaptureReader::new(source).map(Recording::Packets);
+        }
+        let is_messages = match *source.peek(3)? {
+            [high, low, kind] => {
+                let prefix = usize::from(u16::from_be_bytes([high, low]));
+                message_len(kind).is_some_and(|len| prefix == 0 || prefix == len)
+            }
+            _ => false,
+        };
+        if !is_messages {
+            return Err(source.unrecognised("pcap, pcapng or length-framed message")?);
+        }
+        Ok(Recording::Messages(ItchFile {
+            source,
+            message_len,
+            failed: false,
+        }))
+    }
+}
