@@ -1,0 +1,518 @@
+//! Seeded order flow with the statistics of a real day.
+//!
+//! Each [`Flow::step`] does one thing to the engine: enter, replace, reduce or cancel an order, take liquidity, trade in
+//! the dark, ask for an imbalance. The shares are those of the Nasdaq session of 2019-10-30 (293.9 million messages: A
+//! 43.3 %, D 41.9, U 8.7, E 2.5, I 1.3, X 1.2, P 0.52, F 0.48, C 0.04). Instrument `k` (from 0) is chosen with weight
+//! `1 / (k + 20)`. Cancels come when an order's life is over: 67 % of lives are below 1 s, 90 % below 10 s, 95 % below
+//! 143 s (time to cancel of AAPL that day), the rest up to an hour.
+//!
+//! Every instrument has a fair value, a random walk in fractions of a tick. Orders are priced around it, densest at the
+//! touch, and never cross; who takes liquidity takes it in the direction of the fair value, so that the book follows.
+//! A side that gets thin is filled up before anything else happens to the instrument: books stay two-sided.
+//!
+//! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded with.
+
+use alloc::collections::BinaryHeap;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TimeInForce};
+
+use crate::engine::Engine;
+use crate::order::{Listener, NewOrder, Order, Owner, Reject};
+use crate::publish::{Listing, MARKET_MAKERS};
+use crate::random::Random;
+
+/// How the flow behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowConfig {
+    /// One seed, one run.
+    pub seed: u64,
+    /// Orders of the flow resting at once; beyond it the one next to be cancelled goes early.
+    pub max_live: u32,
+    /// How far the fair value moves per step on its instrument, in 1/256 ticks, at most.
+    pub volatility: u32,
+    /// A side with fewer levels is filled up first.
+    pub min_levels: u32,
+    /// How long after a client's trade market makers answer, in nanoseconds.
+    pub reaction_ns: u64,
+}
+
+impl Default for FlowConfig {
+    fn default() -> FlowConfig {
+        FlowConfig {
+            seed: 1,
+            max_live: 400_000,
+            volatility: 32,
+            min_levels: 6,
+            reaction_ns: 50_000,
+        }
+    }
+}
+
+/// Sub-tick units of a fair value.
+const FINE: i64 = 256;
+/// Instruments whose market makers wait to answer; further ones are filled up by the ordinary flow.
+const REACTIONS_MAX: usize = 1024;
+
+/// Shares of what a step does, of 10,000 messages; what is missing are the deletes, which come by time.
+#[rustfmt::skip]
+const ACTIONS: [(u64, Action); 6] = [
+    (4378, Action::Add),
+    (870, Action::Replace),
+    (120, Action::Reduce),
+    (205, Action::Take),
+    (52, Action::Dark),
+    (130, Action::Indicate),
+];
+
+#[derive(Clone, Copy)]
+enum Action {
+    Add,
+    Replace,
+    Reduce,
+    Take,
+    Dark,
+    Indicate,
+}
+
+struct Maker {
+    id: InstrumentId,
+    tick: i64,
+    /// In 1/256 ticks.
+    fair: i64,
+    start: i64,
+    /// Half the spread around the fair value, in 1/256 ticks.
+    half_spread: i64,
+}
+
+/// See the module's description.
+pub struct Flow {
+    config: FlowConfig,
+    random: Random,
+    makers: Vec<Maker>,
+    /// Running sums of the instruments' weights.
+    weights: Vec<u64>,
+    /// When an order's life ends. Entries of orders that went otherwise stay until then.
+    lives: BinaryHeap<Reverse<(u64, u64)>>,
+    reactions: VecDeque<(u64, InstrumentId)>,
+    /// The instrument that a burst is about.
+    hot: Option<usize>,
+}
+
+impl Flow {
+    /// A flow over these instruments; `listings[i]` has number `i + 1`.
+    pub fn new(config: FlowConfig, listings: &[Listing]) -> Flow {
+        let mut sum = 0;
+        let weights = (0..listings.len() as u64)
+            .map(|k| {
+                sum += (1 << 32) / (k + 20);
+                sum
+            })
+            .collect();
+        let makers = listings.iter().enumerate().map(|(rank, listing)| {
+            let fair = listing.start.raw() / listing.tick.raw() * FINE;
+            // Liquid names are one tick wide, the others up to nine.
+            let half_spread = FINE / 2 + FINE * (rank.min(96) as i64) / 24;
+            Maker {
+                id: listing.id,
+                tick: listing.tick.raw(),
+                fair,
+                start: fair,
+                half_spread,
+            }
+        });
+        Flow {
+            config,
+            random: Random::new(config.seed),
+            makers: makers.collect(),
+            weights,
+            lives: BinaryHeap::with_capacity(config.max_live as usize * 2 + 1),
+            reactions: VecDeque::with_capacity(REACTIONS_MAX),
+            hot: None,
+        }
+    }
+
+    /// When the next thing with a time of its own is due: the end of a life, or an answer to a client's trade.
+    pub fn next_due(&self) -> Option<u64> {
+        let life = self.lives.peek().map(|Reverse((due, _))| *due);
+        let reaction = self.next_reaction();
+        match (life, reaction) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// When market makers answer next.
+    pub fn next_reaction(&self) -> Option<u64> {
+        self.reactions.front().map(|(due, _)| *due)
+    }
+
+    /// Tells that somebody else traded: market makers of the instrument look at their book a little later.
+    pub fn disturb(&mut self, instrument: InstrumentId, now: u64) {
+        if self.reactions.len() < REACTIONS_MAX
+            && self.reactions.back().is_none_or(|(_, last)| *last != instrument)
+        {
+            self.reactions
+                .push_back((now.saturating_add(self.config.reaction_ns), instrument));
+        }
+    }
+
+    /// Chooses the instrument of a burst, or ends it.
+    pub fn set_burst(&mut self, on: bool) {
+        self.hot = if on { Some(self.choose()) } else { None };
+    }
+
+    /// Fills an empty book.
+    pub fn seed_book(
+        &mut self,
+        instrument: InstrumentId,
+        now: u64,
+        engine: &mut Engine,
+        out: &mut impl Listener,
+    ) {
+        let Some(at) = self.maker_of(instrument) else {
+            return;
+        };
+        for level in 0..16 {
+            for side in Side::BOTH {
+                for _ in 0..self.random.between(1, 3) {
+                    self.enter(at, side, level, now, engine, out);
+                }
+            }
+        }
+    }
+
+    /// Does one thing; `now` is in nanoseconds on any axis that does not go back.
+    pub fn step(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        let touched = match self.due_reaction(now) {
+            Some(instrument) => self
+                .maker_of(instrument)
+                .inspect(|&at| self.requote(at, now, engine, out)),
+            None => match self.cancel_due(now, engine, out) {
+                Some(instrument) => self.maker_of(instrument),
+                None => self.choose_step(now, engine, out),
+            },
+        };
+        if let Some(at) = touched {
+            self.fill_up(at, now, engine, out);
+        }
+    }
+
+    fn choose_step(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) -> Option<usize> {
+        let at = match self.hot {
+            Some(hot) if self.random.below(2) == 0 => hot,
+            _ => self.choose(),
+        };
+        if at >= self.makers.len() {
+            return None;
+        }
+        self.walk(at);
+        self.act(at, now, engine, out);
+        Some(at)
+    }
+
+    fn act(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        let id = self.makers[at].id;
+        let done = match self.draw_action() {
+            Action::Add => false,
+            Action::Replace => self.replace(at, now, engine, out),
+            Action::Reduce => self.reduce(id, engine, out),
+            Action::Take => self.take(at, engine, out),
+            Action::Dark => self.dark(engine, out),
+            Action::Indicate => self.indicate(id, engine, out),
+        };
+        if !done {
+            let side = self.draw_side();
+            let distance = self.draw_distance();
+            self.enter(at, side, distance, now, engine, out);
+        }
+    }
+
+    fn due_reaction(&mut self, now: u64) -> Option<InstrumentId> {
+        self.next_reaction().filter(|due| *due <= now)?;
+        self.reactions.pop_front().map(|(_, instrument)| instrument)
+    }
+
+    /// Market makers put an order at their best price on both sides.
+    fn requote(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        for side in Side::BOTH {
+            self.enter(at, side, 0, now, engine, out);
+        }
+    }
+
+    /// Gives a side that got thin its least number of levels again.
+    fn fill_up(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        let (id, least) = (self.makers[at].id, self.config.min_levels as usize);
+        for side in Side::BOTH {
+            for level in 0..2 * least {
+                if engine.depth(id, side) >= least {
+                    break;
+                }
+                self.enter(at, side, level as i64, now, engine, out);
+            }
+        }
+    }
+
+    /// Cancels one order whose life is over, if there is one; its instrument.
+    fn cancel_due(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) -> Option<InstrumentId> {
+        while let Some(Reverse((due, id))) = self.lives.peek().copied() {
+            if due > now && !self.is_crowded(engine) {
+                return None;
+            }
+            self.lives.pop();
+            // Traded or replaced meanwhile: look further.
+            let Some(instrument) = engine.order(OrderId(id)).map(|order| order.instrument) else {
+                continue;
+            };
+            if engine.cancel(OrderId(id), out).is_ok() {
+                return Some(instrument);
+            }
+        }
+        None
+    }
+
+    fn is_crowded(&self, engine: &Engine) -> bool {
+        engine.live_orders() >= self.config.max_live || self.lives.len() >= self.config.max_live as usize * 2
+    }
+
+    fn enter(
+        &mut self,
+        at: usize,
+        side: Side,
+        distance: i64,
+        now: u64,
+        engine: &mut Engine,
+        out: &mut impl Listener,
+    ) {
+        let Some(price) = self.price(at, side, distance, engine) else {
+            return;
+        };
+        let attributed = self.random.below(1000) < 11;
+        let improving = self.random.below(1000) < 16;
+        let order = NewOrder {
+            improvement: Price::from_raw(if improving { self.makers[at].tick } else { 0 }),
+            mpid: match attributed {
+                true => MARKET_MAKERS[self.random.below(4) as usize],
+                false => crate::order::NO_MPID,
+            },
+            ..NewOrder::limit(self.makers[at].id, side, price, self.draw_qty())
+        };
+        let entered = engine.submit(&order, out);
+        self.live(entered, now);
+    }
+
+    /// Remembers the end of an order's life. A refused order (capacity) has none.
+    fn live(&mut self, entered: Result<OrderId, Reject>, now: u64) {
+        if let Ok(id) = entered {
+            let end = now.saturating_add(self.draw_life());
+            self.lives.push(Reverse((end, id.0)));
+        }
+    }
+
+    fn replace(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        let Some(old) = self.pick(self.makers[at].id, engine) else {
+            return false;
+        };
+        let distance = self.draw_distance();
+        let Some(price) = self.price(at, old.side, distance, engine) else {
+            return false;
+        };
+        // Another quantity too, or a replacement at the same price would only be a reduction.
+        let qty = if price == old.price {
+            Qty(old.qty.0.saturating_add(100))
+        } else {
+            old.qty
+        };
+        let entered = engine.replace(old.id, price, qty, out);
+        self.live(entered, now);
+        entered.is_ok()
+    }
+
+    fn reduce(&mut self, id: InstrumentId, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        match self.pick(id, engine) {
+            Some(order) if order.qty.0 > 1 => engine.reduce(order.id, Qty(order.qty.0 / 2), out).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Takes from the best level on the side where the fair value is.
+    fn take(&mut self, at: usize, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        let maker = &self.makers[at];
+        let (Some(bid), Some(ask)) = (engine.best(maker.id, Side::Bid), engine.best(maker.id, Side::Ask))
+        else {
+            return false;
+        };
+        let fair_twice = maker.fair * 2 / FINE * maker.tick;
+        let side = if fair_twice > bid.price.raw() + ask.price.raw() {
+            Side::Bid
+        } else {
+            Side::Ask
+        };
+        let target = if side == Side::Bid { ask } else { bid };
+        let Some(first) = engine.queue(maker.id, !side, 0).next().map(|order| order.qty) else {
+            return false;
+        };
+        // Mostly the first order, whole or in part; now and then the whole level.
+        let qty = match self.random.below(100) {
+            0 => Qty(target.qty.0.min(u64::from(u32::MAX)) as u32),
+            1..=65 => first,
+            _ => Qty((first.0 / 2).max(1)),
+        };
+        let order = NewOrder {
+            time_in_force: TimeInForce::ImmediateOrCancel,
+            ..NewOrder::limit(maker.id, side, target.price, qty)
+        };
+        engine.submit(&order, out).is_ok()
+    }
+
+    /// A hidden order inside the spread meets its counterpart at once. Needs a spread of two ticks: tries some instruments.
+    fn dark(&mut self, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        for _ in 0..8 {
+            let at = self.choose();
+            let Some(maker) = self.makers.get(at) else {
+                return false;
+            };
+            let (Some(bid), Some(ask)) = (engine.best(maker.id, Side::Bid), engine.best(maker.id, Side::Ask))
+            else {
+                continue;
+            };
+            let price = bid.price.raw() + maker.tick;
+            if price >= ask.price.raw() {
+                continue;
+            }
+            let (id, price) = (maker.id, Price::from_raw(price));
+            let (side, qty) = (self.draw_side(), self.draw_qty());
+            let resting = NewOrder {
+                hidden: true,
+                ..NewOrder::limit(id, side, price, qty)
+            };
+            let incoming = NewOrder {
+                time_in_force: TimeInForce::ImmediateOrCancel,
+                ..NewOrder::limit(id, !side, price, qty)
+            };
+            return engine
+                .submit(&resting, out)
+                .and_then(|_| engine.submit(&incoming, out))
+                .is_ok();
+        }
+        false
+    }
+
+    fn indicate(&mut self, id: InstrumentId, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        let (side, qty) = (self.draw_side(), self.draw_qty());
+        engine
+            .add_on_close(id, side, qty)
+            .and_then(|()| engine.indicate(id, out))
+            .is_ok()
+    }
+
+    /// A house order near the touch.
+    fn pick(&mut self, id: InstrumentId, engine: &Engine) -> Option<Order> {
+        let side = self.draw_side();
+        let nth = (self.draw_distance() as usize).min(engine.depth(id, side).checked_sub(1)?);
+        let newest = engine.last_in_queue(id, side, nth)?;
+        let order = match self.random.below(2) {
+            0 => newest,
+            _ => engine.queue(id, side, nth).next()?,
+        };
+        (order.owner == Owner::HOUSE).then_some(*order)
+    }
+
+    /// `distance` ticks behind the best price that the fair value allows, or as near to it as does not cross.
+    fn price(&self, at: usize, side: Side, distance: i64, engine: &Engine) -> Option<Price> {
+        let maker = &self.makers[at];
+        let opposite = engine.best(maker.id, !side).map(|level| level.price.raw());
+        let raw = match side {
+            Side::Bid => {
+                let wanted = ((maker.fair - maker.half_spread).div_euclid(FINE) - distance) * maker.tick;
+                wanted.min(opposite.map_or(i64::MAX, |ask| ask - maker.tick))
+            }
+            Side::Ask => {
+                let wanted =
+                    ((maker.fair + maker.half_spread + FINE - 1).div_euclid(FINE) + distance) * maker.tick;
+                wanted.max(opposite.map_or(i64::MIN, |bid| bid + maker.tick))
+            }
+        };
+        (raw > 0).then_some(Price::from_raw(raw))
+    }
+
+    /// One step of the fair value, held within a tenth of where it started.
+    fn walk(&mut self, at: usize) {
+        let reach = i64::from(self.config.volatility);
+        let jump = if self.random.below(4000) == 0 { 24 } else { 1 };
+        let step = (self.random.below(2 * reach as u64 + 1) as i64 - reach) * jump;
+        let maker = &mut self.makers[at];
+        let band = maker.start / 10;
+        maker.fair = (maker.fair + step).clamp(maker.start - band, maker.start + band);
+    }
+
+    fn maker_of(&self, instrument: InstrumentId) -> Option<usize> {
+        instrument
+            .index()
+            .checked_sub(1)
+            .filter(|at| *at < self.makers.len())
+    }
+
+    fn choose(&mut self) -> usize {
+        let total = self.weights.last().copied().unwrap_or(0);
+        let drawn = self.random.below(total);
+        self.weights.partition_point(|sum| *sum <= drawn)
+    }
+
+    fn draw_action(&mut self) -> Action {
+        let mut drawn = self.random.below(ACTIONS.iter().map(|(share, _)| share).sum());
+        for (share, action) in ACTIONS {
+            if drawn < share {
+                return action;
+            }
+            drawn -= share;
+        }
+        Action::Add
+    }
+
+    fn draw_side(&mut self) -> Side {
+        if self.random.below(2) == 0 {
+            Side::Bid
+        } else {
+            Side::Ask
+        }
+    }
+
+    /// Ticks behind the touch: a third at it, nearly nine tenths within ten.
+    fn draw_distance(&mut self) -> i64 {
+        let ticks = match self.random.below(100) {
+            0..=34 => 0,
+            35..=54 => 1,
+            55..=66 => 2,
+            67..=74 => 3,
+            75..=88 => self.random.between(4, 10),
+            89..=97 => self.random.between(11, 40),
+            _ => self.random.between(41, 150),
+        };
+        ticks as i64
+    }
+
+    /// Mostly one round lot, a fifth odd lots.
+    fn draw_qty(&mut self) -> Qty {
+        let shares = match self.random.below(100) {
+            0..=19 => self.random.between(1, 99),
+            20..=69 => 100,
+            70..=84 => 200,
+            85..=95 => 100 * self.random.between(3, 5),
+            _ => 100 * self.random.between(6, 50),
+        };
+        Qty(shares as u32)
+    }
+
+    fn draw_life(&mut self) -> u64 {
+        const MS: u64 = 1_000_000;
+        match self.random.below(100) {
+            0..=66 => self.random.log_between(MS / 4, 1_000 * MS),
+            67..=89 => self.random.log_between(1_000 * MS, 10_000 * MS),
+            90..=94 => self.random.log_between(10_000 * MS, 143_000 * MS),
+            _ => self.random.log_between(143_000 * MS, 3_600_000 * MS),
+        }
+    }
+}

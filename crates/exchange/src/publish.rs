@@ -1,0 +1,413 @@
+//! What an engine did, as TotalView-ITCH 5.0 messages (document revision 2026-02-19).
+//!
+//! The publisher is a [`Listener`]: it writes exactly what a book builder needs to rebuild the engine's displayed books
+//! ("Order Book Messages" of the specification): A or F when an order rests, E or C for executions of displayed orders, P
+//! for executions of hidden ones, X, D and U; H for trading status, I and Q for the closing cross. Its functions for the
+//! directory and for resting orders also serve snapshots.
+
+use alloc::vec::Vec;
+
+use tickwire_market::{InstrumentId, Price, Qty, Side, Symbol, TradingStatus};
+use tickwire_wire::itch50::{
+    AddOrder, AddOrderMpid, CrossTrade, EventCode, MarketParticipantPosition, NetOrderImbalance, OrderCancel,
+    OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, RegShoRestriction, StockDirectory,
+    StockTradingAction, SystemEvent, Trade, side_char,
+};
+use tickwire_wire::layout::{Alpha, Char, Price4};
+use tickwire_wire::zerocopy::IntoBytes;
+
+use crate::order::{Cross, Execution, Indication, Listener, NO_MPID, Order};
+
+/// Takes one message of a feed.
+pub trait MessageSink {
+    /// The message's bytes, without framing.
+    fn message(&mut self, bytes: &[u8]);
+}
+
+impl<F: FnMut(&[u8])> MessageSink for F {
+    fn message(&mut self, bytes: &[u8]) {
+        self(bytes)
+    }
+}
+
+/// An instrument of the simulated venue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listing {
+    /// Its number, the stock locate: 1 and up without holes.
+    pub id: InstrumentId,
+    /// Up to eight characters.
+    pub symbol: Symbol,
+    /// Smallest price step, a multiple of 0.0001.
+    pub tick: Price,
+    /// Where its fair value starts, a multiple of the tick.
+    pub start: Price,
+}
+
+impl Listing {
+    fn stock(&self) -> Alpha<8> {
+        Alpha::from_symbol(&self.symbol).unwrap_or(Alpha([b' '; 8]))
+    }
+}
+
+/// The market makers named in attributed orders.
+pub const MARKET_MAKERS: [[u8; 4]; 4] = [*b"GSCO", *b"JPMS", *b"MLCO", *b"CDRG"];
+
+/// The venue's clock reading of a message: nanoseconds since midnight in New York.
+pub type VenueTime = u64;
+
+/// Writes the R and Y messages of an instrument, and an L for each market maker.
+pub fn write_directory(listing: &Listing, at: VenueTime, out: &mut impl MessageSink) {
+    let (locate, stock) = (listing.id.0 as u16, listing.stock());
+    let directory = StockDirectory {
+        stock,
+        market_category: Char(b'Q'),
+        financial_status: Char(b'N'),
+        round_lot_size: 100.into(),
+        round_lots_only: Char(b'N'),
+        issue_classification: Char(b'C'),
+        issue_sub_type: Alpha(*b"Z "),
+        authenticity: Char(b'P'),
+        short_sale_threshold: Char(b'N'),
+        ipo_flag: Char(b'N'),
+        luld_tier: Char(b'1'),
+        etp_flag: Char(b'N'),
+        inverse: Char(b'N'),
+        ..StockDirectory::at(locate, at)
+    };
+    out.message(directory.as_bytes());
+    let short_sale = RegShoRestriction {
+        stock,
+        action: Char(b'0'),
+        ..RegShoRestriction::at(locate, at)
+    };
+    out.message(short_sale.as_bytes());
+    for mpid in MARKET_MAKERS {
+        let position = MarketParticipantPosition {
+            mpid: Alpha(mpid),
+            stock,
+            primary: Char(b'Y'),
+            mode: Char(b'N'),
+            state: Char(b'A'),
+            ..MarketParticipantPosition::at(locate, at)
+        };
+        out.message(position.as_bytes());
+    }
+}
+
+/// Writes the H message of an instrument.
+pub fn write_status(listing: &Listing, status: TradingStatus, at: VenueTime, out: &mut impl MessageSink) {
+    let state = match status {
+        TradingStatus::Trading => b'T',
+        TradingStatus::QuoteOnly | TradingStatus::PreOpen | TradingStatus::Auction => b'Q',
+        TradingStatus::Paused => b'P',
+        TradingStatus::Halted | TradingStatus::Closed | TradingStatus::Unknown => b'H',
+    };
+    let action = StockTradingAction {
+        stock: listing.stock(),
+        trading_state: Char(state),
+        ..StockTradingAction::at(listing.id.0 as u16, at)
+    };
+    out.message(action.as_bytes());
+}
+
+/// Writes the A or F message of a displayed order.
+pub fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut impl MessageSink) {
+    let locate = order.instrument.0 as u16;
+    let add = AddOrder {
+        order_ref: order.id.0.into(),
+        side: side_char(order.side),
+        shares: order.qty.0.into(),
+        stock,
+        price: price4(order.price),
+        ..AddOrder::at(locate, at)
+    };
+    if order.mpid == NO_MPID {
+        return out.message(add.as_bytes());
+    }
+    let attributed = AddOrderMpid {
+        order_ref: add.order_ref,
+        side: add.side,
+        shares: add.shares,
+        stock,
+        price: add.price,
+        attribution: Alpha(order.mpid),
+        ..AddOrderMpid::at(locate, at)
+    };
+    out.message(attributed.as_bytes());
+}
+
+/// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of 0.0001.
+fn price4(price: Price) -> Price4 {
+    Price4::new((price.raw() / 100_000) as u32)
+}
+
+/// Publishes into `S`.
+pub struct ItchPublisher<S> {
+    listings: Vec<Listing>,
+    /// By stock locate.
+    stocks: Vec<Alpha<8>>,
+    now: VenueTime,
+    /// Messages by type byte.
+    kinds: [u64; 128],
+    sink: S,
+}
+
+impl<S: MessageSink> ItchPublisher<S> {
+    /// A publisher of these instruments; `listings[i]` has number `i + 1`.
+    pub fn new(listings: &[Listing], sink: S) -> ItchPublisher<S> {
+        let blank = Alpha([b' '; 8]);
+        ItchPublisher {
+            stocks: core::iter::once(blank)
+                .chain(listings.iter().map(Listing::stock))
+                .collect(),
+            listings: listings.to_vec(),
+            now: 0,
+            kinds: [0; 128],
+            sink,
+        }
+    }
+
+    /// Sets the time of the following messages. Time does not go back: an earlier one is ignored.
+    pub fn set_time(&mut self, at: VenueTime) {
+        self.now = self.now.max(at);
+    }
+
+    /// The time of the following messages.
+    pub fn time(&self) -> VenueTime {
+        self.now
+    }
+
+    /// The instruments.
+    pub fn listings(&self) -> &[Listing] {
+        &self.listings
+    }
+
+    /// The instrument's name as messages hold it; blank for an unknown instrument.
+    pub fn stock(&self, instrument: InstrumentId) -> Alpha<8> {
+        self.stocks
+            .get(instrument.index())
+            .copied()
+            .unwrap_or(Alpha([b' '; 8]))
+    }
+
+    /// Where messages go.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Where messages go.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// How many messages of this type were published.
+    pub fn published(&self, kind: u8) -> u64 {
+        self.kinds.get(kind as usize).copied().unwrap_or(0)
+    }
+
+    /// How many messages were published.
+    pub fn total(&self) -> u64 {
+        self.kinds.iter().sum()
+    }
+
+    /// Publishes a milestone of the day.
+    pub fn system_event(&mut self, event: EventCode) {
+        let message = SystemEvent {
+            event: event.into(),
+            ..SystemEvent::at(0, self.now)
+        };
+        self.send(message.as_bytes());
+    }
+
+    /// Publishes the directory entry of an instrument.
+    pub fn directory(&mut self, listing: &Listing) {
+        let at = self.now;
+        write_directory(listing, at, &mut |message: &[u8]| self.send(message));
+    }
+
+    fn send(&mut self, message: &[u8]) {
+        self.kinds[usize::from(message[0] & 127)] += 1;
+        self.sink.message(message);
+    }
+}
+
+impl<S: MessageSink> Listener for ItchPublisher<S> {
+    fn rested(&mut self, order: &Order) {
+        if !order.hidden {
+            let (stock, at) = (self.stock(order.instrument), self.now);
+            write_add(order, stock, at, &mut |message: &[u8]| self.send(message));
+        }
+    }
+
+    fn executed(&mut self, execution: &Execution) {
+        let Execution {
+            maker,
+            qty,
+            price,
+            match_number,
+            ..
+        } = *execution;
+        let locate = maker.instrument.0 as u16;
+        if maker.hidden {
+            let trade = Trade {
+                order_ref: 0.into(),
+                side: Char(b'B'),
+                shares: qty.0.into(),
+                stock: self.stock(maker.instrument),
+                price: price4(price),
+                match_number: match_number.into(),
+                ..Trade::at(locate, self.now)
+            };
+            self.send(trade.as_bytes());
+        } else if price == maker.price {
+            let executed = OrderExecuted {
+                order_ref: maker.id.0.into(),
+                executed_shares: qty.0.into(),
+                match_number: match_number.into(),
+                ..OrderExecuted::at(locate, self.now)
+            };
+            self.send(executed.as_bytes());
+        } else {
+            let executed = OrderExecutedWithPrice {
+                order_ref: maker.id.0.into(),
+                executed_shares: qty.0.into(),
+                match_number: match_number.into(),
+                printable: Char(b'Y'),
+                execution_price: price4(price),
+                ..OrderExecutedWithPrice::at(locate, self.now)
+            };
+            self.send(executed.as_bytes());
+        }
+    }
+
+    fn reduced(&mut self, order: &Order, by: Qty) {
+        if !order.hidden {
+            let cancel = OrderCancel {
+                order_ref: order.id.0.into(),
+                cancelled_shares: by.0.into(),
+                ..OrderCancel::at(order.instrument.0 as u16, self.now)
+            };
+            self.send(cancel.as_bytes());
+        }
+    }
+
+    fn deleted(&mut self, order: &Order) {
+        if !order.hidden {
+            let delete = OrderDelete {
+                order_ref: order.id.0.into(),
+                ..OrderDelete::at(order.instrument.0 as u16, self.now)
+            };
+            self.send(delete.as_bytes());
+        }
+    }
+
+    fn expired(&mut self, _: &Order) {}
+
+    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
+        // A replacement that trades first is not in the book yet: the old order leaves, what remains is added.
+        if !rests {
+            return self.deleted(old);
+        }
+        if !old.hidden {
+            let replace = OrderReplace {
+                original_order_ref: old.id.0.into(),
+                new_order_ref: new.id.0.into(),
+                shares: new.qty.0.into(),
+                price: price4(new.price),
+                ..OrderReplace::at(old.instrument.0 as u16, self.now)
+            };
+            self.send(replace.as_bytes());
+        }
+    }
+
+    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
+        let Some(&listing) = instrument
+            .index()
+            .checked_sub(1)
+            .and_then(|i| self.listings.get(i))
+        else {
+            return;
+        };
+        let at = self.now;
+        write_status(&listing, status, at, &mut |message: &[u8]| self.send(message));
+    }
+
+    fn crossed(&mut self, cross: &Cross) {
+        let message = CrossTrade {
+            shares: cross.qty.into(),
+            stock: self.stock(cross.instrument),
+            cross_price: price4(cross.price),
+            match_number: cross.match_number.into(),
+            cross_type: Char(b'C'),
+            ..CrossTrade::at(cross.instrument.0 as u16, self.now)
+        };
+        self.send(message.as_bytes());
+    }
+
+    fn indicated(&mut self, indication: &Indication) {
+        let direction = match (indication.paired, indication.imbalance, indication.side) {
+            (0, 0, _) => b'O',
+            (_, 0, _) => b'N',
+            (_, _, Side::Bid) => b'B',
+            (_, _, Side::Ask) => b'S',
+        };
+        let price = price4(indication.price);
+        let message = NetOrderImbalance {
+            paired_shares: indication.paired.into(),
+            imbalance_shares: indication.imbalance.into(),
+            direction: Char(direction),
+            stock: self.stock(indication.instrument),
+            far_price: price,
+            near_price: price,
+            reference_price: price,
+            cross_type: Char(b'C'),
+            price_variation: Char(b'L'),
+            ..NetOrderImbalance::at(indication.instrument.0 as u16, self.now)
+        };
+        self.send(message.as_bytes());
+    }
+}
+
+/// Both hear everything, the first one first.
+impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
+    fn accepted(&mut self, order: &Order) {
+        self.0.accepted(order);
+        self.1.accepted(order);
+    }
+    fn rested(&mut self, order: &Order) {
+        self.0.rested(order);
+        self.1.rested(order);
+    }
+    fn executed(&mut self, execution: &Execution) {
+        self.0.executed(execution);
+        self.1.executed(execution);
+    }
+    fn reduced(&mut self, order: &Order, by: Qty) {
+        self.0.reduced(order, by);
+        self.1.reduced(order, by);
+    }
+    fn deleted(&mut self, order: &Order) {
+        self.0.deleted(order);
+        self.1.deleted(order);
+    }
+    fn expired(&mut self, order: &Order) {
+        self.0.expired(order);
+        self.1.expired(order);
+    }
+    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
+        self.0.replaced(old, new, rests);
+        self.1.replaced(old, new, rests);
+    }
+    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
+        self.0.status(instrument, status);
+        self.1.status(instrument, status);
+    }
+    fn crossed(&mut self, cross: &Cross) {
+        self.0.crossed(cross);
+        self.1.crossed(cross);
+    }
+    fn indicated(&mut self, indication: &Indication) {
+        self.0.indicated(indication);
+        self.1.indicated(indication);
+    }
+}

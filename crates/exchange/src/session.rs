@@ -1,0 +1,172 @@
+//! A trading day in small steps: directory, status, first orders, continuous flow, close. Paced: each step tells how
+//! many messages it published, and the next one is due accordingly.
+
+use tickwire_market::TradingStatus;
+use tickwire_wire::itch50::EventCode;
+
+use crate::engine::Engine;
+use crate::flow::{Flow, FlowConfig};
+use crate::pace::{Pace, PaceConfig};
+use crate::publish::{ItchPublisher, Listing, MessageSink, VenueTime};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Directory { next: usize },
+    Seeding { next: usize },
+    Continuous,
+    Closing { next: usize },
+    Closed,
+}
+
+/// Drives engine and publisher through a day. Deterministic: the same configuration gives the same messages with the same
+/// times, however often [`Session::advance`] is called, as long as nobody else trades.
+pub(crate) struct Session {
+    phase: Phase,
+    pace: Pace,
+    flow: Flow,
+}
+
+impl Session {
+    pub(crate) fn new(flow: FlowConfig, pace: PaceConfig, listings: &[Listing], start: VenueTime) -> Session {
+        Session {
+            phase: Phase::Directory { next: 0 },
+            pace: Pace::new(pace, flow.seed, start),
+            flow: Flow::new(flow, listings),
+        }
+    }
+
+    pub(crate) fn flow_mut(&mut self) -> &mut Flow {
+        &mut self.flow
+    }
+
+    /// Whether client orders are taken: everything is seeded and nothing closed.
+    pub(crate) fn is_open(&self) -> bool {
+        self.phase == Phase::Continuous
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// No more flow; the closing messages follow.
+    pub(crate) fn close(&mut self) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Closed) {
+            self.phase = Phase::Closing { next: 0 };
+        }
+    }
+
+    /// When the next step is due; `None` when closed.
+    pub(crate) fn due(&self) -> Option<VenueTime> {
+        match (self.phase, self.flow.next_reaction()) {
+            (Phase::Closed, _) => None,
+            (Phase::Continuous, Some(reaction)) => Some(self.pace.due().min(reaction)),
+            _ => Some(self.pace.due()),
+        }
+    }
+
+    /// Takes the steps due until `now`, at most `messages_max` messages or a few more. Whether any was taken.
+    pub(crate) fn advance<S: MessageSink>(
+        &mut self,
+        now: VenueTime,
+        messages_max: u64,
+        engine: &mut Engine,
+        publisher: &mut ItchPublisher<S>,
+    ) -> bool {
+        let mut published = 0;
+        let mut stepped = false;
+        while published < messages_max {
+            match self.due() {
+                Some(due) if due <= now => published += self.step(due, engine, publisher),
+                _ => break,
+            }
+            stepped = true;
+        }
+        stepped
+    }
+
+    /// Takes the next step, whatever the time; how many messages it published.
+    pub(crate) fn step<S: MessageSink>(
+        &mut self,
+        due: VenueTime,
+        engine: &mut Engine,
+        publisher: &mut ItchPublisher<S>,
+    ) -> u64 {
+        let before = publisher.total();
+        publisher.set_time(due);
+        match self.phase {
+            Phase::Directory { next } => self.introduce(next, engine, publisher),
+            Phase::Seeding { next } => self.seed(next, due, engine, publisher),
+            Phase::Continuous => self.flow.step(due, engine, publisher),
+            Phase::Closing { next } => self.wind_down(next, engine, publisher),
+            Phase::Closed => {}
+        }
+        let messages = publisher.total() - before;
+        if self.pace.spend(messages.max(1)) {
+            self.flow.set_burst(self.pace.is_bursting());
+        }
+        messages
+    }
+
+    fn introduce<S: MessageSink>(
+        &mut self,
+        next: usize,
+        engine: &mut Engine,
+        publisher: &mut ItchPublisher<S>,
+    ) {
+        if next == 0 {
+            publisher.system_event(EventCode::StartOfMessages);
+        }
+        let Some(&listing) = publisher.listings().get(next) else {
+            publisher.system_event(EventCode::StartOfSystemHours);
+            self.phase = Phase::Seeding { next: 0 };
+            return;
+        };
+        engine.set_tick(listing.id, listing.tick);
+        publisher.directory(&listing);
+        let known = engine.set_status(listing.id, TradingStatus::Trading, publisher);
+        debug_assert!(known.is_ok(), "the engine is made for the listings");
+        self.phase = Phase::Directory { next: next + 1 };
+    }
+
+    fn seed<S: MessageSink>(
+        &mut self,
+        next: usize,
+        due: VenueTime,
+        engine: &mut Engine,
+        publisher: &mut ItchPublisher<S>,
+    ) {
+        match publisher.listings().get(next).map(|listing| listing.id) {
+            Some(id) => {
+                self.flow.seed_book(id, due, engine, publisher);
+                self.phase = Phase::Seeding { next: next + 1 };
+            }
+            None => {
+                publisher.system_event(EventCode::StartOfMarketHours);
+                self.phase = Phase::Continuous;
+            }
+        }
+    }
+
+    fn wind_down<S: MessageSink>(
+        &mut self,
+        next: usize,
+        engine: &mut Engine,
+        publisher: &mut ItchPublisher<S>,
+    ) {
+        if next == 0 {
+            publisher.system_event(EventCode::EndOfMarketHours);
+        }
+        match publisher.listings().get(next).map(|listing| listing.id) {
+            Some(id) => {
+                let known = engine.close(id, publisher);
+                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                self.phase = Phase::Closing { next: next + 1 };
+            }
+            None => {
+                publisher.system_event(EventCode::EndOfSystemHours);
+                publisher.system_event(EventCode::EndOfMessages);
+                self.phase = Phase::Closed;
+            }
+        }
+    }
+}
