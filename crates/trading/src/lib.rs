@@ -1,3 +1,26 @@
-//! placeholder
+//! How we decide: from a changed book to an order, and from an execution report to a position.
+//!
+//! [`TickToTrade`] is the whole of it: [`TickToTrade::on_update`] asks the strategy ([`BestOfferTaker`]), then the pre-trade
+//! checks ([`Risk`]), and gives the order its place in the table ([`Orders`]); [`TickToTrade::on_report`] moves that order
+//! along and keeps the [`Positions`]. The parts stand alone too.
+//!
+//! **Invariant.** Integers only, no clock (`now` is an argument), no allocation after `new`: everything is sized by
+//! [`TradingConfig`].
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod orders;
+mod positions;
+mod risk;
+mod taker;
+mod tick_to_trade;
+
+pub use orders::{
+    Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind,
+};
+pub use positions::{Position, Positions};
+pub use risk::{Risk, RiskConfig, RiskReject};
+pub use taker::BestOfferTaker;
+pub use tick_to_trade::{TickToTrade, TradingConfig};

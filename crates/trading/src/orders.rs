@@ -1,0 +1,518 @@
+//! The state of our orders, by our own number.
+//!
+//! Numbers are issued in ascending order, so the table is an array indexed by the number's low bits: no search, no hash. An
+//! ended order stays readable until its place is needed again; a number whose place still holds an open order is skipped.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use tickwire_market::{Cause, ClientOrderId, InstrumentId, OrderId, Price, Qty, Side};
+
+/// How far an order has come. FIX 4.4 OrdStatus (39).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum OrderState {
+    /// Sent, not acknowledged (39=A).
+    #[default]
+    PendingNew = 0,
+    /// In the venue's book (39=0).
+    New = 1,
+    /// Part of it traded, the rest is open (39=1).
+    PartiallyFilled = 2,
+    /// All of it traded (39=2).
+    Filled = 3,
+    /// What had not traded was cancelled: by request or by its time in force (39=4, 39=C).
+    Cancelled = 4,
+    /// Refused by the venue, or never sent (39=8).
+    Rejected = 5,
+}
+
+impl OrderState {
+    /// Every state, in the order of the discriminants.
+    pub const ALL: [OrderState; 6] = [
+        OrderState::PendingNew,
+        OrderState::New,
+        OrderState::PartiallyFilled,
+        OrderState::Filled,
+        OrderState::Cancelled,
+        OrderState::Rejected,
+    ];
+
+    /// Whether it may still trade.
+    #[inline]
+    pub const fn is_open(self) -> bool {
+        matches!(
+            self,
+            OrderState::PendingNew | OrderState::New | OrderState::PartiallyFilled
+        )
+    }
+}
+
+/// An order to be entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NewOrder {
+    /// What to trade.
+    pub instrument: InstrumentId,
+    /// Buy is [`Side::Bid`].
+    pub side: Side,
+    /// Limit price.
+    pub price: Price,
+    /// How much.
+    pub qty: Qty,
+    /// What triggered it.
+    pub cause: Cause,
+}
+
+/// One of our orders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Order {
+    /// Our number.
+    pub id: ClientOrderId,
+    /// The venue's number, once it told.
+    pub venue_id: Option<OrderId>,
+    /// What it trades.
+    pub instrument: InstrumentId,
+    /// Buy is [`Side::Bid`].
+    pub side: Side,
+    /// How far it has come.
+    pub state: OrderState,
+    /// Whether its cancellation has been asked for.
+    pub is_cancel_requested: bool,
+    /// Limit price.
+    pub price: Price,
+    /// How much was ordered.
+    pub qty: Qty,
+    /// How much of it has traded.
+    pub filled: Qty,
+    /// What triggered it.
+    pub cause: Cause,
+}
+
+impl Order {
+    /// What may still trade: 0 once it has ended.
+    pub const fn remaining(&self) -> Qty {
+        if self.state.is_open() {
+            Qty(self.qty.0 - self.filled.0)
+        } else {
+            Qty::ZERO
+        }
+    }
+}
+
+/// What the venue said about an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderReport {
+    /// Our number of the order (of the original one when the report answers a cancel request).
+    pub id: ClientOrderId,
+    /// The venue's number of it, if the report names one: a rejection may not.
+    pub venue_id: Option<OrderId>,
+    /// What happened.
+    pub kind: ReportKind,
+}
+
+/// What happened to an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportKind {
+    /// It is in the venue's book.
+    Accepted,
+    /// Some of it traded.
+    Filled {
+        /// How much, this time. FIX LastQty (32).
+        qty: Qty,
+        /// At what price. FIX LastPx (31).
+        price: Price,
+        /// How much altogether, this execution included. FIX CumQty (14): tells a repeated report from a new one.
+        cumulative: Qty,
+    },
+    /// What had not traded is cancelled.
+    Cancelled,
+    /// It is refused.
+    Rejected,
+    /// A request to cancel it is refused: it lives on, or had ended before.
+    CancelRejected,
+}
+
+/// Why a report was not applied. The table is as it was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReportError {
+    /// No such order, or so old that its place has been used again.
+    Unknown,
+    /// It says what has been said before.
+    Duplicate,
+    /// More traded than was ordered.
+    Overfill,
+    /// The cumulative quantity shows that an earlier report never came.
+    Missed,
+    /// It cannot follow what was reported before: a fill of an ended order, a rejection of an accepted one.
+    OutOfOrder,
+}
+
+/// What a report changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The order as it is now.
+    pub order: Order,
+    /// How much traded by this report.
+    pub filled: Qty,
+    /// How much will not trade any more: left over when the order ended without a fill.
+    pub released: Qty,
+}
+
+/// Every place holds an open order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrdersFull;
+
+/// The table of orders.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// `slots[id & mask]`; number 0 marks a place never used.
+    slots: Vec<Order>,
+    mask: u64,
+    last_id: u64,
+    open: u32,
+    /// How many orders of the session are in each state now, ended ones included.
+    counts: [u64; OrderState::ALL.len()],
+}
+
+impl Orders {
+    /// A table for `capacity` open orders, rounded up to a power of two, at least 1.
+    pub fn new(capacity: u32) -> Orders {
+        let places = (capacity.max(1) as usize).next_power_of_two();
+        Orders {
+            slots: vec![Order::default(); places],
+            mask: places as u64 - 1,
+            last_id: 0,
+            open: 0,
+            counts: [0; 6],
+        }
+    }
+
+    /// A number that no order of the session has: for requests, which need one too.
+    #[inline]
+    pub fn issue_id(&mut self) -> ClientOrderId {
+        self.last_id += 1;
+        ClientOrderId(self.last_id)
+    }
+
+    /// Enters an order as [`OrderState::PendingNew`] and gives it its number. With every place taken by an open order
+    /// nothing changes.
+    #[inline]
+    pub fn insert(&mut self, new: &NewOrder) -> Result<ClientOrderId, OrdersFull> {
+        if self.open as usize == self.slots.len() {
+            return Err(OrdersFull);
+        }
+        // Fewer orders are open than there are places, so this ends within one round.
+        let mut id = self.issue_id();
+        while self.slots[(id.0 & self.mask) as usize].is_open() {
+            id = self.issue_id();
+        }
+        let NewOrder {
+            instrument,
+            side,
+            price,
+            qty,
+            cause,
+        } = *new;
+        self.slots[(id.0 & self.mask) as usize] = Order {
+            id,
+            instrument,
+            side,
+            price,
+            qty,
+            cause,
+            ..Order::default()
+        };
+        self.open += 1;
+        self.counts[OrderState::PendingNew as usize] += 1;
+        Ok(id)
+    }
+
+    /// Applies what the venue said.
+    pub fn apply(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
+        let slot = (report.id.0 & self.mask) as usize;
+        let before = self.slots[slot];
+        if before.id != report.id || report.id.0 == 0 {
+            return Err(ReportError::Unknown);
+        }
+        let mut order = Order {
+            venue_id: report.venue_id.or(before.venue_id),
+            ..before
+        };
+        let mut filled = Qty::ZERO;
+        match report.kind {
+            ReportKind::Accepted => order.state = accepted(before.state)?,
+            ReportKind::Filled { qty, cumulative, .. } => {
+                order.filled = filled_after(&before, qty, cumulative)?;
+                order.state = if order.filled == order.qty {
+                    OrderState::Filled
+                } else {
+                    OrderState::PartiallyFilled
+                };
+                filled = qty;
+            }
+            ReportKind::Cancelled => order.state = cancelled(before.state)?,
+            ReportKind::Rejected => order.state = rejected(before.state)?,
+            ReportKind::CancelRejected if before.is_cancel_requested => order.is_cancel_requested = false,
+            ReportKind::CancelRejected => return Err(ReportError::Duplicate),
+        }
+        self.slots[slot] = order;
+        self.moved(before.state, order.state);
+        let released = if order.is_open() {
+            Qty::ZERO
+        } else {
+            Qty(before.remaining().0 - filled.0)
+        };
+        Ok(Change {
+            order,
+            filled,
+            released,
+        })
+    }
+
+    /// Marks an open order as to be cancelled; `None` if it is unknown, has ended, or is marked already.
+    pub fn request_cancel(&mut self, id: ClientOrderId) -> Option<Order> {
+        let order = &mut self.slots[(id.0 & self.mask) as usize];
+        if order.id != id || !order.is_open() || order.is_cancel_requested {
+            return None;
+        }
+        order.is_cancel_requested = true;
+        Some(*order)
+    }
+
+    /// An order, as long as its place has not been used again.
+    pub fn get(&self, id: ClientOrderId) -> Option<&Order> {
+        self.slots
+            .get((id.0 & self.mask) as usize)
+            .filter(|order| order.id == id && id.0 != 0)
+    }
+
+    /// How many orders may still trade.
+    #[inline]
+    pub fn open(&self) -> u32 {
+        self.open
+    }
+
+    /// How many orders of the session are in this state now.
+    pub fn count(&self, state: OrderState) -> u64 {
+        self.counts[state as usize]
+    }
+
+    /// Every order that may still trade, in no particular order.
+    pub fn iter_open(&self) -> impl Iterator<Item = &Order> + '_ {
+        self.slots.iter().filter(|order| order.is_open())
+    }
+
+    fn moved(&mut self, from: OrderState, to: OrderState) {
+        self.counts[from as usize] -= 1;
+        self.counts[to as usize] += 1;
+        self.open -= u32::from(from.is_open() && !to.is_open());
+    }
+}
+
+impl Order {
+    /// Whether it is an order at all and may still trade.
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.id.0 != 0 && self.state.is_open()
+    }
+}
+
+/// The acknowledgement may come once, and before the first fill; behind a fill it says nothing new.
+const fn accepted(state: OrderState) -> Result<OrderState, ReportError> {
+    match state {
+        OrderState::PendingNew => Ok(OrderState::New),
+        OrderState::Rejected => Err(ReportError::OutOfOrder),
+        _ => Err(ReportError::Duplicate),
+    }
+}
+
+/// Whatever is open can be cancelled.
+const fn cancelled(state: OrderState) -> Result<OrderState, ReportError> {
+    match state {
+        OrderState::Cancelled => Err(ReportError::Duplicate),
+        OrderState::Filled | OrderState::Rejected => Err(ReportError::OutOfOrder),
+        _ => Ok(OrderState::Cancelled),
+    }
+}
+
+/// Only what was never accepted can be rejected.
+const fn rejected(state: OrderState) -> Result<OrderState, ReportError> {
+    match state {
+        OrderState::PendingNew => Ok(OrderState::Rejected),
+        OrderState::Rejected => Err(ReportError::Duplicate),
+        _ => Err(ReportError::OutOfOrder),
+    }
+}
+
+/// The filled quantity after a fill of `qty` that brings it to `cumulative`.
+fn filled_after(order: &Order, qty: Qty, cumulative: Qty) -> Result<Qty, ReportError> {
+    let sum = order.filled.0.checked_add(qty.0).ok_or(ReportError::Overfill)?;
+    match () {
+        _ if cumulative.0 <= order.filled.0 => Err(ReportError::Duplicate),
+        _ if !order.state.is_open() => Err(ReportError::OutOfOrder),
+        _ if qty.is_zero() || cumulative.0 < sum => Err(ReportError::OutOfOrder),
+        _ if cumulative.0 > order.qty.0 => Err(ReportError::Overfill),
+        _ if cumulative.0 > sum => Err(ReportError::Missed),
+        _ => Ok(cumulative),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUY: NewOrder = NewOrder {
+        instrument: InstrumentId(3),
+        side: Side::Bid,
+        price: Price::from_4dp(100_0000),
+        qty: Qty(100),
+        cause: Cause {
+            venue: tickwire_market::Venue::Nasdaq,
+            seq: tickwire_market::SeqNo(0),
+            recv_ts: tickwire_market::Nanos(0),
+        },
+    };
+
+    fn report(id: ClientOrderId, kind: ReportKind) -> OrderReport {
+        OrderReport {
+            id,
+            venue_id: Some(OrderId(77)),
+            kind,
+        }
+    }
+
+    fn fill(qty: u32, cumulative: u32) -> ReportKind {
+        ReportKind::Filled {
+            qty: Qty(qty),
+            price: BUY.price,
+            cumulative: Qty(cumulative),
+        }
+    }
+
+    #[test]
+    fn an_order_is_acknowledged_filled_in_parts_and_ends() {
+        let mut orders = Orders::new(4);
+        let id = orders.insert(&BUY).unwrap();
+        assert_eq!((id, orders.open()), (ClientOrderId(1), 1));
+        assert_eq!(
+            orders
+                .apply(&report(id, ReportKind::Accepted))
+                .unwrap()
+                .order
+                .state,
+            OrderState::New
+        );
+        let change = orders.apply(&report(id, fill(30, 30))).unwrap();
+        assert_eq!(
+            (change.order.state, change.filled, change.order.remaining()),
+            (OrderState::PartiallyFilled, Qty(30), Qty(70))
+        );
+        let change = orders.apply(&report(id, fill(70, 100))).unwrap();
+        assert_eq!(
+            (change.order.state, change.released, orders.open()),
+            (OrderState::Filled, Qty(0), 0)
+        );
+        assert_eq!(orders.count(OrderState::Filled), 1);
+        assert_eq!(orders.get(id).unwrap().venue_id, Some(OrderId(77)));
+    }
+
+    #[test]
+    fn an_immediate_order_may_fill_without_acknowledgement_and_lose_its_rest() {
+        let mut orders = Orders::new(4);
+        let id = orders.insert(&BUY).unwrap();
+        orders.apply(&report(id, fill(30, 30))).unwrap();
+        let change = orders.apply(&report(id, ReportKind::Cancelled)).unwrap();
+        assert_eq!(
+            (change.released, change.order.remaining(), change.order.filled),
+            (Qty(70), Qty(0), Qty(30))
+        );
+    }
+
+    #[test]
+    fn repeated_reports_are_told_from_new_ones() {
+        let mut orders = Orders::new(4);
+        let id = orders.insert(&BUY).unwrap();
+        for kind in [ReportKind::Accepted, fill(30, 30), fill(30, 60)] {
+            orders.apply(&report(id, kind)).unwrap();
+            assert_eq!(
+                orders.apply(&report(id, kind)),
+                Err(ReportError::Duplicate),
+                "{kind:?}"
+            );
+        }
+        orders.apply(&report(id, ReportKind::Cancelled)).unwrap();
+        assert_eq!(
+            orders.apply(&report(id, ReportKind::Cancelled)),
+            Err(ReportError::Duplicate)
+        );
+        assert_eq!(
+            orders.apply(&report(id, fill(30, 30))),
+            Err(ReportError::Duplicate)
+        );
+    }
+
+    #[test]
+    fn impossible_reports_change_nothing() {
+        let mut orders = Orders::new(4);
+        let id = orders.insert(&BUY).unwrap();
+        orders.apply(&report(id, fill(30, 30))).unwrap();
+        let before = *orders.get(id).unwrap();
+        let cases = [
+            (ClientOrderId(0), ReportKind::Accepted, ReportError::Unknown),
+            (ClientOrderId(2), ReportKind::Accepted, ReportError::Unknown),
+            (ClientOrderId(5), fill(1, 1), ReportError::Unknown),
+            (id, fill(71, 101), ReportError::Overfill),
+            (id, fill(u32::MAX, u32::MAX), ReportError::Overfill),
+            (id, fill(10, 50), ReportError::Missed),
+            (id, fill(30, 40), ReportError::OutOfOrder),
+            (id, fill(0, 31), ReportError::OutOfOrder),
+            (id, ReportKind::Rejected, ReportError::OutOfOrder),
+            (id, ReportKind::CancelRejected, ReportError::Duplicate),
+        ];
+        for (id, kind, error) in cases {
+            assert_eq!(orders.apply(&report(id, kind)), Err(error), "{kind:?}");
+        }
+        assert_eq!(orders.get(id), Some(&before));
+        orders.apply(&report(id, ReportKind::Cancelled)).unwrap();
+        assert_eq!(
+            orders.apply(&report(id, fill(70, 100))),
+            Err(ReportError::OutOfOrder)
+        );
+        assert_eq!(
+            orders.apply(&report(id, ReportKind::Rejected)),
+            Err(ReportError::OutOfOrder)
+        );
+    }
+
+    #[test]
+    fn a_refused_cancellation_can_be_asked_again() {
+        let mut orders = Orders::new(4);
+        let id = orders.insert(&BUY).unwrap();
+        orders.apply(&report(id, ReportKind::Accepted)).unwrap();
+        assert!(orders.request_cancel(id).is_some());
+        assert!(orders.request_cancel(id).is_none());
+        let refused = OrderReport {
+            venue_id: None,
+            ..report(id, ReportKind::CancelRejected)
+        };
+        assert_eq!(orders.apply(&refused).unwrap().order.venue_id, Some(OrderId(77)));
+        assert!(orders.request_cancel(id).is_some());
+    }
+
+    #[test]
+    fn a_place_is_used_again_only_after_its_order_ended() {
+        let mut orders = Orders::new(2);
+        let first = orders.insert(&BUY).unwrap();
+        let second = orders.insert(&BUY).unwrap();
+        assert_eq!(orders.insert(&BUY), Err(OrdersFull));
+        orders.apply(&report(second, ReportKind::Cancelled)).unwrap();
+        let third = orders.insert(&BUY).unwrap();
+        assert_eq!(
+            third,
+            ClientOrderId(4),
+            "number 3 falls on the place of number 1, which is open"
+        );
+        assert_eq!(orders.get(second), None);
+        assert!(orders.get(first).is_some());
+        assert_eq!(orders.iter_open().count(), 2);
+    }
+}

@@ -1,0 +1,141 @@
+//! What we hold and what we could come to hold, per instrument.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use tickwire_market::{InstrumentId, Price, Qty, Side, Volume};
+
+/// The position in one instrument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Position {
+    /// Held: bought minus sold, in the venue's units.
+    pub qty: i64,
+    /// Paid minus received, in 1e-9 currency units: exact, and negative after selling above the purchase.
+    pub cost: i128,
+    /// Open in the market, indexed by [`Side`]: what may still be bought and sold.
+    pub working: [Volume; 2],
+    /// Traded so far, indexed by [`Side`].
+    pub traded: [Volume; 2],
+}
+
+impl Position {
+    /// The largest position either way if every open order of `side` and `more` of it traded.
+    #[inline]
+    pub fn worst(&self, side: Side, more: Qty) -> u64 {
+        let all = i128::from(self.working[side as usize].0) + i128::from(more.0);
+        let held = i128::from(self.qty);
+        let then = match side {
+            Side::Bid => held + all,
+            Side::Ask => held - all,
+        };
+        u64::try_from(then.unsigned_abs()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Every position. Instruments beyond the configured number are ignored by the mutators and have the empty position: the
+/// checks of [`crate::Risk`] stop orders for them first.
+#[derive(Clone, Debug)]
+pub struct Positions(Vec<Position>);
+
+impl Positions {
+    /// Positions for instruments `0..max_instruments`.
+    pub fn new(max_instruments: u32) -> Positions {
+        Positions(vec![Position::default(); max_instruments as usize])
+    }
+
+    /// The position in an instrument.
+    #[inline]
+    pub fn get(&self, instrument: InstrumentId) -> Position {
+        self.0.get(instrument.index()).copied().unwrap_or_default()
+    }
+
+    /// Whether there is a place for it.
+    #[inline]
+    pub fn covers(&self, instrument: InstrumentId) -> bool {
+        instrument.index() < self.0.len()
+    }
+
+    /// An order was sent.
+    #[inline]
+    pub fn on_sent(&mut self, instrument: InstrumentId, side: Side, qty: Qty) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            position.working[side as usize] += qty;
+        }
+    }
+
+    /// Some of an open order traded.
+    pub fn on_fill(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
+        let Some(position) = self.0.get_mut(instrument.index()) else {
+            return;
+        };
+        position.traded[side as usize] += qty;
+        match side {
+            Side::Bid => {
+                position.qty += i64::from(qty.0);
+                position.cost += price.notional(u64::from(qty.0));
+            }
+            Side::Ask => {
+                position.qty -= i64::from(qty.0);
+                position.cost -= price.notional(u64::from(qty.0));
+            }
+        }
+        self.on_released(instrument, side, qty);
+    }
+
+    /// Some of an open order will not trade any more.
+    pub fn on_released(&mut self, instrument: InstrumentId, side: Side, qty: Qty) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            let working = &mut position.working[side as usize];
+            debug_assert!(working.0 >= u64::from(qty.0), "released {qty} of {working} sent");
+            working.0 = working.0.saturating_sub(u64::from(qty.0));
+        }
+    }
+
+    /// Every instrument with a position, an open order or a trade.
+    pub fn iter(&self) -> impl Iterator<Item = (InstrumentId, &Position)> + '_ {
+        let numbered = (0u32..).map(InstrumentId).zip(&self.0);
+        numbered.filter(|(_, position)| **position != Position::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: InstrumentId = InstrumentId(1);
+
+    #[test]
+    fn buying_and_selling_leaves_the_gain_as_negative_cost() {
+        let mut positions = Positions::new(2);
+        for (side, cents) in [(Side::Bid, 1000), (Side::Ask, 1025)] {
+            positions.on_sent(ID, side, Qty(10));
+            positions.on_fill(ID, side, Qty(10), Price::from_4dp(cents * 100));
+        }
+        let position = positions.get(ID);
+        assert_eq!((position.qty, position.cost), (0, -2_500_000_000));
+        assert_eq!(
+            (position.working, position.traded),
+            ([Volume(0); 2], [Volume(10); 2])
+        );
+    }
+
+    #[test]
+    fn the_worst_position_counts_everything_open() {
+        let mut positions = Positions::new(2);
+        positions.on_sent(ID, Side::Bid, Qty(100));
+        positions.on_sent(ID, Side::Ask, Qty(30));
+        positions.on_fill(ID, Side::Bid, Qty(40), Price::ZERO);
+        let position = positions.get(ID);
+        assert_eq!(position.worst(Side::Bid, Qty(5)), 105);
+        assert_eq!(position.worst(Side::Ask, Qty(90)), 80, "40 held, 30 and 90 sold");
+    }
+
+    #[test]
+    fn instruments_out_of_range_are_ignored() {
+        let mut positions = Positions::new(2);
+        positions.on_sent(InstrumentId(2), Side::Bid, Qty(1));
+        positions.on_fill(InstrumentId(2), Side::Bid, Qty(1), Price::ZERO);
+        assert_eq!(positions.get(InstrumentId(2)), Position::default());
+        assert!(!positions.covers(InstrumentId(2)) && positions.covers(ID));
+        assert_eq!(positions.iter().count(), 0);
+    }
+}

@@ -1,0 +1,419 @@
+//! The checks between a decision and the market. Each has a name, a counter and a test; integers only.
+
+use crate::{NewOrder, Position};
+use alloc::vec;
+use alloc::vec::Vec;
+use tickwire_market::{BookState, BookUpdate, Counter, InstrumentId, Nanos, Price, Qty, Side};
+
+/// The limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RiskConfig {
+    /// The largest order. Default 1000.
+    pub max_order_qty: Qty,
+    /// How far an order's price may lie from the last good mid price, in basis points (1/10 000) of that. Default 500.
+    pub price_band_bp: u32,
+    /// How many orders may be sent within the window. Default 100.
+    pub max_orders_per_window: u32,
+    /// The length of that window, in nanoseconds. Default one second.
+    pub window_ns: u64,
+    /// How many orders may be open or unacknowledged. Default 16.
+    pub max_open_orders: u32,
+    /// The largest position either way, counting open orders as traded. Default 10 000.
+    pub max_position: u64,
+}
+
+impl Default for RiskConfig {
+    fn default() -> RiskConfig {
+        RiskConfig {
+            max_order_qty: Qty(1_000),
+            price_band_bp: 500,
+            max_orders_per_window: 100,
+            window_ns: Nanos::SECOND,
+            max_open_orders: 16,
+            max_position: 10_000,
+        }
+    }
+}
+
+/// Why an order was stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RiskReject {
+    /// The kill switch is on.
+    KillSwitch,
+    /// No order entry session is logged on.
+    NoSession,
+    /// Empty, or larger than allowed.
+    OrderSize,
+    /// No mid price of the instrument is known, or the instrument is beyond the configured number.
+    NoReference,
+    /// Too far from the last good mid price.
+    PriceBand,
+    /// Too many orders open.
+    OpenOrders,
+    /// The position could become too large.
+    Position,
+    /// Too many orders within the window.
+    OrderRate,
+}
+
+impl RiskReject {
+    /// Every reason, in the order of the checks.
+    pub const ALL: [RiskReject; 8] = [
+        RiskReject::KillSwitch,
+        RiskReject::NoSession,
+        RiskReject::OrderSize,
+        RiskReject::NoReference,
+        RiskReject::PriceBand,
+        RiskReject::OpenOrders,
+        RiskReject::Position,
+        RiskReject::OrderRate,
+    ];
+
+    /// What counts it.
+    pub const fn counter(self) -> Counter {
+        match self {
+            RiskReject::KillSwitch => Counter::RiskKillSwitch,
+            RiskReject::NoSession => Counter::RiskNoSession,
+            RiskReject::OrderSize => Counter::RiskOrderSize,
+            RiskReject::NoReference => Counter::RiskNoReference,
+            RiskReject::PriceBand => Counter::RiskPriceBand,
+            RiskReject::OpenOrders => Counter::RiskOpenOrders,
+            RiskReject::Position => Counter::RiskPosition,
+            RiskReject::OrderRate => Counter::RiskOrderRate,
+        }
+    }
+}
+
+/// The pre-trade checks and what they remember.
+#[derive(Clone, Debug)]
+pub struct Risk {
+    config: RiskConfig,
+    /// The last good mid price of each instrument.
+    references: Vec<Option<Price>>,
+    sent: Window,
+    is_killed: bool,
+    has_session: bool,
+}
+
+impl Risk {
+    /// Checks for instruments `0..max_instruments`; the kill switch is off and a session is assumed.
+    pub fn new(config: RiskConfig, max_instruments: u32) -> Risk {
+        Risk {
+            config,
+            references: vec![None; max_instruments as usize],
+            sent: Window::new(config.max_orders_per_window, config.window_ns),
+            is_killed: false,
+            has_session: true,
+        }
+    }
+
+    /// Whether an order may go out, given the open orders and the position in its instrument. One that may is counted
+    /// against the order rate: it must be sent.
+    #[inline]
+    pub fn check(
+        &mut self,
+        now: Nanos,
+        order: &NewOrder,
+        open_orders: u32,
+        position: &Position,
+    ) -> Result<(), RiskReject> {
+        let config = &self.config;
+        if self.is_killed {
+            return Err(RiskReject::KillSwitch);
+        }
+        if !self.has_session {
+            return Err(RiskReject::NoSession);
+        }
+        if order.qty.is_zero() || order.qty > config.max_order_qty {
+            return Err(RiskReject::OrderSize);
+        }
+        let reference = self.reference(order.instrument).ok_or(RiskReject::NoReference)?;
+        if !within_band(order.price, reference, config.price_band_bp) {
+            return Err(RiskReject::PriceBand);
+        }
+        if open_orders >= config.max_open_orders {
+            return Err(RiskReject::OpenOrders);
+        }
+        if position.worst(order.side, order.qty) > config.max_position {
+            return Err(RiskReject::Position);
+        }
+        if !self.sent.take(now) {
+            return Err(RiskReject::OrderRate);
+        }
+        Ok(())
+    }
+
+    /// Takes note of a book: the mid price of a live one with two sides that do not touch is a good one.
+    #[inline]
+    pub fn observe(&mut self, update: &BookUpdate) {
+        let (Some((bid, _)), Some((ask, _))) = (update.best(Side::Bid), update.best(Side::Ask)) else {
+            return;
+        };
+        if update.state != BookState::Live || bid >= ask {
+            return;
+        }
+        if let Some(reference) = self.references.get_mut(update.instrument.index()) {
+            // The midpoint of two 64-bit numbers is one.
+            let mid = (i128::from(bid.raw()) + i128::from(ask.raw())) >> 1;
+            *reference = Some(Price::from_raw(mid as i64));
+        }
+    }
+
+    /// The last good mid price.
+    #[inline]
+    pub fn reference(&self, instrument: InstrumentId) -> Option<Price> {
+        self.references.get(instrument.index()).copied().flatten()
+    }
+
+    /// Sets a mid price from elsewhere: yesterday's close, an auction.
+    pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) {
+        if let Some(reference) = self.references.get_mut(instrument.index()) {
+            *reference = Some(price);
+        }
+    }
+
+    /// Stops every further order, until [`Risk::revive`].
+    pub fn kill(&mut self) {
+        self.is_killed = true;
+    }
+
+    /// Lets orders out again.
+    pub fn revive(&mut self) {
+        self.is_killed = false;
+    }
+
+    /// Whether the kill switch is on.
+    pub fn is_killed(&self) -> bool {
+        self.is_killed
+    }
+
+    /// Says whether an order entry session is logged on.
+    pub fn set_session(&mut self, is_up: bool) {
+        self.has_session = is_up;
+    }
+}
+
+/// Whether `price` lies within `band_bp` basis points of `reference`'s amount around it. A reference of 0 admits 0 only.
+fn within_band(price: Price, reference: Price, band_bp: u32) -> bool {
+    let distance = (i128::from(price.raw()) - i128::from(reference.raw())).unsigned_abs();
+    distance * 10_000 <= u128::from(band_bp) * u128::from(reference.raw().unsigned_abs())
+}
+
+/// The times of the last orders, as many as the window admits: one more is admitted when the oldest has left the window.
+/// Exact, unlike a bucket that refills at a rate, and never more than the limit in any window.
+#[derive(Clone, Debug)]
+struct Window {
+    times: Vec<Option<Nanos>>,
+    oldest: usize,
+    window_ns: u64,
+}
+
+impl Window {
+    fn new(limit: u32, window_ns: u64) -> Window {
+        Window {
+            times: vec![None; limit as usize],
+            oldest: 0,
+            window_ns,
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, now: Nanos) -> bool {
+        let Some(oldest) = self.times.get_mut(self.oldest) else {
+            return false;
+        };
+        if oldest.is_some_and(|then| now.since(then) < self.window_ns) {
+            return false;
+        }
+        *oldest = Some(now);
+        self.oldest = if self.oldest + 1 == self.times.len() {
+            0
+        } else {
+            self.oldest + 1
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_market::{Cause, Volume};
+
+    const ID: InstrumentId = InstrumentId(1);
+
+    fn buy(price_4dp: u32, qty: u32) -> NewOrder {
+        NewOrder {
+            instrument: ID,
+            side: Side::Bid,
+            price: Price::from_4dp(price_4dp),
+            qty: Qty(qty),
+            cause: Cause::default(),
+        }
+    }
+
+    /// Limits of 100 a piece, 1 % around a reference of 100.00, two orders a second, two open, 150 held.
+    fn risk() -> Risk {
+        let config = RiskConfig {
+            max_order_qty: Qty(100),
+            price_band_bp: 100,
+            max_orders_per_window: 2,
+            window_ns: Nanos::SECOND,
+            max_open_orders: 2,
+            max_position: 150,
+        };
+        let mut risk = Risk::new(config, 2);
+        risk.set_reference(ID, Price::from_4dp(100_0000));
+        risk
+    }
+
+    fn held(qty: i64) -> Position {
+        Position {
+            qty,
+            ..Position::default()
+        }
+    }
+
+    #[test]
+    fn an_order_within_every_limit_goes_out() {
+        assert_eq!(risk().check(Nanos(0), &buy(100_0000, 100), 1, &held(50)), Ok(()));
+    }
+
+    #[test]
+    fn each_limit_stops_under_its_own_name() {
+        let cases = [
+            (buy(100_0000, 0), 0, 0, RiskReject::OrderSize),
+            (buy(100_0000, 101), 0, 0, RiskReject::OrderSize),
+            (
+                NewOrder {
+                    instrument: InstrumentId(0),
+                    ..buy(100_0000, 1)
+                },
+                0,
+                0,
+                RiskReject::NoReference,
+            ),
+            (
+                NewOrder {
+                    instrument: InstrumentId(2),
+                    ..buy(100_0000, 1)
+                },
+                0,
+                0,
+                RiskReject::NoReference,
+            ),
+            (buy(101_0001, 1), 0, 0, RiskReject::PriceBand),
+            (buy(98_9999, 1), 0, 0, RiskReject::PriceBand),
+            (buy(100_0000, 1), 2, 0, RiskReject::OpenOrders),
+            (buy(100_0000, 100), 0, 51, RiskReject::Position),
+        ];
+        for (order, open, qty, reason) in cases {
+            assert_eq!(
+                risk().check(Nanos(0), &order, open, &held(qty)),
+                Err(reason),
+                "{order:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_band_includes_its_ends() {
+        for price in [99_0000, 101_0000] {
+            assert_eq!(risk().check(Nanos(0), &buy(price, 1), 0, &held(0)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn extreme_prices_do_not_overflow() {
+        assert!(within_band(Price::MIN, Price::MAX, 20_001));
+        assert!(within_band(Price::MAX, Price::MAX, 0));
+        assert!(!within_band(Price::MIN, Price::MAX, 19_999));
+        assert!(!within_band(Price::from_raw(1), Price::ZERO, u32::MAX));
+    }
+
+    #[test]
+    fn open_orders_count_as_if_traded() {
+        let position = Position {
+            working: [Volume(60), Volume(0)],
+            ..held(50)
+        };
+        assert_eq!(
+            risk().check(Nanos(0), &buy(100_0000, 41), 0, &position),
+            Err(RiskReject::Position)
+        );
+        assert_eq!(risk().check(Nanos(0), &buy(100_0000, 40), 0, &position), Ok(()));
+    }
+
+    #[test]
+    fn no_window_holds_more_orders_than_allowed() {
+        let mut risk = risk();
+        let mut at = |ms: u64| risk.check(Nanos(ms * Nanos::MILLI), &buy(100_0000, 1), 0, &held(0));
+        assert_eq!([at(0), at(900)], [Ok(()); 2]);
+        assert_eq!(at(999), Err(RiskReject::OrderRate));
+        assert_eq!(at(1000), Ok(()), "the first is a second old");
+        assert_eq!(
+            at(1001),
+            Err(RiskReject::OrderRate),
+            "900 and 1000 are in the window"
+        );
+        assert_eq!(at(1900), Ok(()));
+    }
+
+    #[test]
+    fn a_stopped_order_does_not_use_up_the_rate() {
+        let mut risk = risk();
+        for _ in 0..10 {
+            assert_eq!(
+                risk.check(Nanos(0), &buy(1, 1), 0, &held(0)),
+                Err(RiskReject::PriceBand)
+            );
+        }
+        assert_eq!(risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)), Ok(()));
+    }
+
+    #[test]
+    fn the_kill_switch_and_a_lost_session_stop_everything_until_lifted() {
+        let mut risk = risk();
+        risk.kill();
+        risk.set_session(false);
+        assert_eq!(
+            risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)),
+            Err(RiskReject::KillSwitch)
+        );
+        risk.revive();
+        assert_eq!(
+            risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)),
+            Err(RiskReject::NoSession)
+        );
+        risk.set_session(true);
+        assert_eq!(risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)), Ok(()));
+    }
+
+    #[test]
+    fn only_live_books_with_two_sides_apart_give_a_reference() {
+        let mut risk = Risk::new(RiskConfig::default(), 2);
+        let quote = |state, bid: u32, ask: u32, ask_qty: u64| BookUpdate {
+            instrument: ID,
+            state,
+            price: [Price::from_4dp(bid), Price::from_4dp(ask)],
+            qty: [Volume(1), Volume(ask_qty)],
+            ..BookUpdate::default()
+        };
+        for bad in [
+            quote(BookState::Stale, 1, 3, 1),
+            quote(BookState::Building, 1, 3, 1),
+            quote(BookState::Live, 3, 3, 1),
+            quote(BookState::Live, 4, 3, 1),
+            quote(BookState::Live, 1, 3, 0),
+            BookUpdate {
+                instrument: InstrumentId(9),
+                ..quote(BookState::Live, 1, 3, 1)
+            },
+        ] {
+            risk.observe(&bad);
+            assert_eq!(risk.reference(ID), None, "{bad:?}");
+        }
+        risk.observe(&quote(BookState::Live, 1, 3, 1));
+        assert_eq!(risk.reference(ID), Some(Price::from_4dp(2)));
+    }
+}

@@ -1,0 +1,216 @@
+//! Decision, checks, order state and position tied together.
+
+use crate::{
+    BestOfferTaker, Change, NewOrder, OrderReport, OrderState, Orders, Positions, ReportError, ReportKind,
+    Risk, RiskConfig, RiskReject,
+};
+use tickwire_market::{
+    BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, Qty, TimeInForce,
+};
+
+/// What to trade, how, and within which limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TradingConfig {
+    /// What to watch; [`InstrumentId::WHOLE_FEED`] until [`TickToTrade::watch`] names it.
+    pub instrument: InstrumentId,
+    /// The quantity of each order. Default 100.
+    pub lot: Qty,
+    /// How long an order lives. Default immediate or cancel.
+    pub time_in_force: TimeInForce,
+    /// Instruments are numbered below this. Default 65 536: every ITCH stock locate.
+    pub max_instruments: u32,
+    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again.
+    /// Default 65 536.
+    pub max_orders: u32,
+    /// The limits.
+    pub risk: RiskConfig,
+}
+
+impl Default for TradingConfig {
+    fn default() -> TradingConfig {
+        TradingConfig {
+            instrument: InstrumentId::WHOLE_FEED,
+            lot: Qty(100),
+            time_in_force: TimeInForce::ImmediateOrCancel,
+            max_instruments: 1 << 16,
+            max_orders: 1 << 16,
+            risk: RiskConfig::default(),
+        }
+    }
+}
+
+/// From a changed book to an order, from a report to a position. One thread owns it; nothing allocates after `new`.
+#[derive(Clone, Debug)]
+pub struct TickToTrade {
+    taker: BestOfferTaker,
+    risk: Risk,
+    orders: Orders,
+    positions: Positions,
+    counters: Counters,
+    time_in_force: TimeInForce,
+}
+
+impl TickToTrade {
+    /// Everything empty.
+    pub fn new(config: &TradingConfig) -> TickToTrade {
+        TickToTrade {
+            taker: BestOfferTaker::new(config.instrument, config.lot),
+            risk: Risk::new(config.risk, config.max_instruments),
+            orders: Orders::new(config.max_orders),
+            positions: Positions::new(config.max_instruments),
+            counters: Counters::default(),
+            time_in_force: config.time_in_force,
+        }
+    }
+
+    /// Trades this instrument from now on.
+    pub fn watch(&mut self, instrument: InstrumentId) {
+        self.taker.watch(instrument);
+    }
+
+    /// What a changed book makes us do: [`OrderIntent::New`], counted as sent, so it must be sent, or taken back with
+    /// [`TickToTrade::withdraw`]. An order that a check stops is counted under the check's name.
+    ///
+    /// The price band is judged by the mid price before this update: a book that jumps must not vouch for itself.
+    #[inline]
+    pub fn on_update(&mut self, now: Nanos, update: &BookUpdate) -> Option<OrderIntent> {
+        if !self.taker.watches(update.instrument) {
+            return None;
+        }
+        let wanted = self.taker.on_update(update);
+        let intent = wanted.and_then(|order| self.enter(now, &order));
+        self.risk.observe(update);
+        intent
+    }
+
+    /// Applies an execution report. A fill that fits no order, other than a repeated one, means that we do not know our
+    /// position: the kill switch goes on.
+    pub fn on_report(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
+        let change = self.apply(report).inspect_err(|error| {
+            self.counters.bump(Counter::ReportsUnmatched);
+            if matches!(report.kind, ReportKind::Filled { .. }) && *error != ReportError::Duplicate {
+                self.risk.kill();
+            }
+        })?;
+        match report.kind {
+            ReportKind::Accepted => self.counters.bump(Counter::OrdersAcked),
+            ReportKind::Filled { .. } => self.counters.bump(Counter::Fills),
+            ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
+            ReportKind::Rejected => self.counters.bump(Counter::OrdersRejected),
+            ReportKind::CancelRejected => {}
+        }
+        Ok(change)
+    }
+
+    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was answered.
+    pub fn withdraw(&mut self, id: ClientOrderId) -> bool {
+        let is_pending = self
+            .orders
+            .get(id)
+            .is_some_and(|order| order.state == OrderState::PendingNew);
+        is_pending
+            && self
+                .apply(&OrderReport {
+                    id,
+                    venue_id: None,
+                    kind: ReportKind::Rejected,
+                })
+                .is_ok()
+    }
+
+    /// The next request to cancel an open order not asked for yet; call until `None` to cancel them all.
+    pub fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
+        let open = self
+            .orders
+            .iter_open()
+            .find(|order| !order.is_cancel_requested)?
+            .id;
+        let order = self.orders.request_cancel(open)?;
+        Some(OrderIntent::Cancel {
+            id: self.orders.issue_id(),
+            target: order.id,
+            venue_id: order.venue_id,
+            cause,
+        })
+    }
+
+    /// Stops every further order. Open ones live on: see [`TickToTrade::cancel_next`].
+    pub fn kill(&mut self) {
+        self.risk.kill();
+    }
+
+    /// Says whether an order entry session is logged on; assumed until told otherwise.
+    pub fn set_session(&mut self, is_up: bool) {
+        self.risk.set_session(is_up);
+    }
+
+    /// The checks.
+    pub fn risk(&self) -> &Risk {
+        &self.risk
+    }
+
+    /// The checks, to lift the kill switch or set a reference.
+    pub fn risk_mut(&mut self) -> &mut Risk {
+        &mut self.risk
+    }
+
+    /// The orders.
+    pub fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// The positions.
+    pub fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
+    /// What happened how often.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn enter(&mut self, now: Nanos, order: &NewOrder) -> Option<OrderIntent> {
+        let position = self.positions.get(order.instrument);
+        let checked = self.risk.check(now, order, self.orders.open(), &position);
+        let entered = checked.and_then(|()| self.orders.insert(order).map_err(|_| RiskReject::OpenOrders));
+        match entered {
+            Ok(id) => Some(self.sent(id, order)),
+            Err(reason) => {
+                self.counters.bump(Counter::RiskRejects);
+                self.counters.bump(reason.counter());
+                None
+            }
+        }
+    }
+
+    fn sent(&mut self, id: ClientOrderId, order: &NewOrder) -> OrderIntent {
+        self.positions.on_sent(order.instrument, order.side, order.qty);
+        self.counters.bump(Counter::OrdersSent);
+        let NewOrder {
+            instrument,
+            side,
+            price,
+            qty,
+            cause,
+        } = *order;
+        OrderIntent::New {
+            id,
+            instrument,
+            side,
+            price,
+            qty,
+            time_in_force: self.time_in_force,
+            cause,
+        }
+    }
+
+    fn apply(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
+        let change = self.orders.apply(report)?;
+        let (instrument, side) = (change.order.instrument, change.order.side);
+        if let ReportKind::Filled { qty, price, .. } = report.kind {
+            self.positions.on_fill(instrument, side, qty, price);
+        }
+        self.positions.on_released(instrument, side, change.released);
+        Ok(change)
+    }
+}

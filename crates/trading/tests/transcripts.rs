@@ -1,0 +1,244 @@
+//! Trading as transcripts: each block of `tests/transcripts/*.txt` is commands, `----`, and everything that came of them.
+//! `UPDATE=1 cargo test -p tickwire-trading` rewrites the answers; read the diff.
+//!
+//! ```text
+//! config <key>=<n> …            lot, tif (day|ioc), size, band (bp), rate, window_ms, open, position
+//! time <ms>                     the clock from here on
+//! book <live|stale|building> <bid|-> <ask|->      a changed book of the traded instrument
+//! accept|cancelled|rejected|cancel-rejected <id>  a report
+//! fill <id> <qty>@<price> cum <qty>
+//! withdraw <id> · kill · revive · session up|down · cancel-all
+//! ```
+
+use std::fmt::Write as _;
+use std::path::Path;
+use tickwire_market::{
+    BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, OrderId, OrderIntent, Price, Qty,
+    SeqNo, TimeInForce, Venue, Volume,
+};
+use tickwire_trading::{Change, OrderReport, ReportKind, TickToTrade, TradingConfig};
+
+const ID: InstrumentId = InstrumentId(1);
+
+struct Desk {
+    desk: TickToTrade,
+    now: Nanos,
+    seq: SeqNo,
+}
+
+#[test]
+fn every_transcript_still_reads_the_same() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut count = 0;
+    for entry in std::fs::read_dir(&dir).expect("the directory of transcripts exists") {
+        let path = entry.expect("a directory entry").path();
+        let want = std::fs::read_to_string(&path).expect("a transcript is text");
+        let got = play(&want);
+        count += 1;
+        if update {
+            std::fs::write(&path, &got).expect("transcripts can be rewritten");
+        }
+        assert!(update || got == want, "{} now reads:\n{got}", path.display());
+    }
+    assert!(count >= 3, "only {count} transcripts in {}", dir.display());
+}
+
+/// The transcript with its answers as they are now.
+fn play(text: &str) -> String {
+    let mut desk = Desk::new("");
+    let mut out = String::new();
+    for block in text.trim_end().split("\n\n") {
+        let commands: Vec<&str> = block.lines().take_while(|line| *line != "----").collect();
+        let answers: String = commands
+            .iter()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| desk.command(line))
+            .collect();
+        let separator = if commands.iter().all(|line| line.starts_with('#')) {
+            ""
+        } else {
+            "----\n"
+        };
+        let _ = write!(out, "{}\n{separator}{answers}\n", commands.join("\n"));
+    }
+    out.trim_end().to_owned() + "\n"
+}
+
+impl Desk {
+    fn new(settings: &str) -> Desk {
+        let mut config = TradingConfig {
+            instrument: ID,
+            max_instruments: 2,
+            max_orders: 16,
+            ..TradingConfig::default()
+        };
+        for (key, value) in settings
+            .split_whitespace()
+            .filter_map(|setting| setting.split_once('='))
+        {
+            let n = || {
+                value
+                    .parse::<u32>()
+                    .unwrap_or_else(|_| panic!("{key} takes a number, not {value}"))
+            };
+            match key {
+                "lot" => config.lot = Qty(n()),
+                "tif" if value == "day" => config.time_in_force = TimeInForce::Day,
+                "tif" => config.time_in_force = TimeInForce::ImmediateOrCancel,
+                "size" => config.risk.max_order_qty = Qty(n()),
+                "band" => config.risk.price_band_bp = n(),
+                "rate" => config.risk.max_orders_per_window = n(),
+                "window_ms" => config.risk.window_ns = u64::from(n()) * Nanos::MILLI,
+                "open" => config.risk.max_open_orders = n(),
+                "position" => config.risk.max_position = u64::from(n()),
+                _ => panic!("no setting {key}"),
+            }
+        }
+        Desk {
+            desk: TickToTrade::new(&config),
+            now: Nanos::ZERO,
+            seq: SeqNo(0),
+        }
+    }
+
+    fn command(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["config", settings @ ..] => *self = Desk::new(&settings.join(" ")),
+            ["time", ms] => self.now = Nanos(ms.parse::<u64>().expect("milliseconds") * Nanos::MILLI),
+            ["book", state, bid, ask] => return self.book(state, bid, ask),
+            ["accept", id] => return self.report(id, ReportKind::Accepted),
+            ["cancelled", id] => return self.report(id, ReportKind::Cancelled),
+            ["rejected", id] => return self.report(id, ReportKind::Rejected),
+            ["cancel-rejected", id] => return self.report(id, ReportKind::CancelRejected),
+            ["fill", id, trade, "cum", cumulative] => {
+                let (amount, price) = trade.split_once('@').expect("<qty>@<price>");
+                let kind = ReportKind::Filled {
+                    qty: qty(amount),
+                    price: price.parse().expect("a price"),
+                    cumulative: qty(cumulative),
+                };
+                return self.report(id, kind);
+            }
+            ["withdraw", id] => return format!("withdrawn: {}\n", self.desk.withdraw(number(id))),
+            ["kill"] => self.desk.kill(),
+            ["revive"] => self.desk.risk_mut().revive(),
+            ["session", state] => self.desk.set_session(*state == "up"),
+            ["cancel-all"] => return self.cancel_all(),
+            _ => panic!("no command {line}"),
+        }
+        String::new()
+    }
+
+    fn book(&mut self, state: &str, bid: &str, ask: &str) -> String {
+        self.seq = self.seq.next();
+        let state = match state {
+            "live" => BookState::Live,
+            "stale" => BookState::Stale,
+            _ => BookState::Building,
+        };
+        let side = |text: &str| {
+            text.parse::<Price>()
+                .map_or((Price::ZERO, Volume(0)), |price| (price, Volume(1_000)))
+        };
+        let ((bid, bid_qty), (ask, ask_qty)) = (side(bid), side(ask));
+        let update = BookUpdate {
+            seq: self.seq,
+            recv_ts: self.now,
+            instrument: ID,
+            venue: Venue::Nasdaq,
+            state,
+            price: [bid, ask],
+            qty: [bid_qty, ask_qty],
+            ..BookUpdate::default()
+        };
+        let before = self.desk.counters().clone();
+        let intent = self.desk.on_update(self.now, &update);
+        intent.map_or_else(|| self.stopped(&before), |intent| shown(&intent))
+    }
+
+    /// The check that stopped an order, if one did.
+    fn stopped(&self, before: &tickwire_market::Counters) -> String {
+        let raised = self
+            .desk
+            .counters()
+            .iter()
+            .filter(|(counter, n)| *n > before.get(*counter));
+        let names = raised
+            .map(|(counter, _)| counter.spec().id)
+            .filter(|id| *id != "risk_rejects");
+        names.map(|id| format!("stopped: {id}\n")).collect()
+    }
+
+    fn report(&mut self, id: &str, kind: ReportKind) -> String {
+        let report = OrderReport {
+            id: number(id),
+            venue_id: Some(OrderId(900 + number(id).0)),
+            kind,
+        };
+        let killed = self.desk.risk().is_killed();
+        let mut text = match self.desk.on_report(&report) {
+            Ok(Change { order, .. }) => format!(
+                "{id}: {:?} filled {} of {}\n",
+                order.state, order.filled, order.qty
+            ),
+            Err(error) => format!("{id}: not applied: {error:?}\n"),
+        };
+        let position = self.desk.positions().get(ID);
+        let cost = Price::from_raw(i64::try_from(position.cost).expect("transcripts trade little"));
+        let _ = writeln!(
+            text,
+            "position {} cost {cost} working {:?}",
+            position.qty, position.working
+        );
+        if self.desk.risk().is_killed() != killed {
+            text.push_str("kill switch on\n");
+        }
+        text
+    }
+
+    fn cancel_all(&mut self) -> String {
+        let cause = Cause::default();
+        std::iter::from_fn(|| self.desk.cancel_next(cause))
+            .map(|intent| shown(&intent))
+            .collect()
+    }
+}
+
+fn shown(intent: &OrderIntent) -> String {
+    match intent {
+        OrderIntent::New {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+            ..
+        } => {
+            format!(
+                "send {}: {side:?} {qty} at {price} {time_in_force:?}, caused by message {}\n",
+                id.0, cause.seq
+            )
+        }
+        OrderIntent::Cancel {
+            id, target, venue_id, ..
+        } => {
+            format!(
+                "send {}: cancel {} known to the venue as {:?}\n",
+                id.0,
+                target.0,
+                venue_id.map(|id| id.0)
+            )
+        }
+    }
+}
+
+fn number(text: &str) -> ClientOrderId {
+    ClientOrderId(text.parse().expect("an order number"))
+}
+
+fn qty(text: &str) -> Qty {
+    Qty(text.parse().expect("a quantity"))
+}
