@@ -41,7 +41,8 @@ impl Encoder {
     }
 
     /// Encodes the message in a record of the same plan and says how many bytes it took. On an error the dictionaries
-    /// are as before the call. Integers convert to the field's type where they fit; constants need not be set.
+    /// are as before the call. Integers convert to the field's type where they fit; constants and mandatory fields with
+    /// a default need not be set.
     pub fn encode(&mut self, record: &Record, out: &mut [u8]) -> Result<usize, FastError> {
         let Encoder {
             plan,
@@ -263,6 +264,10 @@ impl Run<'_, '_> {
             // An unset constant is as good as a set one; another value cannot be sent.
             let fits = cell.is_absent() || self.same(self.converted(instr, cell)?, self.initial(instr));
             return if fits { Ok(()) } else { Err(Fault::FieldType) };
+        }
+        if instr.op == Op::Default && cell.is_absent() && !instr.optional {
+            self.out.bit(map, false);
+            return Ok(());
         }
         let value = self.converted(instr, cell)?;
         match instr.op {

@@ -520,6 +520,14 @@ impl Record {
         self.position(1, width)
     }
 
+    /// The position of the message that was begun: its own fields come first.
+    pub(crate) fn start(&self) -> Position {
+        Position {
+            base: 0,
+            width: self.used,
+        }
+    }
+
     fn position(&mut self, count: usize, width: usize) -> Option<Position> {
         let base = self.reserve(count, width).ok()?;
         self.cells[base..self.used].fill(Cell::ABSENT);
