@@ -1,0 +1,283 @@
+//! Latencies as counts per value: HdrHistogram (three significant digits) with the true extremes beside it.
+
+use std::fmt::Write;
+
+use hdrhistogram::Histogram as Hdr;
+use serde::{Deserialize, Serialize};
+
+/// Values above this (100 s) count as this one; [`Histogram::max`] still tells the truth.
+const HIGHEST_NS: u64 = 100_000_000_000;
+
+/// Latencies in nanoseconds. Recording allocates nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    counts: Hdr<u64>,
+    min: u64,
+    max: u64,
+}
+
+/// What one line of a latency table says; nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// The least.
+    pub min: u64,
+    /// Half are not more.
+    pub p50: u64,
+    /// 90 % are not more.
+    pub p90: u64,
+    /// 99 % are not more.
+    pub p99: u64,
+    /// 99.9 % are not more.
+    pub p99_9: u64,
+    /// The most.
+    pub max: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+impl Histogram {
+    /// An empty one, of about 200 KiB whatever it will hold.
+    pub fn new() -> Histogram {
+        let counts =
+            Hdr::new_with_bounds(1, HIGHEST_NS, 3).expect("bounds and digits are within the format's");
+        Histogram {
+            counts,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+
+    /// Counts a latency.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.record_n(ns, 1);
+    }
+
+    /// Counts a latency `n` times.
+    #[inline]
+    pub fn record_n(&mut self, ns: u64, n: u64) {
+        if n > 0 {
+            self.counts.saturating_record_n(ns.min(HIGHEST_NS), n);
+            self.min = self.min.min(ns);
+            self.max = self.max.max(ns);
+        }
+    }
+
+    /// Counts everything `other` counted.
+    pub fn add(&mut self, other: &Histogram) {
+        self.counts.add(&other.counts).expect("all have the same bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many latencies.
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The least, 0 if there is none.
+    pub fn min(&self) -> u64 {
+        if self.is_empty() { 0 } else { self.min }
+    }
+
+    /// The most, 0 if there is none.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The least value that a fraction `quantile` (0 to 1) of all does not exceed, to three digits.
+    pub fn at_quantile(&self, quantile: f64) -> u64 {
+        if self.is_empty() {
+            0
+        } else {
+            self.counts.value_at_quantile(quantile).clamp(self.min, self.max)
+        }
+    }
+
+    /// The usual line of a latency table.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            min: self.min(),
+            p50: self.at_quantile(0.5),
+            p90: self.at_quantile(0.9),
+            p99: self.at_quantile(0.99),
+            p99_9: self.at_quantile(0.999),
+            max: self.max,
+            count: self.count(),
+        }
+    }
+
+    /// Every value that occurred, to three digits, ascending, with its count.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts
+            .iter_recorded()
+            .map(|v| (v.value_iterated_to(), v.count_at_value()))
+    }
+
+    /// The text format of HdrHistogram's own plotters (`.hgrm`), in microseconds.
+    pub fn to_hgrm(&self) -> String {
+        let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
+        let mut so_far = 0;
+        for (value, count) in self.values() {
+            so_far += count;
+            let quantile = so_far as f64 / self.count() as f64;
+            let us = value as f64 / 1_000.0;
+            let line = match so_far == self.count() {
+                false => writeln!(
+                    out,
+                    "{us:12.3} {quantile:2.12} {so_far:10} {:14.2}",
+                    1.0 / (1.0 - quantile)
+                ),
+                true => writeln!(out, "{us:12.3} {quantile:2.12} {so_far:10}"),
+            };
+            line.expect("writing to a string");
+        }
+        let max = self.max as f64 / 1_000.0;
+        let (mean, deviation) = (self.counts.mean() / 1_000.0, self.counts.stdev() / 1_000.0);
+        let total = self.count();
+        writeln!(out, "#[Mean    = {mean:12.3}, StdDeviation   = {deviation:12.3}]")
+            .expect("writing to a string");
+        writeln!(out, "#[Max     = {max:12.3}, Total count    = {total:12}]").expect("writing to a string");
+        out
+    }
+}
+
+/// The form of a histogram in a results file.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    min: u64,
+    max: u64,
+    /// Value and count, ascending.
+    values: Vec<(u64, u64)>,
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Stored {
+            min: self.min(),
+            max: self.max,
+            values: self.values().collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Histogram, D::Error> {
+        let stored = Stored::deserialize(deserializer)?;
+        let mut histogram = Histogram::new();
+        stored
+            .values
+            .iter()
+            .for_each(|&(value, count)| histogram.record_n(value, count));
+        if !histogram.is_empty() {
+            (histogram.min, histogram.max) = (stored.min, stored.max);
+        }
+        Ok(histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The naive way: sort, and take the element that so many do not exceed.
+    fn naive(sorted: &[u64], quantile: f64) -> u64 {
+        let rank = (quantile * sorted.len() as f64).ceil().max(1.0) as usize;
+        sorted[rank - 1]
+    }
+
+    #[test]
+    fn quantiles_agree_with_sorting_to_three_digits_and_extremes_exactly() {
+        let mut rng = tickwire_testdata::Rng::new(77);
+        let mut histogram = Histogram::new();
+        let mut all: Vec<u64> = (0..50_000)
+            .map(|_| 1 << rng.below(34) | rng.below(1 << 20))
+            .collect();
+        all.iter().for_each(|&ns| histogram.record(ns));
+        all.sort_unstable();
+        let s = histogram.summary();
+        assert_eq!((s.min, s.max, s.count), (all[0], all[49_999], 50_000));
+        for (found, quantile) in [(s.p50, 0.5), (s.p90, 0.9), (s.p99, 0.99), (s.p99_9, 0.999)] {
+            let expected = naive(&all, quantile);
+            assert!(
+                found.abs_diff(expected) <= expected / 1_000 + 1,
+                "{quantile}: {found} {expected}"
+            );
+        }
+        assert_eq!(histogram.values().map(|(_, count)| count).sum::<u64>(), 50_000);
+    }
+
+    #[test]
+    fn an_empty_histogram_is_all_zero() {
+        assert_eq!(Histogram::new().summary(), Summary::default());
+    }
+
+    #[test]
+    fn zero_and_absurdly_long_latencies_count() {
+        let mut histogram = Histogram::new();
+        histogram.record(0);
+        histogram.record(u64::MAX);
+        assert_eq!(
+            (histogram.count(), histogram.min(), histogram.max()),
+            (2, 0, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn adding_is_recording_everything_in_one() {
+        let (mut a, mut b, mut both) = (Histogram::new(), Histogram::new(), Histogram::new());
+        for ns in [5, 70, 900, 11_000] {
+            a.record(ns);
+            both.record(ns);
+        }
+        for ns in [3, 13_000_000] {
+            b.record(ns);
+            both.record(ns);
+        }
+        a.add(&b);
+        a.add(&Histogram::new());
+        assert_eq!(a, both);
+    }
+
+    #[test]
+    fn json_keeps_counts_and_extremes() {
+        let mut histogram = Histogram::new();
+        (0..1_000).for_each(|i| histogram.record(i * i * i));
+        let json = serde_json::to_string(&histogram).expect("serialises");
+        let back: Histogram = serde_json::from_str(&json).expect("deserialises");
+        assert_eq!(back, histogram);
+        let empty: Histogram =
+            serde_json::from_str(&serde_json::to_string(&Histogram::new()).expect("serialises"))
+                .expect("reads");
+        assert_eq!(empty, Histogram::new());
+    }
+
+    #[test]
+    fn hgrm_ends_at_the_last_percentile_with_the_totals() {
+        let mut histogram = Histogram::new();
+        (1..=4).for_each(|i| histogram.record(i * 1_000));
+        let text = histogram.to_hgrm();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[2].split_whitespace().collect::<Vec<_>>(),
+            ["1.000", "0.250000000000", "1", "1.33"]
+        );
+        assert_eq!(
+            lines[5].split_whitespace().collect::<Vec<_>>(),
+            ["4.001", "1.000000000000", "4"]
+        );
+        assert!(lines[7].starts_with("#[Max") && lines[7].contains("4.000"));
+    }
+}

@@ -1,0 +1,284 @@
+//! Stage stamps of the hot path: raw ticks in a preallocated ring, judged afterwards.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Histogram, Series, Table};
+
+/// A stage of a packet's way, and the whole of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Stage {
+    /// From the kernel's receive time to the receive call's return.
+    Receive = 0,
+    /// Sequencing, arbitration, filtering, message to event.
+    Decode = 1,
+    /// Event to book update.
+    Book = 2,
+    /// Strategy and pre-trade risk.
+    Decide = 3,
+    /// Order to bytes.
+    Encode = 4,
+    /// The send call.
+    Send = 5,
+    /// From the beginning of the first stage to the end of the last.
+    Total = 6,
+}
+
+/// Stages proper, without the total.
+const STAGES: usize = 6;
+
+impl Stage {
+    /// Every stage in order, the total last.
+    pub const ALL: [Stage; 7] = [
+        Stage::Receive,
+        Stage::Decode,
+        Stage::Book,
+        Stage::Decide,
+        Stage::Encode,
+        Stage::Send,
+        Stage::Total,
+    ];
+
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Receive => "receive",
+            Stage::Decode => "decode",
+            Stage::Book => "book",
+            Stage::Decide => "decide",
+            Stage::Encode => "encode",
+            Stage::Send => "send",
+            Stage::Total => "total",
+        }
+    }
+}
+
+/// The stamps of one packet that led to an order. 0 means "not stamped".
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sample {
+    /// The caller's number: sequence number of the message, order id.
+    pub id: u64,
+    /// When the first stage began, in ticks.
+    pub start: u64,
+    /// When each stage ended, in ticks.
+    pub ends: [u64; STAGES],
+}
+
+impl Sample {
+    /// How long a stage took in ticks: since the nearest stamp before its own. `None` if it was not stamped. Stamps of two
+    /// clocks (kernel and counter) may cross by their error; that counts as 0.
+    pub fn ticks(&self, stage: Stage) -> Option<u64> {
+        if stage == Stage::Total {
+            return self
+                .ends
+                .iter()
+                .rev()
+                .find(|&&end| end != 0)
+                .map(|end| end.saturating_sub(self.start));
+        }
+        let end = self.ends[stage as usize];
+        let before = self.ends[..stage as usize]
+            .iter()
+            .rev()
+            .find(|&&end| end != 0)
+            .unwrap_or(&self.start);
+        (end != 0).then(|| end.saturating_sub(*before))
+    }
+}
+
+/// Collects samples: [`Probes::begin`], [`Probes::mark`] at the end of each stage, [`Probes::commit`] if the packet led to an order.
+/// Never allocates after construction. When full, further samples are counted and not kept: a report says so.
+#[derive(Clone, Debug)]
+pub struct Probes {
+    current: Sample,
+    samples: Vec<Sample>,
+    dropped: u64,
+}
+
+impl Probes {
+    /// Room for `capacity` samples of 64 bytes, touched now so that no page fault happens later.
+    pub fn new(capacity: usize) -> Probes {
+        let mut samples = vec![
+            Sample {
+                id: 1,
+                ..Sample::default()
+            };
+            capacity
+        ];
+        samples.clear();
+        Probes {
+            current: Sample::default(),
+            samples,
+            dropped: 0,
+        }
+    }
+
+    /// Starts a packet: `ticks` is when its first stage began. Forgets an uncommitted one.
+    #[inline]
+    pub fn begin(&mut self, ticks: u64) {
+        self.current = Sample {
+            start: ticks,
+            ..Sample::default()
+        };
+    }
+
+    /// Ends a stage; a second mark of the same stage replaces the first. `Total` is not marked but computed.
+    #[inline]
+    pub fn mark(&mut self, stage: Stage, ticks: u64) {
+        if let Some(end) = self.current.ends.get_mut(stage as usize) {
+            *end = ticks;
+        }
+    }
+
+    /// Keeps the packet's stamps under the caller's number.
+    #[inline]
+    pub fn commit(&mut self, id: u64) {
+        if self.samples.len() < self.samples.capacity() {
+            self.samples.push(Sample { id, ..self.current });
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// The samples kept, in order.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// How many samples were not kept for lack of room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Forgets all samples (after warming up).
+    pub fn clear(&mut self) {
+        self.samples.clear();
+        self.dropped = 0;
+    }
+
+    /// Stage times, with ticks converted by `span_ns` (the clock's).
+    pub fn stage_times(&self, span_ns: impl Fn(u64) -> u64) -> StageTimes {
+        let mut times = StageTimes {
+            stages: Default::default(),
+            dropped: self.dropped,
+        };
+        for sample in &self.samples {
+            for stage in Stage::ALL {
+                if let Some(ticks) = sample.ticks(stage) {
+                    times.stages[stage as usize].record(span_ns(ticks));
+                }
+            }
+        }
+        times
+    }
+
+    /// One stage over time, from the first sample on.
+    pub fn series(&self, stage: Stage, span_ns: impl Fn(u64) -> u64) -> Series {
+        let mut series = Series::with_capacity(self.samples.len());
+        let first = self.samples.first().map_or(0, |sample| sample.start);
+        for sample in &self.samples {
+            if let Some(ticks) = sample.ticks(stage) {
+                series.push(span_ns(sample.start.saturating_sub(first)), span_ns(ticks));
+            }
+        }
+        series
+    }
+}
+
+/// One histogram per stage, in nanoseconds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StageTimes {
+    stages: [Histogram; STAGES + 1],
+    dropped: u64,
+}
+
+impl StageTimes {
+    /// The times of a stage.
+    pub fn get(&self, stage: Stage) -> &Histogram {
+        &self.stages[stage as usize]
+    }
+
+    /// The stages that were measured, with their names: what [`crate::Report::percentiles`] takes.
+    pub fn named(&self) -> Vec<(&'static str, &Histogram)> {
+        let all = Stage::ALL.iter().map(|&stage| (stage.name(), self.get(stage)));
+        all.filter(|(_, histogram)| !histogram.is_empty()).collect()
+    }
+
+    /// How many samples did not fit.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The table of all measured stages.
+    pub fn table(&self, title: &str) -> Table {
+        Table::latencies(title, &self.named())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_lasts_from_the_mark_before_it_and_the_total_from_first_to_last() {
+        let mut probes = Probes::new(4);
+        probes.begin(1_000);
+        for (stage, ticks) in Stage::ALL
+            .into_iter()
+            .zip([1_010, 1_030, 1_060, 1_100, 1_150, 1_210])
+        {
+            probes.mark(stage, ticks);
+        }
+        probes.commit(42);
+        let sample = probes.samples()[0];
+        assert_eq!(sample.id, 42);
+        let ticks: Vec<_> = Stage::ALL.iter().map(|&stage| sample.ticks(stage)).collect();
+        assert_eq!(ticks, [10, 20, 30, 40, 50, 60, 210].map(Some));
+    }
+
+    #[test]
+    fn a_stage_without_a_mark_is_left_out_and_its_time_falls_to_the_next_one() {
+        let mut probes = Probes::new(4);
+        probes.begin(100);
+        probes.mark(Stage::Decode, 130);
+        probes.mark(Stage::Send, 190);
+        probes.commit(1);
+        let times = probes.stage_times(|ticks| ticks * 2);
+        assert_eq!(
+            times.named().iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            ["decode", "send", "total"]
+        );
+        assert_eq!(
+            (times.get(Stage::Decode).max(), times.get(Stage::Send).max()),
+            (60, 120)
+        );
+        assert_eq!(times.get(Stage::Total).max(), 180);
+    }
+
+    #[test]
+    fn stamps_of_two_clocks_that_cross_count_as_zero() {
+        let mut probes = Probes::new(1);
+        probes.begin(100);
+        probes.mark(Stage::Receive, 90);
+        probes.commit(1);
+        assert_eq!(probes.samples()[0].ticks(Stage::Receive), Some(0));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_what_is_not_committed_is_forgotten() {
+        let mut probes = Probes::new(2);
+        for id in 0..5 {
+            probes.begin(10 * id);
+            probes.mark(Stage::Decode, 10 * id + 1);
+            if id != 0 {
+                probes.commit(id);
+            }
+        }
+        assert_eq!((probes.samples().len(), probes.dropped()), (2, 2));
+        assert_eq!(probes.stage_times(|t| t).dropped(), 2);
+        let series = probes.series(Stage::Total, |t| t);
+        assert_eq!(series.points(), [(0, 1), (10, 1)]);
+        probes.clear();
+        assert_eq!((probes.samples().len(), probes.dropped()), (0, 0));
+    }
+}
