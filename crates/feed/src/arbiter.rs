@@ -265,7 +265,14 @@ impl Arbiter {
     /// The short way: whether the packet is exactly the next one of a feed without gaps. If so it counts as delivered,
     /// whole, and nothing needs draining. Otherwise nothing has changed: ask [`Arbiter::on_packet`].
     #[inline]
-    pub fn in_sequence(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
+    pub fn in_sequence(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        session: SessionId,
+        first: SeqNo,
+        count: u32,
+    ) -> bool {
         let fits = (first.0 == self.next) & self.whole & (session == self.session);
         if fits {
             self.next += u64::from(count); // `first` was reached message by message: far from 2^64
@@ -308,7 +315,11 @@ impl Arbiter {
     /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that nothing
     /// will follow. Numbers below 1 say nothing.
     pub fn on_heartbeat(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo, ends: bool) {
-        self.counters.bump(if ends { Counter::EndOfSession } else { Counter::Heartbeats });
+        self.counters.bump(if ends {
+            Counter::EndOfSession
+        } else {
+            Counter::Heartbeats
+        });
         if next.0 == 0 {
             return;
         }
@@ -343,12 +354,24 @@ impl Arbiter {
             }
         };
         // Usually nothing of it is missing; a list of gaps that ran full may say otherwise.
-        self.missing.fill(first, end, Nanos::ZERO, false);
+        let recovered = self.missing.fill(first, end, Nanos::ZERO, false);
+        self.counters.add(Counter::MessagesRecovered, recovered);
         let skip = (self.next - first) as u32;
         self.next = end;
         self.counters.add(Counter::MessagesDuplicate, u64::from(skip));
-        let Held { first, line, received, bytes } = self.buffer.pop_front()?;
-        Some(Released { first: SeqNo(first), skip, line, received, packet: bytes })
+        let Held {
+            first,
+            line,
+            received,
+            bytes,
+        } = self.buffer.pop_front()?;
+        Some(Released {
+            first: SeqNo(first),
+            skip,
+            line,
+            received,
+            packet: bytes,
+        })
     }
 
     /// What happened, oldest first. At most four wait; if nobody drains them the last one is replaced.
@@ -368,7 +391,11 @@ impl Arbiter {
         hole.asks = false;
         self.counters.bump(Counter::RetransmitRequests);
         let count = hole.len().min(u64::from(self.config.request_messages.max(1))) as u16;
-        Some(MissingRange { session: self.session, first: SeqNo(hole.first), count })
+        Some(MissingRange {
+            session: self.session,
+            first: SeqNo(hole.first),
+            count,
+        })
     }
 
     /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
@@ -376,8 +403,17 @@ impl Arbiter {
         if self.whole || self.awaiting {
             return None;
         }
-        let due = self.actionable().iter().filter(|h| !h.lost).map(|h| h.due).min()?;
-        Some(if self.config.request_attempts > 0 { due.max(self.ask_after) } else { due })
+        let due = self
+            .actionable()
+            .iter()
+            .filter(|h| !h.lost)
+            .map(|h| h.due)
+            .min()?;
+        Some(if self.config.request_attempts > 0 {
+            due.max(self.ask_after)
+        } else {
+            due
+        })
     }
 
     /// Requests what is due, gives up what has been requested in vain.
@@ -401,10 +437,19 @@ impl Arbiter {
             } else if self.ask_after <= now {
                 self.ask_after = now.after(self.config.request_interval_ns);
                 let due = now.after(self.config.request_timeout_ns);
-                self.missing.holes_mut()[i] = Hole { asks: true, attempts: hole.attempts + 1, due, ..hole };
+                self.missing.holes_mut()[i] = Hole {
+                    asks: true,
+                    attempts: hole.attempts + 1,
+                    due,
+                    ..hole
+                };
             } else {
                 let due = self.ask_after;
-                self.missing.holes_mut()[i] = Hole { due, attempts: hole.attempts, ..hole };
+                self.missing.holes_mut()[i] = Hole {
+                    due,
+                    attempts: hole.attempts,
+                    ..hole
+                };
             }
         }
     }
@@ -413,7 +458,10 @@ impl Arbiter {
     pub fn await_snapshot(&mut self) {
         if self.whole {
             self.high = self.next;
-            self.push(Situation::Gap { first: SeqNo(self.next), end: SeqNo(self.next) });
+            self.push(Situation::Gap {
+                first: SeqNo(self.next),
+                end: SeqNo(self.next),
+            });
         }
         (self.awaiting, self.whole) = (true, false);
     }
@@ -495,7 +543,11 @@ impl Arbiter {
     /// The gaps that may be requested: with a full buffer only the first, whose answer is delivered without buffering.
     fn actionable(&self) -> &[Hole] {
         let holes = self.missing.holes();
-        if self.buffer.is_full() { &holes[..holes.len().min(1)] } else { holes }
+        if self.buffer.is_full() {
+            &holes[..holes.len().min(1)]
+        } else {
+            holes
+        }
     }
 
     fn push(&mut self, situation: Situation) {
@@ -539,14 +591,22 @@ impl Arbiter {
         let progress = &mut self.lines[line as usize];
         let doubt = &mut progress.doubt;
         if doubt.packets == 0 || doubt.high != progress.high || doubt.next != first {
-            *doubt = Doubt { high: progress.high, next: first, packets: 0, since: now };
+            *doubt = Doubt {
+                high: progress.high,
+                next: first,
+                packets: 0,
+                since: now,
+            };
         }
         doubt.packets += 1;
         doubt.next = end;
         let sure = doubt.packets >= self.config.confirm_packets
             || doubt.packets >= 3 && now.since(doubt.since) >= self.config.confirm_ns;
         if sure {
-            *progress = Progress { high: end, ..Progress::default() };
+            *progress = Progress {
+                high: end,
+                ..Progress::default()
+            };
         }
         sure
     }
@@ -556,14 +616,19 @@ impl Arbiter {
             return true;
         }
         let quiet = now.since(self.last_packet) >= self.config.session_quiet_ns;
-        let just_left = self.previous == Some(session) && now.since(self.began) < self.config.session_quiet_ns;
+        let just_left =
+            self.previous == Some(session) && now.since(self.began) < self.config.session_quiet_ns;
         if line == Line::Retransmit || just_left {
             return false;
         }
         let progress = &mut self.lines[line as usize];
         let rival = &mut progress.rival;
         if rival.session != session || rival.high != progress.high {
-            *rival = Rival { high: progress.high, session, packets: 0 };
+            *rival = Rival {
+                high: progress.high,
+                session,
+                packets: 0,
+            };
         }
         rival.packets += 1;
         quiet || self.end.is_some() || first == 1 || rival.packets >= self.config.confirm_packets
@@ -607,7 +672,11 @@ impl Arbiter {
         }
         self.high = self.high();
         let answered = line == Line::Retransmit;
-        let due = if answered { now } else { now.after(self.config.line_wait_ns) };
+        let due = if answered {
+            now
+        } else {
+            now.after(self.config.line_wait_ns)
+        };
         if first <= self.next && !self.awaiting {
             let recovered = self.missing.fill(first, end, due, answered);
             self.counters.add(Counter::MessagesRecovered, recovered);
@@ -616,10 +685,17 @@ impl Arbiter {
             self.high = self.high.max(end);
             return Verdict::Deliver { skip };
         }
-        if end <= self.high && self.missing.overlap(first, end) == 0 {
+        let fills = self.missing.overlap(first, end) > 0;
+        if end <= self.high && !fills {
             return Verdict::Duplicate;
         }
-        if !self.hold(now, line, first, end, packet) {
+        let recordable = !(fills || first > self.high) || !self.missing.is_nearly_full();
+        if !recordable || !self.hold(now, line, first, end, packet) {
+            if answered {
+                // The server does answer; it is our own want of room.
+                self.missing
+                    .postpone(first, end, now.after(self.config.request_timeout_ns));
+            }
             if end > self.high {
                 self.open_gap(now, end);
                 self.high = end;
@@ -637,7 +713,7 @@ impl Arbiter {
 
     /// Keeps a packet. Waiting for a snapshot, the newest packets matter: the oldest one makes room.
     fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
-        if self.missing.is_nearly_full() || !self.buffer.fits(packet) {
+        if !self.buffer.fits(packet) {
             return false;
         }
         if self.buffer.is_full() && self.awaiting {
@@ -659,10 +735,16 @@ impl Arbiter {
     fn open_gap(&mut self, now: Nanos, end: u64) {
         let first = self.high();
         self.whole = false;
-        self.counters.add(Counter::MessagesMissed, end - first);
-        if self.missing.append(first, end, now.after(self.config.line_wait_ns)) {
+        let (missed, is_new) = self
+            .missing
+            .append(first, end, now.after(self.config.line_wait_ns));
+        self.counters.add(Counter::MessagesMissed, missed);
+        if is_new {
             self.counters.bump(Counter::Gaps);
-            self.push(Situation::Gap { first: SeqNo(first), end: SeqNo(end) });
+            self.push(Situation::Gap {
+                first: SeqNo(first),
+                end: SeqNo(end),
+            });
         }
         if self.config.snapshot && self.missing.messages() > self.config.request_gap_max {
             self.await_snapshot();
@@ -696,13 +778,16 @@ impl Arbiter {
 
     /// Back to the short way once nothing is missing or held.
     fn settle(&mut self) {
-        if self.whole || self.awaiting || !self.missing.is_empty() || self.buffer.len() > 0 {
+        let known = self.begun || self.positioned;
+        if !known || self.whole || self.awaiting || !self.missing.is_empty() || self.buffer.len() > 0 {
             return;
         }
         self.whole = true;
         if !self.incomplete {
             self.building = false;
-            self.push(Situation::Recovered { next: SeqNo(self.next) });
+            self.push(Situation::Recovered {
+                next: SeqNo(self.next),
+            });
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What a venue's decoder gives to the handler, and the subscription filter all of them share.
 
 use alloc::{boxed::Box, vec, vec::Vec};
-use tickwire_market::{Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue};
+use tickwire_market::{
+    Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
+};
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,13 @@ pub trait Decoder {
     fn venue(&self) -> Venue;
 
     /// Decodes one message and pushes what it says. A message that cannot be read is counted and dropped.
-    fn decode<S: EventSink>(&mut self, context: Context, message: &[u8], counters: &mut Counters, sink: &mut S);
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    );
 
     /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and returns
     /// whether decoding it can yield an event. The filter's first bytes are all it may read besides the order's number.
@@ -51,7 +59,11 @@ impl Subscriptions {
         let mut wanted = symbols.map(<[Symbol]>::to_vec).unwrap_or_default();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut subscriptions = Subscriptions { bits: vec![0; words].into(), all: symbols.is_none(), symbols: wanted };
+        let mut subscriptions = Subscriptions {
+            bits: vec![0; words].into(),
+            all: symbols.is_none(),
+            symbols: wanted,
+        };
         subscriptions.forget_numbers();
         subscriptions
     }

@@ -63,9 +63,10 @@ impl Framing for MoldUdp64 {
             first: packet.seq,
             trailing: packet.trailing,
             content: match packet.payload {
-                moldudp64::Payload::Messages(messages) => {
-                    Content::Messages { count: messages.len() as u32, messages }
-                }
+                moldudp64::Payload::Messages(messages) => Content::Messages {
+                    count: messages.len() as u32,
+                    messages,
+                },
                 moldudp64::Payload::Heartbeat => Content::Heartbeat,
                 moldudp64::Payload::EndOfSession => Content::EndOfSession,
             },
@@ -73,7 +74,12 @@ impl Framing for MoldUdp64 {
     }
 
     fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize> {
-        let bytes = moldudp64::Request { session: range.session.0, seq: range.first, count: range.count }.encode();
+        let bytes = moldudp64::Request {
+            session: range.session.0,
+            seq: range.first,
+            count: range.count,
+        }
+        .encode();
         buffer.get_mut(..bytes.len())?.copy_from_slice(&bytes);
         Some(bytes.len())
     }

@@ -56,7 +56,9 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             self.counters.bump(Counter::TrailingBytes);
         }
         if let Content::Messages { count, messages } = &frame.content
-            && self.arbiter.in_sequence(now, line, frame.session, frame.first, *count)
+            && self
+                .arbiter
+                .in_sequence(now, line, frame.session, frame.first, *count)
         {
             let batch = Batch::new(frame.first, *count, 0, line, now);
             batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink);
@@ -77,17 +79,23 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     ) {
         let ends = matches!(frame.content, Content::EndOfSession);
         let Content::Messages { count, messages } = frame.content else {
-            self.arbiter.on_heartbeat(now, line, frame.session, frame.first, ends);
+            self.arbiter
+                .on_heartbeat(now, line, frame.session, frame.first, ends);
             return self.release(now, sink);
         };
-        match self.arbiter.on_packet(now, line, frame.session, frame.first, count, bytes) {
+        match self
+            .arbiter
+            .on_packet(now, line, frame.session, frame.first, count, bytes)
+        {
             Verdict::Deliver { skip } => {
                 self.tell(now, sink);
                 let batch = Batch::new(frame.first, count, skip, line, now);
                 batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
                 self.release(now, sink);
             }
-            Verdict::Duplicate | Verdict::Buffered | Verdict::Overflow | Verdict::Ignored => self.release(now, sink),
+            Verdict::Duplicate | Verdict::Buffered | Verdict::Overflow | Verdict::Ignored => {
+                self.release(now, sink)
+            }
         }
     }
 
@@ -95,14 +103,23 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// next number.
     #[inline]
     pub fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
-        if !self.arbiter.in_sequence(now, Line::A, SessionId::NONE, self.arbiter.next_seq(), 1) {
+        if !self
+            .arbiter
+            .in_sequence(now, Line::A, SessionId::NONE, self.arbiter.next_seq(), 1)
+        {
             self.arbiter.restart(now, SeqNo(1));
             self.tell(now, sink);
-            self.arbiter.in_sequence(now, Line::A, SessionId::NONE, SeqNo(1), 1);
+            self.arbiter
+                .in_sequence(now, Line::A, SessionId::NONE, SeqNo(1), 1);
         }
         let seq = SeqNo(self.arbiter.next_seq().0 - 1);
         let batch = Batch::new(seq, 1, 0, Line::A, now);
-        batch.deliver(core::iter::once(message), &mut self.decoder, &mut self.counters, sink);
+        batch.deliver(
+            core::iter::once(message),
+            &mut self.decoder,
+            &mut self.counters,
+            sink,
+        );
     }
 
     /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
@@ -158,7 +175,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// A message of the snapshot.
     pub fn on_snapshot_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
-        let context = Context { seq: SeqNo(0), received: now, flags: EventFlags::SNAPSHOT };
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
         self.decoder.decode(context, message, &mut self.counters, sink);
     }
 
@@ -213,7 +234,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.tell(now, sink);
         while let Some(held) = self.arbiter.next_buffered() {
             // It was checked when it was kept.
-            if let Ok(Frame { content: Content::Messages { count, messages }, .. }) = F::parse(held.packet) {
+            if let Ok(Frame {
+                content: Content::Messages { count, messages },
+                ..
+            }) = F::parse(held.packet)
+            {
                 let batch = Batch::new(held.first, count, held.skip, held.line, held.received);
                 batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
             }
@@ -278,7 +303,13 @@ impl Batch {
             Line::A | Line::B => EventFlags::NONE,
             Line::Retransmit => EventFlags::RETRANSMITTED,
         };
-        Batch { first, count, skip, received, flags }
+        Batch {
+            first,
+            count,
+            skip,
+            received,
+            flags,
+        }
     }
 
     /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
@@ -307,8 +338,21 @@ impl Batch {
             }
         }
         for message in messages {
-            let flags = if seq == last { self.flags.with(EventFlags::LAST) } else { self.flags };
-            decoder.decode(Context { seq, received: self.received, flags }, message, counters, sink);
+            let flags = if seq == last {
+                self.flags.with(EventFlags::LAST)
+            } else {
+                self.flags
+            };
+            decoder.decode(
+                Context {
+                    seq,
+                    received: self.received,
+                    flags,
+                },
+                message,
+                counters,
+                sink,
+            );
             seq = seq.next();
         }
     }

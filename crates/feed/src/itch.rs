@@ -11,13 +11,14 @@
 //! | `R` | `Definition`, and the instrument directory |
 //! | `H`, `h` of this market | `Status` of the instrument |
 //! | `S` | `Status` of the whole feed, `code[0]` = event code |
+//! | any of the first row that is malformed | `Gap` of the instrument: its book may be wrong |
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
 use crate::decoder::{Context, Decoder, Seen, Subscriptions};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Price,
-    Qty, Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
+    OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::itch50::{self, ImbalanceDirection, Message, side};
@@ -39,7 +40,12 @@ pub struct ItchConfig {
 
 impl Default for ItchConfig {
     fn default() -> ItchConfig {
-        ItchConfig { venue: Venue::Nasdaq, midnight: Nanos::ZERO, instruments_max: 1 << 16, symbols: None }
+        ItchConfig {
+            venue: Venue::Nasdaq,
+            midnight: Nanos::ZERO,
+            instruments_max: 1 << 16,
+            symbols: None,
+        }
     }
 }
 
@@ -137,7 +143,10 @@ impl ItchDecoder {
                 qty: shares(m.executed_shares.get()),
                 ref_id: m.match_number.get(),
                 price: m.execution_price.price(),
-                flags: context.flags.with(printable(m.printable)?).with(EventFlags::AT_OTHER_PRICE),
+                flags: context
+                    .flags
+                    .with(printable(m.printable)?)
+                    .with(EventFlags::AT_OTHER_PRICE),
                 ..self.about(context, EventKind::Execute, m.locate.get(), m.timestamp.get())
             },
             Message::OrderCancel(m) => MarketEvent {
@@ -242,12 +251,34 @@ impl ItchDecoder {
         })
     }
 
+    /// An order message that cannot be read is a message missing for its book: it is stale from here on.
+    #[cold]
+    fn distrust<S: EventSink>(&self, context: Context, id: InstrumentId, message: &[u8], sink: &mut S) {
+        if matches!(
+            message.first(),
+            Some(b'A' | b'F' | b'E' | b'C' | b'X' | b'D' | b'U')
+        ) {
+            sink.on_event(&MarketEvent {
+                instrument: id,
+                ref_id: context.seq.next().0,
+                ..self.about(context, EventKind::Gap, 0, 0)
+            });
+        }
+    }
+
     /// Enters an instrument into the directory, and tells of it if it is wanted.
     #[inline(never)]
-    fn define(&mut self, context: Context, m: &itch50::StockDirectory) -> Result<Option<MarketEvent>, Malformed> {
+    fn define(
+        &mut self,
+        context: Context,
+        m: &itch50::StockDirectory,
+    ) -> Result<Option<MarketEvent>, Malformed> {
         let id = InstrumentId(m.locate.get().into());
         let symbol = m.stock.symbol().ok_or(Malformed::OutOfRange { offset: 11 })?;
-        let entry = self.directory.get_mut(id.index()).ok_or(Malformed::OutOfRange { offset: 1 })?;
+        let entry = self
+            .directory
+            .get_mut(id.index())
+            .ok_or(Malformed::OutOfRange { offset: 1 })?;
         *entry = Instrument {
             id,
             venue: self.venue,
@@ -268,14 +299,23 @@ impl Decoder for ItchDecoder {
     }
 
     #[inline(always)]
-    fn decode<S: EventSink>(&mut self, context: Context, message: &[u8], counters: &mut Counters, sink: &mut S) {
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
         let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
             // An empty block uses a number and says nothing; one or two bytes are a cut message.
             counters.add(Counter::Malformed, u64::from(!message.is_empty()));
             return;
         };
         let id = InstrumentId(locate.into());
-        let (by_type, by_instrument) = (&mut self.by_type[kind as usize], self.by_instrument.get_mut(id.index()));
+        let (by_type, by_instrument) = (
+            &mut self.by_type[kind as usize],
+            self.by_instrument.get_mut(id.index()),
+        );
         let Some(by_instrument) = by_instrument else {
             counters.bump(Counter::Malformed);
             return;
@@ -292,20 +332,30 @@ impl Decoder for ItchDecoder {
             Ok(Some(event)) => sink.on_event(&event),
             Ok(None) => {}
             Err(Malformed::UnknownType(_)) => counters.bump(Counter::MessagesUnknown),
-            Err(_) => counters.bump(Counter::Malformed),
+            Err(_) => {
+                counters.bump(Counter::Malformed);
+                self.distrust(context, id, message, sink);
+            }
         }
     }
 
     #[inline(always)]
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
-        let Some(locate) = itch50::stock_locate(message) else { return false };
+        let Some(locate) = itch50::stock_locate(message) else {
+            return false;
+        };
         let id = InstrumentId(locate.into());
         if !self.subscriptions.has(id) {
             return false;
         }
         match itch50::order_reference(message) {
             Some(order) => sink.upcoming(id, OrderId(order)),
-            None => return matches!(message.first(), Some(b'P' | b'Q' | b'B' | b'I' | b'R' | b'H' | b'h' | b'S')),
+            None => {
+                return matches!(
+                    message.first(),
+                    Some(b'P' | b'Q' | b'B' | b'I' | b'R' | b'H' | b'h' | b'S')
+                );
+            }
         }
         true
     }
@@ -337,7 +387,10 @@ fn code(text: &[u8]) -> [u8; 8] {
 
 #[cold]
 fn bad(offset: u16, value: Char) -> Malformed {
-    Malformed::BadValue { offset, value: value.0 }
+    Malformed::BadValue {
+        offset,
+        value: value.0,
+    }
 }
 
 #[inline(always)]

@@ -14,6 +14,8 @@ extern crate alloc;
 mod arbiter;
 mod decoder;
 mod framing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handler;
 mod itch;
 mod line;

@@ -20,7 +20,14 @@ pub(crate) struct Hole {
 
 impl Hole {
     pub(crate) fn new(first: u64, end: u64, due: Nanos) -> Hole {
-        Hole { first, end, due, attempts: 0, asks: false, lost: false }
+        Hole {
+            first,
+            end,
+            due,
+            attempts: 0,
+            asks: false,
+            lost: false,
+        }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -38,7 +45,10 @@ impl Missing {
     pub(crate) fn new(capacity: u16) -> Missing {
         let capacity = capacity.max(2) as usize;
         // One more: putting a hole before all others is always possible.
-        Missing { holes: Vec::with_capacity(capacity + 1), capacity }
+        Missing {
+            holes: Vec::with_capacity(capacity + 1),
+            capacity,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -73,21 +83,25 @@ impl Missing {
 
     /// How many messages of `[first, end)` are missing.
     pub(crate) fn overlap(&self, first: u64, end: u64) -> u64 {
-        self.holes.iter().map(|h| h.end.min(end).saturating_sub(h.first.max(first))).sum()
+        self.holes
+            .iter()
+            .map(|h| h.end.min(end).saturating_sub(h.first.max(first)))
+            .sum()
     }
 
     /// Adds the range `[first, end)` behind all others: grows the last hole if it touches it or if the list is full.
-    /// Returns whether it is a hole of its own.
-    pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> bool {
+    /// Returns how many messages are missing now that were not, and whether the range is a hole of its own.
+    pub(crate) fn append(&mut self, first: u64, end: u64, due: Nanos) -> (u64, bool) {
         let full = self.holes.len() >= self.capacity;
         match self.holes.last_mut() {
             Some(last) if last.end == first || full => {
+                let grown = end - last.end;
                 last.end = end;
-                false
+                (grown, false)
             }
             _ => {
                 self.holes.push(Hole::new(first, end, due));
-                true
+                (end - first, true)
             }
         }
     }
@@ -122,7 +136,10 @@ impl Missing {
             let before = Hole { end: from, ..hole };
             let mut after = Hole { first: to, ..hole };
             if answered || hole.attempts == 0 {
-                after = Hole { lost: hole.lost, ..Hole::new(to, hole.end, due) };
+                after = Hole {
+                    lost: hole.lost,
+                    ..Hole::new(to, hole.end, due)
+                };
             }
             match (before.first < before.end, after.first < after.end) {
                 (false, false) => {
@@ -140,6 +157,18 @@ impl Missing {
             i += 1;
         }
         filled
+    }
+
+    /// `[first, end)` has arrived and could not be kept: asks anew at `due`.
+    pub(crate) fn postpone(&mut self, first: u64, end: u64, due: Nanos) {
+        for hole in self.holes.iter_mut().filter(|h| h.first < end && h.end > first) {
+            *hole = Hole {
+                due,
+                attempts: 0,
+                asks: false,
+                ..*hole
+            };
+        }
     }
 
     /// Forgets everything before `first`; what remains starts afresh. Returns how many messages are newly given up.

@@ -33,7 +33,13 @@ pub(crate) struct ReorderBuffer {
 
 impl ReorderBuffer {
     pub(crate) fn new(packets: u16, slot_bytes: usize) -> ReorderBuffer {
-        let unused = Slot { first: 0, end: 0, len: 0, line: Line::A, received: Nanos::ZERO };
+        let unused = Slot {
+            first: 0,
+            end: 0,
+            len: 0,
+            line: Line::A,
+            received: Nanos::ZERO,
+        };
         ReorderBuffer {
             bytes: vec![0; packets as usize * slot_bytes],
             slot_bytes,
@@ -63,9 +69,20 @@ impl ReorderBuffer {
         let Some(slot) = self.free.pop() else { return false };
         let at = slot as usize * self.slot_bytes;
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        self.slots[slot as usize] = Slot { first, end, len: bytes.len() as u32, line, received };
+        self.slots[slot as usize] = Slot {
+            first,
+            end,
+            len: bytes.len() as u32,
+            line,
+            received,
+        };
         // Packets mostly come in order, so the place is searched from the back.
-        let after = self.order.iter().rev().take_while(|&&s| self.slots[s as usize].first > first).count();
+        let after = self
+            .order
+            .iter()
+            .rev()
+            .take_while(|&&s| self.slots[s as usize].first > first)
+            .count();
         self.order.insert(self.order.len() - after, slot);
         true
     }
@@ -80,9 +97,20 @@ impl ReorderBuffer {
     pub(crate) fn pop_front(&mut self) -> Option<Held<'_>> {
         let number = self.order.pop_front()?;
         self.free.push(number);
-        let Slot { first, len, line, received, .. } = self.slots[number as usize];
+        let Slot {
+            first,
+            len,
+            line,
+            received,
+            ..
+        } = self.slots[number as usize];
         let at = number as usize * self.slot_bytes;
-        Some(Held { first, line, received, bytes: &self.bytes[at..at + len as usize] })
+        Some(Held {
+            first,
+            line,
+            received,
+            bytes: &self.bytes[at..at + len as usize],
+        })
     }
 
     pub(crate) fn clear(&mut self) {

@@ -4,10 +4,10 @@
 //! displayed order as an add, and at last the number of the first live message to apply; from there the held messages
 //! follow. When the connection fails the handler goes on wanting a snapshot: connect again.
 
+use crate::FeedHandler;
 use crate::decoder::Decoder;
 use crate::framing::Framing;
 use crate::soup::{SoupClient, SoupConfig, SoupEvent, SoupFailure};
-use crate::FeedHandler;
 use tickwire_market::{EventSink, Nanos, SeqNo};
 use tickwire_wire::Malformed;
 use tickwire_wire::itch50::{self, EndOfSnapshot, Message};
@@ -36,7 +36,10 @@ pub struct Glimpse {
 impl Glimpse {
     /// A session that is not connected. GLIMPSE wants `sequence` 1 and a blank `session`, the defaults.
     pub fn new(config: SoupConfig) -> Glimpse {
-        Glimpse { soup: SoupClient::new(config), state: SnapshotState::Idle }
+        Glimpse {
+            soup: SoupClient::new(config),
+            state: SnapshotState::Idle,
+        }
     }
 
     /// A connection is there: logs in over it.
@@ -60,7 +63,9 @@ impl Glimpse {
                     feed.begin_snapshot(now, sink);
                     SnapshotState::Loading
                 }
-                SoupEvent::Message { bytes: message, .. } if message.first() == Some(&EndOfSnapshot::KIND) => {
+                SoupEvent::Message { bytes: message, .. }
+                    if message.first() == Some(&EndOfSnapshot::KIND) =>
+                {
                     let state = finish(now, message, feed, sink);
                     self.soup.log_out();
                     state

@@ -191,9 +191,17 @@ impl SoupClient {
     pub fn poll_transmit<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         let len = if self.says_login {
             self.says_login = false;
-            let SoupConfig { username, password, session, sequence, .. } = &self.config;
+            let SoupConfig {
+                username,
+                password,
+                session,
+                sequence,
+                ..
+            } = &self.config;
             let login = LoginRequest::new(&username.0, &password.0, &session.0, *sequence)?;
-            buffer.get_mut(..LoginRequest::SIZE)?.copy_from_slice(login.as_bytes());
+            buffer
+                .get_mut(..LoginRequest::SIZE)?
+                .copy_from_slice(login.as_bytes());
             LoginRequest::SIZE
         } else if self.says_heartbeat {
             self.says_heartbeat = false;
@@ -229,12 +237,18 @@ impl SoupClient {
                 Step::Fail(failure) => self.fail(failure),
                 Step::LogIn { session, next } => {
                     (self.phase, self.next) = (Phase::In, next);
-                    return Some(SoupEvent::LoggedIn { session, next: SeqNo(next) });
+                    return Some(SoupEvent::LoggedIn {
+                        session,
+                        next: SeqNo(next),
+                    });
                 }
                 Step::Message => {
                     let seq = SeqNo(self.next);
                     self.next = self.next.saturating_add(1);
-                    return Some(SoupEvent::Message { seq, bytes: &self.stream[payload] });
+                    return Some(SoupEvent::Message {
+                        seq,
+                        bytes: &self.stream[payload],
+                    });
                 }
                 Step::Unsequenced => return Some(SoupEvent::Unsequenced(&self.stream[payload])),
                 Step::End => {
@@ -285,7 +299,10 @@ impl Step {
     fn of(packet: &Packet<'_>, phase: Phase) -> Step {
         match (packet, phase) {
             (Packet::LoginAccepted(accepted), Phase::LoggingIn) => match accepted.sequence.get() {
-                Some(next) => Step::LogIn { session: accepted.session.0, next },
+                Some(next) => Step::LogIn {
+                    session: accepted.session.0,
+                    next,
+                },
                 None => Step::Fail(SoupFailure::Malformed(Malformed::OutOfRange { offset: 13 })),
             },
             (Packet::LoginRejected(rejected), _) => Step::Fail(SoupFailure::Rejected(rejected.reason.0)),

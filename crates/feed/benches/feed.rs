@@ -1,0 +1,197 @@
+//! What sequencing and arbitration cost over decoding. A regression here means that a packet in sequence no longer takes
+//! the short way, or that the decoder is no longer inlined into it.
+//!
+//! `cargo bench -p tickwire-feed` (tiny under `cargo test`). One core, warm, messages in cache; the mix is that of
+//! a real day without its rare types; one message a packet, and ten.
+
+use std::hint::black_box;
+use std::time::Instant;
+use tickwire_feed::{ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
+use tickwire_market::{Counters, EventFlags, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo};
+use tickwire_testdata::Rng;
+use tickwire_wire::itch50::{AddOrder, OrderDelete, OrderExecuted, OrderReplace};
+use tickwire_wire::layout::{Char, Price4};
+use tickwire_wire::moldudp64::PacketBuilder;
+use tickwire_wire::zerocopy::IntoBytes;
+
+const SESSION: [u8; 10] = *b"BENCH     ";
+
+/// Adds up what a book would read.
+#[derive(Default)]
+struct Sum {
+    sum: u64,
+    events: u64,
+}
+
+impl EventSink for Sum {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        // One opaque read keeps the event whole, as a book that stores it would.
+        let event = black_box(event);
+        self.events += 1;
+        self.sum = self
+            .sum
+            .wrapping_mul(31)
+            .wrapping_add(event.order_id.0 ^ event.qty.0 ^ event.seq.0);
+    }
+    #[inline]
+    fn upcoming(&mut self, _: InstrumentId, order_id: OrderId) {
+        black_box(order_id);
+    }
+}
+
+fn messages(count: usize) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(1);
+    let mut next = || {
+        let (locate, order) = (1 + rng.below(8000) as u16, rng.below(1 << 30));
+        match rng.below(100) {
+            0..=44 => AddOrder {
+                order_ref: order.into(),
+                side: Char(b"BS"[(order & 1) as usize]),
+                shares: 100.into(),
+                price: Price4::new(1_000_000),
+                ..AddOrder::at(locate, 1)
+            }
+            .as_bytes()
+            .to_vec(),
+            45..=87 => OrderDelete {
+                order_ref: order.into(),
+                ..OrderDelete::at(locate, 1)
+            }
+            .as_bytes()
+            .to_vec(),
+            88..=96 => OrderReplace {
+                original_order_ref: order.into(),
+                new_order_ref: (order + 1).into(),
+                shares: 100.into(),
+                price: Price4::new(1_000_000),
+                ..OrderReplace::at(locate, 1)
+            }
+            .as_bytes()
+            .to_vec(),
+            _ => OrderExecuted {
+                order_ref: order.into(),
+                executed_shares: 1.into(),
+                ..OrderExecuted::at(locate, 1)
+            }
+            .as_bytes()
+            .to_vec(),
+        }
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn packets(messages: &[Vec<u8>], each: usize) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    for (i, group) in messages.chunks(each).enumerate() {
+        let mut bytes = [0; 1500];
+        let mut packet = PacketBuilder::new(&mut bytes, SESSION, SeqNo((i * each) as u64 + 1));
+        assert!(group.iter().all(|m| packet.push(m)));
+        let len = packet.finish();
+        packets.push(bytes[..len].to_vec());
+    }
+    packets
+}
+
+/// The fastest of `rounds`, in ns a message, and the sum it must give.
+fn measure(rounds: usize, count: usize, mut run: impl FnMut() -> Sum) -> (f64, u64) {
+    let mut best = f64::MAX;
+    let mut sum = None;
+    for _ in 0..rounds {
+        let start = Instant::now();
+        let got = run();
+        best = best.min(start.elapsed().as_nanos() as f64 / count as f64);
+        assert_eq!(got.events, count as u64);
+        assert_eq!(
+            *sum.get_or_insert(got.sum),
+            got.sum,
+            "the same input gives the same answer"
+        );
+    }
+    (best, sum.unwrap_or_default())
+}
+
+fn main() {
+    let tiny = !std::env::args().any(|arg| arg == "--bench");
+    let (count, rounds) = if tiny { (1_000, 2) } else { (20_000, 200) };
+    let messages = messages(count);
+    let decoder = || ItchDecoder::new(ItchConfig::default());
+
+    let mut alone = decoder();
+    let (decode, expected) = measure(rounds, count, || {
+        let (mut sum, mut counters) = (Sum::default(), Counters::default());
+        for (i, message) in messages.iter().enumerate() {
+            let context = Context {
+                seq: SeqNo(i as u64 + 1),
+                received: Nanos(1),
+                flags: EventFlags::LAST,
+            };
+            alone.decode(context, message, &mut counters, &mut sum);
+        }
+        sum
+    });
+    println!("decode to event                       {decode:7.2} ns/message");
+
+    for (each, lines) in [(1, 1), (1, 2), (10, 1), (10, 2)] {
+        let packets = packets(&messages, each);
+        // Construction is not what is measured: a handler per round, made before.
+        let mut feeds: Vec<ItchFeed> = (0..rounds)
+            .map(|_| FeedHandler::new(small_buffer(), decoder_of(8192)))
+            .collect();
+        let (ns, sum) = measure(rounds, count, || {
+            let mut feed = feeds.pop().expect("one per round");
+            let mut sum = Sum::default();
+            let mut live = |event: &MarketEvent| {
+                if event.instrument != InstrumentId::WHOLE_FEED {
+                    sum.on_event(event);
+                }
+            };
+            for packet in &packets {
+                feed.on_packet(Nanos(1), Line::A, packet, &mut live);
+                if lines == 2 {
+                    feed.on_packet(Nanos(1), Line::B, packet, &mut live);
+                }
+            }
+            assert!(feed.poll_timeout().is_none());
+            sum
+        });
+        assert_eq!(sum, expected, "the handler says what the decoder says");
+        println!("feed handler, {each:2} a packet, {lines} line(s)  {ns:7.2} ns/message");
+    }
+
+    let mut filtering = ItchDecoder::new(ItchConfig {
+        symbols: Some(Vec::new()),
+        ..ItchConfig::default()
+    });
+    let (ns, _) = measure(rounds, count, || {
+        let (mut sum, mut counters) = (Sum::default(), Counters::default());
+        for (i, message) in messages.iter().enumerate() {
+            let context = Context {
+                seq: SeqNo(i as u64 + 1),
+                received: Nanos(1),
+                flags: EventFlags::LAST,
+            };
+            filtering.decode(context, message, &mut counters, &mut sum);
+        }
+        assert_eq!(sum.events, 0);
+        Sum {
+            events: count as u64,
+            sum: 0,
+        }
+    });
+    println!("filtered out                          {ns:7.2} ns/message");
+}
+
+fn small_buffer() -> ArbiterConfig {
+    ArbiterConfig {
+        buffer_packets: 4,
+        ..ArbiterConfig::default()
+    }
+}
+
+fn decoder_of(instruments_max: u32) -> ItchDecoder {
+    ItchDecoder::new(ItchConfig {
+        instruments_max,
+        ..ItchConfig::default()
+    })
+}
