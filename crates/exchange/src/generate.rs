@@ -35,7 +35,7 @@ pub fn generate_itch(seed: u64, messages: u64, symbols: u16, out: &mut impl FnMu
     let mut publisher = ItchPublisher::new(&listings, |message: &[u8]| out(message));
     let mut published = 0;
     while let Some(due) = session.due() {
-        published += session.step(due, &mut engine, &mut publisher);
+        published += session.step(due, &mut engine, &mut publisher, &mut ());
         if published >= messages {
             session.close();
         }

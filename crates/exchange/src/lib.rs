@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a market does,
-//! [`ItchPublisher`] turns what happened into messages, [`MoldChannel`] keeps and packs them.
+//! [`ItchPublisher`] turns what happened into messages, [`MoldChannel`] keeps and packs them. [`Exchange`] is all of it
+//! together, with order entry over FIX and snapshots over SoupBinTCP.
 //!
 //! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one run.
 #![no_std]
@@ -15,9 +16,11 @@
 
 extern crate alloc;
 
+mod desk;
 mod engine;
 mod flow;
 mod generate;
+mod glimpse;
 mod impair;
 mod index;
 mod listing;
@@ -28,10 +31,13 @@ mod pace;
 mod publish;
 mod random;
 mod session;
+mod venue;
 
+pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
 pub use flow::{Flow, FlowConfig};
 pub use generate::generate_itch;
+pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use listing::listings;
 pub use mold::{ChannelConfig, Datagram, LineSet, MessageStore, MoldChannel};
@@ -43,3 +49,4 @@ pub use pace::PaceConfig;
 pub use publish::{
     ItchPublisher, Listing, MARKET_MAKERS, MessageSink, VenueTime, write_add, write_directory, write_status,
 };
+pub use venue::{DayPhase, Exchange, ExchangeConfig};

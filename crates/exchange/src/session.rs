@@ -6,6 +6,7 @@ use tickwire_wire::itch50::EventCode;
 
 use crate::engine::Engine;
 use crate::flow::{Flow, FlowConfig};
+use crate::order::Listener;
 use crate::pace::{Pace, PaceConfig};
 use crate::publish::{ItchPublisher, Listing, MessageSink, VenueTime};
 
@@ -71,12 +72,13 @@ impl Session {
         messages_max: u64,
         engine: &mut Engine,
         publisher: &mut ItchPublisher<S>,
+        other: &mut impl Listener,
     ) -> bool {
         let mut published = 0;
         let mut stepped = false;
         while published < messages_max {
             match self.due() {
-                Some(due) if due <= now => published += self.step(due, engine, publisher),
+                Some(due) if due <= now => published += self.step(due, engine, publisher, other),
                 _ => break,
             }
             stepped = true;
@@ -84,19 +86,20 @@ impl Session {
         stepped
     }
 
-    /// Takes the next step, whatever the time; how many messages it published.
+    /// Takes the next step, whatever the time; how many messages it published. `other` hears what orders do.
     pub(crate) fn step<S: MessageSink>(
         &mut self,
         due: VenueTime,
         engine: &mut Engine,
         publisher: &mut ItchPublisher<S>,
+        other: &mut impl Listener,
     ) -> u64 {
         let before = publisher.total();
         publisher.set_time(due);
         match self.phase {
             Phase::Directory { next } => self.introduce(next, engine, publisher),
             Phase::Seeding { next } => self.seed(next, due, engine, publisher),
-            Phase::Continuous => self.flow.step(due, engine, publisher),
+            Phase::Continuous => self.flow.step(due, engine, &mut (&mut *publisher, other)),
             Phase::Closing { next } => self.wind_down(next, engine, publisher),
             Phase::Closed => {}
         }

@@ -1,0 +1,175 @@
+//! How fast the simulator is: orders matched by the engine and published as ITCH into the channel's store, on one core.
+//! A regression means that the exchange, not the trader, becomes the limit of a measurement.
+//!
+//! ```text
+//! cargo bench -p tickwire-exchange            20 million messages
+//! cargo test -p tickwire-exchange --benches   the same, tiny
+//! ```
+//! Answers are checked: the number of messages, and the digest of the books for the seed in a second run.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use tickwire_exchange::{
+    ChannelConfig, Engine, EngineConfig, ItchPublisher, MoldChannel, NewOrder, generate_itch, listings,
+};
+use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, Side, TimeInForce, TradingStatus};
+use tickwire_testdata::Rng;
+
+fn main() {
+    let full = std::env::args().any(|arg| arg == "--bench");
+    let (orders, messages) = if full {
+        (10_000_000, 20_000_000)
+    } else {
+        (20_000, 20_000)
+    };
+    requests(orders);
+    flow(messages);
+}
+
+fn report(what: &str, count: u64, unit: &str, start: Instant) {
+    let ns = start.elapsed().as_nanos() as u64;
+    println!(
+        "{what:<44} {count:>10} {unit:<9} {:>8.1} ns each  {:>6.2} M/s",
+        ns as f64 / count as f64,
+        count as f64 * 1e3 / ns as f64
+    );
+}
+
+enum Request {
+    New(NewOrder),
+    Cancel(OrderId),
+    Replace(OrderId, Price, Qty),
+}
+
+/// Requests prepared beforehand: half new orders (a tenth of them marketable), the rest cancels and replacements.
+fn prepare(count: u64) -> Vec<Request> {
+    let mut rng = Rng::new(1);
+    // Order numbers are predictable: new orders and replacements that are not pure reductions get the next one.
+    let mut last = 0_u64;
+    (0..count)
+        .map(|_| {
+            let (instrument, side) = (
+                InstrumentId(1 + rng.below(100) as u32),
+                Side::BOTH[rng.below(2) as usize],
+            );
+            let behind = rng.below(30) as i64;
+            let cents = if side == Side::Bid {
+                10_000 - behind
+            } else {
+                10_001 + behind
+            };
+            let target = OrderId(last.saturating_sub(rng.below(20_000)).max(1));
+            match rng.below(100) {
+                0..50 => {
+                    last += 1;
+                    let marketable = behind < 3;
+                    let cents = if marketable {
+                        if side == Side::Bid { 10_002 } else { 9_999 }
+                    } else {
+                        cents
+                    };
+                    let qty = Qty(100 * (1 + rng.below(5)) as u32);
+                    let price = Price::from_4dp(cents as u32 * 100);
+                    let time_in_force = if marketable {
+                        TimeInForce::ImmediateOrCancel
+                    } else {
+                        TimeInForce::Day
+                    };
+                    Request::New(NewOrder {
+                        time_in_force,
+                        ..NewOrder::limit(instrument, side, price, qty)
+                    })
+                }
+                50..90 => Request::Cancel(target),
+                _ => Request::Replace(target, Price::from_4dp(cents as u32 * 100), Qty(100)),
+            }
+        })
+        .collect()
+}
+
+/// The engine alone and the engine with publisher and channel, same requests; both must end with the same books.
+fn requests(count: u64) {
+    let requests = prepare(count);
+    let config = EngineConfig {
+        instruments: 100,
+        max_orders: 1 << 22,
+        max_levels: 256,
+    };
+    let engine = || {
+        let mut engine = Engine::new(config);
+        for i in 1..=100 {
+            engine
+                .set_status(InstrumentId(i), TradingStatus::Trading, &mut ())
+                .expect("listed");
+        }
+        engine
+    };
+    let mut silent = engine();
+    let start = Instant::now();
+    let mut done = 0;
+    for request in &requests {
+        done += u64::from(apply(&mut silent, request, &mut ()));
+    }
+    report("requests matched", count, "requests", start);
+
+    let mut loud = engine();
+    let channel = MoldChannel::new(ChannelConfig {
+        store_messages: 1 << 20,
+        store_bytes: 64 << 20,
+        ..Default::default()
+    });
+    let mut publisher = ItchPublisher::new(&listings(100), channel);
+    let start = Instant::now();
+    let (mut done_again, mut bytes) = (0, 0);
+    for (i, request) in requests.iter().enumerate() {
+        publisher.set_time(i as u64);
+        done_again += u64::from(apply(&mut loud, request, &mut publisher));
+        // As the exchange's loop does: what accumulated is packed and "sent".
+        if i % 16 == 0 {
+            while let Some(datagram) = publisher.sink_mut().poll_datagram(Nanos(i as u64)) {
+                bytes += black_box(datagram.bytes).len();
+            }
+        }
+    }
+    report("requests matched, published and packed", count, "requests", start);
+    report("  the same, by message", publisher.total(), "messages", start);
+    assert!(bytes > 0 && publisher.total() > count / 2);
+    assert_eq!(
+        (done, silent.state_hash()),
+        (done_again, loud.state_hash()),
+        "the same books"
+    );
+}
+
+fn apply(engine: &mut Engine, request: &Request, out: &mut impl tickwire_exchange::Listener) -> bool {
+    match request {
+        Request::New(order) => engine.submit(order, out).is_ok(),
+        Request::Cancel(id) => engine.cancel(*id, out).is_ok(),
+        Request::Replace(id, price, qty) => engine.replace(*id, *price, *qty, out).is_ok(),
+    }
+}
+
+/// The whole generator: random flow, engine, publisher.
+fn flow(messages: u64) {
+    let run = || {
+        let mut count = 0;
+        let start = Instant::now();
+        let engine = generate_itch(1, messages, 500, &mut |message| {
+            count += u64::from(!black_box(message).is_empty())
+        });
+        report(
+            "a session generated, matched and published",
+            count,
+            "messages",
+            start,
+        );
+        assert!(count >= messages);
+        (count, engine.live_orders(), engine.state_hash())
+    };
+    let first = run();
+    println!("{:<44} {:>10} orders", "  resting at the end", first.1);
+    if messages < 100_000 {
+        assert_eq!(first, run(), "one seed, one session");
+    }
+}

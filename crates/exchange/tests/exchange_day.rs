@@ -1,0 +1,643 @@
+//! Whole days of the simulated venue in virtual time: what goes out on the lines rebuilds its books, whoever trades and
+//! whatever the lines lose; clients hear the truth about their orders.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::Builder;
+use tickwire_exchange::{
+    ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
+    ImpairConfig, Outcome, PaceConfig, listings,
+};
+use tickwire_fix::{
+    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
+    OrderCancelReplaceRequest, OrderCancelRequest, Role, Session, SessionConfig, cxl_rej_reason,
+    ord_rej_reason,
+};
+use tickwire_market::{
+    Cause, InstrumentId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+};
+use tickwire_wire::moldudp64::{Payload, Request, parse};
+
+/// 2026-01-05 14:30 UTC.
+const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+
+fn config(seed: u64, duration_ms: u64) -> ExchangeConfig {
+    println!("seed {seed}");
+    ExchangeConfig {
+        listings: listings(20),
+        max_orders: 100_000,
+        max_levels: 512,
+        flow: FlowConfig {
+            seed,
+            max_live: 50_000,
+            ..FlowConfig::default()
+        },
+        pace: PaceConfig {
+            rate: 20_000,
+            ..PaceConfig::default()
+        },
+        channel: ChannelConfig {
+            store_bytes: 16 << 20,
+            store_messages: 1 << 19,
+            ..ChannelConfig::default()
+        },
+        desk: DeskConfig {
+            connections: 2,
+            max_orders: 10_000,
+            ..DeskConfig::default()
+        },
+        duration_ns: duration_ms * Nanos::MILLI,
+        linger_ns: 50 * Nanos::MILLI,
+        ..ExchangeConfig::default()
+    }
+}
+
+/// Gets datagrams in any order, with holes, and gives messages in sequence.
+#[derive(Default)]
+struct Receiver {
+    books: Builder,
+    next: u64,
+    early: BTreeMap<u64, Vec<u8>>,
+    session: [u8; 10],
+    highest: u64,
+    ended: bool,
+}
+
+impl Receiver {
+    fn on_datagram(&mut self, bytes: &[u8]) {
+        let packet = parse(bytes).expect("a well-formed packet");
+        assert_eq!(packet.trailing, 0);
+        self.session = packet.session;
+        self.next = self.next.max(1);
+        self.highest = self.highest.max(packet.next_seq().0);
+        match packet.payload {
+            Payload::Heartbeat => {}
+            Payload::EndOfSession => self.ended = true,
+            Payload::Messages(blocks) => {
+                for (i, message) in blocks.enumerate() {
+                    self.early
+                        .entry(packet.seq.0 + i as u64)
+                        .or_insert_with(|| message.to_vec());
+                }
+            }
+        }
+        while let Some(message) = self.early.remove(&self.next) {
+            self.books.apply(&message);
+            self.next += 1;
+        }
+        self.early.retain(|seq, _| *seq >= self.next);
+    }
+
+    fn request(&self) -> Option<Request> {
+        (self.next < self.highest).then(|| Request {
+            session: self.session,
+            seq: SeqNo(self.next.max(1)),
+            count: (self.highest - self.next).min(1000) as u16,
+        })
+    }
+}
+
+/// Exchange, two bad lines, a receiver, FIX clients, all in virtual time.
+struct World {
+    now: Nanos,
+    exchange: Exchange,
+    lines: [Impair; 2],
+    receiver: Receiver,
+    clients: Vec<Client>,
+}
+
+struct Client {
+    id: usize,
+    session: Session,
+    reports: Vec<ExecutionReport>,
+    others: Vec<AppMessage>,
+    connected: bool,
+}
+
+impl World {
+    fn new(config: ExchangeConfig, impair: ImpairConfig, clients: usize) -> World {
+        let line = |seed| Impair::new(ImpairConfig { seed, ..impair });
+        let mut exchange = Exchange::new(config);
+        let clients = (0..clients)
+            .map(|id| {
+                let name = CompId::new(format!("CLIENT{id}").as_bytes()).unwrap();
+                let mut session = Session::new(SessionConfig {
+                    reset_on_logon: true,
+                    ..SessionConfig::new(Role::Initiator, name, CompId::new(b"EXCHANGE").unwrap())
+                });
+                assert!(exchange.connect(id, START));
+                session.handle_connected(START);
+                Client {
+                    id,
+                    session,
+                    reports: Vec::new(),
+                    others: Vec::new(),
+                    connected: true,
+                }
+            })
+            .collect();
+        exchange.open(START);
+        World {
+            now: START,
+            exchange,
+            lines: [line(1), line(2)],
+            receiver: Receiver::default(),
+            clients,
+        }
+    }
+
+    /// One turn of the loop an application would run.
+    fn turn(&mut self, ns: u64) {
+        self.now = self.now.after(ns);
+        let now = self.now;
+        self.exchange.on_time(now);
+        self.exchange_bytes();
+        let receiver = &mut self.receiver;
+        while let Some(datagram) = self.exchange.poll_datagram(now) {
+            assert!(datagram.bytes.len() <= 1400);
+            for line in &mut self.lines {
+                line.send(datagram.bytes, &mut |bytes| receiver.on_datagram(bytes));
+            }
+        }
+        if let Some(request) = self.receiver.request() {
+            let mut reply = [0; 2048];
+            if let Some(length) = self.exchange.handle_request(&request.encode(), &mut reply) {
+                self.receiver.on_datagram(&reply[..length]);
+            }
+        }
+    }
+
+    fn exchange_bytes(&mut self) {
+        let mut buf = [0; 4096];
+        for client in self.clients.iter_mut().filter(|c| c.connected) {
+            loop {
+                let mut moved = false;
+                while let Some(bytes) = client.session.poll_transmit(&mut buf) {
+                    assert_eq!(
+                        self.exchange.handle_bytes(client.id, self.now, bytes),
+                        bytes.len()
+                    );
+                    moved = true;
+                }
+                while let Some(bytes) = self.exchange.poll_transmit(client.id, &mut buf) {
+                    assert_eq!(client.session.handle_bytes(self.now, bytes), bytes.len());
+                    moved = true;
+                    while let Some(event) = client.session.poll_event() {
+                        match event {
+                            Event::App {
+                                message: AppMessage::ExecutionReport(r),
+                                ..
+                            } => client.reports.push(r),
+                            Event::App { message, .. } => client.others.push(message),
+                            _ => {}
+                        }
+                    }
+                }
+                if !moved {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, client: usize, message: AppMessage) {
+        let now = self.now;
+        self.clients[client]
+            .session
+            .send(now, &message)
+            .expect("logged on");
+        self.exchange_bytes();
+    }
+
+    fn last_report(&self, client: usize) -> ExecutionReport {
+        *self.clients[client].reports.last().expect("a report")
+    }
+
+    fn run_until(&mut self, phase: DayPhase) {
+        for _ in 0..2_000_000 {
+            if self.exchange.phase() == phase {
+                return;
+            }
+            self.turn(20_000);
+        }
+        panic!("phase {phase:?} is never reached");
+    }
+
+    fn run_to_the_end(&mut self) {
+        self.run_until(DayPhase::Over);
+        for _ in 0..10_000 {
+            self.turn(1_000);
+        }
+        assert!(self.receiver.ended, "an end-of-session packet arrived");
+        assert_eq!(
+            self.receiver.next,
+            self.exchange.next_seq().0,
+            "every message arrived"
+        );
+        self.receiver.books.assert_equals(self.exchange.engine());
+    }
+}
+
+fn order(id: u64, symbol: &str, side: Side, price: Price, qty: u32, tif: TimeInForce) -> NewOrderSingle {
+    NewOrderSingle {
+        cl_ord_id: Id::from_number(id),
+        symbol: Symbol::new(symbol.as_bytes()).unwrap(),
+        side,
+        transact_time: START,
+        qty: Qty(qty),
+        order_type: OrderType::Limit,
+        price: Some(price),
+        time_in_force: tif,
+        cause: Some(Cause {
+            venue: Venue::Nasdaq,
+            seq: SeqNo(id * 10),
+            recv_ts: START,
+        }),
+    }
+}
+
+#[test]
+fn a_day_on_good_lines_rebuilds_the_books_and_ends() {
+    let mut world = World::new(config(21, 2_000), ImpairConfig::default(), 0);
+    world.run_to_the_end();
+    let messages = world.receiver.books.messages;
+    assert!(
+        (30_000..70_000).contains(&messages),
+        "two seconds at 20,000/s and the opening: {messages}"
+    );
+}
+
+#[test]
+fn a_day_on_bad_lines_rebuilds_the_books_with_the_retransmission_server() {
+    let impair = ImpairConfig {
+        seed: 0,
+        loss_ppm: 100_000,
+        duplicate_ppm: 20_000,
+        reorder_ppm: 50_000,
+        reorder_depth: 8,
+    };
+    let mut world = World::new(config(22, 1_000), impair, 0);
+    world.run_to_the_end();
+    assert!(world.lines.iter().all(|line| line.counts().lost > 100));
+}
+
+#[test]
+fn a_client_that_buys_every_millisecond_leaves_two_sided_books_and_every_order_accounted_for() {
+    let impair = ImpairConfig {
+        loss_ppm: 10_000,
+        ..ImpairConfig::default()
+    };
+    let mut world = World::new(config(23, 1_500), impair, 1);
+    world.run_until(DayPhase::Open);
+    let mut sent = 0;
+    let aapl = InstrumentId(1);
+    while world.exchange.phase() == DayPhase::Open {
+        for _ in 0..50 {
+            world.turn(20_000);
+        }
+        if world.exchange.phase() != DayPhase::Open {
+            break;
+        }
+        let ask = world.exchange.levels(aapl, Side::Ask).next().expect("an offer");
+        let bid = world.exchange.levels(aapl, Side::Bid).next().expect("a bid");
+        assert!(bid.price < ask.price);
+        assert!(
+            world.exchange.levels(aapl, Side::Ask).count() >= 5,
+            "the offer side has depth"
+        );
+        sent += 1;
+        let all = u32::try_from(ask.qty.0).unwrap();
+        world.send(
+            0,
+            order_of(
+                sent,
+                order(
+                    sent,
+                    "AAPL",
+                    Side::Bid,
+                    ask.price,
+                    all,
+                    TimeInForce::ImmediateOrCancel,
+                ),
+            ),
+        );
+    }
+    world.run_to_the_end();
+    assert!(sent > 1_000, "{sent}");
+    let ledger = world.exchange.ledger();
+    assert_eq!(ledger.len() as u64, sent);
+    assert!(
+        ledger
+            .iter()
+            .all(|o| matches!(o.outcome, Outcome::Filled | Outcome::Cancelled))
+    );
+    assert!(ledger.iter().filter(|o| o.outcome == Outcome::Filled).count() as u64 > sent * 9 / 10);
+    assert_reports_agree(&world.clients[0].reports, ledger);
+    assert!(ledger.iter().all(|o| {
+        o.cause
+            .is_some_and(|c| c.seq.0 == o.cl_ord_id.to_number().unwrap() * 10)
+    }));
+    assert_eq!(world.exchange.reports_lost(), 0);
+}
+
+fn order_of(order: NewOrderSingle) -> AppMessage {
+    AppMessage::NewOrderSingle(order)
+}
+
+/// What the reports add up to is what the ledger says.
+fn assert_reports_agree(reports: &[ExecutionReport], ledger: &[ClientOrder]) {
+    for row in ledger {
+        let mine: Vec<_> = reports.iter().filter(|r| r.cl_ord_id == row.cl_ord_id).collect();
+        let filled: u32 = mine.iter().map(|r| r.last_qty.0).sum();
+        assert_eq!(filled, row.filled.0, "{row:?}");
+        let last = mine.last().expect("a report of every order");
+        assert_eq!(last.cum_qty, row.filled);
+        assert_eq!(last.leaves_qty, Qty(0), "all orders are closed");
+        assert_eq!(last.cause, row.cause);
+    }
+}
+
+#[test]
+fn a_clients_order_rests_is_replaced_traded_with_by_the_market_and_cancelled() {
+    let mut world = World::new(config(24, 0), ImpairConfig::default(), 1);
+    world.run_until(DayPhase::Open);
+    let msft = InstrumentId(2);
+    let best = |world: &World, side| world.exchange.levels(msft, side).next().unwrap().price;
+
+    // Rests at the best bid and is traded with sooner or later.
+    let price = best(&world, Side::Bid);
+    world.send(
+        0,
+        order_of(order(1, "MSFT", Side::Bid, price, 50, TimeInForce::Day)),
+    );
+    assert_eq!(
+        (world.last_report(0).exec_type, world.last_report(0).ord_status),
+        (ExecType::New, OrdStatus::New)
+    );
+    for _ in 0..500_000 {
+        world.turn(20_000);
+        if world.last_report(0).ord_status == OrdStatus::Filled {
+            break;
+        }
+    }
+    let filled = world.last_report(0);
+    assert_eq!(
+        (filled.ord_status, filled.cum_qty, filled.avg_px),
+        (OrdStatus::Filled, Qty(50), price)
+    );
+
+    // Rests far away: reduced, moved, cancelled.
+    let far = Price::from_raw(best(&world, Side::Bid).raw() - 40 * 10_000_000);
+    world.send(
+        0,
+        order_of(order(2, "MSFT", Side::Bid, far, 300, TimeInForce::Day)),
+    );
+    let replace = |id, orig, price, qty| {
+        AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+            cl_ord_id: Id::from_number(id),
+            orig_cl_ord_id: Id::from_number(orig),
+            order_id: Id::EMPTY,
+            symbol: Symbol::new(b"MSFT").unwrap(),
+            side: Side::Bid,
+            transact_time: START,
+            qty: Qty(qty),
+            order_type: OrderType::Limit,
+            price: Some(price),
+            time_in_force: TimeInForce::Day,
+            cause: None,
+        })
+    };
+    world.send(0, replace(3, 2, far, 200));
+    let reduced = world.last_report(0);
+    assert_eq!(
+        (reduced.exec_type, reduced.leaves_qty),
+        (ExecType::Replaced, Qty(200))
+    );
+    let farther = Price::from_raw(far.raw() - 10_000_000);
+    world.send(0, replace(4, 3, farther, 250));
+    let moved = world.last_report(0);
+    assert_eq!(
+        (moved.exec_type, moved.price, moved.leaves_qty),
+        (ExecType::Replaced, Some(farther), Qty(250))
+    );
+    assert_eq!(
+        (moved.cl_ord_id, moved.orig_cl_ord_id),
+        (Id::from_number(4), Id::from_number(3))
+    );
+    let cancel = |id, orig| {
+        AppMessage::OrderCancelRequest(OrderCancelRequest {
+            cl_ord_id: Id::from_number(id),
+            orig_cl_ord_id: Id::from_number(orig),
+            order_id: Id::EMPTY,
+            symbol: Symbol::new(b"MSFT").unwrap(),
+            side: Side::Bid,
+            transact_time: START,
+            qty: Qty(250),
+            cause: None,
+        })
+    };
+    world.send(0, cancel(5, 4));
+    let gone = world.last_report(0);
+    assert_eq!(
+        (gone.exec_type, gone.ord_status, gone.leaves_qty),
+        (ExecType::Canceled, OrdStatus::Canceled, Qty(0))
+    );
+    assert_eq!(
+        (gone.cl_ord_id, gone.orig_cl_ord_id),
+        (Id::from_number(5), Id::from_number(4))
+    );
+
+    // Requests that come too late, twice, or about nothing.
+    let reasons: Vec<_> = [(6, 4), (5, 1), (7, 99)]
+        .into_iter()
+        .map(|(id, orig)| {
+            world.send(0, cancel(id, orig));
+            match world.clients[0].others.last() {
+                Some(AppMessage::OrderCancelReject(reject)) => reject.reason.unwrap(),
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            cxl_rej_reason::TOO_LATE,
+            cxl_rej_reason::DUPLICATE_CL_ORD_ID,
+            cxl_rej_reason::UNKNOWN_ORDER
+        ]
+    );
+
+    world.exchange.stop(world.now);
+    world.run_to_the_end();
+}
+
+#[test]
+fn bad_orders_are_rejected_with_a_reason_and_change_nothing() {
+    let mut world = World::new(config(25, 0), ImpairConfig::default(), 1);
+    world.turn(1_000);
+    let price = Price::from_4dp(1_000_000);
+    let day =
+        |id, symbol: &str, price, qty| order_of(order(id, symbol, Side::Bid, price, qty, TimeInForce::Day));
+    let reason = |world: &mut World, message| {
+        let books = world.exchange.books_digest();
+        world.send(0, message);
+        assert_eq!(world.exchange.books_digest(), books);
+        let report = world.last_report(0);
+        assert_eq!(report.ord_status, OrdStatus::Rejected);
+        report.ord_rej_reason.unwrap()
+    };
+    assert_eq!(
+        reason(&mut world, day(1, "AAPL", price, 1)),
+        ord_rej_reason::EXCHANGE_CLOSED,
+        "before the opening"
+    );
+    world.run_until(DayPhase::Open);
+    assert_eq!(
+        reason(&mut world, day(2, "NOSUCH", price, 1)),
+        ord_rej_reason::UNKNOWN_SYMBOL
+    );
+    assert_eq!(
+        reason(&mut world, day(3, "AAPL", Price::from_4dp(1), 1)),
+        ord_rej_reason::OTHER,
+        "tick"
+    );
+    assert_eq!(
+        reason(&mut world, day(4, "AAPL", Price::ZERO, 1)),
+        ord_rej_reason::EXCEEDS_LIMIT
+    );
+    assert_eq!(
+        reason(&mut world, day(5, "AAPL", price, 0)),
+        ord_rej_reason::INCORRECT_QUANTITY
+    );
+    assert_eq!(
+        reason(&mut world, day(5, "AAPL", price, 1)),
+        ord_rej_reason::DUPLICATE_ORDER
+    );
+    world.exchange.stop(world.now);
+    assert_eq!(
+        reason(&mut world, day(6, "AAPL", price, 1)),
+        ord_rej_reason::EXCHANGE_CLOSED,
+        "after the close"
+    );
+    assert_eq!(world.exchange.ledger().len(), 6, "a duplicate is no order");
+    assert!(
+        world
+            .exchange
+            .ledger()
+            .iter()
+            .all(|o| o.outcome == Outcome::Rejected)
+    );
+    world.run_to_the_end();
+}
+
+#[test]
+fn open_orders_go_with_their_connection_and_with_the_day() {
+    let mut world = World::new(config(26, 0), ImpairConfig::default(), 2);
+    world.run_until(DayPhase::Open);
+    let far = Price::from_4dp(1_700_000);
+    for client in 0..2 {
+        world.send(
+            client,
+            order_of(order(1, "AAPL", Side::Bid, far, 100, TimeInForce::Day)),
+        );
+    }
+    let outcomes = |world: &World| {
+        world
+            .exchange
+            .ledger()
+            .iter()
+            .map(|o| o.outcome)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        outcomes(&world),
+        [Outcome::Open, Outcome::Open],
+        "the same ClOrdID of two clients is two orders"
+    );
+    world.clients[0].connected = false;
+    world.exchange.disconnect(0, world.now);
+    assert_eq!(outcomes(&world), [Outcome::Cancelled, Outcome::Open]);
+    world.exchange.stop(world.now);
+    world.exchange_bytes();
+    assert_eq!(outcomes(&world), [Outcome::Cancelled, Outcome::Cancelled]);
+    assert_eq!(world.last_report(1).ord_status, OrdStatus::Canceled);
+    world.run_to_the_end();
+}
+
+#[test]
+fn a_snapshot_in_mid_session_and_the_messages_after_it_make_the_books() {
+    use tickwire_wire::soupbintcp::{LoginRequest, Packet, split};
+    use tickwire_wire::zerocopy::IntoBytes;
+
+    let mut world = World::new(config(27, 0), ImpairConfig::default(), 0);
+    world.run_until(DayPhase::Open);
+    for _ in 0..20_000 {
+        world.turn(20_000);
+    }
+    assert!(world.exchange.glimpse_connect(0, world.now));
+    world.exchange.glimpse_bytes(
+        0,
+        world.now,
+        LoginRequest::new(b"me", b"", b"", 1).unwrap().as_bytes(),
+    );
+    let (mut stream, mut buf) = (Vec::new(), [0; 1000]);
+    while let Some(bytes) = world.exchange.glimpse_transmit(0, world.now, &mut buf) {
+        stream.extend_from_slice(bytes);
+    }
+    let (mut at, mut books, mut from) = (0, Builder::default(), None);
+    while let Some((packet, length)) = split(&stream[at..]).unwrap() {
+        match packet {
+            Packet::Sequenced(message) if message[0] == b'G' => {
+                from = Some(
+                    std::str::from_utf8(&message[1..])
+                        .unwrap()
+                        .trim()
+                        .parse::<u64>()
+                        .unwrap(),
+                );
+            }
+            Packet::Sequenced(message) => books.apply(message),
+            Packet::LoginAccepted(_) => {}
+            other => panic!("{other:?}"),
+        }
+        at += length;
+    }
+    assert_eq!(from, Some(world.exchange.next_seq().0));
+    books.assert_equals(world.exchange.engine());
+
+    // The same by replay of the whole session over the stream.
+    assert!(world.exchange.glimpse_connect(1, world.now));
+    let session = ChannelConfig::default().session;
+    world.exchange.glimpse_bytes(
+        1,
+        world.now,
+        LoginRequest::new(b"me", b"", &session, 1).unwrap().as_bytes(),
+    );
+    let (mut stream, mut replayed) = (Vec::new(), Builder::default());
+    while let Some(bytes) = world.exchange.glimpse_transmit(1, world.now, &mut buf) {
+        stream.extend_from_slice(bytes);
+        let mut at = 0;
+        while let Some((packet, length)) = split(&stream[at..]).unwrap() {
+            if let Packet::Sequenced(message) = packet {
+                replayed.apply(message);
+            }
+            at += length;
+        }
+        stream.drain(..at);
+    }
+    replayed.assert_equals(world.exchange.engine());
+}
+
+#[test]
+fn one_seed_is_one_day_however_often_the_clock_is_looked_at() {
+    let digest = |step: u64| {
+        let mut world = World::new(config(28, 0), ImpairConfig::default(), 0);
+        while world.now < START.after(1_500 * Nanos::MILLI) {
+            world.turn(step);
+        }
+        (world.exchange.next_seq(), world.exchange.books_digest())
+    };
+    assert_eq!(digest(100_000), digest(300_000));
+}
