@@ -205,8 +205,13 @@ pub(crate) fn histogram(title: &str, histograms: &[(&str, &Histogram)]) -> Strin
             Anchor::Start,
             name,
         );
-        let count = format!("n = {}", format_count(histogram.count()));
-        svg.text("tick", (PLOT_RIGHT + 12.0, top + 30.0), Anchor::Start, &count);
+        let notes = [
+            format!("p50 {}", format_ns(histogram.at_quantile(0.5))),
+            format!("n = {}", format_count(histogram.count())),
+        ];
+        for (note, y) in notes.iter().zip([30.0, 45.0]) {
+            svg.text("tick", (PLOT_RIGHT + 12.0, top + y), Anchor::Start, note);
+        }
     }
     svg.finish(title)
 }
@@ -251,12 +256,6 @@ fn histogram_panel(svg: &mut Svg, i: usize, histogram: &Histogram, x: &LogScale,
     }
     let median = x.at(histogram.at_quantile(0.5) as f64);
     svg.line("median", (median, top), (median, bottom));
-    svg.text(
-        "tick",
-        (median + 4.0, top + 10.0),
-        Anchor::Start,
-        &format!("p50 {}", format_ns(histogram.at_quantile(0.5))),
-    );
 }
 
 /// `1`, `10`, `1k`, `100k`, `10M`.

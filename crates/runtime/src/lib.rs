@@ -16,6 +16,7 @@ pub mod capture;
 pub mod child;
 pub mod clock;
 mod error;
+pub mod host;
 pub mod interface;
 pub mod itchfile;
 pub mod signal;

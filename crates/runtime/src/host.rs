@@ -1,0 +1,281 @@
+//! The machine, for reports: a latency figure means nothing without it. Everything is read from files under a root folder, so
+//! that tests can bring machines of their own; what cannot be read is left out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::affinity;
+use crate::clock::{Clock, ClockSource};
+
+/// What is known about the machine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Host {
+    facts: Vec<(&'static str, String)>,
+    warnings: Vec<String>,
+}
+
+impl Host {
+    /// This machine, with the clock in use.
+    pub fn describe(clock: &Clock) -> Host {
+        let mut host = Host::read(Path::new("/"));
+        let cores = affinity::available_cores();
+        host.facts.push(("cores for this process", list(&cores)));
+        let ticks = match clock.source() {
+            ClockSource::Tsc => format!("tsc, {:.3} GHz", clock.frequency_hz() as f64 / 1e9),
+            ClockSource::Kernel => "clock_gettime".to_owned(),
+        };
+        host.facts.push(("stamps from", ticks));
+        host.warnings.extend(clock.warning().map(str::to_owned));
+        if cores.len() == 1 {
+            host.warnings.push(
+                "only one core: processes take turns, latencies include waiting for each other".to_owned(),
+            );
+        }
+        host
+    }
+
+    /// The machine whose `/proc` and `/sys` are under `root`.
+    pub fn read(root: &Path) -> Host {
+        let files = Files {
+            root: root.to_owned(),
+        };
+        let mut host = Host::default();
+        let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            let line = cpuinfo
+                .lines()
+                .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name));
+            line.and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim().to_owned())
+        };
+        let cpu = "sys/devices/system/cpu";
+        let flags = field("flags").unwrap_or_default();
+        let virtual_machine = flags.split_whitespace().any(|flag| flag == "hypervisor");
+        let governor = files.text(&format!("{cpu}/cpu0/cpufreq/scaling_governor"));
+        let isolated = files.text(&format!("{cpu}/isolated"));
+        let threads = match files.text(&format!("{cpu}/smt/active")).as_deref() {
+            Some("1") => Some("two per core".to_owned()),
+            Some(_) => Some("one per core".to_owned()),
+            None => None,
+        };
+        for (name, value) in [
+            ("processor", field("model name")),
+            ("machine", virtual_machine.then(|| "virtual".to_owned())),
+            ("cores online", files.text(&format!("{cpu}/online"))),
+            (
+                "isolated cores",
+                isolated.clone().map(|cores| {
+                    if cores.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        cores
+                    }
+                }),
+            ),
+            ("hardware threads", threads),
+            ("frequency governor", governor.clone()),
+            ("memory", files.memory()),
+            (
+                "huge pages",
+                files.choice("sys/kernel/mm/transparent_hugepage/enabled"),
+            ),
+            ("kernel", files.text("proc/sys/kernel/osrelease")),
+            (
+                "kernel clock source",
+                files.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            ),
+            (
+                "receive buffer limit",
+                files
+                    .text("proc/sys/net/core/rmem_max")
+                    .map(|bytes| format!("{bytes} bytes")),
+            ),
+            ("load", files.load()),
+        ] {
+            host.facts.extend(value.map(|value| (name, value)));
+        }
+        if virtual_machine {
+            host.warnings
+                .push("a virtual machine: its host takes processor time away without notice".to_owned());
+        }
+        if let Some(governor) = governor.filter(|governor| governor != "performance") {
+            host.warnings.push(format!(
+                "the frequency governor is '{governor}': set 'performance' for steady latencies"
+            ));
+        }
+        if isolated.is_some_and(|cores| cores.is_empty()) {
+            host.warnings
+                .push("no core is isolated: other work may run on the measured one".to_owned());
+        }
+        host
+    }
+
+    /// Names and values.
+    pub fn facts(&self) -> &[(&'static str, String)] {
+        &self.facts
+    }
+
+    /// What makes figures from this machine worse or less certain, a sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+/// `0-3, 8`: ascending numbers with runs drawn together.
+fn list(cores: &[usize]) -> String {
+    let runs = cores.chunk_by(|a, b| b - a == 1).map(|run| match run {
+        [alone] => alone.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    fn text(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(path))
+            .ok()
+            .map(|text| text.trim().to_owned())
+    }
+
+    /// The word in brackets of `always [madvise] never`.
+    fn choice(&self, path: &str) -> Option<String> {
+        let text = self.text(path)?;
+        let (_, after) = text.split_once('[')?;
+        after.split_once(']').map(|(chosen, _)| chosen.to_owned())
+    }
+
+    fn memory(&self) -> Option<String> {
+        let text = self.text("proc/meminfo")?;
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(format!("{:.1} GiB", kib as f64 / f64::from(1 << 20)))
+    }
+
+    /// Running processes on average over one minute, and right now.
+    fn load(&self) -> Option<String> {
+        let text = self.text("proc/loadavg")?;
+        let mut words = text.split_whitespace();
+        let (minute, running) = (words.next()?, words.nth(2)?);
+        Some(format!("{minute} (1 minute), {running} running now"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of files, removed when dropped.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+            let root = std::env::temp_dir().join(format!("tickwire-host-{name}-{}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+                fs::write(path, text).expect("written");
+            }
+            Tree(root)
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_tuned_machine_is_described_without_warnings() {
+        let tree = Tree::new(
+            "tuned",
+            &[
+                (
+                    "proc/cpuinfo",
+                    "processor\t: 0\nmodel name\t: Example 9000\nflags\t\t: fpu tsc\n",
+                ),
+                ("proc/meminfo", "MemTotal:       65801356 kB\nMemFree: 1 kB\n"),
+                ("proc/loadavg", "0.10 0.20 0.30 2/345 6789\n"),
+                ("sys/devices/system/cpu/online", "0-15\n"),
+                ("sys/devices/system/cpu/isolated", "4-7\n"),
+                ("sys/devices/system/cpu/smt/active", "0\n"),
+                (
+                    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                    "performance\n",
+                ),
+                (
+                    "sys/kernel/mm/transparent_hugepage/enabled",
+                    "always [madvise] never\n",
+                ),
+            ],
+        );
+        let host = Host::read(&tree.0);
+        assert_eq!(host.warnings(), [""; 0]);
+        let expected = [
+            ("processor", "Example 9000"),
+            ("cores online", "0-15"),
+            ("isolated cores", "4-7"),
+            ("hardware threads", "one per core"),
+            ("frequency governor", "performance"),
+            ("memory", "62.8 GiB"),
+            ("huge pages", "madvise"),
+            ("load", "0.10 (1 minute), 2/345 running now"),
+        ];
+        assert_eq!(
+            host.facts(),
+            expected.map(|(name, value)| (name, value.to_owned()))
+        );
+    }
+
+    #[test]
+    fn what_spoils_figures_is_named() {
+        let tree = Tree::new(
+            "poor",
+            &[
+                ("proc/cpuinfo", "flags : hypervisor\n"),
+                ("sys/devices/system/cpu/isolated", "\n"),
+                (
+                    "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+                    "powersave\n",
+                ),
+            ],
+        );
+        let warnings = Host::read(&tree.0).warnings().join("\n");
+        assert!(
+            ["virtual machine", "'powersave'", "no core is isolated"]
+                .iter()
+                .all(|w| warnings.contains(w)),
+            "{warnings}"
+        );
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_is_no_error() {
+        assert_eq!(Host::read(Path::new("/nonexistent")), Host::default());
+    }
+
+    #[test]
+    fn this_machine_has_a_processor_and_cores() {
+        let host = Host::describe(&Clock::calibrate());
+        let has = |name| {
+            host.facts()
+                .iter()
+                .any(|(n, value)| *n == name && !value.is_empty())
+        };
+        assert!(
+            has("kernel") && has("cores for this process") && has("stamps from"),
+            "{host:?}"
+        );
+    }
+
+    #[test]
+    fn runs_of_cores_are_drawn_together() {
+        for (cores, text) in [(&[0][..], "0"), (&[0, 1, 2, 5, 7, 8], "0-2, 5, 7-8"), (&[], "")] {
+            assert_eq!(list(cores), text);
+        }
+    }
+}
