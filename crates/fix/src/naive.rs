@@ -6,12 +6,26 @@ use alloc::vec::Vec;
 /// All fields of a whole message up to the CheckSum, `None` if its framing or checksum is wrong or a field is not
 /// `tag=value`.
 pub fn decode(message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
+    let (body, trailer) = message.split_at_checked(message.len().checked_sub(7)?)?;
+    let sum = body.iter().map(|&b| b as u32).sum::<u32>() % 256;
+    if trailer != format!("10={sum:03}\x01").as_bytes() {
+        return None;
+    }
+    let fields = fields(body)?;
+    let body_start = body.iter().enumerate().filter(|&(_, &b)| b == 1).nth(1)?.0 + 1;
+    let right = fields[0].0 == 8
+        && fields[0].1.starts_with(b"FIX")
+        && number(&fields, 1, 9)? == (body.len() - body_start) as u64
+        && fields.get(2)?.0 == 35;
+    right.then_some(fields)
+}
+
+fn fields(body: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     let mut fields = Vec::new();
-    let mut at = 0;
-    let mut data_len = None;
-    while at < message.len() {
-        let equals = at + message[at..].iter().position(|&b| b == b'=')?;
-        let digits = &message[at..equals];
+    let (mut rest, mut data_len) = (body, None);
+    while !rest.is_empty() {
+        let equals = rest.iter().position(|&b| b == b'=')?;
+        let (digits, after) = (&rest[..equals], &rest[equals + 1..]);
         if digits.first().is_none_or(|&b| b == b'0')
             || digits.len() > 7
             || !digits.iter().all(u8::is_ascii_digit)
@@ -19,36 +33,21 @@ pub fn decode(message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
             return None;
         }
         let tag: u32 = core::str::from_utf8(digits).ok()?.parse().ok()?;
-        let value_end = match data_len.take() {
-            Some(len) => {
-                // The separator of the data is the first one at or after its count.
-                let from = equals.checked_add(1)?.checked_add(len)?;
-                from + message.get(from..)?.iter().position(|&b| b == 1)?
-            }
-            None => equals + 1 + message[equals + 1..].iter().position(|&b| b == 1)?,
-        };
-        let value = &message[equals + 1..value_end];
-        if value.is_empty() {
+        // A separator within the counted bytes of a data field is data.
+        let counted: usize = data_len.take().unwrap_or(0);
+        let len = counted.checked_add(after.get(counted..)?.iter().position(|&b| b == 1)?)?;
+        if len == 0 {
             return None;
         }
         if crate::tag::is_data_length(tag) {
-            data_len = core::str::from_utf8(value)
+            data_len = core::str::from_utf8(&after[..len])
                 .ok()
                 .and_then(|text| text.parse().ok());
         }
-        if tag == 10 && value_end + 1 == message.len() {
-            let sum = message[..at].iter().map(|&b| b as u32).sum::<u32>() % 256;
-            let body_start = message.iter().enumerate().filter(|&(_, &b)| b == 1).nth(1)?.0 + 1;
-            let length_right = number(&fields, 1, 9)? == (at - body_start) as u64;
-            let begins = fields.first().is_some_and(|(tag, _)| *tag == 8);
-            let typed = fields.get(2).is_some_and(|(tag, _)| *tag == 35);
-            let right = value == format!("{sum:03}").as_bytes() && length_right && begins && typed;
-            return right.then_some(fields);
-        }
-        fields.push((tag, value.to_vec()));
-        at = value_end + 1;
+        fields.push((tag, after[..len].to_vec()));
+        rest = &after[len + 1..];
     }
-    None
+    (!fields.is_empty()).then_some(fields)
 }
 
 fn number(fields: &[(u32, Vec<u8>)], at: usize, tag: u32) -> Option<u64> {

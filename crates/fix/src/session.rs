@@ -71,7 +71,10 @@ pub enum DisconnectReason {
 }
 
 /// What a session tells its owner.
-#[expect(clippy::large_enum_variant, reason = "events live in a ring allocated once; a box would allocate each time")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events live in a ring allocated once; a box would allocate each time"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// Logged on.
@@ -185,6 +188,7 @@ impl<S: Store> Session<S> {
                     peer: config.target,
                 },
                 events: Ring::new(config.events.max(8)),
+                ending: None,
                 counters: Counters::default(),
             },
         }
@@ -278,7 +282,7 @@ impl<S: Store> Session<S> {
         if self.core.events.is_empty() && !self.received.is_empty() {
             self.pump();
         }
-        self.core.events.pop()
+        self.core.events.pop().or_else(|| self.core.ending.take())
     }
 
     /// When [`Session::handle_timeout`] is due, `None` for never.
@@ -406,8 +410,8 @@ impl<S: Store> Session<S> {
     }
 }
 
-/// No message makes more events: a gap, a logon or message, a disconnect.
-const EVENTS_PER_MESSAGE: usize = 4;
+/// No message makes more events: a logon and a gap.
+const EVENTS_PER_MESSAGE: usize = 2;
 /// A ResendRequest is sent at most this often without progress.
 const RESEND_ATTEMPTS: u8 = 3;
 
@@ -476,6 +480,8 @@ struct Core<S> {
     out: Bytes,
     writer: Writer,
     events: Ring<Event>,
+    /// The disconnect, after all other events; it always has room.
+    ending: Option<Event>,
     counters: Counters,
 }
 
@@ -487,6 +493,7 @@ impl<S: Store> Core<S> {
 
     fn connected(&mut self, now: Nanos) {
         self.forget_connection(now);
+        self.ending = None;
         self.last_received = now;
         match self.config.role {
             Role::Acceptor => self.set_status(Status::LogonAwaited),
@@ -1053,7 +1060,7 @@ impl<S: Store> Core<S> {
     fn disconnect(&mut self, reason: DisconnectReason, text: Reason) {
         if !matches!(self.status, Status::Closing | Status::Disconnected) {
             self.set_status(Status::Closing);
-            self.events.push(Event::Disconnect { reason, text });
+            self.ending = Some(Event::Disconnect { reason, text });
         }
     }
 

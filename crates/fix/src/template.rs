@@ -31,21 +31,63 @@ pub struct NewOrder {
     pub cause: Cause,
 }
 
-/// Offsets of the patched values. Widths: numbers of 8, 16 or 24 digits, prices 8 + point + 8, one character, a
-/// timestamp of the session's precision.
+/// Eight digits in the message and what they say now: written only when they change, which the leading halves of
+/// identifiers and prices seldom do.
+#[derive(Clone, Copy, Debug)]
+struct Digits {
+    at: usize,
+    value: u64,
+    sum: u8,
+}
+
+impl Digits {
+    /// Eight zeros are there.
+    fn new(at: usize) -> Digits {
+        Digits {
+            at,
+            value: 0,
+            sum: byte_sum(digits8(0)),
+        }
+    }
+
+    /// Writes `n`, below 10^8; what the digits add to the checksum.
+    #[inline]
+    fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
+        if n != self.value {
+            let word = digits8(n as u32);
+            buf[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
+            (self.value, self.sum) = (n, byte_sum(word));
+        }
+        self.sum
+    }
+}
+
+/// Where the patched values are.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
-    seq: usize,
-    sending_time: usize,
-    id: usize,
-    qty: usize,
-    price: usize,
+    seq: Digits,
+    id: [Digits; 2],
+    qty: Digits,
+    /// Before and after the point.
+    price: [Digits; 2],
+    cause_seq: [Digits; 2],
+    cause_recv_ts: [Digits; 3],
     side: usize,
     time_in_force: usize,
-    transact_time: usize,
     cause_venue: usize,
-    cause_seq: usize,
-    cause_recv_ts: usize,
+    sending_time: usize,
+    transact_time: usize,
+}
+
+/// SendingTime and TransactTime, which are the same: the second is rewritten when it changes, else the fraction.
+#[derive(Clone, Debug)]
+struct Times {
+    stamp: Stamp,
+    precision: Precision,
+    second: u64,
+    /// In units of the precision.
+    fraction: u32,
+    sum: u8,
 }
 
 /// A prepared NewOrderSingle of one instrument and session.
@@ -58,10 +100,7 @@ pub struct OrderTemplate {
     /// Sum of the bytes that no slot covers, up to the CheckSum field.
     constant_sum: u8,
     symbol: Symbol,
-    stamp: Stamp,
-    /// The last time written, in units of 100 ms, and its sum: consecutive orders share them.
-    recv_high: u64,
-    recv_high_sum: u8,
+    times: Times,
 }
 
 const E8: u64 = 100_000_000;
@@ -91,7 +130,7 @@ impl OrderTemplate {
         e.text(tag::TRANSACT_TIME, time);
         e.text(tag::CAUSE_VENUE, b"00");
         e.text(tag::CAUSE_SEQ, &[b'0'; 16]);
-        e.text(tag::CAUSE_RECV_TS, &[b'0'; 20]);
+        e.text(tag::CAUSE_RECV_TS, &[b'0'; 24]);
         let message = e.finish().ok()?;
         let len = message.len();
         if !matches!(frame(message, len), Frame::Whole(_)) {
@@ -100,34 +139,36 @@ impl OrderTemplate {
         let mut index = Index::new(32);
         let decoded = index.decode(message).ok()?;
         let at = |tag| decoded.find(tag).map(|f| f.offset());
+        let pair = |at: usize| [Digits::new(at), Digits::new(at + 8)];
+        let (price, recv) = (at(tag::PRICE)?, at(tag::CAUSE_RECV_TS)?);
         let slots = Slots {
-            seq: at(tag::MSG_SEQ_NUM)?,
-            sending_time: at(tag::SENDING_TIME)?,
-            id: at(tag::CL_ORD_ID)?,
-            qty: at(tag::ORDER_QTY)?,
-            price: at(tag::PRICE)?,
+            seq: Digits::new(at(tag::MSG_SEQ_NUM)?),
+            id: pair(at(tag::CL_ORD_ID)?),
+            qty: Digits::new(at(tag::ORDER_QTY)?),
+            price: [Digits::new(price), Digits::new(price + 9)],
+            cause_seq: pair(at(tag::CAUSE_SEQ)?),
+            cause_recv_ts: [Digits::new(recv), Digits::new(recv + 8), Digits::new(recv + 16)],
             side: at(tag::SIDE)?,
             time_in_force: at(tag::TIME_IN_FORCE)?,
-            transact_time: at(tag::TRANSACT_TIME)?,
             cause_venue: at(tag::CAUSE_VENUE)?,
-            cause_seq: at(tag::CAUSE_SEQ)?,
-            cause_recv_ts: at(tag::CAUSE_RECV_TS)?,
+            sending_time: at(tag::SENDING_TIME)?,
+            transact_time: at(tag::TRANSACT_TIME)?,
         };
         let time = precision.width();
         // The price's point stays: its slot is two runs of eight.
         let patched = [
-            (slots.seq, 8),
-            (slots.sending_time, time),
-            (slots.id, 16),
-            (slots.qty, 8),
-            (slots.price, 8),
-            (slots.price + 9, 8),
+            (slots.seq.at, 8),
+            (slots.id[0].at, 16),
+            (slots.qty.at, 8),
+            (slots.price[0].at, 8),
+            (slots.price[1].at, 8),
+            (slots.cause_seq[0].at, 16),
+            (slots.cause_recv_ts[0].at, 24),
             (slots.side, 1),
             (slots.time_in_force, 1),
-            (slots.transact_time, time),
             (slots.cause_venue, 2),
-            (slots.cause_seq, 16),
-            (slots.cause_recv_ts, 20),
+            (slots.sending_time, time),
+            (slots.transact_time, time),
         ];
         let sum = |bytes: &[u8]| bytes.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
         let constant_sum = patched
@@ -137,15 +178,20 @@ impl OrderTemplate {
             });
         let mut buf = vec![0; len + MESSAGE_MAX].into_boxed_slice();
         buf[..len].copy_from_slice(message);
+        let times = Times {
+            stamp,
+            precision,
+            second: u64::MAX,
+            fraction: u32::MAX,
+            sum: 0,
+        };
         Some(OrderTemplate {
             buf,
             len,
             slots,
             constant_sum,
             symbol,
-            stamp,
-            recv_high: u64::MAX,
-            recv_high_sum: 0,
+            times,
         })
     }
 
@@ -170,50 +216,33 @@ impl OrderTemplate {
             return false;
         }
         let Slots {
-            seq: seq_at,
             sending_time,
-            id,
-            qty,
-            price,
-            side,
-            time_in_force,
             transact_time,
             ..
         } = self.slots;
-        let mut sum = self.constant_sum;
-        let mut add = |n: u8| sum = sum.wrapping_add(n);
-        let buf = &mut self.buf[..];
-        add(put8(buf, seq_at, seq));
-        add(put8(buf, id, order.id.0 / E8));
-        add(put8(buf, id + 8, order.id.0 % E8));
-        add(put8(buf, qty, order.qty.0 as u64));
-        let units = raw as u64 / 10;
-        add(put8(buf, price, units / E8));
-        add(put8(buf, price + 9, units % E8));
-        add(put1(buf, side, side_char(order.side)));
-        add(put1(buf, time_in_force, b'0' + order.time_in_force as u8));
-        let (text, time_sum) = self.stamp.format_summed(now);
-        buf[sending_time..sending_time + text.len()].copy_from_slice(text);
-        buf[transact_time..transact_time + text.len()].copy_from_slice(text);
-        add(time_sum.wrapping_mul(2));
-        let venue = order.cause.venue as u8;
-        add(put1(buf, self.slots.cause_venue, b'0' + venue / 10));
-        add(put1(buf, self.slots.cause_venue + 1, b'0' + venue % 10));
-        add(put8(buf, self.slots.cause_seq, order.cause.seq.0 / E8));
-        add(put8(buf, self.slots.cause_seq + 8, order.cause.seq.0 % E8));
-        let (high, low) = (order.cause.recv_ts.0 / E8, order.cause.recv_ts.0 % E8);
-        let at = self.slots.cause_recv_ts;
-        if high != self.recv_high {
-            // Twelve digits as 4 + 8: 2^64 / 1e8 has twelve.
-            let four = put8(buf, at, high / E8 * 10_000);
-            self.recv_high = high;
-            self.recv_high_sum = four
-                .wrapping_sub(4 * b'0')
-                .wrapping_add(put8(buf, at + 4, high % E8));
-        }
-        add(self.recv_high_sum);
-        add(put8(buf, at + 12, low));
-        put_check_sum(&mut buf[self.len - 7..self.len], sum);
+        let (buf, slots, cause) = (&mut self.buf[..self.len], &mut self.slots, order.cause);
+        let (units, recv, venue) = (raw as u64 / 10, cause.recv_ts.0, cause.venue as u8);
+        let sums = [
+            self.constant_sum,
+            slots.seq.put(buf, seq),
+            slots.id[0].put(buf, order.id.0 / E8),
+            slots.id[1].put(buf, order.id.0 % E8),
+            slots.qty.put(buf, order.qty.0 as u64),
+            slots.price[0].put(buf, units / E8),
+            slots.price[1].put(buf, units % E8),
+            slots.cause_seq[0].put(buf, cause.seq.0 / E8),
+            slots.cause_seq[1].put(buf, cause.seq.0 % E8),
+            slots.cause_recv_ts[0].put(buf, recv / E8 / E8),
+            slots.cause_recv_ts[1].put(buf, recv / E8 % E8),
+            slots.cause_recv_ts[2].put(buf, recv % E8),
+            put(buf, slots.side, side_char(order.side)),
+            put(buf, slots.time_in_force, b'0' + order.time_in_force as u8),
+            put(buf, slots.cause_venue, b'0' + venue / 10),
+            put(buf, slots.cause_venue + 1, b'0' + venue % 10),
+            self.times.put(buf, [sending_time, transact_time], now),
+        ];
+        let sum = sums.into_iter().fold(0u8, u8::wrapping_add);
+        put_check_sum(&mut buf[self.len - 7..], sum);
         true
     }
 
@@ -231,16 +260,61 @@ impl OrderTemplate {
     }
 }
 
-/// Writes eight digits; what they add to the checksum.
-#[inline]
-fn put8(buf: &mut [u8], at: usize, n: u64) -> u8 {
-    let word = digits8(n as u32);
-    buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
-    byte_sum(word)
+impl Times {
+    /// Writes the time at both places; what they add to the checksum.
+    #[inline]
+    fn put(&mut self, buf: &mut [u8], places: [usize; 2], now: Nanos) -> u8 {
+        let (second, nanos) = (now.0 / Nanos::SECOND, (now.0 % Nanos::SECOND) as u32);
+        if second != self.second {
+            self.second = second;
+            self.put_whole(buf, places, now);
+        }
+        let fraction = match self.precision {
+            Precision::Seconds => return self.sum.wrapping_mul(2),
+            Precision::Millis => nanos / 1_000_000,
+            Precision::Micros => nanos / 1_000,
+            Precision::Nanos => nanos,
+        };
+        if fraction != self.fraction {
+            self.fraction = fraction;
+            // The digits of 9 are 8 and 1; fewer are the first of 8.
+            let (word, ninth) = (digits8(nanos / 10), b'0' + (nanos % 10) as u8);
+            let [a, b] = places;
+            for at in [a + 18, b + 18] {
+                match self.precision {
+                    Precision::Seconds => {}
+                    Precision::Millis => buf[at..at + 3].copy_from_slice(&word.to_le_bytes()[..3]),
+                    Precision::Micros => buf[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]),
+                    Precision::Nanos => {
+                        buf[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                        buf[at + 8] = ninth;
+                    }
+                }
+            }
+            self.sum = self.stamp.second_sum().wrapping_add(match self.precision {
+                Precision::Seconds => 0,
+                Precision::Millis => byte_sum(word & 0xff_ffff).wrapping_add(b'.'),
+                Precision::Micros => byte_sum(word & 0xffff_ffff_ffff).wrapping_add(b'.'),
+                Precision::Nanos => byte_sum(word).wrapping_add(ninth).wrapping_add(b'.'),
+            });
+        }
+        self.sum.wrapping_mul(2)
+    }
+
+    #[cold]
+    fn put_whole(&mut self, buf: &mut [u8], places: [usize; 2], now: Nanos) {
+        let text = self.stamp.format(now);
+        for at in places {
+            buf[at..at + text.len()].copy_from_slice(text);
+        }
+        self.sum = self.stamp.second_sum();
+        self.fraction = u32::MAX; // of the second before
+    }
 }
 
+/// Writes one character; what it adds to the checksum.
 #[inline]
-fn put1(buf: &mut [u8], at: usize, c: u8) -> u8 {
+fn put(buf: &mut [u8], at: usize, c: u8) -> u8 {
     buf[at] = c;
     c
 }

@@ -47,6 +47,39 @@ impl<const N: usize> Text<N> {
         })
     }
 
+    /// [`Text::new`] of `bytes[start..end]`, a word at a time. At least eight bytes follow the text's last: the CheckSum
+    /// field does in every message.
+    #[inline]
+    pub(crate) fn from_message(bytes: &[u8], start: usize, end: usize) -> Option<Self> {
+        const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+        const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
+        let len = end.checked_sub(start)?;
+        if len > N || len > 255 {
+            return None;
+        }
+        let mut out = Text {
+            bytes: [0; N],
+            len: len as u8,
+        };
+        for (i, to) in out.bytes[..len].chunks_mut(8).enumerate() {
+            let word = crate::number::load8(bytes, start + 8 * i)?;
+            let beyond = if to.len() == 8 {
+                0
+            } else {
+                u64::MAX << (8 * to.len())
+            };
+            // 0x20 to 0x7e: seven bits, the eighth set by adding 0x60 and not by adding 1. No byte carries.
+            let word = word & !beyond | SPACES & beyond;
+            let printable = (word & !HIGH) + u64::from_le_bytes([0x60; 8]);
+            let delete = (word & !HIGH) + u64::from_le_bytes([1; 8]);
+            if (word | !printable | delete) & HIGH != 0 {
+                return None;
+            }
+            to.copy_from_slice(&word.to_le_bytes()[..to.len()]);
+        }
+        Some(out)
+    }
+
     /// The beginning of a text, with `?` for what is not printable ASCII: for reasons meant for people.
     pub fn lossy(text: &[u8]) -> Self {
         let mut out = Self::EMPTY;
@@ -130,6 +163,24 @@ impl<const N: usize> fmt::Debug for Text<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_messages_are_the_same_a_word_at_a_time() {
+        let mut bytes = [b'a'; 40];
+        for len in 0..=25 {
+            for at in 0..len.max(1) {
+                for b in 0..=255 {
+                    bytes[3 + at] = b;
+                    assert_eq!(
+                        Id::from_message(&bytes, 3, 3 + len),
+                        Id::new(&bytes[3..3 + len]),
+                        "{len} {at} {b}"
+                    );
+                }
+                bytes[3 + at] = b'a';
+            }
+        }
+    }
 
     #[test]
     fn texts_refuse_what_would_break_a_message_and_numbers_come_back() {

@@ -67,16 +67,10 @@ impl Stamp {
         &self.text[..self.precision.width()]
     }
 
-    /// The text and what its bytes add to a checksum.
+    /// What the bytes up to the second add to a checksum.
     #[inline]
-    pub(crate) fn format_summed(&mut self, at: Nanos) -> (&[u8], u8) {
-        let seconds_sum = {
-            self.format(at);
-            self.second_sum
-        };
-        let fraction = &self.text[17..self.precision.width()];
-        let sum = fraction.iter().fold(seconds_sum, |sum, &b| sum.wrapping_add(b));
-        (&self.text[..self.precision.width()], sum)
+    pub(crate) fn second_sum(&self) -> u8 {
+        self.second_sum
     }
 
     #[cold]

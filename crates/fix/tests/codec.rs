@@ -1,0 +1,435 @@
+//! The codec beside its naive twin, on seeded streams of good and damaged messages. `SEED=n` repeats a run.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tickwire_fix::{
+    AppMessage, BusinessMessageReject, CancelKind, CompId, ExecType, ExecutionReport, Frame, Garbled, Id,
+    Index, MsgType, NewOrder, NewOrderSingle, OrdStatus, OrderCancelReject, OrderCancelReplaceRequest,
+    OrderCancelRequest, Precision, Reason, Role, Session, SessionConfig, Store, frame, naive, tag,
+};
+use tickwire_market::{
+    Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+};
+use tickwire_testdata::Rng;
+
+const NOW: Nanos = Nanos(1_795_226_141_123_456_789);
+
+fn seeds(count: u64) -> Vec<u64> {
+    match std::env::var("SEED") {
+        Ok(seed) => vec![seed.parse().expect("SEED is a number")],
+        Err(_) => (1..=count).collect(),
+    }
+}
+
+fn text(rng: &mut Rng, max: u64) -> Vec<u8> {
+    (0..1 + rng.below(max))
+        .map(|_| b' ' + rng.below(95) as u8)
+        .collect()
+}
+
+fn fields(rng: &mut Rng) -> Vec<(u32, Vec<u8>)> {
+    const TAGS: [u32; 14] = [1, 9, 11, 34, 44, 49, 52, 58, 95, 96, 150, 354, 20_001, 9_999_999];
+    let mut fields = vec![(tag::MSG_TYPE, text(rng, 2))];
+    for _ in 0..rng.below(40) {
+        let tag = TAGS[rng.below(14) as usize];
+        let value = match tag {
+            95 => {
+                let data: Vec<u8> = (0..rng.below(20)).map(|_| rng.below(4) as u8).collect();
+                fields.push((95, (data.len() + 1).to_string().into_bytes()));
+                fields.push((96, [&data[..], b"."].concat()));
+                continue;
+            }
+            354 => rng.below(9).to_string().into_bytes(),
+            _ => text(rng, 90),
+        };
+        fields.push((tag, value));
+    }
+    fields
+}
+
+/// What the fast codec says, in the naive one's terms.
+fn fast(index: &mut Index, message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
+    if frame(message, 1 << 16) != Frame::Whole(message.len()) {
+        return None;
+    }
+    let m = index.decode(message).ok()?;
+    if m.fault.is_some() {
+        return None;
+    }
+    Some(m.fields().iter().map(|&f| (f.tag, m.value(f).to_vec())).collect())
+}
+
+#[test]
+fn every_message_reads_as_the_naive_codec_reads_it() {
+    let mut index = Index::new(256);
+    for seed in seeds(20_000) {
+        let mut rng = Rng::new(seed);
+        let written = fields(&mut rng);
+        let message = naive::encode(&written);
+        let read = naive::decode(&message);
+        assert!(
+            fast(&mut index, &message) == read,
+            "SEED={seed} {}",
+            message.escape_ascii()
+        );
+        if written.iter().all(|(tag, _)| *tag != 354) {
+            assert!(read.unwrap()[2..] == written, "SEED={seed}");
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_are_refused_as_the_naive_codec_refuses_them() {
+    let mut index = Index::new(256);
+    for seed in seeds(40_000) {
+        let mut rng = Rng::new(seed);
+        let mut message = naive::encode(&fields(&mut rng));
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(message.len() as u64) as usize;
+            match rng.below(4) {
+                0 => message[at] = rng.next_u64() as u8,
+                1 => message[at] = b"\x01=0198|"[rng.below(7) as usize],
+                2 => drop(message.remove(at)),
+                _ => message.insert(at, b"\x01=0198|"[rng.below(7) as usize]),
+            }
+        }
+        if rng.chance(1, 2) && message.len() > 40 {
+            mend(&mut message); // so that damage inside the fields is reached
+        }
+        let both = catch_unwind(AssertUnwindSafe(|| {
+            (fast(&mut index, &message), naive::decode(&message))
+        }));
+        let (fast, slow) = both.unwrap_or_else(|_| panic!("SEED={seed} {}", message.escape_ascii()));
+        if let Some(fast) = fast {
+            assert!(Some(fast) == slow, "SEED={seed} {}", message.escape_ascii());
+        }
+    }
+}
+
+/// Makes length and checksum right again.
+fn mend(message: &mut Vec<u8>) {
+    let Some(body) = message
+        .iter()
+        .enumerate()
+        .filter(|&(_, &b)| b == 1)
+        .map(|(at, _)| at + 1)
+        .nth(1)
+    else {
+        return;
+    };
+    let end = message.len().saturating_sub(7);
+    if body < end {
+        let mut whole = format!("8=FIX.4.4\x019={}\x01", end - body).into_bytes();
+        whole.extend_from_slice(&message[body..end]);
+        let sum = whole.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
+        whole.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
+        *message = whole;
+    }
+}
+
+#[test]
+fn every_reason_for_a_garbled_message_is_told() {
+    let good = naive::encode(&[(35, b"0".to_vec()), (34, b"1".to_vec())]);
+    let garbled = |bytes: &[u8]| match frame(bytes, 4096) {
+        Frame::Garbled { why, skip } => (why, skip),
+        other => panic!("{other:?} {}", bytes.escape_ascii()),
+    };
+    assert_eq!(frame(&good, 4096), Frame::Whole(good.len()));
+    for cut in 0..good.len() {
+        assert_eq!(frame(&good[..cut], 4096), Frame::Partial, "cut at {cut}");
+    }
+    assert_eq!(garbled(b"9=5\x018=FIX.4.4\x01"), (Garbled::NoBeginString, 4));
+    assert_eq!(garbled(b"8=FIX.4.4.4.4.4.4.4.4.4"), (Garbled::NoBeginString, 23));
+    assert_eq!(garbled(b"8=FIX.4.4\x0135=0\x018=F"), (Garbled::NoBodyLength, 15));
+    assert_eq!(garbled(b"8=FIX.4.4\x019=x\x01").0, Garbled::NoBodyLength);
+    assert_eq!(garbled(b"8=FIX.4.4\x019=\x01").0, Garbled::NoBodyLength);
+    assert_eq!(garbled(b"8=FIX.4.4\x019=999999999\x01").0, Garbled::NoBodyLength);
+    assert_eq!(garbled(b"8=FIX.4.4\x019=1000000\x01").0, Garbled::TooLong);
+    let mut shifted = good.clone();
+    shifted.insert(good.len() - 7, b'x');
+    assert_eq!(
+        garbled(&[&shifted[..], b"8=FIX"].concat()),
+        (Garbled::NoCheckSum, shifted.len())
+    );
+    let mut index = Index::new(8);
+    let at = good.len() - 10;
+    let mut wrong = good.clone();
+    wrong[at] = b'9';
+    assert!(matches!(index.decode(&wrong), Err(Garbled::CheckSum { .. })));
+    let untyped = naive::encode(&[(34, b"1".to_vec())]);
+    assert_eq!(index.decode(&untyped).err(), Some(Garbled::NoMsgType));
+    assert_eq!(index.decode(b"10=000").err(), Some(Garbled::NoCheckSum));
+}
+
+fn id(rng: &mut Rng) -> Id {
+    Id::new(&text(rng, 23)).unwrap()
+}
+
+fn price(rng: &mut Rng) -> Price {
+    match rng.below(4) {
+        0 => Price::from_raw(rng.next_u64() as i64),
+        1 => Price::from_raw(rng.below(1_000_000_000_000) as i64 * 10),
+        _ => Price::from_4dp(rng.below(10_000_000) as u32),
+    }
+}
+
+fn maybe<T>(rng: &mut Rng, make: impl FnOnce(&mut Rng) -> T) -> Option<T> {
+    if rng.chance(1, 2) { Some(make(rng)) } else { None }
+}
+
+fn cause(rng: &mut Rng) -> Cause {
+    Cause {
+        venue: Venue::ALL[rng.below(16) as usize],
+        seq: SeqNo(rng.next_u64() >> rng.below(64)),
+        recv_ts: Nanos(rng.next_u64() >> rng.below(64)),
+    }
+}
+
+fn time(rng: &mut Rng) -> Nanos {
+    Nanos(rng.below(16_000_000_000_000_000_000))
+}
+
+fn side(rng: &mut Rng) -> Side {
+    Side::BOTH[rng.below(2) as usize]
+}
+
+fn qty(rng: &mut Rng) -> Qty {
+    Qty((rng.next_u64() >> (32 + rng.below(32))) as u32)
+}
+
+fn symbol(rng: &mut Rng) -> Symbol {
+    loop {
+        let symbol = Symbol::new(&text(rng, 23)).unwrap();
+        if !symbol.is_empty() {
+            return symbol;
+        }
+    }
+}
+
+fn time_in_force(rng: &mut Rng) -> TimeInForce {
+    [
+        TimeInForce::Day,
+        TimeInForce::ImmediateOrCancel,
+        TimeInForce::FillOrKill,
+    ][rng.below(3) as usize]
+}
+
+fn order_type(rng: &mut Rng) -> OrderType {
+    if rng.chance(1, 4) {
+        OrderType::Market
+    } else {
+        OrderType::Limit
+    }
+}
+
+fn reason(rng: &mut Rng) -> Reason {
+    maybe(rng, |rng| Reason::new(&text(rng, 63)).unwrap()).unwrap_or(Reason::EMPTY)
+}
+
+fn code(rng: &mut Rng) -> u16 {
+    (rng.next_u64() >> (48 + rng.below(16))) as u16
+}
+
+fn status(rng: &mut Rng) -> OrdStatus {
+    [
+        OrdStatus::New,
+        OrdStatus::PartiallyFilled,
+        OrdStatus::Filled,
+        OrdStatus::Rejected,
+    ][rng.below(4) as usize]
+}
+
+fn app(rng: &mut Rng) -> AppMessage {
+    match rng.below(6) {
+        0 => AppMessage::NewOrderSingle(NewOrderSingle {
+            cl_ord_id: id(rng),
+            symbol: symbol(rng),
+            side: side(rng),
+            transact_time: time(rng),
+            qty: qty(rng),
+            order_type: order_type(rng),
+            price: maybe(rng, price),
+            time_in_force: time_in_force(rng),
+            cause: maybe(rng, cause),
+        }),
+        1 => AppMessage::OrderCancelRequest(OrderCancelRequest {
+            cl_ord_id: id(rng),
+            orig_cl_ord_id: id(rng),
+            order_id: maybe(rng, id).unwrap_or(Id::EMPTY),
+            symbol: symbol(rng),
+            side: side(rng),
+            transact_time: time(rng),
+            qty: qty(rng),
+            cause: maybe(rng, cause),
+        }),
+        2 => AppMessage::OrderCancelReplaceRequest(OrderCancelReplaceRequest {
+            cl_ord_id: id(rng),
+            orig_cl_ord_id: id(rng),
+            order_id: maybe(rng, id).unwrap_or(Id::EMPTY),
+            symbol: symbol(rng),
+            side: side(rng),
+            transact_time: time(rng),
+            qty: qty(rng),
+            order_type: order_type(rng),
+            price: maybe(rng, price),
+            time_in_force: time_in_force(rng),
+            cause: maybe(rng, cause),
+        }),
+        3 => AppMessage::ExecutionReport(ExecutionReport {
+            order_id: id(rng),
+            cl_ord_id: maybe(rng, id).unwrap_or(Id::EMPTY),
+            orig_cl_ord_id: maybe(rng, id).unwrap_or(Id::EMPTY),
+            exec_id: id(rng),
+            exec_type: [ExecType::New, ExecType::Trade, ExecType::Canceled][rng.below(3) as usize],
+            ord_status: status(rng),
+            ord_rej_reason: maybe(rng, code),
+            symbol: symbol(rng),
+            side: side(rng),
+            qty: qty(rng),
+            order_type: order_type(rng),
+            price: maybe(rng, price),
+            time_in_force: time_in_force(rng),
+            last_qty: qty(rng),
+            last_px: maybe(rng, price),
+            leaves_qty: qty(rng),
+            cum_qty: qty(rng),
+            avg_px: price(rng),
+            transact_time: time(rng),
+            cause: maybe(rng, cause),
+            text: reason(rng),
+        }),
+        4 => AppMessage::OrderCancelReject(OrderCancelReject {
+            order_id: id(rng),
+            cl_ord_id: id(rng),
+            orig_cl_ord_id: id(rng),
+            ord_status: status(rng),
+            response_to: if rng.chance(1, 2) {
+                CancelKind::Cancel
+            } else {
+                CancelKind::Replace
+            },
+            reason: maybe(rng, code),
+            text: reason(rng),
+        }),
+        _ => AppMessage::BusinessMessageReject(BusinessMessageReject {
+            ref_seq: SeqNo(rng.below(1000)),
+            ref_msg_type: MsgType::new(&text(rng, 7)).unwrap(),
+            ref_id: maybe(rng, id).unwrap_or(Id::EMPTY),
+            reason: code(rng),
+            text: reason(rng),
+        }),
+    }
+}
+
+/// An initiator that is logged on.
+fn logged_on(precision: Precision) -> Session {
+    let comp = |text: &[u8]| CompId::new(text).unwrap();
+    let mut session = Session::new(SessionConfig {
+        precision,
+        latency_max_ns: 0,
+        ..SessionConfig::new(Role::Initiator, comp(b"US"), comp(b"THEM"))
+    });
+    session.handle_connected(NOW);
+    let logon = [
+        (35, &b"A"[..]),
+        (34, b"1"),
+        (49, b"THEM"),
+        (52, b"20261121-01:55:41"),
+        (56, b"US"),
+        (98, b"0"),
+        (108, b"30"),
+    ];
+    let logon = naive::encode(&logon.map(|(tag, value)| (tag, value.to_vec())));
+    assert_eq!(session.handle_bytes(NOW, &logon), logon.len());
+    while session.poll_transmit(&mut [0; 4096]).is_some() {}
+    session
+}
+
+#[test]
+fn every_typed_message_comes_back_from_the_wire() {
+    let (mut session, mut index, mut buf) = (logged_on(Precision::Nanos), Index::new(64), vec![0; 4096]);
+    for seed in seeds(20_000) {
+        let sent = app(&mut Rng::new(seed));
+        session.send(NOW, &sent).unwrap();
+        let bytes = session.poll_transmit(&mut buf).unwrap();
+        assert!(
+            naive::decode(bytes).is_some(),
+            "SEED={seed} {}",
+            bytes.escape_ascii()
+        );
+        let read = AppMessage::decode(&index.decode(bytes).unwrap());
+        assert_eq!(read, Ok(Some(sent)), "SEED={seed} {}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
+    for precision in [
+        Precision::Seconds,
+        Precision::Millis,
+        Precision::Micros,
+        Precision::Nanos,
+    ] {
+        let mut session = logged_on(precision);
+        let mut general = logged_on(precision);
+        let mut template = session.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
+        let (mut index, mut buf, mut now) = (Index::new(64), vec![0; 4096], NOW);
+        for seed in seeds(20_000) {
+            let mut rng = Rng::new(seed);
+            now = now.after(rng.next_u64() >> (30 + rng.below(34)));
+            let order = NewOrder {
+                id: ClientOrderId(rng.next_u64() >> rng.below(64)),
+                side: side(&mut rng),
+                price: price(&mut rng),
+                qty: qty(&mut rng),
+                time_in_force: time_in_force(&mut rng),
+                cause: cause(&mut rng),
+            };
+            let seq = session.store().next_out();
+            let patched = session.encode_new_order(now, &mut template, &order).unwrap();
+            let plain =
+                naive::decode(patched).unwrap_or_else(|| panic!("SEED={seed} {}", patched.escape_ascii()));
+            assert_eq!(
+                session.store().get(seq).unwrap(),
+                template_bytes(&plain),
+                "SEED={seed}"
+            );
+            let from_template = AppMessage::decode(&index.decode(&template_bytes(&plain)).unwrap()).unwrap();
+            let message = AppMessage::NewOrderSingle(NewOrderSingle {
+                cl_ord_id: order.id.into(),
+                symbol: Symbol::new(b"WIRE").unwrap(),
+                side: order.side,
+                transact_time: now,
+                qty: order.qty,
+                order_type: OrderType::Limit,
+                price: Some(order.price),
+                time_in_force: order.time_in_force,
+                cause: Some(order.cause),
+            });
+            general.send(now, &message).unwrap();
+            let bytes = general.poll_transmit(&mut buf).unwrap();
+            let from_general = AppMessage::decode(&index.decode(bytes).unwrap()).unwrap();
+            let without_zeros = |message| match message {
+                Some(AppMessage::NewOrderSingle(m)) => {
+                    assert_eq!(m.cl_ord_id.to_number(), Some(order.id.0), "SEED={seed}");
+                    NewOrderSingle {
+                        cl_ord_id: order.id.into(),
+                        ..m
+                    }
+                }
+                other => panic!("SEED={seed} {other:?}"),
+            };
+            assert_eq!(
+                without_zeros(from_template),
+                without_zeros(from_general),
+                "SEED={seed}"
+            );
+        }
+    }
+}
+
+/// The message of these fields as the template writes it: BodyLength as said, not recomputed.
+fn template_bytes(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let message = naive::encode(&fields[2..]);
+    assert_eq!(naive::decode(&message).unwrap()[1], fields[1]);
+    message
+}

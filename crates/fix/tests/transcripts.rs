@@ -1,0 +1,329 @@
+//! One session against a scripted peer: every file of `vectors/fix44` is a transcript that reads aloud. `UPDATE=1`
+//! writes down what the session does now; read the diff.
+//!
+//! A case is some lines of input, `----`, and what came of each. Fields are shown with `|` for the separator and without
+//! BeginString, BodyLength and CheckSum. Input:
+//!
+//! - `acceptor` or `initiator` with `key=value` options begins a session,
+//! - `connect`, `disconnect`: the transport,
+//! - `in TYPE SEQ tag=value…`: a message of the peer, sent now; a 49, 52, 56 or 8 given replaces the usual one,
+//! - `raw TEXT`: bytes as they are,
+//! - `wait MS`: time passes, every time-out on the way is handled,
+//! - `send N` sends N orders (an acceptor: execution reports), `logout TEXT`.
+
+use std::fmt::Write;
+use tickwire_fix::{
+    AppMessage, BusinessMessageReject, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle,
+    OrdStatus, Precision, Reason, Role, Session, SessionConfig, Stamp, Store, naive,
+};
+use tickwire_market::{Counter, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce};
+use tickwire_testdata::{files, workspace};
+
+const START: Nanos = Nanos(1_795_226_141_000_000_000);
+
+struct Run {
+    session: Session,
+    now: Nanos,
+    orders: u64,
+}
+
+impl Run {
+    fn new(line: &str) -> Run {
+        let mut words = line.split(' ');
+        let role = if words.next() == Some("acceptor") {
+            Role::Acceptor
+        } else {
+            Role::Initiator
+        };
+        let comp = |text: &str| CompId::new(text.as_bytes()).unwrap();
+        let (us, them) = if role == Role::Acceptor {
+            ("VENUE", "BUYER")
+        } else {
+            ("BUYER", "VENUE")
+        };
+        let mut config = SessionConfig::new(role, comp(us), comp(them));
+        for option in words {
+            let (key, value) = option
+                .split_once('=')
+                .unwrap_or_else(|| panic!("not an option: {option}"));
+            let number = || {
+                value
+                    .parse::<usize>()
+                    .unwrap_or_else(|_| panic!("not a number: {option}"))
+            };
+            match key {
+                "heartbeat" => config.heartbeat_s = number() as u32,
+                "reset" => config.reset_on_logon = value == "yes",
+                "anybody" => config.target = CompId::EMPTY,
+                "store" => config.store_messages = number(),
+                "early" => config.early_bytes = number(),
+                "transmit" => (config.transmit_bytes, config.receive_bytes) = (number(), 1024),
+                "fields" => config.fields_max = number(),
+                _ => panic!("unknown option {option}"),
+            }
+        }
+        Run {
+            session: Session::new(config),
+            now: START,
+            orders: 0,
+        }
+    }
+
+    fn step(&mut self, line: &str, out: &mut String) {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match verb {
+            "acceptor" | "initiator" => *self = Run::new(line),
+            "connect" => self.session.handle_connected(self.now),
+            "disconnect" => self.session.handle_disconnected(self.now),
+            "in" => {
+                let bytes = self.message(rest);
+                self.receive(&bytes);
+            }
+            "raw" => self.receive(rest.replace('|', "\x01").as_bytes()),
+            "wait" => self.wait(rest.parse().expect("milliseconds"), out),
+            "send" => {
+                for _ in 0..rest.parse::<u64>().expect("a count") {
+                    self.orders += 1;
+                    match self.session.send(self.now, &self.app()) {
+                        Ok(seq) => writeln!(out, "sent {seq}").unwrap(),
+                        Err(error) => writeln!(out, "refused {error:?}").unwrap(),
+                    }
+                }
+            }
+            "logout" => self.session.logout(self.now, rest),
+            "unread" => {
+                // The transport takes nothing: answers pile up.
+                for seq in 2..200 {
+                    let bytes = self.message(&format!("1 {seq} 112=PILE"));
+                    assert_eq!(self.session.handle_bytes(self.now, &bytes), bytes.len());
+                }
+            }
+            _ => panic!("unknown verb {verb}"),
+        }
+        self.drain(out);
+    }
+
+    fn receive(&mut self, bytes: &[u8]) {
+        assert_eq!(
+            self.session.handle_bytes(self.now, bytes),
+            bytes.len(),
+            "transcripts drain every step"
+        );
+    }
+
+    fn message(&self, line: &str) -> Vec<u8> {
+        let mut words = line.split(' ');
+        let (msg_type, seq) = (words.next().expect("a type"), words.next().expect("a number"));
+        let mut stamp = Stamp::new(Precision::Millis);
+        let config = self.session.config();
+        let us = config.sender.as_str();
+        let them = if us == "VENUE" { "BUYER" } else { "VENUE" };
+        let time = String::from_utf8(stamp.format(self.now).to_vec()).unwrap();
+        let mut header = vec![(35, msg_type.to_string()), (34, seq.to_string())];
+        header.extend([(49, them.to_string()), (52, time), (56, us.to_string())]);
+        let mut begin = "FIX.4.4";
+        for word in words {
+            let (tag, value) = word
+                .split_once('=')
+                .unwrap_or_else(|| panic!("not a field: {word}"));
+            let (tag, value) = (tag.parse::<u32>().unwrap(), value.replace('_', " "));
+            match (tag, header.iter().position(|(have, _)| *have == tag)) {
+                (8, _) => begin = word.strip_prefix("8=").unwrap(),
+                (_, Some(at)) if value.is_empty() => drop(header.remove(at)),
+                (_, Some(at)) if at < 5 => header[at].1 = value,
+                (43 | 97 | 122, _) => header.insert(5.min(header.len()), (tag, value)),
+                _ => header.push((tag, value)),
+            }
+        }
+        let fields: Vec<(u32, Vec<u8>)> = header
+            .into_iter()
+            .map(|(tag, value)| (tag, value.into_bytes()))
+            .collect();
+        let message = String::from_utf8(naive::encode(&fields)).unwrap();
+        if begin == "FIX.4.4" {
+            return message.into_bytes();
+        }
+        let changed = message.replace("8=FIX.4.4", &format!("8={begin}"));
+        let body = &changed[..changed.len() - 7];
+        let sum = body.bytes().fold(0u8, u8::wrapping_add);
+        format!("{body}10={sum:03}\x01").into_bytes()
+    }
+
+    fn app(&self) -> AppMessage {
+        let (id, price) = (Id::from_number(self.orders), Some(Price::from_4dp(873_900)));
+        let symbol = Symbol::new(b"WIRE").unwrap();
+        match self.session.config().role {
+            Role::Initiator => AppMessage::NewOrderSingle(NewOrderSingle {
+                cl_ord_id: id,
+                symbol,
+                side: Side::Bid,
+                transact_time: self.now,
+                qty: Qty(100),
+                order_type: OrderType::Limit,
+                price,
+                time_in_force: TimeInForce::ImmediateOrCancel,
+                cause: None,
+            }),
+            Role::Acceptor => AppMessage::ExecutionReport(ExecutionReport {
+                order_id: id,
+                cl_ord_id: id,
+                orig_cl_ord_id: Id::EMPTY,
+                exec_id: id,
+                exec_type: ExecType::New,
+                ord_status: OrdStatus::New,
+                ord_rej_reason: None,
+                symbol,
+                side: Side::Bid,
+                qty: Qty(100),
+                order_type: OrderType::Limit,
+                price,
+                time_in_force: TimeInForce::Day,
+                last_qty: Qty(0),
+                last_px: None,
+                leaves_qty: Qty(100),
+                cum_qty: Qty(0),
+                avg_px: Price::from_raw(0),
+                transact_time: self.now,
+                cause: None,
+                text: Reason::EMPTY,
+            }),
+        }
+    }
+
+    fn wait(&mut self, ms: u64, out: &mut String) {
+        let end = self.now.after(ms * Nanos::MILLI);
+        while let Some(due) = self.session.poll_timeout().filter(|due| *due <= end) {
+            self.now = due;
+            self.session.handle_timeout(due);
+            writeln!(out, "at {} ms", due.since(START) / Nanos::MILLI).unwrap();
+            self.drain(out);
+        }
+        self.now = end;
+    }
+
+    fn drain(&mut self, out: &mut String) {
+        let mut wire = Vec::new();
+        let mut buf = [0; 64];
+        while let Some(bytes) = self.session.poll_transmit(&mut buf) {
+            wire.extend_from_slice(bytes);
+        }
+        let text = String::from_utf8(wire).unwrap();
+        let messages: Vec<&str> = text.split("8=FIX.4.4\x01").skip(1).collect();
+        for (at, message) in messages.iter().enumerate() {
+            if at == 10 {
+                writeln!(out, "out ... {} more", messages.len() - at).unwrap();
+                break;
+            }
+            let whole = format!("8=FIX.4.4\x01{message}");
+            let fields =
+                naive::decode(whole.as_bytes()).unwrap_or_else(|| panic!("not a message: {whole:?}"));
+            let shown: Vec<String> = fields[2..]
+                .iter()
+                .map(|(tag, value)| format!("{tag}={}", String::from_utf8_lossy(value)))
+                .collect();
+            writeln!(out, "out {}", shown.join("|")).unwrap();
+        }
+        while let Some(event) = self.session.poll_event() {
+            writeln!(out, "{}", show(&event)).unwrap();
+        }
+    }
+
+    fn state(&self) -> String {
+        let counters = self.session.counters();
+        let mut counted = String::new();
+        for counter in [Counter::FixMalformed, Counter::FixRejects, Counter::FixResends] {
+            if counters.get(counter) > 0 {
+                write!(counted, ", {} {}", counter.spec().label, counters.get(counter)).unwrap();
+            }
+        }
+        let store = self.session.store();
+        format!(
+            "{:?}, next in {}, out {}{counted}",
+            self.session.status(),
+            store.next_in(),
+            store.next_out()
+        )
+    }
+}
+
+fn show(event: &Event) -> String {
+    match event {
+        Event::LoggedOn {
+            peer,
+            heartbeat_s,
+            reset,
+        } => format!("LOGGED ON {peer}, heartbeat {heartbeat_s}, reset {reset}"),
+        Event::App {
+            seq,
+            poss_dup,
+            poss_resend,
+            message,
+            ..
+        } => {
+            let what = match message {
+                AppMessage::NewOrderSingle(m) => format!("order {}", m.cl_ord_id),
+                AppMessage::ExecutionReport(m) => format!("execution {}", m.exec_id),
+                AppMessage::OrderCancelRequest(m) => format!("cancel {}", m.orig_cl_ord_id),
+                AppMessage::OrderCancelReplaceRequest(m) => format!("replace {}", m.orig_cl_ord_id),
+                AppMessage::OrderCancelReject(m) => format!("cancel reject {}", m.cl_ord_id),
+                AppMessage::BusinessMessageReject(BusinessMessageReject { text, .. }) => {
+                    format!("business reject {text}")
+                }
+            };
+            let dup = if *poss_dup { ", perhaps a duplicate" } else { "" };
+            let again = if *poss_resend { ", perhaps sent before" } else { "" };
+            format!("RECEIVED {seq} {what}{dup}{again}")
+        }
+        Event::Gap { expected, received } => format!("GAP {expected} to {received}"),
+        Event::Rejected {
+            ref_seq,
+            ref_tag,
+            reason,
+            text,
+        } => format!("REJECTED {ref_seq} tag {ref_tag} {reason:?} {text}"),
+        Event::Disconnect { reason, text } => format!("DISCONNECT {reason:?} {text}").trim_end().to_string(),
+    }
+}
+
+/// Comments and inputs as they are, results anew.
+fn replay(text: &str) -> String {
+    let mut out = String::new();
+    let mut run = Run::new("acceptor");
+    for case in text
+        .split("\n\n")
+        .map(str::trim_end)
+        .filter(|case| !case.is_empty())
+    {
+        let input = case.split_once("\n----").map_or(case, |(input, _)| input);
+        writeln!(out, "{input}\n----").unwrap();
+        for line in input.lines().filter(|line| !line.starts_with('#')) {
+            writeln!(out, "> {line}").unwrap();
+            run.step(line, &mut out);
+        }
+        writeln!(out, "{}\n", run.state()).unwrap();
+    }
+    format!("{}\n", out.trim_end())
+}
+
+#[test]
+fn every_transcript_reads_as_written() {
+    let update = std::env::var_os("UPDATE").is_some();
+    for path in files(&workspace().join("vectors/fix44"), "txt") {
+        let written = std::fs::read_to_string(&path).unwrap();
+        let replayed = replay(&written);
+        if update {
+            std::fs::write(&path, replayed).unwrap();
+        } else {
+            let differs = written.lines().zip(replayed.lines()).position(|(a, b)| a != b);
+            let at = differs.unwrap_or(written.lines().count().min(replayed.lines().count()));
+            assert!(
+                written == replayed,
+                "{} line {}:\n  written  {:?}\n  replayed {:?}",
+                path.display(),
+                at + 1,
+                written.lines().nth(at),
+                replayed.lines().nth(at)
+            );
+        }
+    }
+}
