@@ -437,11 +437,11 @@ fn fuzz_targets() -> Vec<String> {
             .into_owned()
     };
     let wrapped: Vec<String> = wrappers.iter().map(name).collect();
-    let registered: Vec<&str> = registry
-        .split("name: \"")
-        .skip(1)
-        .filter_map(|part| part.split('"').next())
-        .collect();
+    let rows = ["target(", "name:"]
+        .iter()
+        .flat_map(|row| registry.split(row).skip(1));
+    let quoted = rows.filter_map(|row| row.trim_start().strip_prefix('"')?.split('"').next());
+    let registered: Vec<&str> = quoted.collect();
     let mut findings = Vec::new();
     for target in registered.iter().filter(|t| !wrapped.iter().any(|w| w == *t)) {
         findings.push(format!(

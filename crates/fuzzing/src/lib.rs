@@ -6,13 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod choices;
-mod corpus;
 mod mutate;
 mod runner;
+mod seeds;
 pub mod targets;
 
 pub use choices::Choices;
-pub use corpus::corpus;
 pub use mutate::Mutator;
 pub use runner::{Budget, Crash, Report, crash, run};
 
@@ -22,27 +21,102 @@ pub struct Target {
     pub name: &'static str,
     /// What must hold.
     pub about: &'static str,
-    /// Directories below `vectors/` whose packets the mutations start from.
-    pub corpus: &'static [&'static str],
+    /// The inputs that mutations start from; the empty one is always among them.
+    pub seeds: fn() -> Vec<Vec<u8>>,
     /// Panics when it does not hold.
     pub run: fn(&[u8]),
     /// A target that is wrong on purpose: a run that finds nothing wrong with it has proved nothing about the others.
     pub must_fail: bool,
 }
 
+/// A target that must hold.
+const fn target(
+    name: &'static str,
+    about: &'static str,
+    seeds: fn() -> Vec<Vec<u8>>,
+    run: fn(&[u8]),
+) -> Target {
+    Target {
+        name,
+        about,
+        seeds,
+        run,
+        must_fail: false,
+    }
+}
+
 /// Every target.
 pub const TARGETS: &[Target] = &[
-    Target {
-        name: "price_text",
-        about: "a text that is a price prints as the same price",
-        corpus: &[],
-        run: targets::price_text,
-        must_fail: false,
-    },
+    target(
+        "price_text",
+        "a text that is a price prints as the same price",
+        seeds::prices,
+        targets::price_text,
+    ),
+    target(
+        "itch50",
+        "an ITCH message shows its fields and is its own bytes",
+        seeds::itch50,
+        targets::itch50,
+    ),
+    target(
+        "moldudp64",
+        "a packet's blocks lie within it, are as many as it says, and build it again",
+        seeds::moldudp64,
+        targets::moldudp64,
+    ),
+    target(
+        "soupbintcp",
+        "a packet takes no more than there is and encodes to what it was",
+        seeds::soupbintcp,
+        targets::soupbintcp,
+    ),
+    target(
+        "soup_stream",
+        "a stream cut anywhere says the same as in one piece",
+        seeds::soupbintcp,
+        targets::soup_stream,
+    ),
+    target(
+        "capture",
+        "a capture ends or is refused; its frames lie within it",
+        seeds::captures,
+        targets::capture,
+    ),
+    target(
+        "fix_decode",
+        "the fast decoder sees the fields the naive one sees",
+        seeds::fix_messages,
+        targets::fix_decode,
+    ),
+    target(
+        "fix_session",
+        "messages come out in sequence, once; what is sent can be read",
+        seeds::fix_operations,
+        targets::fix_session,
+    ),
+    target(
+        "feed_arbiter",
+        "no message is delivered twice; a live feed misses nothing",
+        seeds::none,
+        targets::feed_arbiter,
+    ),
+    target(
+        "feed_handler",
+        "events of a whole ITCH feed ascend, whatever arrives",
+        seeds::datagrams,
+        targets::feed_handler,
+    ),
+    target(
+        "book",
+        "the fast books answer as the naive ones do",
+        seeds::none,
+        targets::book,
+    ),
     Target {
         name: "canary",
         about: "fails on a short rare input: shows that failures are found",
-        corpus: &[],
+        seeds: seeds::none,
         run: targets::canary,
         must_fail: true,
     },

@@ -1,6 +1,6 @@
 //! Running a target over mutated inputs until one fails or the budget is used up.
 
-use crate::{Mutator, Target, corpus};
+use crate::{Mutator, Target};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -38,9 +38,9 @@ static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 /// One target at a time: the panic hook is the process's.
 static RUNNING: Mutex<()> = Mutex::new(());
 
-/// Tries the corpus as it is, then mutations of it.
+/// Tries the seeds as they are, then mutations of it.
 pub fn run(target: &Target, seed: u64, budget: Budget) -> Report {
-    let seeds = corpus(target);
+    let seeds = (target.seeds)();
     let mut mutator = Mutator::new(seeds.clone(), seed ^ name_hash(target.name));
     quiet(|| {
         let start = Instant::now();

@@ -1,4 +1,16 @@
-//! The targets themselves.
+//! The targets themselves, by the crate they are about.
+
+mod book;
+mod feed;
+mod fix;
+mod runtime;
+mod wire;
+
+pub use book::book;
+pub use feed::{feed_arbiter, feed_handler, soup_stream};
+pub use fix::{fix_decode, fix_session};
+pub use runtime::capture;
+pub use wire::{itch50, moldudp64, soupbintcp};
 
 use tickwire_market::Price;
 

@@ -1,0 +1,172 @@
+//! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
+
+use tickwire_fix::naive;
+use tickwire_testdata::vectors;
+
+pub(crate) fn none() -> Vec<Vec<u8>> {
+    vec![Vec::new()]
+}
+
+pub(crate) fn prices() -> Vec<Vec<u8>> {
+    ["", "87.39", "-0.000000001", "9223372036.854775807"]
+        .map(|text| text.as_bytes().to_vec())
+        .into()
+}
+
+pub(crate) fn itch50() -> Vec<Vec<u8>> {
+    packets("itch50")
+}
+
+pub(crate) fn moldudp64() -> Vec<Vec<u8>> {
+    packets("moldudp64")
+}
+
+pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {
+    let mut seeds = packets("soupbintcp");
+    seeds.push(seeds.concat());
+    seeds
+}
+
+/// The bytes of every vector of a protocol, after the empty input.
+fn packets(protocol: &str) -> Vec<Vec<u8>> {
+    let bytes = vectors(protocol).into_iter().map(|vector| vector.bytes);
+    none().into_iter().chain(bytes).collect()
+}
+
+/// Operations of the feed: a configuration byte, then datagrams behind a length and a kind, the kinds taken in turn.
+pub(crate) fn datagrams() -> Vec<Vec<u8>> {
+    let short = moldudp64()
+        .into_iter()
+        .chain(soupbintcp())
+        .filter(|bytes| bytes.len() < 256)
+        .enumerate();
+    let operations: Vec<Vec<u8>> = short
+        .map(|(at, bytes)| [&[bytes.len() as u8, at as u8][..], &bytes].concat())
+        .collect();
+    let alone = operations
+        .iter()
+        .map(|operation| [&[0u8][..], operation].concat());
+    let all = [&[4u8][..], &operations.concat()].concat();
+    none().into_iter().chain(alone).chain([all]).collect()
+}
+
+/// A capture of each kind with one datagram in it.
+pub(crate) fn captures() -> Vec<Vec<u8>> {
+    let frame = ethernet(&[0; 20]);
+    let len = (frame.len() as u32).to_le_bytes();
+    let header = |magic: u32| {
+        [magic, 4 << 16 | 2, 0, 0, 65_535, 1]
+            .map(u32::to_le_bytes)
+            .concat()
+    };
+    let record = [&[0; 8][..], &len, &len, &frame].concat();
+    let classic = [0xA1B2_C3D4, 0xA1B2_3C4D].map(|magic| [&header(magic)[..], &record, &record].concat());
+    let section = block(
+        0x0A0D_0D0A,
+        &[
+            0x4D, 0x3C, 0x2B, 0x1A, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+        ],
+    );
+    let interface = block(1, &[1, 0, 0, 0, 255, 255, 0, 0]);
+    let packet = block(6, &[&[0; 12][..], &len, &len, &frame].concat());
+    let next_generation = [section, interface, packet.clone(), packet].concat();
+    none()
+        .into_iter()
+        .chain(classic)
+        .chain([next_generation])
+        .collect()
+}
+
+/// A pcapng block: type, length, body padded to 32 bits, length again.
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let padding = vec![0; body.len().next_multiple_of(4) - body.len()];
+    let len = ((12 + body.len() + padding.len()) as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &len, body, &padding, &len].concat()
+}
+
+/// Ethernet, IPv4 and UDP around a payload; checksums are 0.
+fn ethernet(payload: &[u8]) -> Vec<u8> {
+    let udp_len = (8 + payload.len()) as u16;
+    let link = [&[0; 12][..], &[8, 0]].concat();
+    let ip = [
+        &[0x45, 0][..],
+        &(20 + udp_len).to_be_bytes(),
+        &[0, 0, 0, 0, 1, 17, 0, 0, 127, 0, 0, 1, 239, 0, 0, 1],
+    ]
+    .concat();
+    let udp = [&[0x6D, 0x60, 0x6D, 0x60][..], &udp_len.to_be_bytes(), &[0, 0]].concat();
+    [&link[..], &ip, &udp, payload].concat()
+}
+
+/// Well-formed messages of a session.
+pub(crate) fn fix_messages() -> Vec<Vec<u8>> {
+    let header = |kind: &str, seq: u32| {
+        let text = format!("35={kind}|34={seq}|49=TRADER|56=EXCHANGE|52=20261120-14:30:00.000");
+        fields(&text)
+    };
+    let bodies = [
+        ("A", "98=0|108=30|141=Y"),
+        ("0", "112=TEST"),
+        ("1", "112=TEST"),
+        ("2", "7=1|16=0"),
+        ("4", "123=Y|36=9"),
+        ("5", "58=bye"),
+        (
+            "D",
+            "11=1|55=IVOO|54=1|60=20261120-14:30:00.000|38=100|40=2|44=87.39|59=3|20001=1|20002=77|20003=5",
+        ),
+        (
+            "8",
+            "37=1|11=1|17=1|150=F|39=2|55=IVOO|54=1|38=100|32=100|31=87.39|151=0|14=100|6=87.39",
+        ),
+    ];
+    let messages = bodies
+        .iter()
+        .zip(1..)
+        .map(|((kind, body), seq)| naive::encode(&[header(kind, seq), fields(body)].concat()));
+    let mut seeds: Vec<Vec<u8>> = none().into_iter().chain(messages).collect();
+    seeds.push(seeds.concat());
+    seeds
+}
+
+fn fields(text: &str) -> Vec<(u32, Vec<u8>)> {
+    let pairs = text.split('|').filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(tag, value)| (tag.parse().expect("written above"), value.as_bytes().to_vec()))
+        .collect()
+}
+
+/// Operations of a session, acceptor and initiator: connected, logged on, then everything in turn.
+pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
+    let (connected, logon, order, send) = ([7], [1, 0, 0], [1, 6, 0], [5]);
+    let (resend, gap, later, logout) = ([1, 3, 0, 1, 0], [1, 6, 13], [4, 60], [6 | 64]);
+    let busy = [
+        &order[..],
+        &send,
+        &send,
+        &order,
+        &resend,
+        &gap,
+        &order,
+        &later,
+        &send,
+        &later,
+        &later,
+        &logout,
+    ]
+    .concat();
+    let runs = (0..32u8).map(|setup| {
+        [
+            &[setup][..],
+            &connected,
+            &logon,
+            &busy,
+            &[6],
+            &connected,
+            &logon,
+            &busy,
+        ]
+        .concat()
+    });
+    none().into_iter().chain(runs).collect()
+}

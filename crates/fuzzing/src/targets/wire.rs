@@ -1,0 +1,65 @@
+//! Codecs: any bytes are refused or read, and what was read is written back as it was.
+
+use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
+use tickwire_wire::{itch50, moldudp64, soupbintcp};
+
+/// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
+pub fn itch50(bytes: &[u8]) {
+    let _ = (itch50::stock_locate(bytes), itch50::order_reference(bytes));
+    let Ok(message) = itch50::parse(bytes) else { return };
+    let own = message.as_bytes();
+    assert_eq!(own, &bytes[..own.len()]);
+    assert_eq!(itch50::parse(own), Ok(message));
+    assert_eq!(message.kind(), bytes[0]);
+    let mut fields = 0;
+    message.visit(&mut |name, value| {
+        assert!(!name.is_empty());
+        let _ = format!("{value:?}");
+        fields += 1;
+    });
+    assert!(fields >= 2, "{} shows {fields} fields", message.name());
+}
+
+/// Blocks are as many as counted and lie within the packet; a packet built of them is the packet.
+pub fn moldudp64(bytes: &[u8]) {
+    if let Ok(request) = Request::parse(bytes) {
+        assert_eq!(Request::parse(&request.encode()), Ok(request));
+    }
+    let Ok(packet) = moldudp64::parse(bytes) else {
+        return;
+    };
+    assert_eq!(packet.next_seq(), packet.seq.advance(packet.count().into()));
+    let Payload::Messages(blocks) = &packet.payload else {
+        return;
+    };
+    assert_eq!(blocks.clone().count(), usize::from(packet.count()));
+    let own = bytes.len() - usize::from(packet.trailing);
+    let mut buffer = vec![0; own];
+    let mut builder = PacketBuilder::new(&mut buffer, packet.session, packet.seq);
+    for block in blocks.clone() {
+        assert!(
+            builder.push(block),
+            "the packet's own messages fit its own length"
+        );
+    }
+    assert_eq!(builder.finish(), own);
+    assert_eq!(buffer, bytes[..own]);
+}
+
+/// A stream is cut into packets that take what they say; each encodes to a packet that reads the same.
+pub fn soupbintcp(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((packet, taken))) = soupbintcp::split(rest) {
+        assert!((soupbintcp::HEADER_SIZE..=rest.len()).contains(&taken));
+        packet.visit(&mut |_, _| ());
+        let mut buffer = vec![0; taken];
+        let len = packet
+            .encode(&mut buffer)
+            .expect("a packet fits the bytes it was read from");
+        // A packet longer than its layout is read and encodes to the layout, its length field as it was.
+        if len == taken {
+            assert_eq!(soupbintcp::split(&buffer), Ok(Some((packet, taken))));
+        }
+        rest = &rest[taken..];
+    }
+}
