@@ -2,16 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys;
 
 /// Set when somebody asks the process to stop. Clones share the flag.
 #[derive(Clone, Debug)]
 pub struct StopFlag {
-    signal: Arc<AtomicUsize>,
-    /// Set by the first signal; the second one then ends the process on the spot.
-    _armed: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
+    terminated: Arc<AtomicBool>,
 }
 
 /// Why to stop.
@@ -43,40 +42,40 @@ impl std::fmt::Display for StopReason {
 }
 
 impl StopFlag {
-    /// Catches SIGINT and SIGTERM from now on. A second signal ends the process at once, for when it does not listen.
+    /// Catches SIGINT and SIGTERM from now on. A second SIGINT ends the process at once, for when it does not listen; SIGTERM
+    /// after SIGINT does not: Ctrl-C reaches a whole group of processes, whose parent then stops its children by SIGTERM.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn install() -> io::Result<StopFlag> {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        let signal = Arc::new(AtomicUsize::new(0));
-        let armed = Arc::new(AtomicBool::new(false));
-        for number in [SIGINT, SIGTERM] {
-            // In this order: the first signal passes the check and arms it, the second one ends here.
-            signal_hook::flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&armed))?;
-            signal_hook::flag::register(number, Arc::clone(&armed))?;
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
-        }
-        Ok(StopFlag {
-            signal,
-            _armed: armed,
-        })
+        let flag = StopFlag {
+            interrupted: Arc::default(),
+            terminated: Arc::default(),
+        };
+        // In this order: the first SIGINT passes the check and sets what the second one finds.
+        let code = i32::from(StopReason::Interrupted.exit_code());
+        signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&flag.interrupted))?;
+        signal_hook::flag::register(SIGINT, Arc::clone(&flag.interrupted))?;
+        signal_hook::flag::register(SIGTERM, Arc::clone(&flag.terminated))?;
+        Ok(flag)
     }
 
-    /// Whether to stop, and why. One relaxed load: cheap enough for a hot loop.
+    /// Whether to stop, and why. Two relaxed loads: cheap enough for a hot loop.
     #[inline]
     pub fn reason(&self) -> Option<StopReason> {
-        match self.signal.load(Ordering::Relaxed) as i32 {
-            0 => None,
-            signal_hook::consts::SIGINT => Some(StopReason::Interrupted),
-            _ => Some(StopReason::Terminated),
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Some(StopReason::Interrupted);
         }
+        self.terminated
+            .load(Ordering::Relaxed)
+            .then_some(StopReason::Terminated)
     }
 
     /// Whether to stop.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.signal.load(Ordering::Relaxed) != 0
+        self.reason().is_some()
     }
 }
 

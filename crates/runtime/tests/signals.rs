@@ -34,12 +34,13 @@ fn this_test(role: &str) -> Command {
     command
 }
 
-/// All in one test, which plays three roles in three processes.
+/// All in one test, which plays several roles in several processes.
 #[test]
 fn a_signal_sets_the_flag_once_and_children_die_with_their_parent() {
     match std::env::var(ROLE).ok().as_deref() {
         None => as_tester(),
         Some("listener") => as_listener(),
+        Some("impatient") => as_impatient(),
         Some(pid_file) => as_parent(pid_file),
     }
 }
@@ -51,6 +52,13 @@ fn as_tester() {
     assert!(wait_until(|| stop.is_set()));
     assert_eq!(stop.clone().reason(), Some(StopReason::Terminated));
     assert_eq!(StopReason::Terminated.exit_code(), 143);
+
+    let ended = this_test("impatient").status().expect("started");
+    assert_eq!(
+        ended.code(),
+        Some(130),
+        "a second Ctrl-C ends at once, SIGTERM in between does not"
+    );
 
     let pid_file = std::env::temp_dir().join(format!("tickwire-signals-{}", std::process::id()));
     let mut parent = this_test(pid_file.to_str().expect("text"))
@@ -90,4 +98,15 @@ fn as_listener() {
         .expect("a number");
     die_with_parent(parent).expect("the parent lives");
     std::thread::sleep(Duration::from_secs(60));
+}
+
+fn as_impatient() {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = StopFlag::install().expect("handlers can be set");
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::low_level::raise(signal).expect("raised");
+        assert_eq!(stop.reason(), Some(StopReason::Interrupted));
+    }
+    signal_hook::low_level::raise(SIGINT).expect("raised");
+    unreachable!("the second SIGINT ends the process");
 }
