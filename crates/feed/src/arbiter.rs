@@ -282,6 +282,23 @@ impl Arbiter {
         fits
     }
 
+    /// The short way of every second packet: whether it only repeats, on a line that makes progress, what the other line
+    /// brought. If so it is counted and nothing needs draining. Otherwise nothing has changed.
+    #[inline]
+    pub fn repeats(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
+        let end = first.advance(u64::from(count)).0;
+        let high = &mut self.lines[line as usize].high;
+        let known =
+            (end <= self.next) & (end > *high) & self.whole & (first.0 > 0) & (session == self.session);
+        if known {
+            *high = end;
+            self.last_packet = now;
+            self.counters.bump(Counter::PacketsDuplicate);
+            self.counters.add(Counter::MessagesDuplicate, u64::from(count));
+        }
+        known
+    }
+
     /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to wait.
     pub fn on_packet(
         &mut self,
@@ -335,6 +352,12 @@ impl Arbiter {
             self.end = Some(next.0);
         }
         self.handle_timeout(now);
+    }
+
+    /// Whether there is nothing to drain: a feed without gaps to which nothing has happened.
+    #[inline(always)]
+    pub fn is_quiet(&self) -> bool {
+        self.whole && self.situations[0].is_none()
     }
 
     /// The next packet whose turn has come; drain after every call that may have moved the sequence.

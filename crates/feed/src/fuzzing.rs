@@ -60,6 +60,8 @@ pub fn arbiter_operations(data: &[u8]) {
                 let end = first.saturating_add(count.into());
                 if arbiter.in_sequence(now, line, session, SeqNo(first), count) {
                     model.delivers(first, end);
+                } else if arbiter.repeats(now, line, session, SeqNo(first), count) {
+                    assert!(end <= arbiter.next_seq().0);
                 } else if let Verdict::Deliver { skip } =
                     arbiter.on_packet(now, line, session, SeqNo(first), count, &[0; 8])
                 {

@@ -55,14 +55,21 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         if frame.trailing > 0 {
             self.counters.bump(Counter::TrailingBytes);
         }
-        if let Content::Messages { count, messages } = &frame.content
-            && self
+        if let Content::Messages { count, messages } = &frame.content {
+            if self
                 .arbiter
                 .in_sequence(now, line, frame.session, frame.first, *count)
-        {
-            let batch = Batch::new(frame.first, *count, 0, line, now);
-            batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink);
-            return;
+            {
+                let batch = Batch::new(frame.first, *count, 0, line, now);
+                batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink);
+                return;
+            }
+            if self
+                .arbiter
+                .repeats(now, line, frame.session, frame.first, *count)
+            {
+                return;
+            }
         }
         self.out_of_sequence(now, line, bytes, frame, sink);
     }
@@ -229,8 +236,15 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// Tells what happened, delivers what was held back and is next, tells what happened then.
-    #[inline(never)]
+    #[inline(always)]
     fn release<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if !self.arbiter.is_quiet() {
+            self.release_held(now, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn release_held<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.tell(now, sink);
         while let Some(held) = self.arbiter.next_buffered() {
             // It was checked when it was kept.
@@ -312,8 +326,7 @@ impl Batch {
         }
     }
 
-    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
-    /// overlap) and the last message with an event is found, then everything is decoded.
+    /// Delivers what is new in a packet.
     #[inline(always)]
     fn deliver<'a, D: Decoder, S: EventSink>(
         self,
@@ -323,19 +336,40 @@ impl Batch {
         sink: &mut S,
     ) {
         counters.add(Counter::Messages, u64::from(self.count - self.skip));
+        if self.count != 1 {
+            return self.deliver_many(messages, decoder, counters, sink);
+        }
+        if let Some(message) = messages.next() {
+            let flags = self.flags.with(EventFlags::LAST);
+            let context = Context {
+                seq: self.first,
+                received: self.received,
+                flags,
+            };
+            decoder.decode(context, message, counters, sink);
+        }
+    }
+
+    /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
+    /// overlap) and the last message with an event is found, then everything is decoded.
+    #[inline(never)]
+    fn deliver_many<'a, D: Decoder, S: EventSink>(
+        self,
+        mut messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
         for _ in 0..self.skip {
             messages.next();
         }
         let mut seq = self.first.advance(self.skip.into());
-        let mut last = seq;
-        if self.count - self.skip > 1 {
-            let mut at = seq;
-            for message in messages.clone() {
-                if decoder.preview(message, sink) {
-                    last = at;
-                }
-                at = at.next();
+        let (mut at, mut last) = (seq, seq);
+        for message in messages.clone() {
+            if decoder.preview(message, sink) {
+                last = at;
             }
+            at = at.next();
         }
         for message in messages {
             let flags = if seq == last {

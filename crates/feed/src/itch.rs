@@ -21,8 +21,11 @@ use tickwire_market::{
     OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
-use tickwire_wire::itch50::{self, ImbalanceDirection, Message, side};
-use tickwire_wire::layout::Char;
+use tickwire_wire::itch50::{
+    self, AddOrder, AddOrderMpid, ImbalanceDirection, Message, OrderCancel, OrderDelete, OrderExecuted,
+    OrderExecutedWithPrice, OrderReplace, Trade, side,
+};
+use tickwire_wire::layout::{Char, U48, prefix};
 
 /// What an [`ItchDecoder`] has to know.
 #[derive(Clone, Debug)]
@@ -112,184 +115,58 @@ impl ItchDecoder {
         self.by_instrument.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// What a message says, `None` if it is not for a book or its readers.
+    /// Writes what a message says over an event that holds what every message has. `false` if it is not for a book or its
+    /// readers. In place: a returned event would be copied.
     #[inline(always)]
-    fn event(&mut self, context: Context, bytes: &[u8]) -> Result<Option<MarketEvent>, Malformed> {
-        let message = itch50::parse(bytes)?;
-        let event = match message {
-            Message::AddOrder(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                side: side_at(19, m.side)?,
-                qty: shares(m.shares.get()),
-                price: m.price.price(),
-                ..self.about(context, EventKind::Add, m.locate.get(), m.timestamp.get())
-            },
-            Message::AddOrderMpid(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                side: side_at(19, m.side)?,
-                qty: shares(m.shares.get()),
-                price: m.price.price(),
-                code: code(m.attribution.trimmed()),
-                ..self.about(context, EventKind::Add, m.locate.get(), m.timestamp.get())
-            },
-            Message::OrderExecuted(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                qty: shares(m.executed_shares.get()),
-                ref_id: m.match_number.get(),
-                ..self.about(context, EventKind::Execute, m.locate.get(), m.timestamp.get())
-            },
-            Message::OrderExecutedWithPrice(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                qty: shares(m.executed_shares.get()),
-                ref_id: m.match_number.get(),
-                price: m.execution_price.price(),
-                flags: context
-                    .flags
-                    .with(printable(m.printable)?)
-                    .with(EventFlags::AT_OTHER_PRICE),
-                ..self.about(context, EventKind::Execute, m.locate.get(), m.timestamp.get())
-            },
-            Message::OrderCancel(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                qty: shares(m.cancelled_shares.get()),
-                ..self.about(context, EventKind::Reduce, m.locate.get(), m.timestamp.get())
-            },
-            Message::OrderDelete(m) => MarketEvent {
-                order_id: OrderId(m.order_ref.get()),
-                ..self.about(context, EventKind::Delete, m.locate.get(), m.timestamp.get())
-            },
-            Message::OrderReplace(m) => MarketEvent {
-                order_id: OrderId(m.original_order_ref.get()),
-                ref_id: m.new_order_ref.get(),
-                qty: shares(m.shares.get()),
-                price: m.price.price(),
-                ..self.about(context, EventKind::Replace, m.locate.get(), m.timestamp.get())
-            },
-            Message::Trade(m) => MarketEvent {
-                qty: shares(m.shares.get()),
-                price: m.price.price(),
-                ref_id: m.match_number.get(),
-                flags: context.flags.with(EventFlags::NO_SIDE),
-                ..self.about(context, EventKind::Trade, m.locate.get(), m.timestamp.get())
-            },
-            Message::CrossTrade(m) => MarketEvent {
-                qty: Volume(m.shares.get()),
-                price: m.cross_price.price(),
-                ref_id: m.match_number.get(),
-                code: code(&[m.cross_type.0]),
-                flags: context.flags.with(EventFlags::NO_SIDE),
-                ..self.about(context, EventKind::Trade, m.locate.get(), m.timestamp.get())
-            },
-            Message::BrokenTrade(m) => MarketEvent {
-                ref_id: m.match_number.get(),
-                ..self.about(context, EventKind::TradeBreak, m.locate.get(), m.timestamp.get())
-            },
-            Message::NetOrderImbalance(m) => self.imbalance(context, m)?,
-            Message::StockDirectory(m) => return self.define(context, m),
-            Message::StockTradingAction(m) => MarketEvent {
-                status: trading_status(m.trading_state)?,
-                code: code(m.reason.trimmed()),
-                ..self.about(context, EventKind::Status, m.locate.get(), m.timestamp.get())
-            },
-            Message::OperationalHalt(m) if own_market(self.venue) == m.market_code.0 => MarketEvent {
-                status: operational_status(m.action)?,
-                code: code(&[m.market_code.0]),
-                ..self.about(context, EventKind::Status, m.locate.get(), m.timestamp.get())
-            },
-            Message::SystemEvent(m) => MarketEvent {
-                instrument: InstrumentId::WHOLE_FEED,
-                status: system_status(m.event)?,
-                code: code(&[m.event.0]),
-                ..self.about(context, EventKind::Status, 0, m.timestamp.get())
-            },
-            Message::OperationalHalt(_)
-            | Message::RegShoRestriction(_)
-            | Message::MarketParticipantPosition(_)
-            | Message::MwcbDeclineLevel(_)
-            | Message::MwcbStatus(_)
-            | Message::IpoQuotingPeriodUpdate(_)
-            | Message::LuldAuctionCollar(_)
-            | Message::RetailInterest(_)
-            | Message::DirectListing(_)
-            | Message::EndOfSnapshot(_) => return Ok(None),
-        };
-        Ok(Some(event))
-    }
-
-    #[inline(always)]
-    fn about(&self, context: Context, kind: EventKind, locate: u16, timestamp: u64) -> MarketEvent {
-        MarketEvent {
-            seq: context.seq,
-            venue_ts: self.midnight.after(timestamp),
-            recv_ts: context.received,
-            instrument: InstrumentId(locate.into()),
-            venue: self.venue,
-            kind,
-            flags: context.flags,
-            ..MarketEvent::default()
+    fn fill(&mut self, event: &mut MarketEvent, kind: u8, bytes: &[u8]) -> Result<bool, Malformed> {
+        match kind {
+            AddOrder::KIND => add(event, prefix(bytes)?.0)?,
+            OrderDelete::KIND => delete(event, prefix(bytes)?.0),
+            OrderReplace::KIND => replace(event, prefix(bytes)?.0),
+            OrderExecuted::KIND => executed(event, prefix(bytes)?.0),
+            OrderCancel::KIND => cancel(event, prefix(bytes)?.0),
+            AddOrderMpid::KIND => add_attributed(event, prefix(bytes)?.0)?,
+            OrderExecutedWithPrice::KIND => executed_at(event, prefix(bytes)?.0)?,
+            Trade::KIND => trade(event, prefix(bytes)?.0),
+            _ => return self.fill_rare(event, bytes),
         }
+        Ok(true)
     }
 
+    /// [`ItchDecoder::fill`] for types that are few in a day.
     #[inline(never)]
-    fn imbalance(&self, context: Context, m: &itch50::NetOrderImbalance) -> Result<MarketEvent, Malformed> {
-        let direction = ImbalanceDirection::from_wire(m.direction.0).ok_or_else(|| bad(27, m.direction))?;
-        let (side, no_side) = match direction {
-            ImbalanceDirection::Buy => (Side::Bid, EventFlags::NONE),
-            ImbalanceDirection::Sell => (Side::Ask, EventFlags::NONE),
-            _ => (Side::Bid, EventFlags::NO_SIDE),
-        };
-        Ok(MarketEvent {
-            side,
-            qty: Volume(m.paired_shares.get()),
-            imbalance_qty: Volume(m.imbalance_shares.get()),
-            price: m.reference_price.price(),
-            near_price: m.near_price.price(),
-            far_price: m.far_price.price(),
-            code: code(&[m.cross_type.0, m.price_variation.0]),
-            flags: context.flags.with(no_side),
-            ..self.about(context, EventKind::Imbalance, m.locate.get(), m.timestamp.get())
-        })
-    }
-
-    /// An order message that cannot be read is a message missing for its book: it is stale from here on.
-    #[cold]
-    fn distrust<S: EventSink>(&self, context: Context, id: InstrumentId, message: &[u8], sink: &mut S) {
-        if matches!(
-            message.first(),
-            Some(b'A' | b'F' | b'E' | b'C' | b'X' | b'D' | b'U')
-        ) {
-            sink.on_event(&MarketEvent {
-                instrument: id,
-                ref_id: context.seq.next().0,
-                ..self.about(context, EventKind::Gap, 0, 0)
-            });
+    fn fill_rare(&mut self, event: &mut MarketEvent, bytes: &[u8]) -> Result<bool, Malformed> {
+        match itch50::parse(bytes)? {
+            Message::CrossTrade(m) => cross(event, m),
+            Message::BrokenTrade(m) => broken(event, m),
+            Message::NetOrderImbalance(m) => imbalance(event, m)?,
+            Message::StockDirectory(m) => return self.define(event, m),
+            Message::StockTradingAction(m) => action(event, m)?,
+            Message::OperationalHalt(m) if own_market(self.venue) == m.market_code.0 => halt(event, m)?,
+            Message::SystemEvent(m) => system(event, m)?,
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     /// Enters an instrument into the directory, and tells of it if it is wanted.
-    #[inline(never)]
-    fn define(
-        &mut self,
-        context: Context,
-        m: &itch50::StockDirectory,
-    ) -> Result<Option<MarketEvent>, Malformed> {
-        let id = InstrumentId(m.locate.get().into());
+    fn define(&mut self, event: &mut MarketEvent, m: &itch50::StockDirectory) -> Result<bool, Malformed> {
         let symbol = m.stock.symbol().ok_or(Malformed::OutOfRange { offset: 11 })?;
         let entry = self
             .directory
-            .get_mut(id.index())
+            .get_mut(event.instrument.index())
             .ok_or(Malformed::OutOfRange { offset: 1 })?;
         *entry = Instrument {
-            id,
+            id: event.instrument,
             venue: self.venue,
             symbol,
             tick: Price::default(),
             lot: Qty(m.round_lot_size.get()),
             is_test: m.authenticity.0 == b'T',
         };
-        self.subscriptions.learn(id, &symbol);
-        let wanted = self.subscriptions.has(id);
-        Ok(wanted.then(|| self.about(context, EventKind::Definition, m.locate.get(), m.timestamp.get())))
+        self.subscriptions.learn(event.instrument, &symbol);
+        event.kind = EventKind::Definition;
+        Ok(self.subscriptions.has(event.instrument))
     }
 }
 
@@ -328,15 +205,26 @@ impl Decoder for ItchDecoder {
             counters.bump(Counter::MessagesFiltered);
             return;
         }
-        match self.event(context, message) {
-            Ok(Some(event)) => sink.on_event(&event),
-            Ok(None) => {}
-            Err(Malformed::UnknownType(_)) => counters.bump(Counter::MessagesUnknown),
-            Err(_) => {
-                counters.bump(Counter::Malformed);
-                self.distrust(context, id, message, sink);
+        let timestamp = timestamp(message);
+        let mut event = MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(timestamp),
+            recv_ts: context.received,
+            instrument: id,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        };
+        match self.fill(&mut event, kind, message) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(malformed) => {
+                if !refused(&mut event, kind, malformed, counters) {
+                    return;
+                }
             }
         }
+        sink.on_event(&event);
     }
 
     #[inline(always)]
@@ -370,9 +258,165 @@ impl Decoder for ItchDecoder {
     }
 }
 
+/// Counts a message that could not be read. An order message among them is missing for its book, which is stale from here
+/// on: `true` if the event now says so.
+#[cold]
+#[inline(never)]
+fn refused(event: &mut MarketEvent, kind: u8, malformed: Malformed, counters: &mut Counters) -> bool {
+    if matches!(malformed, Malformed::UnknownType(_)) {
+        counters.bump(Counter::MessagesUnknown);
+        return false;
+    }
+    counters.bump(Counter::Malformed);
+    *event = MarketEvent {
+        seq: event.seq,
+        recv_ts: event.recv_ts,
+        instrument: event.instrument,
+        venue: event.venue,
+        flags: event.flags,
+        kind: EventKind::Gap,
+        ref_id: event.seq.next().0,
+        ..MarketEvent::default()
+    };
+    matches!(kind, b'A' | b'F' | b'E' | b'C' | b'X' | b'D' | b'U')
+}
+
 #[inline(always)]
-fn shares(n: u32) -> Volume {
-    Volume(n.into())
+fn add(event: &mut MarketEvent, m: &AddOrder) -> Result<(), Malformed> {
+    event.kind = EventKind::Add;
+    event.order_id = OrderId(m.order_ref.get());
+    event.side = side_at(19, m.side)?;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    Ok(())
+}
+
+#[inline(always)]
+fn add_attributed(event: &mut MarketEvent, m: &AddOrderMpid) -> Result<(), Malformed> {
+    event.kind = EventKind::Add;
+    event.order_id = OrderId(m.order_ref.get());
+    event.side = side_at(19, m.side)?;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    event.code = code(m.attribution.trimmed());
+    Ok(())
+}
+
+#[inline(always)]
+fn executed(event: &mut MarketEvent, m: &OrderExecuted) {
+    event.kind = EventKind::Execute;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.executed_shares.get().into());
+    event.ref_id = m.match_number.get();
+}
+
+#[inline(always)]
+fn executed_at(event: &mut MarketEvent, m: &OrderExecutedWithPrice) -> Result<(), Malformed> {
+    event.kind = EventKind::Execute;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.executed_shares.get().into());
+    event.ref_id = m.match_number.get();
+    event.price = m.execution_price.price();
+    event.flags = event
+        .flags
+        .with(EventFlags::AT_OTHER_PRICE)
+        .with(printable(m.printable)?);
+    Ok(())
+}
+
+#[inline(always)]
+fn cancel(event: &mut MarketEvent, m: &OrderCancel) {
+    event.kind = EventKind::Reduce;
+    event.order_id = OrderId(m.order_ref.get());
+    event.qty = Volume(m.cancelled_shares.get().into());
+}
+
+#[inline(always)]
+fn delete(event: &mut MarketEvent, m: &OrderDelete) {
+    event.kind = EventKind::Delete;
+    event.order_id = OrderId(m.order_ref.get());
+}
+
+#[inline(always)]
+fn replace(event: &mut MarketEvent, m: &OrderReplace) {
+    event.kind = EventKind::Replace;
+    event.order_id = OrderId(m.original_order_ref.get());
+    event.ref_id = m.new_order_ref.get();
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+}
+
+#[inline(always)]
+fn trade(event: &mut MarketEvent, m: &Trade) {
+    event.kind = EventKind::Trade;
+    event.qty = Volume(m.shares.get().into());
+    event.price = m.price.price();
+    event.ref_id = m.match_number.get();
+    event.flags = event.flags.with(EventFlags::NO_SIDE);
+}
+
+fn cross(event: &mut MarketEvent, m: &itch50::CrossTrade) {
+    event.kind = EventKind::Trade;
+    event.qty = Volume(m.shares.get());
+    event.price = m.cross_price.price();
+    event.ref_id = m.match_number.get();
+    event.code = code(&[m.cross_type.0]);
+    event.flags = event.flags.with(EventFlags::NO_SIDE);
+}
+
+fn broken(event: &mut MarketEvent, m: &itch50::BrokenTrade) {
+    event.kind = EventKind::TradeBreak;
+    event.ref_id = m.match_number.get();
+}
+
+fn imbalance(event: &mut MarketEvent, m: &itch50::NetOrderImbalance) -> Result<(), Malformed> {
+    let direction = ImbalanceDirection::from_wire(m.direction.0).ok_or_else(|| bad(27, m.direction))?;
+    let (side, no_side) = match direction {
+        ImbalanceDirection::Buy => (Side::Bid, EventFlags::NONE),
+        ImbalanceDirection::Sell => (Side::Ask, EventFlags::NONE),
+        _ => (Side::Bid, EventFlags::NO_SIDE),
+    };
+    event.kind = EventKind::Imbalance;
+    event.side = side;
+    event.qty = Volume(m.paired_shares.get());
+    event.imbalance_qty = Volume(m.imbalance_shares.get());
+    event.price = m.reference_price.price();
+    event.near_price = m.near_price.price();
+    event.far_price = m.far_price.price();
+    event.code = code(&[m.cross_type.0, m.price_variation.0]);
+    event.flags = event.flags.with(no_side);
+    Ok(())
+}
+
+fn action(event: &mut MarketEvent, m: &itch50::StockTradingAction) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.status = trading_status(m.trading_state)?;
+    event.code = code(m.reason.trimmed());
+    Ok(())
+}
+
+fn halt(event: &mut MarketEvent, m: &itch50::OperationalHalt) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.status = operational_status(m.action)?;
+    event.code = code(&[m.market_code.0]);
+    Ok(())
+}
+
+fn system(event: &mut MarketEvent, m: &itch50::SystemEvent) -> Result<(), Malformed> {
+    event.kind = EventKind::Status;
+    event.instrument = InstrumentId::WHOLE_FEED;
+    event.status = system_status(m.event)?;
+    event.code = code(&[m.event.0]);
+    Ok(())
+}
+
+/// Offset 5 of every message; 0 if it is cut before, which is found out when it is read.
+#[inline(always)]
+fn timestamp(message: &[u8]) -> u64 {
+    match message.get(5..).map(prefix::<U48>) {
+        Some(Ok((timestamp, _))) => timestamp.get(),
+        _ => 0,
+    }
 }
 
 /// A venue code padded with NULs; at most eight bytes.
