@@ -22,6 +22,12 @@ fn pack(be: u64) -> u64 {
     (x >> 32) << 28 | (x & 0x0fff_ffff)
 }
 
+/// Whether the first group of a signed entity only repeats the sign of the second.
+#[inline(always)]
+fn overlong(word: u64) -> bool {
+    matches!(word & 0x40ff, 0x0000 | 0x407f)
+}
+
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8], strict: bool) -> Reader<'a> {
         Reader { bytes, at: 0, strict }
@@ -38,44 +44,71 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at + ahead).copied().ok_or(Fault::Truncated)
     }
 
-    /// The seven-bit groups of an entity of up to eight bytes, packed, and how many there are: `None` when it is
-    /// longer or lies at the very end of the input.
+    /// The seven-bit groups of an entity of up to eight bytes, packed, and eight times their number. `word` is the input
+    /// from here on; `None` when no stop bit is in it.
     #[inline(always)]
-    fn groups(&mut self) -> Option<(u64, u32, u64)> {
-        let word = self.word()?;
+    fn groups(&mut self, word: u64) -> Option<(u64, u32)> {
         let stops = word & STOPS;
         if stops == 0 {
             return None;
         }
-        let bits = stops.trailing_zeros() + 1; // 8 per byte
+        let bits = stops.trailing_zeros() + 1;
         self.at += (bits / 8) as usize;
-        Some((pack(word.swap_bytes() >> (64 - bits)), bits / 8, word))
+        Some((pack(word.swap_bytes() >> (64 - bits)), bits))
     }
 
-    /// An unsigned entity; up to 2^64, which a nullable 64-bit integer needs.
+    /// An unsigned integer up to `max`; `None` is null.
     #[inline(always)]
-    fn unsigned(&mut self) -> Result<u128, Fault> {
-        let first = self.byte(0)?;
-        if first & 0x80 != 0 {
-            self.at += 1;
-            return Ok(u128::from(first & 0x7f));
-        }
-        if first == 0 && self.strict {
+    pub(crate) fn uint(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
+        let Some(word) = self.word() else {
+            return self.uint_slow(max, nullable);
+        };
+        if word & 0xff == 0 && self.strict {
             return Err(Fault::OverlongInteger);
         }
-        match self.groups() {
-            Some((value, _, _)) => Ok(u128::from(value)),
-            None => self.unsigned_slow(),
+        let Some((raw, _)) = self.groups(word) else {
+            return self.uint_long(word, max, nullable);
+        };
+        if nullable && raw == 0 {
+            return Ok(None);
+        }
+        // Up to 56 bits here, so that one less is never too small and the sum of both never too large.
+        let value = raw - u64::from(nullable);
+        if value > max {
+            Err(Fault::IntegerRange)
+        } else {
+            Ok(Some(value))
         }
     }
 
-    #[cold]
-    fn unsigned_slow(&mut self) -> Result<u128, Fault> {
-        let mut value: u128 = 0;
+    /// Nine bytes, 63 bits: times of day with their date.
+    #[inline(never)]
+    fn uint_long(&mut self, word: u64, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
+        match self.byte(8) {
+            Ok(last) if last & 0x80 != 0 && word & 0xff != 0 => {
+                self.at += 9;
+                let value = (pack(word.swap_bytes()) << 7 | u64::from(last & 0x7f)) - u64::from(nullable);
+                if value > max {
+                    Err(Fault::IntegerRange)
+                } else {
+                    Ok(Some(value))
+                }
+            }
+            _ => self.uint_slow(max, nullable),
+        }
+    }
+
+    /// Byte by byte: at the end of the input, and for values up to the 2^64 that a nullable 64-bit integer needs.
+    #[inline(never)]
+    fn uint_slow(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
+        if self.strict && self.byte(0)? == 0 {
+            return Err(Fault::OverlongInteger);
+        }
+        let mut raw: u128 = 0;
         for ahead in 0.. {
             let byte = self.byte(ahead)?;
-            value = value << 7 | u128::from(byte & 0x7f);
-            if value > 1 << 64 {
+            raw = raw << 7 | u128::from(byte & 0x7f);
+            if raw > 1 << 64 {
                 return Err(Fault::IntegerRange);
             }
             if byte & 0x80 != 0 {
@@ -83,30 +116,70 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
-        Ok(value)
+        let value = match (nullable, raw) {
+            (true, 0) => return Ok(None),
+            (true, _) => raw - 1,
+            (false, _) => raw,
+        };
+        if value > u128::from(max) {
+            Err(Fault::IntegerRange)
+        } else {
+            Ok(Some(value as u64))
+        }
     }
 
-    /// A signed entity of up to 70 bits.
+    /// A signed integer within `min..=max`; `None` is null.
     #[inline(always)]
-    fn signed(&mut self) -> Result<i128, Fault> {
-        let first = self.byte(0)?;
-        if first & 0x80 != 0 {
-            self.at += 1;
-            return Ok(i128::from((first << 1) as i8 >> 1));
-        }
-        if self.strict && (first == 0 || first == 0x7f) && (self.byte(1)? ^ first) & 0x40 == 0 {
+    pub(crate) fn int(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
+        let Some(word) = self.word() else {
+            return self.int_slow(min, max, nullable);
+        };
+        if overlong(word) && self.strict {
             return Err(Fault::OverlongInteger);
         }
-        match self.groups() {
-            Some((value, n, _)) => {
-                let unused = 64 - 7 * n;
-                Ok(i128::from((value << unused) as i64 >> unused))
-            }
-            None => self.signed_slow(),
+        let Some((raw, bits)) = self.groups(word) else {
+            return self.int_slow(min, max, nullable);
+        };
+        let unused = 64 - bits / 8 * 7;
+        let raw = (raw << unused) as i64 >> unused;
+        if nullable && raw == 0 {
+            return Ok(None);
+        }
+        let value = raw - i64::from(nullable && raw > 0);
+        if value < min || value > max {
+            Err(Fault::IntegerRange)
+        } else {
+            Ok(Some(value))
         }
     }
 
-    #[cold]
+    #[inline(never)]
+    fn int_slow(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
+        Ok(self
+            .wide(i128::from(min), i128::from(max), nullable)?
+            .map(|v| v as i64))
+    }
+
+    /// A signed integer within `min..=max` that may need more than 64 bits (deltas).
+    pub(crate) fn wide(&mut self, min: i128, max: i128, nullable: bool) -> Result<Option<i128>, Fault> {
+        let first = self.byte(0)?;
+        let superfluous = (first == 0 || first == 0x7f) && (self.byte(1)? ^ first) & 0x40 == 0;
+        if superfluous && self.strict {
+            return Err(Fault::OverlongInteger);
+        }
+        let raw = self.signed_slow()?;
+        let value = match (nullable, raw) {
+            (true, 0) => return Ok(None),
+            (true, 1..) => raw - 1,
+            _ => raw,
+        };
+        if value < min || value > max {
+            Err(Fault::IntegerRange)
+        } else {
+            Ok(Some(value))
+        }
+    }
+
     fn signed_slow(&mut self) -> Result<i128, Fault> {
         let mut value: i128 = if self.byte(0)? & 0x40 != 0 { -1 } else { 0 };
         for ahead in 0.. {
@@ -121,46 +194,6 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(value)
-    }
-
-    /// An unsigned integer up to `max`; `None` is null.
-    #[inline(always)]
-    pub(crate) fn uint(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
-        let raw = self.unsigned()?;
-        let raw = match (nullable, raw) {
-            (true, 0) => return Ok(None),
-            (true, _) => raw - 1,
-            (false, _) => raw,
-        };
-        if raw > u128::from(max) {
-            Err(Fault::IntegerRange)
-        } else {
-            Ok(Some(raw as u64))
-        }
-    }
-
-    /// A signed integer within `min..=max`; `None` is null.
-    #[inline(always)]
-    pub(crate) fn int(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
-        Ok(self
-            .wide(i128::from(min), i128::from(max), nullable)?
-            .map(|v| v as i64))
-    }
-
-    /// A signed integer within `min..=max` that may need more than 64 bits (deltas).
-    #[inline(always)]
-    pub(crate) fn wide(&mut self, min: i128, max: i128, nullable: bool) -> Result<Option<i128>, Fault> {
-        let raw = self.signed()?;
-        let raw = match (nullable, raw) {
-            (true, 0) => return Ok(None),
-            (true, 1..) => raw - 1,
-            _ => raw,
-        };
-        if raw < min || raw > max {
-            Err(Fault::IntegerRange)
-        } else {
-            Ok(Some(raw))
-        }
     }
 
     /// Appends an ASCII string to `text`, its stop bit removed; gives the cell's bits, `None` for null.
@@ -242,23 +275,13 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn presence_map(&mut self) -> Result<PresenceMap, Fault> {
         let start = self.at;
-        let first = self.byte(0)?;
-        if first & 0x80 != 0 {
-            self.at += 1;
-            return Ok(PresenceMap {
-                bits: u64::from(first) << 57,
-                left: u32::MAX,
-                at: self.at,
-                end: self.at,
-            });
-        }
-        match self.groups() {
-            Some((bits, n, _)) => {
-                if self.strict && bits & 0x7f == 0 {
+        match self.word().and_then(|word| self.groups(word)) {
+            Some((bits, n)) => {
+                if bits & 0x7f == 0 && n > 8 && self.strict {
                     return Err(Fault::OverlongPresenceMap);
                 }
                 Ok(PresenceMap {
-                    bits: bits << (64 - 7 * n),
+                    bits: bits << (64 - n / 8 * 7),
                     left: u32::MAX,
                     at: self.at,
                     end: self.at,
@@ -272,7 +295,7 @@ impl<'a> Reader<'a> {
     fn presence_map_slow(&mut self, start: usize) -> Result<PresenceMap, Fault> {
         let rest = self.bytes.get(start..).unwrap_or(&[]);
         let last = rest.iter().position(|b| b & 0x80 != 0).ok_or(Fault::Truncated)?;
-        if self.strict && rest[last] & 0x7f == 0 {
+        if last > 0 && rest[last] & 0x7f == 0 && self.strict {
             return Err(Fault::OverlongPresenceMap);
         }
         self.at = start + last + 1;
