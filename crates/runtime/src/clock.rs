@@ -185,7 +185,7 @@ impl Clock {
     }
 
     /// Follows the kernel's clocks again: rate from all the time since calibration, offset from `CLOCK_REALTIME` now. Takes
-    /// about 2 µs; call it once a second outside the hot path. Time may step back by as much as the old rate was wrong.
+    /// about 3 µs; call it once a second outside the hot path. Time may step back by as much as the old rate was wrong.
     pub fn resync(&mut self) {
         if self.source == ClockSource::Tsc {
             let now = Pair::take(libc::CLOCK_MONOTONIC);

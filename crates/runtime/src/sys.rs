@@ -191,6 +191,25 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// When the kernel received the last datagram read from a socket, nanoseconds since the epoch. The first call turns this on and
+/// fails with `ENOENT`. socket(7), `SIOCGSTAMPNS` (missing in `libc`; in its form for 64-bit systems).
+pub(crate) fn last_stamp(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    const SIOCGSTAMPNS: libc::Ioctl = 0x8907;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    const {
+        assert!(
+            size_of::<libc::timespec>() == 16,
+            "the ioctl writes two 64-bit words"
+        )
+    };
+    // SAFETY: the ioctl writes one `timespec`, of the size asserted, to an exclusively borrowed local.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), SIOCGSTAMPNS, &raw mut time) })?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); the number of ready descriptors.
 pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> io::Result<usize> {
     let timeout = timeout_ns.map(|ns| libc::timespec {

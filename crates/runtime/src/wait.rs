@@ -10,7 +10,8 @@ use crate::sys;
 pub enum WaitStrategy {
     /// Never sleep: look at every socket again and again. Needs a core that nobody else wants.
     Spin,
-    /// Sleep until a socket has input or the time has come. Right when cores are shared; costs 3 to 10 µs per wake-up.
+    /// Sleep until a socket has input or the time has come. Right when cores are shared. A wake-up was
+    /// measured at 2 to 10 µs more than spinning on a virtual machine.
     #[default]
     Poll,
 }

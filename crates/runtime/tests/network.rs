@@ -67,6 +67,32 @@ fn multicast_arrives_with_the_kernels_time_and_the_counters_time_close_together(
 }
 
 #[test]
+fn the_kernels_time_can_be_asked_for_after_the_fact() {
+    let group = group(10);
+    let clock = Clock::calibrate();
+    let mut receiver = join(group, Stamping::OnDemand);
+    let sender = send_to(group);
+    let mut buf = [0; 64];
+    let mut previous = 0;
+    for round in 0..3 {
+        let before = clock.now();
+        sender.send(&[round]).expect("sent");
+        let datagram = next(&mut receiver, &mut buf).expect("arrived");
+        assert_eq!((datagram.bytes, datagram.kernel_ns), (&[round][..], None));
+        let received = clock.nanos_at(datagram.tsc);
+        let kernel_ns = receiver.last_kernel_ns().expect("turned on when joining").get();
+        // 20 µs: the clock's own error, not the network's.
+        assert!(
+            kernel_ns + 20_000 >= before.0 && kernel_ns <= received.0 + 20_000,
+            "{before:?} {kernel_ns} {received:?}"
+        );
+        assert!(kernel_ns > previous);
+        previous = kernel_ns;
+    }
+    assert_eq!(join(group, Stamping::Off).last_kernel_ns(), None);
+}
+
+#[test]
 fn plain_receiving_gives_the_same_bytes_without_kernel_time() {
     let group = group(2);
     let mut receiver = join(group, Stamping::Off);

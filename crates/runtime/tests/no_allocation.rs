@@ -1,0 +1,62 @@
+//! The way of a packet in and of an order out allocates nothing. Alone in its file: it brings the allocator with the trap.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
+
+use tickwire_runtime::alloc::{AllocationCount, Allocator, count_allocations};
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::interface::Interface;
+use tickwire_runtime::tcp::{TcpListener, TcpStream};
+use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender, Stamping};
+use tickwire_runtime::wait::{WaitStrategy, Waiter};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+#[test]
+fn receiving_waiting_reading_the_clock_and_sending_allocate_nothing() {
+    let lo = Interface::loopback().expect("lo exists");
+    let mut listener = TcpListener::bind("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let mut orders =
+        TcpStream::connect(listener.local_addr().expect("bound"), Duration::from_secs(1)).expect("connected");
+    let mut venue = listener.accept().expect("works").expect("a connection");
+    let clock = Clock::calibrate();
+    for (last, stamping) in [
+        (11, Stamping::Off),
+        (12, Stamping::Kernel),
+        (13, Stamping::OnDemand),
+    ] {
+        let group = SocketAddrV4::new(Ipv4Addr::new(239, 255, 77, last), 26_499);
+        let mut receiver =
+            MulticastReceiver::join(MulticastConfig::new(group, lo.clone()).stamping(stamping))
+                .expect("joined");
+        let sender = MulticastSender::open(group, &lo, 1).expect("opened");
+        for strategy in [WaitStrategy::Spin, WaitStrategy::Poll] {
+            let mut waiter = Waiter::new(strategy);
+            waiter.watch(&receiver);
+            waiter.watch(&orders);
+            let mut buf = [0; 2048];
+            let (received, count) = count_allocations(|| {
+                let mut received = 0;
+                for _ in 0..50 {
+                    assert!(receiver.recv(&mut buf).expect("works").is_none());
+                    sender.send(&[1; 300]).expect("sent");
+                    while !waiter.wait(1_000_000_000).expect("works") {}
+                    while let Some(datagram) = receiver.recv(&mut buf).expect("works") {
+                        assert!(clock.nanos_at(datagram.tsc) <= clock.now());
+                        received += datagram.bytes.len();
+                    }
+                    orders.send(&[2; 200]).expect("sent");
+                    venue.recv(&mut buf).expect("works");
+                    receiver.last_kernel_ns();
+                }
+                received
+            });
+            assert_eq!(
+                (received, count),
+                (50 * 300, AllocationCount::default()),
+                "{stamping:?} {strategy:?}"
+            );
+        }
+    }
+}
