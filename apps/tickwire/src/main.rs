@@ -1,2 +1,110 @@
-//! tickwire
-fn main() {}
+//! Tickwire: market data off the wire, books, a decision, an order back on the wire, and how fast that was.
+//!
+//! This crate wires the others together and holds no logic of its own: [`cli`] is what a user types, [`config`] what a
+//! user writes, [`hot`] the way of one packet. See `ARCHITECTURE.md`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod cli;
+mod config;
+mod decode;
+mod demo;
+mod failure;
+mod hot;
+mod json;
+mod replay;
+mod report;
+mod results;
+mod trader;
+mod venue;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tickwire_runtime::affinity;
+use tickwire_runtime::signal::{self, StopFlag};
+
+use cli::{Cli, Command, SideArgs};
+use config::Config;
+use demo::Notice;
+use failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let is_child = matches!(&cli.command, Command::Exchange(a) | Command::Trade(a) if a.child_of.is_some());
+    match run(&cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if is_child {
+                // The parent says it, with the child's name.
+                Notice::Failed {
+                    message: failure.message.clone(),
+                }
+                .send();
+            } else {
+                eprintln!("tickwire: {failure}");
+            }
+            ExitCode::from(failure.code as u8)
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
+    match command {
+        Command::Demo(args) => demo::run(args, &stop),
+        Command::Exchange(args) => side(args, |c, a| {
+            venue::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
+        }),
+        Command::Trade(args) => side(args, |c, a| {
+            trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
+        }),
+        Command::Replay(args) => replay::run(args, &stop),
+        Command::Decode(args) => decode::run(args),
+        Command::Config { file } => print_config(file.as_deref()),
+        Command::Counters => {
+            print!("{}", report::counter_list());
+            Ok(())
+        }
+        Command::Bench(args) => bench::run(args),
+    }
+}
+
+/// Runs one side of a session from its configuration.
+fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Failure>) -> Result<(), Failure> {
+    if let Some(parent) = args.child_of {
+        signal::die_with_parent(parent)
+            .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))?;
+    }
+    let config = Config::load(&args.config)?;
+    if !trader::speaks_itch(config.feed.venue.0) {
+        return Err(Failure::config(format!(
+            "{}: feed.venue = {:?} is not supported here yet; nasdaq, nasdaq-texas and psx are",
+            args.config.display(),
+            config.feed.venue.0.name()
+        )));
+    }
+    if let Some(dir) = &args.results {
+        std::fs::create_dir_all(dir).map_err(|e| {
+            Failure::system(format!("cannot create the results folder {}: {e}", dir.display()))
+        })?;
+    }
+    run(&config, args)
+}
+
+fn print_config(file: Option<&std::path::Path>) -> Result<(), Failure> {
+    let config = file.map_or_else(|| Ok(Config::default()), Config::load)?;
+    print!("{}", config.to_toml());
+    Ok(())
+}
+
+/// Pins the calling thread to the configured core; a negative one leaves it to the scheduler.
+fn pin(core: i32) -> Result<(), Failure> {
+    match usize::try_from(core) {
+        Ok(core) => affinity::pin(core).map_err(|e| Failure::system(e.to_string())),
+        Err(_) => Ok(()),
+    }
+}

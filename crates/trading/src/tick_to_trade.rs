@@ -68,13 +68,19 @@ impl TickToTrade {
         self.taker.watch(instrument);
     }
 
+    /// Whether this is the instrument being traded.
+    #[inline]
+    pub fn watches(&self, instrument: InstrumentId) -> bool {
+        self.taker.watches(instrument)
+    }
+
     /// What a changed book makes us do: [`OrderIntent::New`], counted as sent, so it must be sent, or taken back with
     /// [`TickToTrade::withdraw`]. An order that a check stops is counted under the check's name.
     ///
     /// The price band is judged by the mid price before this update: a book that jumps must not vouch for itself.
     #[inline]
     pub fn on_update(&mut self, now: Nanos, update: &BookUpdate) -> Option<OrderIntent> {
-        if !self.taker.watches(update.instrument) {
+        if !self.watches(update.instrument) {
             return None;
         }
         let wanted = self.taker.on_update(update);

@@ -114,6 +114,16 @@ macro_rules! itch_messages {
             }
         }
 
+        /// The size of a type's layout, `None` for a type this version does not have.
+        #[inline]
+        pub const fn message_size(kind: u8) -> Option<usize> {
+            match kind {
+                $($kind => Some($size),)*
+                EndOfSnapshot::KIND => Some(EndOfSnapshot::SIZE),
+                _ => None,
+            }
+        }
+
         /// Type byte, name and size of every message.
         pub const TYPES: &[(u8, &str, usize)] = &[
             $(($kind, $spec, $size),)*

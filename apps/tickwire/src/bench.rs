@@ -1,0 +1,573 @@
+//! `tickwire bench`: the way of a packet in memory, without sockets, on one core, with its answer checked.
+//!
+//! One generated session (what a real matching engine published) is decoded, put into books, and led to orders. The books
+//! must equal the engine's level by level, else the figures are not shown. A regression here means more work per message:
+//! compare ratios of one run, not nanoseconds of two machines.
+
+use std::hint::black_box;
+use std::io::Write;
+
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_exchange::{Engine, generate_itch};
+use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
+use tickwire_fix::Session;
+use tickwire_lab::{Histogram, Probes, Table, format_count, format_ns};
+use tickwire_market::{
+    BookState, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol,
+};
+use tickwire_runtime::affinity;
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
+use tickwire_wire::{itch50, moldudp64};
+
+use crate::cli::BenchArgs;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::hot::{HotPath, OrderOut};
+use crate::{report, trader};
+
+/// A session in memory: messages behind their length, as in a file, and the engine's books at the end.
+pub(crate) struct Recorded {
+    bytes: Vec<u8>,
+    pub(crate) messages: u64,
+    engine: Engine,
+    symbols: u16,
+}
+
+impl Recorded {
+    pub(crate) fn generate(seed: u64, messages: u64, symbols: u16) -> Recorded {
+        let mut bytes = Vec::with_capacity(messages as usize * 36);
+        let mut count = 0;
+        let engine = generate_itch(seed, messages, symbols, &mut |message: &[u8]| {
+            bytes.extend_from_slice(&(message.len() as u16).to_be_bytes());
+            bytes.extend_from_slice(message);
+            count += 1;
+        });
+        Recorded {
+            bytes,
+            messages: count,
+            engine,
+            symbols,
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.bytes.as_slice();
+        std::iter::from_fn(move || {
+            let (len, tail) = rest.split_first_chunk::<2>()?;
+            let (message, tail) = tail.split_at(usize::from(u16::from_be_bytes(*len)));
+            rest = tail;
+            Some(message)
+        })
+    }
+
+    /// As MoldUDP64 datagrams of up to `per_packet` messages and 1,400 bytes, one behind the other, each behind its length.
+    pub(crate) fn packets(&self, per_packet: u16) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes.len() + self.bytes.len() / usize::from(per_packet));
+        let mut buffer = [0_u8; 1400];
+        let mut messages = self.each().peekable();
+        let mut seq = SeqNo(1);
+        while messages.peek().is_some() {
+            let mut packet = moldudp64::PacketBuilder::new(&mut buffer, *SESSION, seq);
+            while packet.count() < per_packet && messages.peek().is_some_and(|m| packet.push(m)) {
+                messages.next();
+            }
+            seq = seq.advance(packet.count().into());
+            let len = packet.finish();
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+            out.extend_from_slice(&buffer[..len]);
+        }
+        out
+    }
+
+    /// How many price levels of these books are not the engine's.
+    pub(crate) fn differences(&self, books: &Books) -> usize {
+        let mut different = 0;
+        for id in (1..=u32::from(self.symbols)).map(InstrumentId) {
+            for side in Side::BOTH {
+                let mut theirs = self.engine.levels(id, side);
+                if let Some(book) = books.book(id) {
+                    different += book
+                        .levels(side)
+                        .filter(|l| theirs.next().is_none_or(|t| t != *l))
+                        .count();
+                }
+                different += theirs.count();
+            }
+        }
+        different
+    }
+}
+
+const SESSION: &[u8; 10] = b"BENCHMARK0";
+
+/// Walks length-prefixed packets.
+pub(crate) fn walk(packets: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = packets;
+    std::iter::from_fn(move || {
+        let (len, tail) = rest.split_first_chunk::<2>()?;
+        let (packet, tail) = tail.split_at(usize::from(u16::from_be_bytes(*len)));
+        rest = tail;
+        Some(packet)
+    })
+}
+
+/// Events go nowhere.
+struct Discard(u64);
+
+impl EventSink for Discard {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.0 = self.0.wrapping_add(black_box(event).order_id.0);
+    }
+}
+
+/// Books alone.
+struct BooksOnly(Books);
+
+impl EventSink for BooksOnly {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        let _ = black_box(self.0.apply(event));
+    }
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.0.upcoming(instrument, order_id);
+    }
+}
+
+/// Order bytes go into memory, as a NIC's buffer would take them.
+pub(crate) struct MemoryOut {
+    last: [u8; 512],
+    pub(crate) orders: u64,
+    pub(crate) bytes: u64,
+}
+
+impl MemoryOut {
+    pub(crate) fn new() -> MemoryOut {
+        MemoryOut {
+            last: [0; 512],
+            orders: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl OrderOut for MemoryOut {
+    #[inline]
+    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.last[..bytes.len()].copy_from_slice(bytes);
+        black_box(&mut self.last);
+        self.orders += 1;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn feed(symbols: u16) -> ItchFeed {
+    let decoder = ItchDecoder::new(ItchConfig {
+        instruments_max: u32::from(symbols) + 1,
+        ..ItchConfig::default()
+    });
+    ItchFeed::new(ArbiterConfig::default(), decoder)
+}
+
+fn books(session: &Recorded) -> Books {
+    let orders = (session.messages as u32 / 2).next_power_of_two().max(1 << 16);
+    Books::new(BooksConfig {
+        depth: Depth::Aggregated,
+        instruments: u32::from(session.symbols) + 1,
+        dense_orders: orders,
+        dense_order_ids: session.messages.next_power_of_two(),
+        sparse_orders: 1 << 16,
+        levels: (u32::from(session.symbols) * 256).max(1 << 16),
+        initial: BookState::Building,
+        ..BooksConfig::default()
+    })
+}
+
+/// A hot path whose order entry session is logged on, with nothing but memory around it.
+pub(crate) fn memory_path(
+    session: &Recorded,
+    symbol: Symbol,
+    clock: Clock,
+) -> Result<HotPath<MemoryOut>, Failure> {
+    let config = Config::default();
+    let mut rule = TickToTrade::new(&TradingConfig {
+        instrument: InstrumentId(1),
+        lot: Qty(100),
+        max_instruments: u32::from(session.symbols) + 1,
+        max_orders: 1 << 21,
+        risk: RiskConfig {
+            max_order_qty: Qty(1000),
+            price_band_bp: 10_000,
+            max_orders_per_window: u32::MAX,
+            window_ns: Nanos::SECOND,
+            max_open_orders: u32::MAX,
+            max_position: u64::MAX,
+        },
+        ..TradingConfig::default()
+    });
+    let now = clock.now();
+    let mut initiator = trader::session_of(&config);
+    log_on(&mut initiator, &config, now)?;
+    rule.set_session(true);
+    let template = initiator.order_template(symbol);
+    Ok(HotPath {
+        books: books(session),
+        rule,
+        session: initiator,
+        template,
+        out: MemoryOut::new(),
+        probes: Probes::new(1 << 16),
+        clock,
+        failure: None,
+        withdrawn: 0,
+    })
+}
+
+/// Logs a session on against an acceptor in memory.
+fn log_on(initiator: &mut Session, config: &Config, now: Nanos) -> Result<(), Failure> {
+    let mut acceptor = crate::venue::acceptor_of(config);
+    initiator.handle_connected(now);
+    acceptor.handle_connected(now);
+    let mut buffer = [0; 4096];
+    for _ in 0..4 {
+        // A logon is far below what either side takes at once.
+        while let Some(bytes) = initiator.poll_transmit(&mut buffer) {
+            let _ = acceptor.handle_bytes(now, bytes);
+        }
+        while let Some(bytes) = acceptor.poll_transmit(&mut buffer) {
+            let _ = initiator.handle_bytes(now, bytes);
+        }
+        while initiator.poll_event().is_some() {}
+        while acceptor.poll_event().is_some() {}
+    }
+    match initiator.status() {
+        tickwire_fix::Status::Active => Ok(()),
+        status => Err(Failure::check(format!(
+            "the FIX session in memory did not log on: {status:?}"
+        ))),
+    }
+}
+
+/// One line of the throughput table.
+struct Line1 {
+    name: &'static str,
+    ns_per_message: Vec<f64>,
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if let Some(core) = args.core {
+        affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+    }
+    let symbols = u16::try_from(args.symbols)
+        .ok()
+        .filter(|s| *s > 0)
+        .ok_or_else(|| Failure::config("--symbols must lie in 1..=65535".to_string()))?;
+    eprintln!(
+        "generating {} messages, {symbols} instruments, seed {} ...",
+        format_count(args.messages),
+        args.seed
+    );
+    let session = Recorded::generate(args.seed, args.messages, symbols);
+    if let Some(path) = &args.write_session {
+        let written = std::fs::File::create(path).and_then(|mut f| f.write_all(&session.bytes));
+        return written.map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())));
+    }
+    let clock = Clock::calibrate();
+    let (many, single) = (session.packets(30), session.packets(1));
+    let mut lines: Vec<Line1> = Vec::new();
+    let mut message_times = Histogram::new();
+    let mut order_times = Histogram::new();
+    let mut orders = 0;
+    for run in 0..args.runs.max(1) {
+        eprintln!("run {} of {}", run + 1, args.runs.max(1));
+        let mut add = |name, ticks: u64| {
+            let ns = clock.span_ns(ticks) as f64 / session.messages as f64;
+            match lines.iter_mut().find(|l| l.name == name) {
+                Some(line) => line.ns_per_message.push(ns),
+                None => lines.push(Line1 {
+                    name,
+                    ns_per_message: vec![ns],
+                }),
+            }
+        };
+        add("decode", decode(&session)?);
+        add("decode -> event", events(&session, &many)?);
+        add("packets of 30 -> books", through_books(&session, &many)?);
+        add("packets of 1 -> books", through_books(&session, &single)?);
+        filtered(&session, &many, &mut add)?;
+        orders = path(&session, &single, &clock, &mut message_times, &mut order_times)?;
+    }
+    let mut table = Table::new(
+        &format!(
+            "{} messages, {symbols} instruments, one core, median of {} runs",
+            format_count(session.messages),
+            args.runs
+        ),
+        &["", "ns per message", "million messages/s"],
+    );
+    for mut line in lines {
+        line.ns_per_message.sort_by(f64::total_cmp);
+        let ns = line.ns_per_message[line.ns_per_message.len() / 2];
+        table = table.row([
+            line.name.to_string(),
+            format!("{ns:.1}"),
+            format!("{:.1}", 1e3 / ns),
+        ]);
+    }
+    println!("{}", table.to_text());
+    let times = [
+        ("packet of 1 message", &message_times),
+        ("packet bytes -> order bytes", &order_times),
+    ];
+    println!(
+        "{}",
+        Table::latencies("time in the hot path, per packet", &times).to_text()
+    );
+    let timer = timer_cost(&clock);
+    println!(
+        "books equal the matching engine's at every level; {} orders per run; reading the counter twice costs {} (included)",
+        format_count(orders),
+        format_ns(timer)
+    );
+    for (name, value) in report::host(&clock, None) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// What two readings of the counter in a row differ by, the median.
+fn timer_cost(clock: &Clock) -> u64 {
+    let mut cost = Histogram::new();
+    for _ in 0..10_000 {
+        let begin = tsc();
+        cost.record(clock.span_ns(tsc() - begin));
+    }
+    cost.at_quantile(0.5)
+}
+
+/// Type and the fields a book needs.
+fn decode(session: &Recorded) -> Result<u64, Failure> {
+    let (mut sum, mut count) = (0_u64, 0);
+    let begin = tsc();
+    for message in session.each() {
+        count += 1;
+        sum = sum.wrapping_add(match itch50::parse(message) {
+            Ok(itch50::Message::AddOrder(m)) => {
+                m.order_ref.get() ^ u64::from(m.shares.get()) ^ m.price.price().raw() as u64
+            }
+            Ok(itch50::Message::OrderDelete(m)) => m.order_ref.get(),
+            Ok(itch50::Message::OrderReplace(m)) => m.new_order_ref.get() ^ m.price.price().raw() as u64,
+            Ok(itch50::Message::OrderExecuted(m)) => m.order_ref.get() ^ u64::from(m.executed_shares.get()),
+            Ok(other) => u64::from(other.kind()),
+            Err(e) => return Err(Failure::check(format!("message {count} does not decode: {e}"))),
+        });
+    }
+    let ticks = tsc() - begin;
+    black_box(sum);
+    check_count(session, count)?;
+    Ok(ticks)
+}
+
+fn events(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
+    let mut feed = feed(session.symbols);
+    let mut sink = Discard(0);
+    let begin = tsc();
+    for packet in walk(packets) {
+        feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
+    }
+    let ticks = tsc() - begin;
+    check_count(session, feed.counters().get(Counter::Messages))?;
+    Ok(ticks)
+}
+
+fn through_books(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
+    let mut feed = feed(session.symbols);
+    let mut sink = BooksOnly(books(session));
+    let begin = tsc();
+    for packet in walk(packets) {
+        feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
+    }
+    let ticks = tsc() - begin;
+    check_count(session, feed.counters().get(Counter::Messages))?;
+    check_books(session, &sink.0)?;
+    Ok(ticks)
+}
+
+/// One percent of the instruments subscribed: what a message costs that nobody wants.
+fn filtered(
+    session: &Recorded,
+    packets: &[u8],
+    add: &mut impl FnMut(&'static str, u64),
+) -> Result<(), Failure> {
+    let wanted = tickwire_exchange::listings((session.symbols / 100).max(1))
+        .iter()
+        .map(|l| l.symbol)
+        .collect();
+    let decoder = ItchDecoder::new(ItchConfig {
+        instruments_max: u32::from(session.symbols) + 1,
+        symbols: Some(wanted),
+        ..ItchConfig::default()
+    });
+    let mut feed = ItchFeed::new(ArbiterConfig::default(), decoder);
+    let mut sink = BooksOnly(books(session));
+    let begin = tsc();
+    for packet in walk(packets) {
+        feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
+    }
+    add("packets of 30 -> books, 1 % subscribed", tsc() - begin);
+    check_count(session, feed.counters().get(Counter::Messages))
+}
+
+/// The whole path for packets of one message; the time of each packet, and of those that led to an order.
+fn path(
+    session: &Recorded,
+    packets: &[u8],
+    clock: &Clock,
+    all: &mut Histogram,
+    orders: &mut Histogram,
+) -> Result<u64, Failure> {
+    let symbol = tickwire_exchange::listings(1)[0].symbol;
+    let mut feed = feed(session.symbols);
+    let mut hot = memory_path(session, symbol, clock.clone())?;
+    for packet in walk(packets) {
+        let before = hot.out.orders;
+        let begin = tsc();
+        feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
+        let ns = clock.span_ns(tsc() - begin);
+        all.record(ns);
+        if hot.out.orders > before {
+            orders.record(ns);
+            answer(&mut hot);
+        }
+    }
+    check_books(session, &hot.books)?;
+    if hot.out.orders == 0 {
+        return Err(Failure::check(
+            "no order was sent, so nothing was measured".to_string(),
+        ));
+    }
+    Ok(hot.out.orders)
+}
+
+/// Fills what was ordered, so that orders do not pile up as open.
+pub(crate) fn answer(hot: &mut HotPath<MemoryOut>) {
+    use tickwire_trading::{OrderReport, ReportKind};
+    let open = hot.rule.orders().iter_open().next().map(|o| (o.id, o.qty));
+    if let Some((id, qty)) = open {
+        let kind = ReportKind::Filled {
+            qty,
+            price: Price::ZERO,
+            cumulative: qty,
+        };
+        // Cannot fail for an order just listed as open; if it did, the open-order count would show it.
+        let _ = hot.rule.on_report(&OrderReport {
+            id,
+            venue_id: Some(OrderId(id.0)),
+            kind,
+        });
+    }
+}
+
+fn check_count(session: &Recorded, count: u64) -> Result<(), Failure> {
+    match count == session.messages {
+        true => Ok(()),
+        false => Err(Failure::check(format!(
+            "{count} messages arrived of {}",
+            session.messages
+        ))),
+    }
+}
+
+fn check_books(session: &Recorded, books: &Books) -> Result<(), Failure> {
+    match session.differences(books) {
+        0 => Ok(()),
+        n => Err(Failure::check(format!(
+            "{n} price levels differ from the matching engine's: the figures would mean nothing"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_runtime::alloc::count_allocations;
+
+    #[test]
+    fn the_benchmark_checks_its_answer_on_a_small_session() {
+        let session = Recorded::generate(3, 20_000, 20);
+        let clock = Clock::calibrate();
+        let (mut all, mut orders) = (Histogram::new(), Histogram::new());
+        let sent = path(&session, &session.packets(1), &clock, &mut all, &mut orders).unwrap();
+        assert!(sent > 0 && orders.count() == sent);
+        through_books(&session, &session.packets(30)).unwrap();
+        decode(&session).unwrap();
+        events(&session, &session.packets(30)).unwrap();
+        filtered(&session, &session.packets(30), &mut |_, _| {}).unwrap();
+    }
+
+    #[test]
+    fn a_wrong_book_fails_the_benchmark() {
+        let session = Recorded::generate(3, 5_000, 20);
+        let mut feed = feed(session.symbols);
+        let mut sink = BooksOnly(books(&session));
+        let packets = session.packets(30);
+        let whole = walk(&packets).count();
+        walk(&packets)
+            .take(whole / 2)
+            .for_each(|p| feed.on_packet(Nanos(1), Line::A, p, &mut sink));
+        assert!(
+            check_books(&session, &sink.0)
+                .unwrap_err()
+                .message
+                .contains("differ")
+        );
+    }
+
+    #[test]
+    fn nothing_is_allocated_on_the_way_of_a_packet_after_start_up() {
+        let session = Recorded::generate(7, 100_000, 50);
+        let clock = Clock::calibrate();
+        let (single, many) = (session.packets(1), session.packets(30));
+        for packets in [&single, &many] {
+            let mut feed = feed(session.symbols);
+            let symbol = tickwire_exchange::listings(1)[0].symbol;
+            let mut hot = memory_path(&session, symbol, clock.clone()).unwrap();
+            let ((), count) = count_allocations(|| {
+                for packet in walk(packets) {
+                    feed.on_packet(clock.now(), Line::A, packet, &mut hot);
+                    feed.on_packet(clock.now(), Line::B, packet, &mut hot);
+                    answer(&mut hot);
+                }
+            });
+            assert!(hot.out.orders > 0);
+            assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_while_a_gap_is_open_and_when_it_closes() {
+        let session = Recorded::generate(8, 50_000, 50);
+        let clock = Clock::calibrate();
+        let packets = session.packets(10);
+        let packets: Vec<&[u8]> = walk(&packets).collect();
+        let mut feed = feed(session.symbols);
+        let symbol = tickwire_exchange::listings(1)[0].symbol;
+        let mut hot = memory_path(&session, symbol, clock.clone()).unwrap();
+        let ((), count) = count_allocations(|| {
+            for group in packets.chunks(50) {
+                // The first of each group comes last: 49 packets wait for it.
+                for packet in &group[1..] {
+                    feed.on_packet(clock.now(), Line::A, packet, &mut hot);
+                }
+                feed.on_packet(clock.now(), Line::B, group[0], &mut hot);
+                answer(&mut hot);
+            }
+        });
+        assert_eq!(session.differences(&hot.books), 0);
+        assert!(feed.counters().get(Counter::Gaps) > 10);
+        assert_eq!((count.allocations, count.releases), (0, 0), "{count:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Market data in, books, orders out, measured.
+#[derive(Parser, Debug)]
+#[command(
+    name = "tickwire",
+    version,
+    max_term_width = 110,
+    arg_required_else_help = true,
+    after_help = "\
+Exit codes:
+  0    done, and everything that was checked held
+  1    a check failed: books differ, an order is unaccounted for, input was damaged
+  2    wrong command line or configuration
+  3    the operating system refused something, or a file cannot be read
+  4    the other side went away before the end
+  130  ended by Ctrl-C or SIGTERM
+
+Start with:  tickwire demo"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Exchange and trader on this machine: multicast in, orders out, books compared, latency reported
+    #[command(after_help = "\
+Example:
+  tickwire demo --loss 0.01 --seconds 10
+  tickwire demo --dir out && xdg-open out/report.html")]
+    Demo(DemoArgs),
+    /// The simulated exchange: publishes ITCH 5.0 over MoldUDP64 multicast, takes FIX 4.4 orders
+    #[command(after_help = "\
+Example:
+  tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)")]
+    Exchange(SideArgs),
+    /// The trader: receives both lines, keeps the books, applies the rule, sends orders
+    #[command(after_help = "\
+Example:
+  tickwire trade -c examples/demo.toml")]
+    Trade(SideArgs),
+    /// Drives captures through the feed handler and the books
+    #[command(after_help = "\
+Examples:
+  tickwire replay capture.pcap.zst                    both lines and gaps as recorded, at full speed
+  tickwire replay 01302020.NASDAQ_ITCH50.gz           a raw ITCH 5.0 file, 2-byte length framing
+  tickwire replay capture.pcap --speed 3 --book AAPL  at three times the capture's speed, AAPL's book at the end
+  tickwire replay capture.pcap --step                 one packet per Enter key")]
+    Replay(ReplayArgs),
+    /// Prints one JSON object per message, every field named as in the specification
+    #[command(after_help = "\
+Examples:
+  tickwire decode capture.pcap | head
+  tickwire decode day.itch.gz --type A --limit 10")]
+    Decode(DecodeArgs),
+    /// Checks a configuration file and prints it with every default filled in
+    #[command(after_help = "\
+Example:
+  tickwire config examples/demo.toml")]
+    Config {
+        /// The file; without it, the defaults are printed.
+        file: Option<PathBuf>,
+    },
+    /// Lists every counter: id, unit, meaning
+    #[command(after_help = "\
+Example:
+  tickwire counters")]
+    Counters,
+    /// Measures the path of a packet in memory: decode, decode + book, packet bytes to order bytes
+    #[command(after_help = "\
+Examples:
+  tickwire bench
+  tickwire bench --messages 20000000 --symbols 8500 --core 1")]
+    Bench(BenchArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Length of the trading session in seconds
+    #[arg(long, default_value_t = 15.0, value_name = "S")]
+    pub(crate) seconds: f64,
+    /// Market data messages per second
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
+    pub(crate) rate: u32,
+    /// Number of instruments
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub(crate) symbols: u32,
+    /// Share of packets lost on each line, independently (0.01 is 1 %)
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) loss: f64,
+    /// Share of packets sent twice on each line
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) duplicate: f64,
+    /// Share of packets delivered late on each line
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub(crate) reorder: f64,
+    /// Seed of order flow and impairments
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Folder for configuration, results and report
+    #[arg(long, default_value = "tickwire-demo", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SideArgs {
+    /// Configuration file (TOML); see examples/demo.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Folder for the results of this side
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// End with this process and tell it about progress in JSON (used by `demo`)
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReplayArgs {
+    /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Speed: `max`, or a multiple of the capture's own
+    #[arg(long, default_value = "max", value_name = "X", value_parser = parse_speed, conflicts_with = "step")]
+    pub(crate) speed: Speed,
+    /// One packet at a time: shows its events, waits for Enter
+    #[arg(long)]
+    pub(crate) step: bool,
+    /// Print the books of these symbols at the end (repeatable; `all` for every one)
+    #[arg(long, value_name = "SYMBOL")]
+    pub(crate) book: Vec<String>,
+    /// Price levels per side to print
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(crate) levels: usize,
+    /// Only these symbols reach the books; the rest is filtered on its first bytes (repeatable)
+    #[arg(long, value_name = "SYMBOL")]
+    pub(crate) symbol: Vec<String>,
+    /// Results as JSON instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Highest stock locate accepted
+    #[arg(long, default_value_t = 65_535, value_name = "N")]
+    pub(crate) max_instruments: u32,
+    /// Live orders to make room for
+    #[arg(long, default_value_t = 4 << 20, value_name = "N")]
+    pub(crate) max_orders: u32,
+    /// Price levels to make room for
+    #[arg(long, default_value_t = 4 << 20, value_name = "N")]
+    pub(crate) max_levels: u32,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DecodeArgs {
+    /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only messages of this type (repeatable), for example A
+    #[arg(long = "type", value_name = "T")]
+    pub(crate) types: Vec<char>,
+    /// Stop after this many messages
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// What the payloads are
+    #[arg(long, value_enum, default_value_t = Protocol::Auto)]
+    pub(crate) protocol: Protocol,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// Messages of the generated session
+    #[arg(long, default_value_t = 2_000_000, value_name = "N")]
+    pub(crate) messages: u64,
+    /// Instruments of the generated session
+    #[arg(long, default_value_t = 2_000, value_name = "N")]
+    pub(crate) symbols: u32,
+    /// Seed of the session
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) seed: u64,
+    /// Core to pin to
+    #[arg(long, value_name = "N")]
+    pub(crate) core: Option<usize>,
+    /// Repetitions; the table shows the median run
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    pub(crate) runs: usize,
+    /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_session: Option<PathBuf>,
+}
+
+/// The protocol of a capture's payloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// Recognised from the first packets
+    Auto,
+    /// ITCH 5.0 in MoldUDP64
+    Itch50Mold,
+    /// ITCH 5.0 with 2-byte lengths, no packets
+    Itch50File,
+}
+
+/// How fast to replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Speed {
+    Max,
+    Times(f64),
+}
+
+fn parse_speed(text: &str) -> Result<Speed, String> {
+    match text.trim_end_matches('x').parse::<f64>() {
+        _ if text == "max" => Ok(Speed::Max),
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(Speed::Times(x)),
+        _ => Err("give `max` or a positive multiple such as 1, 3 or 0.5".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_has_an_example() {
+        let cli = Cli::command();
+        cli.clone().debug_assert();
+        for c in cli.get_subcommands() {
+            let help = c.get_after_help().map(|h| h.to_string()).unwrap_or_default();
+            assert!(help.contains("Example"), "{} has no example", c.get_name());
+        }
+    }
+}

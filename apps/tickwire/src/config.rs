@@ -1,0 +1,471 @@
+//! The configuration: one typed TOML file for both sides of a run, validated whole at start.
+//!
+//! Values are checked while they are read, so that an error names line and column. `tickwire config FILE` prints the
+//! file with every default filled in.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tickwire_market::{Symbol, TimeInForce, Venue};
+
+use crate::failure::Failure;
+
+/// Everything a run needs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    pub(crate) feed: FeedSection,
+    pub(crate) order_entry: OrderEntrySection,
+    pub(crate) exchange: ExchangeSection,
+    pub(crate) trader: TraderSection,
+}
+
+/// The market data feed: where the exchange publishes and the trader listens.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct FeedSection {
+    /// The venue's name; ITCH 5.0 venues are `nasdaq`, `nasdaq-texas` and `psx`.
+    pub(crate) venue: VenueName,
+    /// MoldUDP64 session, exactly 10 characters; empty takes the first session seen.
+    pub(crate) session: SessionName,
+    /// Address of the network interface for multicast, loopback unless told otherwise.
+    pub(crate) interface: Ipv4Addr,
+    pub(crate) line_a: Group,
+    pub(crate) line_b: Group,
+    /// MoldUDP64 retransmission server (UDP).
+    pub(crate) retransmission: SocketAddrV4,
+    /// GLIMPSE snapshot server (SoupBinTCP).
+    pub(crate) snapshot: SocketAddrV4,
+    /// Socket receive buffer per line, bytes.
+    pub(crate) receive_buffer: u32,
+    /// How long a gap waits for the other line before it is requested, microseconds.
+    pub(crate) line_wait_us: u32,
+    /// How long a retransmission request waits for its answer, milliseconds.
+    pub(crate) request_timeout_ms: u32,
+    /// Requests for the same messages before a snapshot is taken instead.
+    pub(crate) request_attempts: u32,
+    /// Packets kept while a gap is open.
+    pub(crate) buffer_packets: u32,
+    /// Highest stock locate accepted, which sizes the directory and the books.
+    pub(crate) max_instruments: u32,
+    /// Live orders over all books.
+    pub(crate) max_orders: u32,
+    /// Price levels over all books and both sides.
+    pub(crate) max_levels: u32,
+}
+
+/// A multicast group and port.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Group {
+    pub(crate) group: MulticastAddr,
+    pub(crate) port: u16,
+}
+
+/// The FIX 4.4 order entry session.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OrderEntrySection {
+    pub(crate) address: SocketAddrV4,
+    /// CompID of the exchange.
+    pub(crate) exchange_comp_id: CompId,
+    /// CompID of the trader.
+    pub(crate) trader_comp_id: CompId,
+    /// HeartBtInt, seconds.
+    pub(crate) heartbeat_s: u32,
+}
+
+/// The simulated exchange.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ExchangeSection {
+    /// Core to pin to; -1 leaves it to the scheduler.
+    pub(crate) core: i32,
+    /// Seed of the order flow and of the impairments: one seed, one session.
+    pub(crate) seed: u64,
+    /// Number of listed instruments.
+    pub(crate) symbols: Symbols,
+    /// Average market data messages per second once the market is open.
+    pub(crate) rate: Rate,
+    /// Length of the trading session, seconds.
+    pub(crate) duration_s: DurationS,
+    /// Wait for a client's logon before the session starts.
+    pub(crate) start_on_logon: bool,
+    /// End the run when a client's connection is lost before the session's end.
+    pub(crate) stop_on_client_loss: bool,
+    /// How long to serve recovery after the end of the session while clients are connected, seconds.
+    pub(crate) linger_s: u32,
+    pub(crate) line_a: Impairment,
+    pub(crate) line_b: Impairment,
+    /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
+    pub(crate) answer_requests: Probability,
+}
+
+/// What the network does to one line.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Impairment {
+    /// Share of packets lost.
+    pub(crate) loss: Probability,
+    /// Share of packets sent twice.
+    pub(crate) duplicate: Probability,
+    /// Share of packets held back behind up to three later ones.
+    pub(crate) reorder: Probability,
+}
+
+/// The trader.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TraderSection {
+    /// Core to pin to; -1 leaves it to the scheduler.
+    pub(crate) core: i32,
+    /// How to wait for packets: `spin` (a core of its own), `poll` (sleeps), or `auto` (spin with two cores or more).
+    pub(crate) wait: Wait,
+    /// Symbol to trade.
+    pub(crate) symbol: SymbolName,
+    /// Quantity of each order: one lot.
+    pub(crate) lot: Lot,
+    pub(crate) time_in_force: Tif,
+    pub(crate) risk: RiskSection,
+}
+
+/// Pre-trade limits.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RiskSection {
+    /// Largest order, shares.
+    pub(crate) max_order_qty: u32,
+    /// Highest deviation of an order's price from the last mid price, basis points.
+    pub(crate) price_band_bp: u32,
+    /// Orders per second.
+    pub(crate) max_orders_per_s: u32,
+    /// Orders open or not acknowledged yet.
+    pub(crate) max_open_orders: u32,
+    /// Largest position either way, shares.
+    pub(crate) max_position: u64,
+    /// Orders in one run; sizes the order table.
+    pub(crate) max_orders: u32,
+}
+
+/// How the trader waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Wait {
+    Auto,
+    Spin,
+    Poll,
+}
+
+/// FIX TimeInForce of the orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tif {
+    Day,
+    Ioc,
+}
+
+impl From<Tif> for TimeInForce {
+    fn from(t: Tif) -> TimeInForce {
+        match t {
+            Tif::Day => TimeInForce::Day,
+            Tif::Ioc => TimeInForce::ImmediateOrCancel,
+        }
+    }
+}
+
+/// Declares a value type that is checked while it is read.
+macro_rules! checked {
+    ($($(#[$doc:meta])* $name:ident($inner:ty) from $raw:ty, $check:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub(crate) struct $name(pub(crate) $inner);
+        impl TryFrom<String> for $name {
+            type Error = String;
+            fn try_from(raw: String) -> Result<Self, String> {
+                let check: fn(&str) -> Result<$inner, String> = $check;
+                check(&raw).map($name)
+            }
+        }
+    )*};
+}
+
+checked! {
+    /// A venue by its configuration name.
+    VenueName(Venue) from String, |s| Venue::from_name(s).ok_or_else(|| {
+        let names: Vec<_> = Venue::ALL.iter().map(|v| v.name()).collect();
+        format!("unknown venue {s:?}; one of {}", names.join(", "))
+    });
+    /// A MoldUDP64 session name, or none.
+    SessionName(Option<[u8; 10]>) from String, |s| match s.len() {
+        0 => Ok(None),
+        10 if s.is_ascii() => Ok(Some(s.as_bytes().try_into().expect("length checked"))),
+        _ => Err(format!("session {s:?} must have exactly 10 ASCII characters, or be empty")),
+    };
+    /// A multicast group address.
+    MulticastAddr(Ipv4Addr) from String, |s| match s.parse::<Ipv4Addr>() {
+        Ok(a) if a.is_multicast() => Ok(a),
+        Ok(a) => Err(format!("{a} is not a multicast address; use one in 239.0.0.0/8 for tests")),
+        Err(_) => Err(format!("{s:?} is not an IPv4 address")),
+    };
+    /// A FIX CompID.
+    CompId(Symbol) from String, |s| match Symbol::new(s.as_bytes()) {
+        Some(id) if !id.is_empty() && !s.contains(['=', ' ']) => Ok(id),
+        _ => Err(format!("CompID {s:?} must be 1 to 23 printable ASCII characters without '=' or space")),
+    };
+    /// An instrument's symbol.
+    SymbolName(Symbol) from String, |s| match Symbol::new(s.as_bytes()) {
+        Some(id) if !id.is_empty() && id.as_bytes().len() <= 8 => Ok(id),
+        _ => Err(format!("symbol {s:?} must be 1 to 8 printable ASCII characters")),
+    };
+}
+
+impl From<VenueName> for String {
+    fn from(v: VenueName) -> String {
+        v.0.name().into()
+    }
+}
+impl From<SessionName> for String {
+    fn from(v: SessionName) -> String {
+        v.0.map(|s| String::from_utf8_lossy(&s).into_owned())
+            .unwrap_or_default()
+    }
+}
+impl From<MulticastAddr> for String {
+    fn from(v: MulticastAddr) -> String {
+        v.0.to_string()
+    }
+}
+impl From<CompId> for String {
+    fn from(v: CompId) -> String {
+        v.0.to_string()
+    }
+}
+impl From<SymbolName> for String {
+    fn from(v: SymbolName) -> String {
+        v.0.to_string()
+    }
+}
+
+/// Declares a number with a range that is checked while it is read.
+macro_rules! ranged {
+    ($($(#[$doc:meta])* $name:ident($inner:ty) $range:expr, $unit:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Default, Deserialize, Serialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub(crate) struct $name(pub(crate) $inner);
+        impl TryFrom<f64> for $name {
+            type Error = String;
+            fn try_from(raw: f64) -> Result<Self, String> {
+                let range = $range;
+                if raw >= *range.start() as f64 && raw <= *range.end() as f64 {
+                    Ok($name(raw as $inner))
+                } else {
+                    Err(format!("{raw} is outside {}..={} {}", range.start(), range.end(), $unit))
+                }
+            }
+        }
+        impl From<$name> for f64 {
+            fn from(v: $name) -> f64 {
+                v.0 as f64
+            }
+        }
+    )*};
+}
+
+ranged! {
+    /// A share of events.
+    Probability(f64) 0.0..=1.0, "(a share, not a percentage)";
+    /// Market data messages per second.
+    Rate(u32) 1u32..=5_000_000, "messages per second";
+    /// Length of a session.
+    DurationS(f64) 0.1..=86_400.0, "seconds";
+    /// Number of instruments.
+    Symbols(u32) 1u32..=60_000, "instruments";
+    /// Quantity of an order.
+    Lot(u32) 1u32..=1_000_000, "shares";
+}
+
+impl Default for FeedSection {
+    fn default() -> Self {
+        let addr = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        FeedSection {
+            venue: VenueName(Venue::Nasdaq),
+            session: SessionName(None),
+            interface: Ipv4Addr::LOCALHOST,
+            line_a: Group {
+                group: MulticastAddr(Ipv4Addr::new(239, 192, 77, 1)),
+                port: 26400,
+            },
+            line_b: Group {
+                group: MulticastAddr(Ipv4Addr::new(239, 192, 77, 2)),
+                port: 26401,
+            },
+            retransmission: addr(26402),
+            snapshot: addr(26403),
+            receive_buffer: 8 << 20,
+            line_wait_us: 500,
+            request_timeout_ms: 20,
+            request_attempts: 5,
+            buffer_packets: 4096,
+            max_instruments: 16_384,
+            max_orders: 1 << 20,
+            max_levels: 1 << 20,
+        }
+    }
+}
+
+impl Default for OrderEntrySection {
+    fn default() -> Self {
+        let id = |s: &str| CompId(Symbol::new(s.as_bytes()).expect("a valid default"));
+        OrderEntrySection {
+            address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 26404),
+            exchange_comp_id: id("EXCHANGE"),
+            trader_comp_id: id("TRADER"),
+            heartbeat_s: 5,
+        }
+    }
+}
+
+impl Default for ExchangeSection {
+    fn default() -> Self {
+        ExchangeSection {
+            core: -1,
+            seed: 1,
+            symbols: Symbols(200),
+            rate: Rate(20_000),
+            duration_s: DurationS(15.0),
+            start_on_logon: false,
+            stop_on_client_loss: false,
+            linger_s: 10,
+            line_a: Impairment::default(),
+            line_b: Impairment::default(),
+            answer_requests: Probability(1.0),
+        }
+    }
+}
+
+impl Default for TraderSection {
+    fn default() -> Self {
+        TraderSection {
+            core: -1,
+            wait: Wait::Auto,
+            symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
+            lot: Lot(100),
+            time_in_force: Tif::Ioc,
+            risk: RiskSection::default(),
+        }
+    }
+}
+
+impl Default for RiskSection {
+    fn default() -> Self {
+        RiskSection {
+            max_order_qty: 1_000,
+            price_band_bp: 500,
+            max_orders_per_s: 1_000,
+            max_open_orders: 100,
+            max_position: 10_000_000,
+            max_orders: 1 << 20,
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Failure::config(format!(
+                "cannot read {}: {e}; give the path of a TOML file (see examples/)",
+                path.display()
+            ))
+        })?;
+        let config: Config = toml::from_str(&text)
+            .map_err(|e| Failure::config(format!("{}: {}", path.display(), e.to_string().trim_end())))?;
+        config
+            .check()
+            .map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+        Ok(config)
+    }
+
+    /// Checks what concerns more than one value.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (a, b) = (self.feed.line_a, self.feed.line_b);
+        if a == b {
+            return Err(format!(
+                "feed.line_a and feed.line_b are both {}:{}; the lines need different groups or ports",
+                a.group.0, a.port
+            ));
+        }
+        if self.exchange.symbols.0 >= self.feed.max_instruments {
+            return Err(format!(
+                "exchange.symbols = {} needs feed.max_instruments above it, which is {}",
+                self.exchange.symbols.0, self.feed.max_instruments
+            ));
+        }
+        if self.trader.lot.0 > self.trader.risk.max_order_qty {
+            return Err(format!(
+                "trader.lot = {} exceeds trader.risk.max_order_qty = {}: no order would pass",
+                self.trader.lot.0, self.trader.risk.max_order_qty
+            ));
+        }
+        for (name, value) in [
+            ("feed.request_timeout_ms", self.feed.request_timeout_ms),
+            ("feed.request_attempts", self.feed.request_attempts),
+            ("feed.buffer_packets", self.feed.buffer_packets),
+            ("feed.max_orders", self.feed.max_orders),
+            ("feed.max_levels", self.feed.max_levels),
+            ("order_entry.heartbeat_s", self.order_entry.heartbeat_s),
+            ("trader.risk.max_orders", self.trader.risk.max_orders),
+        ] {
+            if value == 0 {
+                return Err(format!("{name} must be at least 1"));
+            }
+        }
+        Ok(())
+    }
+
+    /// As TOML with every default filled in.
+    pub(crate) fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("every configuration value has a TOML form")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, String> {
+        let c: Config = toml::from_str(text).map_err(|e| e.to_string())?;
+        c.check()?;
+        Ok(c)
+    }
+
+    #[test]
+    fn defaults_print_and_read_back() {
+        let text = Config::default().to_toml();
+        assert_eq!(parse(&text).unwrap().to_toml(), text);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_allowed() {
+        let cases = [
+            ("[exchange]\nloss = 1\n", "line 2", "unknown field"),
+            ("[exchange.line_a]\nloss = 1.5\n", "line 2", "outside 0..=1"),
+            ("[feed]\nvenue = \"bats\"\n", "line 2", "nasdaq-texas"),
+            (
+                "[feed]\n\nline_a = { group = \"10.0.0.1\", port = 1 }\n",
+                "line 3",
+                "not a multicast address",
+            ),
+            ("[feed]\nsession = \"short\"\n", "line 2", "exactly 10"),
+        ];
+        for (text, line, what) in cases {
+            let e = parse(text).unwrap_err();
+            assert!(e.contains(line) && e.contains(what), "{e}");
+        }
+        let same = "[feed]\nline_a = { group = \"239.1.1.1\", port = 1 }\nline_b = { group = \"239.1.1.1\", port = 1 }\n";
+        assert!(parse(same).unwrap_err().contains("different groups"));
+    }
+}

@@ -1,0 +1,380 @@
+//! `tickwire demo`: starts an exchange and a trader, watches them, compares what they say, reports.
+//!
+//! The two children talk to the parent by one JSON object per line on their standard output ([`Notice`]) and leave
+//! their results as files. A child dies with its parent (`PR_SET_PDEATHSIG`), a parent ends when a child does.
+
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tickwire_runtime::affinity;
+use tickwire_runtime::child::ChildGuard;
+use tickwire_runtime::signal::StopFlag;
+
+use crate::cli::DemoArgs;
+use crate::config::{Config, DurationS, Impairment, Probability, Rate, SessionName, Symbols};
+use crate::failure::{Code, Failure};
+use crate::report;
+use crate::results::{self, ExchangeResults, TraderResults};
+
+/// What a child tells its parent.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Notice {
+    /// The exchange listens: the ports it was given.
+    Listening {
+        order_entry: u16,
+        retransmission: u16,
+        snapshot: u16,
+    },
+    /// Progress: seconds into the session, market data messages, orders.
+    Progress {
+        seconds: f64,
+        messages: u64,
+        orders: u64,
+    },
+    /// The child ends with a failure; the same sentence it prints.
+    Failed { message: String },
+}
+
+impl Notice {
+    /// Sends it to the parent.
+    pub(crate) fn send(&self) {
+        use std::io::Write;
+        let line = serde_json::to_string(self).expect("a notice has a JSON form");
+        // A parent that is gone has already ended this process or is about to.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+}
+
+/// How long a child may take to end once the other side has: recovery and logout are over by then.
+const CHILD_GRACE: Duration = Duration::from_secs(15);
+
+pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
+    std::fs::create_dir_all(&args.dir).map_err(|e| {
+        Failure::system(format!(
+            "cannot create {}: {e}; give another folder with --dir",
+            args.dir.display()
+        ))
+    })?;
+    for stale in [
+        "exchange.json",
+        "trader.json",
+        "books-exchange.txt",
+        "books-trader.txt",
+        "report.html",
+    ] {
+        let _ = std::fs::remove_file(args.dir.join(stale));
+    }
+    let mut config = demo_config(args)?;
+    let started = Instant::now();
+
+    let mut exchange = Side::start("exchange", &config, &args.dir)?;
+    match exchange.next_notice(Duration::from_secs(10))? {
+        Notice::Listening {
+            order_entry,
+            retransmission,
+            snapshot,
+        } => {
+            config.order_entry.address.set_port(order_entry);
+            config.feed.retransmission.set_port(retransmission);
+            config.feed.snapshot.set_port(snapshot);
+        }
+        other => {
+            return Err(Failure::system(format!(
+                "the exchange said {other:?} before it was listening"
+            )));
+        }
+    }
+    let mut trader = Side::start("trade", &config, &args.dir)?;
+    eprintln!(
+        "exchange (pid {}, core {}) and trader (pid {}, core {}): {} instruments, {} messages/s for {} s, two lines on {}",
+        exchange.child.id(),
+        config.exchange.core,
+        trader.child.id(),
+        config.trader.core,
+        config.exchange.symbols.0,
+        config.exchange.rate.0,
+        config.exchange.duration_s.0,
+        config.feed.interface,
+    );
+    watch(&mut exchange, &mut trader, config.exchange.duration_s.0, stop)?;
+    conclude(args, &config, started)
+}
+
+/// The configuration both children get: free ports, two cores where there are two.
+fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
+    let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
+    let mut c = Config::default();
+    let cores = affinity::available_cores();
+    let (first, last) = (
+        cores.first().copied().unwrap_or(0),
+        cores.last().copied().unwrap_or(0),
+    );
+    c.exchange.core = first as i32;
+    c.trader.core = last as i32;
+    c.exchange.seed = args.seed;
+    c.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
+    c.exchange.rate = Rate::try_from(f64::from(args.rate)).map_err(usage("rate"))?;
+    c.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
+    c.exchange.start_on_logon = true;
+    c.exchange.stop_on_client_loss = true;
+    let line = Impairment {
+        loss: Probability::try_from(args.loss).map_err(usage("loss"))?,
+        duplicate: Probability::try_from(args.duplicate).map_err(usage("duplicate"))?,
+        reorder: Probability::try_from(args.reorder).map_err(usage("reorder"))?,
+    };
+    (c.exchange.line_a, c.exchange.line_b) = (line, line);
+    let session = format!("TW{:08}", std::process::id() % 100_000_000);
+    c.feed.session = SessionName::try_from(session).expect("ten characters");
+    c.feed.line_a.port = free_udp_port()?;
+    c.feed.line_b.port = free_udp_port()?;
+    for address in [
+        &mut c.feed.retransmission,
+        &mut c.feed.snapshot,
+        &mut c.order_entry.address,
+    ] {
+        address.set_port(0);
+    }
+    c.check().map_err(Failure::config)?;
+    Ok(c)
+}
+
+fn free_udp_port() -> Result<u16, Failure> {
+    UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
+        .and_then(|s| s.local_addr())
+        .map(|a| a.port())
+        .map_err(|e| {
+            Failure::system(format!(
+                "cannot bind a UDP port on 127.0.0.1: {e}; is the loopback interface up?"
+            ))
+        })
+}
+
+/// One child process.
+struct Side {
+    name: &'static str,
+    child: ChildGuard,
+    notices: Receiver<Notice>,
+}
+
+impl Side {
+    fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
+        let path = dir.join(format!("{name}.toml"));
+        std::fs::write(&path, config.to_toml())
+            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+        let binary = std::env::current_exe().map_err(|e| {
+            Failure::system(format!(
+                "cannot find this program's own file to start the {name}: {e}"
+            ))
+        })?;
+        let mut command = Command::new(binary);
+        command
+            .arg(name)
+            .arg("--config")
+            .arg(&path)
+            .arg("--results")
+            .arg(dir);
+        command.arg("--child-of").arg(std::process::id().to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = ChildGuard::spawn(&mut command)
+            .map_err(|e| Failure::system(format!("cannot start the {name} process: {e}")))?;
+        let stdout = child.child_mut().stdout.take().expect("piped above");
+        let (send, notices) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Ok(notice) = serde_json::from_str(&line)
+                    && send.send(notice).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Side { name, child, notices })
+    }
+
+    fn next_notice(&mut self, patience: Duration) -> Result<Notice, Failure> {
+        match self.notices.recv_timeout(patience) {
+            Ok(Notice::Failed { message }) => Err(Failure::system(format!("the {}: {message}", self.name))),
+            Ok(notice) => Ok(notice),
+            Err(RecvTimeoutError::Timeout) => Err(Failure::system(format!(
+                "the {} did not start within {patience:?}",
+                self.name
+            ))),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = self.child.wait_for(Duration::from_secs(1)).ok().flatten();
+                let status = status.map_or("no exit code yet".into(), |s| describe(&s));
+                Err(Failure::system(format!(
+                    "the {} ended before it was ready ({status})",
+                    self.name
+                )))
+            }
+        }
+    }
+
+    fn ended(&mut self) -> Option<ExitStatus> {
+        // An error here means that the child cannot be waited for any more: it is gone.
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// The newest progress, and the reason of a failure.
+    fn drain(&mut self) -> (Option<Notice>, Option<String>) {
+        let (mut newest, mut reason) = (None, None);
+        for notice in self.notices.try_iter() {
+            match notice {
+                Notice::Failed { message } => reason = Some(message),
+                other => newest = Some(other),
+            }
+        }
+        (newest, reason)
+    }
+}
+
+fn describe(status: &ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        _ => "ended".into(),
+    }
+}
+
+/// Shows progress until both children have ended well; ends the run when one does not.
+fn watch(exchange: &mut Side, trader: &mut Side, duration_s: f64, stop: &StopFlag) -> Result<(), Failure> {
+    let terminal = std::io::stderr().is_terminal();
+    let mut shown = Instant::now();
+    let mut first_end: Option<Instant> = None;
+    let mut reasons: Vec<String> = Vec::new();
+    let (mut messages, mut orders, mut seconds) = (0, 0, 0.0);
+    loop {
+        if let Some(reason) = stop.reason() {
+            return Err(Failure::interrupted(format!(
+                "{reason}; exchange and trader were stopped"
+            )));
+        }
+        for side in [&mut *exchange, &mut *trader] {
+            let (newest, reason) = side.drain();
+            if let Some(Notice::Progress {
+                seconds: s,
+                messages: m,
+                orders: o,
+            }) = newest
+            {
+                if side.name == "exchange" {
+                    (seconds, messages) = (s, m);
+                } else {
+                    orders = o;
+                }
+            }
+            reasons.extend(reason.map(|r| format!("the {}: {r}", side.name)));
+        }
+        let every = if terminal {
+            Duration::from_millis(200)
+        } else {
+            Duration::from_secs(5)
+        };
+        if shown.elapsed() >= every {
+            shown = Instant::now();
+            let end = if terminal { '\r' } else { '\n' };
+            eprint!(
+                "{seconds:5.1} s of {duration_s:.0}   {messages:>9} messages   {orders:>6} orders  {end}"
+            );
+        }
+        let ends = [exchange.ended(), trader.ended()];
+        for (side, end) in [&mut *exchange, &mut *trader].into_iter().zip(&ends) {
+            if let Some(status) = end
+                && !status.success()
+            {
+                let (_, reason) = side.drain();
+                reasons.extend(reason.map(|r| format!("the {}: {r}", side.name)));
+                let code = if status.code() == Some(Code::Interrupted as i32) {
+                    Code::Interrupted
+                } else {
+                    Code::PeerLost
+                };
+                reasons.insert(0, format!("the {} ended early ({})", side.name, describe(status)));
+                reasons.dedup();
+                return Err(Failure {
+                    code,
+                    message: reasons.join("; "),
+                });
+            }
+        }
+        match ends {
+            [Some(_), Some(_)] => {
+                if terminal {
+                    eprintln!();
+                }
+                return Ok(());
+            }
+            [None, None] => {}
+            _ => {
+                let since = *first_end.get_or_insert_with(Instant::now);
+                if since.elapsed() > CHILD_GRACE {
+                    return Err(Failure::peer_lost(
+                        "one side ended, the other did not follow and was stopped",
+                    ));
+                }
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads both sides' results, compares them, prints and writes the report.
+fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Failure> {
+    let file = |name: &str| -> PathBuf { args.dir.join(name) };
+    let exchange: ExchangeResults = results::read_json(&file("exchange.json"))?;
+    let trader: TraderResults = results::read_json(&file("trader.json"))?;
+    let books = results::compare_books(&file("books-exchange.txt"), &file("books-trader.txt"))?;
+    let orders = results::compare_orders(&exchange.orders, &trader.orders);
+    let run = report::Run {
+        config,
+        exchange: &exchange,
+        trader: &trader,
+        books: &books,
+        orders: &orders,
+    };
+    print!("{}", run.to_text());
+    let html = file("report.html");
+    std::fs::write(&html, run.to_html())
+        .map_err(|e| Failure::system(format!("cannot write {}: {e}", html.display())))?;
+    let shown = html.canonicalize().unwrap_or(html);
+    println!(
+        "\nreport: {}   ({:.1} s)",
+        shown.display(),
+        started.elapsed().as_secs_f64()
+    );
+
+    let mut wrong = Vec::new();
+    if books.differences > 0 {
+        wrong.push(format!(
+            "{} of {} price levels differ between exchange and trader",
+            books.differences, books.levels
+        ));
+    }
+    if books.levels == 0 {
+        wrong.push("the exchange's books are empty, so nothing was compared".into());
+    }
+    if !orders.unaccounted.is_empty() {
+        wrong.push(format!("{} orders are unaccounted for", orders.unaccounted.len()));
+    }
+    if orders.orders == 0 {
+        wrong.push("no order was sent, so the path was not measured".into());
+    }
+    if exchange.unmatched_causes > 0 {
+        wrong.push(format!(
+            "{} orders name a cause that was never published",
+            exchange.unmatched_causes
+        ));
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::check(wrong.join("; ")))
+    }
+}

@@ -1,0 +1,124 @@
+//! The hot loop: one packet from the wire to an order, as calls in order.
+//!
+//! ```text
+//! recv ─► FeedHandler::on_packet ─► HotPath::on_event ─► Books::apply ─► TickToTrade::on_update ─► Session::encode ─► send
+//!         (sequence, lines, decode)                       (book)          (rule, risk)              (FIX)
+//! ```
+//! Everything happens on the calling thread, inside the call that took the packet: no queue, no hand-over. Nothing here
+//! allocates, locks or logs after it is set up; the test at the end runs it with an armed allocator.
+
+use std::io;
+
+use tickwire_book::{Applied, Books};
+use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session};
+use tickwire_lab::{Probes, Stage};
+use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_trading::TickToTrade;
+
+/// Where order bytes go: a connection, or memory in tests and benchmarks.
+pub(crate) trait OrderOut {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// Books, rule, order entry session and probes of one trading thread.
+pub(crate) struct HotPath<O> {
+    pub(crate) books: Books,
+    pub(crate) rule: TickToTrade,
+    pub(crate) session: Session,
+    pub(crate) template: Option<OrderTemplate>,
+    pub(crate) out: O,
+    /// Begun by whoever takes the packet, with the receive stage.
+    pub(crate) probes: Probes,
+    pub(crate) clock: Clock,
+    /// The first failure of the connection; the loop ends on it.
+    pub(crate) failure: Option<io::Error>,
+    /// Orders that passed every check but could not be encoded; they were withdrawn.
+    pub(crate) withdrawn: u64,
+}
+
+impl<O: OrderOut> EventSink for HotPath<O> {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        if !self.rule.watches(event.instrument) {
+            self.books.apply(event);
+            return;
+        }
+        self.probes.mark(Stage::Decode, tsc());
+        let Applied::Update(update) = self.books.apply(event) else {
+            return;
+        };
+        self.probes.mark(Stage::Book, tsc());
+        let Some(intent) = self.rule.on_update(event.recv_ts, update) else {
+            return;
+        };
+        let decided = tsc();
+        self.probes.mark(Stage::Decide, decided);
+        let now = self.clock.nanos_at(decided);
+        match encode(&mut self.session, &mut self.template, now, &intent) {
+            Ok(bytes) => {
+                self.probes.mark(Stage::Encode, tsc());
+                let sent = self.out.send(bytes);
+                self.probes.mark(Stage::Send, tsc());
+                self.probes.commit(event.seq.0);
+                if let Err(error) = sent {
+                    self.failure.get_or_insert(error);
+                }
+            }
+            Err(_) => self.withdraw(&intent),
+        }
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+    }
+}
+
+impl<O> HotPath<O> {
+    /// An order that was decided but not encoded must not count as open.
+    #[cold]
+    fn withdraw(&mut self, intent: &OrderIntent) {
+        self.withdrawn += 1;
+        if let OrderIntent::New { id, .. } = intent {
+            self.rule.withdraw(*id);
+        }
+    }
+}
+
+/// The bytes of an order, from the prepared message.
+#[inline]
+fn encode<'t>(
+    session: &mut Session,
+    template: &'t mut Option<OrderTemplate>,
+    now: Nanos,
+    intent: &OrderIntent,
+) -> Result<&'t [u8], SendError> {
+    let (
+        Some(template),
+        &OrderIntent::New {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+            ..
+        },
+    ) = (template.as_mut(), intent)
+    else {
+        return Err(SendError::NotLoggedOn);
+    };
+    session.encode_new_order(
+        now,
+        template,
+        &NewOrder {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+        },
+    )
+}
