@@ -297,6 +297,8 @@ impl Run<'_, '_> {
             Previous::Assigned(cell) => cell,
             Previous::Undefined => self.initial(instr),
             Previous::Empty => Cell::ABSENT,
+            // Sending the value overwrites it, but it can be no tail's base.
+            Previous::Other if instr.op != Op::Tail => Cell::NEVER,
             Previous::Other => return Err(Fault::PreviousType),
         };
         if self.same(value, untold) {

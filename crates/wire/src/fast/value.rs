@@ -47,6 +47,8 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) const ABSENT: Cell = Cell { bits: 0, meta: 0 };
+    /// Equal to no field's value.
+    pub(crate) const NEVER: Cell = Cell::new(Kind::Group, 0);
 
     #[inline(always)]
     pub(crate) const fn new(kind: Kind, bits: u64) -> Cell {
@@ -673,6 +675,18 @@ impl<'a> Message<'a> {
                 value => f(Visit::Field(spec.name(), spec.tag(), value)),
             }
         }
+    }
+}
+
+/// The template's name and every field that is there.
+impl fmt::Debug for Message<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        list.entry(&self.name());
+        self.visit(&mut |step| {
+            list.entry(&step);
+        });
+        list.finish()
     }
 }
 
