@@ -12,10 +12,8 @@
 //!
 //! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded with.
 
-use alloc::collections::BinaryHeap;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TimeInForce};
 
@@ -23,6 +21,7 @@ use crate::engine::Engine;
 use crate::order::{Listener, NewOrder, Order, Owner, Reject};
 use crate::publish::{Listing, MARKET_MAKERS};
 use crate::random::Random;
+use crate::wheel::Wheel;
 
 /// How the flow behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +94,7 @@ pub struct Flow {
     /// Running sums of the instruments' weights.
     weights: Vec<u64>,
     /// When an order's life ends. Entries of orders that went otherwise stay until then.
-    lives: BinaryHeap<Reverse<(u64, u64)>>,
+    lives: Wheel,
     reactions: VecDeque<(u64, InstrumentId)>,
     /// The instrument that a burst is about.
     hot: Option<usize>,
@@ -128,19 +127,9 @@ impl Flow {
             random: Random::new(config.seed),
             makers: makers.collect(),
             weights,
-            lives: BinaryHeap::with_capacity(config.max_live as usize * 2 + 1),
+            lives: Wheel::new(config.max_live as usize * 2),
             reactions: VecDeque::with_capacity(REACTIONS_MAX),
             hot: None,
-        }
-    }
-
-    /// When the next thing with a time of its own is due: the end of a life, or an answer to a client's trade.
-    pub fn next_due(&self) -> Option<u64> {
-        let life = self.lives.peek().map(|Reverse((due, _))| *due);
-        let reaction = self.next_reaction();
-        match (life, reaction) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
         }
     }
 
@@ -257,11 +246,7 @@ impl Flow {
 
     /// Cancels one order whose life is over, if there is one; its instrument.
     fn cancel_due(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) -> Option<InstrumentId> {
-        while let Some(Reverse((due, id))) = self.lives.peek().copied() {
-            if due > now && !self.is_crowded(engine) {
-                return None;
-            }
-            self.lives.pop();
+        while let Some(id) = self.lives.pop(now, self.is_crowded(engine)) {
             // Traded or replaced meanwhile: look further.
             let Some(instrument) = engine.order(OrderId(id)).map(|order| order.instrument) else {
                 continue;
@@ -274,7 +259,7 @@ impl Flow {
     }
 
     fn is_crowded(&self, engine: &Engine) -> bool {
-        engine.live_orders() >= self.config.max_live || self.lives.len() >= self.config.max_live as usize * 2
+        engine.live_orders() >= self.config.max_live || self.lives.is_full()
     }
 
     fn enter(
@@ -307,7 +292,11 @@ impl Flow {
     fn live(&mut self, entered: Result<OrderId, Reject>, now: u64) {
         if let Ok(id) = entered {
             let end = now.saturating_add(self.draw_life());
-            self.lives.push(Reverse((end, id.0)));
+            if self.lives.is_full() {
+                // The one next to end is forgotten; if its order still stands, it stays until it trades.
+                self.lives.pop(now, true);
+            }
+            self.lives.push(now, end, id.0);
         }
     }
 

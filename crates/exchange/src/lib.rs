@@ -32,6 +32,7 @@ mod publish;
 mod random;
 mod session;
 mod venue;
+mod wheel;
 
 pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};

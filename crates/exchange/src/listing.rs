@@ -18,7 +18,7 @@ const KNOWN: [(&str, u32); 40] = [
 
 /// `count` instruments (at most 65,535: stock locates have 16 bits), the most active first; ticks of 0.01.
 pub fn listings(count: u16) -> Vec<Listing> {
-    (0..u32::from(count)).map(|rank| listing(rank)).collect()
+    (0..u32::from(count)).map(listing).collect()
 }
 
 fn listing(rank: u32) -> Listing {

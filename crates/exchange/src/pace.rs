@@ -51,11 +51,11 @@ impl Pace {
         // share * burst + (100 - share) * calm = 100 * gap
         let calm = (100 * gap - share * burst) / (100 - share);
         let length = u64::from(config.burst_length.max(1));
-        let lengths = if share == 0 {
-            [u64::MAX / 8, 1]
-        } else {
-            [length * (100 - share) / share, length]
-        };
+        // Without bursts the calm lasts for ever.
+        let calm_length = (length * (100 - share))
+            .checked_div(share)
+            .unwrap_or(u64::MAX / 8);
+        let lengths = [calm_length, length];
         let mut random = Random::new(seed ^ 0x70AC_E000);
         let left = random.between(1, lengths[0].min(1 << 32) * 2);
         Pace {

@@ -311,17 +311,14 @@ fn a_client_that_buys_every_millisecond_leaves_two_sided_books_and_every_order_a
         let all = u32::try_from(ask.qty.0).unwrap();
         world.send(
             0,
-            order_of(
+            order_of(order(
                 sent,
-                order(
-                    sent,
-                    "AAPL",
-                    Side::Bid,
-                    ask.price,
-                    all,
-                    TimeInForce::ImmediateOrCancel,
-                ),
-            ),
+                "AAPL",
+                Side::Bid,
+                ask.price,
+                all,
+                TimeInForce::ImmediateOrCancel,
+            )),
         );
     }
     world.run_to_the_end();

@@ -64,6 +64,26 @@ fn has_the_message_mix_of_a_real_day() {
     assert!(off.is_empty(), "shares of {off:?} are off");
 }
 
+/// What a strategy that follows the touch lives on.
+#[test]
+fn the_best_offer_of_the_most_active_instrument_moves_often_and_by_little() {
+    let (mut builder, mut last, mut moves, mut far) = (Builder::default(), None, 0_u64, 0_u64);
+    generate_itch(6, 500_000, 100, &mut |message| {
+        builder.apply(message);
+        let best = builder.best(1, Side::Ask);
+        if let (Some(now), Some(before)) = (best, last)
+            && now != before
+        {
+            moves += 1;
+            far += u64::from((now.raw() - before.raw()).abs() > 100_000_000);
+        }
+        last = best;
+    });
+    println!("{moves} moves in five seconds, {far} by more than ten ticks");
+    assert!((100..20_000).contains(&moves), "{moves}");
+    assert!(far * 50 < moves, "{far} of {moves} are far");
+}
+
 #[test]
 fn one_seed_is_one_stream_and_another_seed_another() {
     let hash = |seed| {
