@@ -5,7 +5,8 @@
 //! volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX Message Format and Delivery".
 
 use crate::number::{load_tail, load8, parse_unsigned, value8};
-use crate::reject::{Fault, SessionRejectReason};
+use crate::reject::Fault;
+use crate::reject::SessionRejectReason::{InvalidTagNumber, Other, TagWithoutValue};
 use crate::scan::{SOH, scan};
 use crate::tag;
 use crate::text::Text;
@@ -172,30 +173,50 @@ impl Index {
         let Some(body_end) = message.len().checked_sub(TRAILER) else {
             return Err(Garbled::NoCheckSum);
         };
-        let mut pass = Pass {
-            bytes: message,
-            fields: &mut self.fields,
-            count: 0,
-            start: 0,
-            skip_to: 0,
-            fault: None,
-        };
+        // Locals, not a struct with methods: a call that is not inlined would put all of it in memory.
+        let (mut count, mut start, mut skip_to, mut fault) = (0, 0, 0, None);
+        let fields = &mut self.fields[..];
         let mut sum = 0u32;
         let (blocks, rest) = message[..body_end].as_chunks::<64>();
         let mut last = [0; 64]; // NUL adds nothing to the sum and separates nothing
         last[..rest.len()].copy_from_slice(rest);
         for (i, block) in blocks.iter().chain([&last]).enumerate() {
-            let (bits, add) = scan(block);
+            let (mut separators, add) = scan(block);
             sum = sum.wrapping_add(add);
-            pass.separators(64 * i, bits);
+            while separators != 0 {
+                let end = 64 * i + separators.trailing_zeros() as usize;
+                separators &= separators - 1;
+                if end < skip_to {
+                    continue; // part of a data field
+                }
+                let (tag, digits) = parse_tag(message, start, end);
+                let value = start + digits + 1;
+                if tag == 0 || value == end {
+                    fault = fault.or(Some(no_field(tag)));
+                } else {
+                    let field = Field {
+                        tag,
+                        start: value as u32,
+                        end: end as u32,
+                    };
+                    if tag::is_data_length(tag) {
+                        skip_to = data_end(message, field);
+                    }
+                    match fields.get_mut(count) {
+                        Some(slot) => *slot = field,
+                        None => fault = fault.or(Some(Fault { reason: Other, tag })),
+                    }
+                    count += 1;
+                }
+                start = end + 1;
+            }
         }
-        if pass.start != body_end {
+        if start != body_end {
             // A data field's count leads beyond the message.
-            pass.fault(Fault::format(0));
+            fault = fault.or(Some(Fault::format(0)));
         }
-        let (count, fault) = (pass.count, pass.fault);
         check_sum(&message[body_end..], sum as u8)?;
-        let fields = &self.fields[..count];
+        let fields = &fields[..count.min(fields.len())];
         match fields.get(2) {
             Some(f) if f.tag == tag::MSG_TYPE => Ok(Message {
                 bytes: message,
@@ -223,105 +244,57 @@ fn check_sum(trailer: &[u8], computed: u8) -> Result<(), Garbled> {
     }
 }
 
-struct Pass<'a> {
-    bytes: &'a [u8],
-    fields: &'a mut [Field],
-    count: usize,
-    /// Where the current field begins.
-    start: usize,
-    /// Separators before this offset belong to a data field.
-    skip_to: usize,
-    fault: Option<Fault>,
-}
-
-impl Pass<'_> {
-    /// Ends a field at every set bit.
-    #[inline]
-    fn separators(&mut self, base: usize, mut bits: u64) {
-        while bits != 0 {
-            let end = base + bits.trailing_zeros() as usize;
-            bits &= bits - 1;
-            if end >= self.skip_to {
-                self.field(end);
-                self.start = end + 1;
-            }
-        }
-    }
-
-    #[inline]
-    fn field(&mut self, end: usize) {
-        let start = self.start;
-        let Some((tag, digits)) = parse_tag(self.bytes, start, end) else {
-            return self.fault(Fault {
-                reason: SessionRejectReason::InvalidTagNumber,
-                tag: 0,
-            });
-        };
-        let value = start + digits + 1;
-        if value == end {
-            self.fault(Fault {
-                reason: SessionRejectReason::TagWithoutValue,
-                tag,
-            });
-        }
-        if tag::is_data_length(tag) {
-            self.expect_data(value, end);
-        }
-        let Some(slot) = self.fields.get_mut(self.count) else {
-            return self.fault(Fault {
-                reason: SessionRejectReason::Other,
-                tag,
-            });
-        };
-        *slot = Field {
-            tag,
-            start: value as u32,
-            end: end as u32,
-        };
-        self.count += 1;
-    }
-
-    /// The field that follows is data: its value is skipped by count.
-    #[cold]
-    fn expect_data(&mut self, value: usize, end: usize) {
-        let Some(len) = parse_unsigned(self.bytes, value, end) else {
-            return;
-        };
-        let Some(next_end) = self.bytes.get(end + 1..) else {
-            return;
-        };
-        let Some(equals) = next_end.iter().take(8).position(|&b| b == b'=') else {
-            return;
-        };
-        self.skip_to = (end + 1 + equals + 1).saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
-    }
-
-    #[cold]
-    fn fault(&mut self, fault: Fault) {
-        self.fault = self.fault.or(Some(fault));
+/// What is wrong with a field without a tag (0) or without a value.
+#[cold]
+fn no_field(tag: u32) -> Fault {
+    Fault {
+        reason: if tag == 0 {
+            InvalidTagNumber
+        } else {
+            TagWithoutValue
+        },
+        tag,
     }
 }
 
-/// The tag of the field in `start..end` and how many digits it has: one to seven, no leading zero, then `=`.
+/// Where the data field behind its length field ends at the earliest; 0 if there is none.
+#[cold]
+fn data_end(message: &[u8], length: Field) -> usize {
+    let (value, end) = (length.start as usize, length.end as usize);
+    let equals = message[end..].iter().take(9).position(|&b| b == b'=');
+    match (parse_unsigned(message, value, end), equals) {
+        (Some(len), Some(at)) => (end + at + 1).saturating_add(usize::try_from(len).unwrap_or(usize::MAX)),
+        _ => 0,
+    }
+}
+
+/// The tag of the field in `start..end` and how many digits it has: one to seven, no leading zero, then `=`. Tag 0 if
+/// there is none.
 #[inline]
-fn parse_tag(bytes: &[u8], start: usize, end: usize) -> Option<(u32, usize)> {
+fn parse_tag(bytes: &[u8], start: usize, end: usize) -> (u32, usize) {
     // Eight bytes are there: the CheckSum field follows every field.
-    let word = load8(bytes, start)?;
+    let word = load8(bytes, start).unwrap_or(0);
     // Two digits are the most common by far.
     let [a, b, c, ..] = word.to_le_bytes();
     let (tens, units) = (a.wrapping_sub(b'1') as u32, b.wrapping_sub(b'0') as u32);
-    if c == b'=' && tens < 9 && units < 10 {
-        return (start + 2 < end).then_some((tens * 10 + 10 + units, 2));
+    if c == b'=' && tens < 9 && units < 10 && start + 2 < end {
+        return (tens * 10 + 10 + units, 2);
     }
+    parse_any_tag(word, end - start)
+}
+
+/// Out of line, or the compiler computes both ways for every field and selects.
+#[inline(never)]
+fn parse_any_tag(word: u64, field_len: usize) -> (u32, usize) {
     let x = word ^ u64::from_le_bytes([b'='; 8]);
     let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
     let digits = equals.trailing_zeros() as usize / 8;
-    if digits == 0 || digits > 7 || start + digits >= end || word as u8 == b'0' {
-        return None;
+    if digits == 0 || digits > 7 || digits >= field_len || word as u8 == b'0' {
+        return (0, 0);
     }
     let shift = 8 * digits as u32;
-    let aligned = word << (64 - shift) | u64::from_le_bytes([b'0'; 8]) >> shift;
-    Some((value8(aligned)? as u32, digits))
+    let aligned = (word << (64 - shift)) | (u64::from_le_bytes([b'0'; 8]) >> shift);
+    (value8(aligned).unwrap_or(0) as u32, digits)
 }
 
 impl<'a> Message<'a> {

@@ -10,17 +10,21 @@ pub(crate) const SOH: u8 = 1;
 #[inline]
 pub(crate) fn scan(block: &[u8; 64]) -> (u64, u32) {
     const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
-    let (mut bits, mut sum) = (0u64, 0u64);
+    const PAIRS: u64 = 0x00ff_00ff_00ff_00ff;
+    // Shifts instead of the usual multiplication: the compiler makes vectors of them, and SSE2 has no 64-bit product.
+    let (mut bits, mut sums) = (0u64, 0u64);
     let (words, _) = block.as_chunks::<8>();
     for (i, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
         let x = word ^ u64::from_le_bytes([SOH; 8]);
-        let zero = !(((x & LOW) + LOW) | x | LOW); // 0x80 in every byte of x that is zero, exact
-        bits |= ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
-        let pairs = (word & 0x00ff_00ff_00ff_00ff) + (word >> 8 & 0x00ff_00ff_00ff_00ff);
-        sum += pairs.wrapping_mul(0x0001_0001_0001_0001) >> 48;
+        let mut zero = !(((x & LOW) + LOW) | x | LOW) >> 7; // 1 in every byte of x that is zero, exact
+        zero |= zero >> 7;
+        zero |= zero >> 14;
+        zero |= zero >> 28;
+        bits |= (zero & 0xff) << (8 * i);
+        sums += (word & PAIRS) + (word >> 8 & PAIRS); // four lanes of 16 bits; 16 bytes make 4080 at most in each
     }
-    (bits, sum as u32)
+    (bits, (sums.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32)
 }
 
 #[cfg(test)]
