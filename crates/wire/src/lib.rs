@@ -15,6 +15,7 @@ pub mod fast;
 pub mod itch50;
 pub mod layout;
 mod malformed;
+pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
 pub mod soupbintcp;

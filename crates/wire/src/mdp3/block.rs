@@ -1,0 +1,518 @@
+//! What Simple Binary Encoding messages are made of: blocks whose length the sender says, repeating groups of such
+//! blocks, fields that can be absent. FIX Simple Binary Encoding 1.0, "Message structure".
+//!
+//! A block may be longer than its layout: padding, fields of later versions than ours. And the sender's version may lack
+//! fields of ours. So [`Block`] and [`Entries`] step by the length on the wire and give layouts by value, with the fields
+//! that the sender does not know left blank, which is their null value.
+
+use crate::layout::{Field, FieldValue, Fields, Scaled, le, prefix};
+use crate::{Malformed, wire_struct};
+use core::marker::PhantomData;
+use tickwire_market::Price;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// A price of 9 implied decimals (`PRICE9`, `Decimal9`).
+pub type Price9 = Scaled<le::I64, 9>;
+/// A quantity of 4 implied decimals (`DecimalQty`).
+pub type Qty4 = Scaled<le::I32, 4>;
+
+impl Price9 {
+    /// The price; every value fits.
+    #[inline(always)]
+    pub const fn price(self) -> Price {
+        Price::from_raw(self.0.get())
+    }
+
+    /// The field of a price.
+    #[inline]
+    pub const fn of(price: Price) -> Price9 {
+        Scaled(le::I64::new(price.raw()))
+    }
+}
+
+/// A type with a value that means nothing is said: the schema's `nullValue`, always the largest of the type.
+pub trait Nullable: Field + PartialEq {
+    /// That value.
+    const NULL: Self;
+}
+
+macro_rules! nullable {
+    ($($ty:ty = $null:expr;)*) => {$(
+        impl Nullable for $ty {
+            const NULL: $ty = $null;
+        }
+    )*};
+}
+
+nullable! {
+    u8 = u8::MAX;
+    i8 = i8::MAX;
+    le::U16 = le::U16::MAX_VALUE;
+    le::U32 = le::U32::MAX_VALUE;
+    le::U64 = le::U64::MAX_VALUE;
+    le::I32 = le::I32::new(i32::MAX);
+    Price9 = Scaled(le::I64::new(i64::MAX));
+    Qty4 = Scaled(le::I32::new(i32::MAX));
+}
+
+/// A field that may be null.
+#[derive(
+    FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, PartialEq, Eq, Hash, Debug,
+)]
+#[repr(transparent)]
+pub struct Optional<T>(pub T);
+
+impl<T: Nullable> Optional<T> {
+    /// Null.
+    pub const NULL: Optional<T> = Optional(T::NULL);
+
+    /// What it says, if anything.
+    #[inline(always)]
+    pub fn get(self) -> Option<T> {
+        if self.0 == T::NULL { None } else { Some(self.0) }
+    }
+}
+
+impl Optional<Price9> {
+    /// The price, if there is one.
+    #[inline(always)]
+    pub fn price(self) -> Option<Price> {
+        self.get().map(Price9::price)
+    }
+}
+
+impl<T: Nullable> From<Option<T>> for Optional<T> {
+    fn from(value: Option<T>) -> Optional<T> {
+        Optional(value.unwrap_or(T::NULL))
+    }
+}
+
+/// Encoders leave null what they have nothing to say about.
+impl<T: Nullable> Field for Optional<T> {
+    const BLANK: Optional<T> = Optional::NULL;
+    fn value(&self) -> FieldValue<'_> {
+        if self.0 == T::NULL {
+            FieldValue::Null
+        } else {
+            self.0.value()
+        }
+    }
+}
+
+/// ASCII text, left-justified, padded with NULs.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Text<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Text<N> {
+    /// `text` padded with NULs, `None` if it is longer than the field.
+    pub fn new(text: &[u8]) -> Option<Text<N>> {
+        let mut bytes = [0; N];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Text(bytes))
+    }
+
+    /// The text without its padding.
+    pub const fn trimmed(&self) -> &[u8] {
+        crate::layout::trim(&self.0)
+    }
+}
+
+impl<const N: usize> Field for Text<N> {
+    const BLANK: Text<N> = Text([0; N]);
+    fn value(&self) -> FieldValue<'_> {
+        FieldValue::Text(&self.0)
+    }
+}
+
+impl<const N: usize> core::fmt::Debug for Text<N> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "\"{}\"", self.trimmed().escape_ascii())
+    }
+}
+
+wire_struct! {
+    /// Before every block. FIX Simple Binary Encoding 1.0, "Message header"; MDP 3.0 schema, `messageHeader`.
+    pub struct MessageHeader = "messageHeader", 8 {
+        0 => block_length: le::U16, "blockLength";
+        2 => template_id: le::U16, "templateId";
+        4 => schema_id: le::U16, "schemaId";
+        6 => version: le::U16, "version";
+    }
+}
+
+wire_struct! {
+    /// Before the entries of a group. MDP 3.0 schema, `groupSize`.
+    pub struct GroupSize = "groupSize", 3 {
+        0 => block_length: le::U16, "blockLength";
+        2 => count: u8, "numInGroup";
+    }
+}
+
+wire_struct! {
+    /// Before the entries of a group that begins on a multiple of 8. MDP 3.0 schema, `groupSize8Byte`.
+    pub struct GroupSize8Byte = "groupSize8Byte", 8 {
+        0 => block_length: le::U16, "blockLength";
+        2 => padding: [u8; 5], "padding";
+        7 => count: u8, "numInGroup";
+    }
+}
+
+/// The head of a group.
+pub trait Dimension: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + Copy {
+    /// A head saying this.
+    fn new(block_length: u16, count: u8) -> Self;
+    /// Bytes of each entry.
+    fn block_length(&self) -> u16;
+    /// How many entries.
+    fn count(&self) -> u8;
+}
+
+impl Dimension for GroupSize {
+    fn new(block_length: u16, count: u8) -> GroupSize {
+        GroupSize {
+            block_length: block_length.into(),
+            count,
+        }
+    }
+    #[inline(always)]
+    fn block_length(&self) -> u16 {
+        self.block_length.get()
+    }
+    #[inline(always)]
+    fn count(&self) -> u8 {
+        self.count
+    }
+}
+
+impl Dimension for GroupSize8Byte {
+    fn new(block_length: u16, count: u8) -> GroupSize8Byte {
+        GroupSize8Byte {
+            block_length: block_length.into(),
+            padding: [0; 5],
+            count,
+        }
+    }
+    #[inline(always)]
+    fn block_length(&self) -> u16 {
+        self.block_length.get()
+    }
+    #[inline(always)]
+    fn count(&self) -> u8 {
+        self.count
+    }
+}
+
+/// A root block or group entry.
+pub trait Layout: Fields + Field + FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned {
+    /// How many bytes of it a sender of this schema version knows; what follows them is padding.
+    fn size_in(version: u16) -> usize;
+}
+
+/// Says of layouts that have grown: `Name [version => bytes before that version]`.
+macro_rules! layouts {
+    ($($name:ident $([$($since:literal => $bytes:literal),*])?;)*) => {$(
+        impl $crate::mdp3::block::Layout for $name {
+            #[inline(always)]
+            #[allow(unused_variables, reason = "most layouts never grew")]
+            fn size_in(version: u16) -> usize {
+                $($(if version < $since { return $bytes; })*)?
+                size_of::<$name>()
+            }
+        }
+    )*};
+}
+pub(super) use layouts;
+
+wire_struct! {
+    /// The root block of messages without fields of their own.
+    pub struct NoFields = "NoFields", 0 {}
+}
+
+layouts! { NoFields; }
+
+/// Reads a block: the layout's fields as far as they are there.
+#[inline(always)]
+fn read<T: Layout>(block: &[u8], usable: u16) -> T {
+    if usize::from(usable) == size_of::<T>()
+        && let Ok((whole, _)) = T::read_from_prefix(block)
+    {
+        return whole;
+    }
+    read_partly(block, usable)
+}
+
+#[cold]
+fn read_partly<T: Layout>(block: &[u8], usable: u16) -> T {
+    let mut value = T::BLANK;
+    for (to, from) in value.as_mut_bytes().iter_mut().zip(block).take(usable.into()) {
+        *to = *from;
+    }
+    value
+}
+
+/// How many bytes of a block hold fields of the layout. A block shorter than its version's layout is malformed: no field
+/// may be cut.
+#[inline(always)]
+fn usable<T: Layout>(block_length: u16, version: u16) -> Result<u16, Malformed> {
+    let size = T::size_in(version);
+    if usize::from(block_length) < size {
+        return Err(Malformed::length(0, size, block_length.into()));
+    }
+    Ok(size as u16) // no longer than the block
+}
+
+/// A root block, in place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block<'a, T> {
+    bytes: &'a [u8],
+    usable: u16,
+    layout: PhantomData<T>,
+}
+
+impl<'a, T: Layout> Block<'a, T> {
+    /// The block at the start of `bytes`, and what follows it.
+    #[inline(always)]
+    pub fn split(
+        bytes: &'a [u8],
+        block_length: u16,
+        version: u16,
+    ) -> Result<(Block<'a, T>, &'a [u8]), Malformed> {
+        let Some((block, rest)) = bytes.split_at_checked(block_length.into()) else {
+            return Err(Malformed::truncated(block_length.into(), bytes.len()));
+        };
+        Ok((
+            Block {
+                bytes: block,
+                usable: usable::<T>(block_length, version)?,
+                layout: PhantomData,
+            },
+            rest,
+        ))
+    }
+
+    /// Its fields.
+    #[inline(always)]
+    pub fn get(&self) -> T {
+        read(self.bytes, self.usable)
+    }
+
+    /// Bytes on the wire.
+    pub fn block_length(&self) -> u16 {
+        self.bytes.len() as u16
+    }
+}
+
+/// The entries of a group, in place: an iterator that has been checked to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entries<'a, T> {
+    bytes: &'a [u8],
+    block_length: u16,
+    usable: u16,
+    left: u8,
+    layout: PhantomData<T>,
+}
+
+impl<'a, T: Layout> Entries<'a, T> {
+    /// A group that is not there.
+    pub fn none() -> Entries<'a, T> {
+        Entries {
+            bytes: &[],
+            block_length: 0,
+            usable: 0,
+            left: 0,
+            layout: PhantomData,
+        }
+    }
+
+    /// The group at the start of `bytes`, and what follows it.
+    #[inline(always)]
+    pub fn split<D: Dimension + 'a>(
+        bytes: &'a [u8],
+        version: u16,
+    ) -> Result<(Entries<'a, T>, &'a [u8]), Malformed> {
+        let (head, rest) = prefix::<D>(bytes)?;
+        let (block_length, left) = (head.block_length(), head.count());
+        let size = usize::from(block_length) * usize::from(left);
+        let Some((entries, rest)) = rest.split_at_checked(size) else {
+            return Err(Malformed::truncated(size, rest.len()));
+        };
+        let usable = if left == 0 {
+            0
+        } else {
+            usable::<T>(block_length, version)?
+        };
+        Ok((
+            Entries {
+                bytes: entries,
+                block_length,
+                usable,
+                left,
+                layout: PhantomData,
+            },
+            rest,
+        ))
+    }
+
+    /// The `index`-th of the entries not yet walked.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<T> {
+        if index >= usize::from(self.left) {
+            return None;
+        }
+        let entry = self.bytes.get(index * usize::from(self.block_length)..)?;
+        Some(read(entry, self.usable))
+    }
+
+    /// Bytes of each entry on the wire.
+    pub fn block_length(&self) -> u16 {
+        self.block_length
+    }
+}
+
+impl<T: Layout> Iterator for Entries<'_, T> {
+    type Item = T;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<T> {
+        if self.left == 0 {
+            return None;
+        }
+        let (entry, rest) = self.bytes.split_at_checked(self.block_length.into())?;
+        self.bytes = rest;
+        self.left -= 1;
+        Some(read(entry, self.usable))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left.into(), Some(self.left.into()))
+    }
+}
+
+impl<T: Layout> ExactSizeIterator for Entries<'_, T> {}
+impl<T: Layout> core::iter::FusedIterator for Entries<'_, T> {}
+
+/// Writes one message behind its size: header, root, then every group of its template in order.
+#[derive(Debug)]
+pub struct MessageBuilder<'b> {
+    buffer: &'b mut [u8],
+    length: usize,
+    version: u16,
+    fits: bool,
+}
+
+impl<'b> MessageBuilder<'b> {
+    /// Starts a message.
+    pub fn new<T: Layout>(buffer: &'b mut [u8], header: MessageHeader, root: &T) -> MessageBuilder<'b> {
+        let version = header.version.get();
+        let mut builder = MessageBuilder {
+            buffer,
+            length: 0,
+            version,
+            fits: true,
+        };
+        builder.put(&[0, 0], 2);
+        builder.put(header.as_bytes(), MessageHeader::SIZE);
+        builder.put_block(root, header.block_length.get());
+        builder
+    }
+
+    /// Appends a group of at most 255 entries of `block_length` bytes each.
+    pub fn group<D: Dimension, T: Layout>(
+        mut self,
+        block_length: u16,
+        entries: impl IntoIterator<Item = T>,
+    ) -> MessageBuilder<'b> {
+        let head = self.length;
+        self.put(D::new(block_length, 0).as_bytes(), size_of::<D>());
+        let mut count = 0_u8;
+        for entry in entries {
+            self.fits &= count < u8::MAX;
+            count = count.saturating_add(1);
+            self.put_block(&entry, block_length);
+        }
+        if self.fits {
+            let bytes = &mut self.buffer[head..head + size_of::<D>()];
+            bytes.copy_from_slice(D::new(block_length, count).as_bytes());
+        }
+        self
+    }
+
+    /// Completes the message: its bytes with the size before it, `None` if it did not fit.
+    pub fn finish(self) -> Option<usize> {
+        let size = u16::try_from(self.length).ok().filter(|_| self.fits)?;
+        self.buffer[..2].copy_from_slice(&size.to_le_bytes());
+        Some(self.length)
+    }
+
+    /// The part of a layout that this version has, padded with zeros.
+    fn put_block<T: Layout>(&mut self, block: &T, block_length: u16) {
+        match usable::<T>(block_length, self.version) {
+            Ok(used) => self.put(&block.as_bytes()[..used.into()], block_length.into()),
+            Err(_) => self.fits = false,
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8], length: usize) {
+        let end = self.length + length;
+        match self.buffer.get_mut(self.length..end) {
+            Some(to) if self.fits => {
+                let (to, padding) = to.split_at_mut(bytes.len());
+                to.copy_from_slice(bytes);
+                padding.fill(0);
+                self.length = end;
+            }
+            _ => self.fits = false,
+        }
+    }
+}
+
+/// Whether a schema version lacks what `since` brought.
+#[inline(always)]
+pub(super) fn precedes(version: u16, since: u16) -> bool {
+    version < since
+}
+
+/// One step of a walk over a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Visit<'a> {
+    /// A field: its name and value.
+    Field(&'static str, FieldValue<'a>),
+    /// An entry of a group begins: the group's name, the entry's number from 0, how many there are. An empty group
+    /// gives one step with both 0, without a `Leave`.
+    Enter(&'static str, u8, u8),
+    /// The entry ends.
+    Leave,
+}
+
+/// Walks a group.
+pub(super) fn visit_entries<T: Layout>(
+    name: &'static str,
+    entries: Entries<'_, T>,
+    decimals: u8,
+    f: &mut dyn FnMut(Visit<'_>),
+) {
+    let count = entries.left;
+    if count == 0 {
+        f(Visit::Enter(name, 0, 0));
+    }
+    for (index, entry) in (0..).zip(entries) {
+        f(Visit::Enter(name, index, count));
+        visit_fields(&entry, decimals, f);
+        f(Visit::Leave);
+    }
+}
+
+/// Walks a block; its prices have `decimals` implied decimals (older templates share the layouts, with 7).
+pub(super) fn visit_fields<T: Layout>(block: &T, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
+    block.visit(&mut |name, value| {
+        let value = match value {
+            FieldValue::Decimal {
+                mantissa,
+                decimals: 9,
+            } => FieldValue::Decimal { mantissa, decimals },
+            other => other,
+        };
+        f(Visit::Field(name, value));
+    });
+}

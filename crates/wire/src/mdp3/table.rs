@@ -1,0 +1,138 @@
+//! The macro that turns a table of templates into message types, their parser and their encoder.
+
+/// Declares the messages of a schema:
+///
+/// ```text
+/// messages! {
+///     enum Body of schema 1;
+///     46 Book = "MDIncrementalRefreshBook46", EventRoot, 11, decimals 9 {
+///         entries: BookEntry, 32, GroupSize, since 0, "NoMDEntries";
+///     }
+/// }
+/// ```
+/// Template id, type, name, layout and length of the root block, implied decimals of prices; then its groups: layout and
+/// length of an entry, form of the group's head, the schema version that brought the group.
+macro_rules! messages {
+    (
+        enum $body:ident of schema $schema:literal;
+        $(
+            $id:literal $name:ident = $spec:literal, $root:ident, $block:literal, decimals $decimals:literal {
+                $($group:ident: $entry:ident, $entry_block:literal, $dimension:ident, since $since:literal, $label:literal;)*
+            }
+        )*
+    ) => {
+        $(
+            #[doc = concat!("`", $spec, "`: root block and groups, in place.")]
+            #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+            pub struct $name<'a> {
+                /// The root block.
+                pub root: Block<'a, $root>,
+                $(#[doc = concat!("`", $label, "`.")] pub $group: Entries<'a, $entry>,)*
+            }
+
+            impl<'a> $name<'a> {
+                /// The template's number.
+                pub const TEMPLATE: u16 = $id;
+
+                #[inline(always)]
+                #[allow(unused_mut, reason = "a template without groups changes nothing after the root")]
+                fn split(body: &'a [u8], header: &MessageHeader) -> Result<($name<'a>, &'a [u8]), Malformed> {
+                    let version = header.version.get();
+                    let (root, mut rest) = Block::split(body, header.block_length.get(), version)?;
+                    $(let $group = if precedes(version, $since) {
+                        Entries::none()
+                    } else {
+                        let (entries, after) = Entries::split::<$dimension>(rest, version)?;
+                        rest = after;
+                        entries
+                    };)*
+                    Ok(($name { root, $($group),* }, rest))
+                }
+
+                /// Writes a message, size first, as the newest schema version lays it out; its length, `None` if
+                /// `buffer` is too small or a group has more than 255 entries.
+                pub fn encode(
+                    buffer: &mut [u8],
+                    root: &$root,
+                    $($group: impl IntoIterator<Item = $entry>,)*
+                ) -> Option<usize> {
+                    let header = MessageHeader {
+                        block_length: le::U16::new($block),
+                        template_id: le::U16::new($id),
+                        schema_id: le::U16::new($schema),
+                        version: le::U16::new(NEWEST_VERSION),
+                    };
+                    let builder = MessageBuilder::new(buffer, header, root);
+                    $(let builder = builder.group::<$dimension, $entry>($entry_block, $group);)*
+                    builder.finish()
+                }
+
+                fn encode_again(&self, buffer: &mut [u8], header: MessageHeader) -> Option<usize> {
+                    let builder = MessageBuilder::new(buffer, header, &self.root.get());
+                    $(let builder = if precedes(header.version.get(), $since) {
+                        builder
+                    } else {
+                        builder.group::<$dimension, $entry>(self.$group.block_length(), self.$group)
+                    };)*
+                    builder.finish()
+                }
+
+                fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
+                    visit_fields(&self.root.get(), $decimals, f);
+                    $(visit_entries($label, self.$group, $decimals, f);)*
+                }
+            }
+        )*
+
+        #[doc = concat!("One message of schema ", $schema, ".")]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $body<'a> {
+            $(#[doc = concat!("`", $spec, "`, template ", $id, ".")] $name($name<'a>),)*
+        }
+
+        impl<'a> $body<'a> {
+            /// The schema's number.
+            pub const SCHEMA: u16 = $schema;
+
+            /// Number, name, length of the root block and names of the groups of every template.
+            pub const TEMPLATES: &'static [Template] = &[$(Template {
+                id: $id,
+                name: $spec,
+                block_length: $block,
+                groups: &[$(($label, $entry_block, $since)),*],
+            }),*];
+
+            /// Reads what follows a message header; also gives what follows the last group known.
+            #[inline(always)]
+            fn split(body: &'a [u8], header: &MessageHeader) -> Result<($body<'a>, &'a [u8]), Malformed> {
+                match header.template_id.get() {
+                    $($id => $name::split(body, header).map(|(m, rest)| ($body::$name(m), rest)),)*
+                    unknown => Err(Malformed::UnknownTemplate(unknown)),
+                }
+            }
+
+            /// Writes the message, size first, from its decoded fields; its length, `None` if `buffer` is too small.
+            /// Padding is zero.
+            fn encode_again(&self, buffer: &mut [u8], header: MessageHeader) -> Option<usize> {
+                match self {
+                    $($body::$name(m) => m.encode_again(buffer, header),)*
+                }
+            }
+
+            /// Its name in the schema.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($body::$name(_) => $spec,)*
+                }
+            }
+
+            /// Its fields in wire order, named as in the schema.
+            pub fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
+                match self {
+                    $($body::$name(m) => m.visit(f),)*
+                }
+            }
+        }
+    };
+}
+pub(super) use messages;
