@@ -283,8 +283,7 @@ fn parse_tag(bytes: &[u8], start: usize, end: usize) -> (u32, usize) {
     parse_any_tag(word, end - start)
 }
 
-/// Out of line, or the compiler computes both ways for every field and selects.
-#[inline(never)]
+#[inline]
 fn parse_any_tag(word: u64, field_len: usize) -> (u32, usize) {
     let x = word ^ u64::from_le_bytes([b'='; 8]);
     let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
