@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use tickwire_lab::{Histogram, Report, Table, format_count};
 use tickwire_market::{Counter, Counters};
-use tickwire_runtime::clock::{Clock, ClockSource};
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::host::Host;
 use tickwire_runtime::wait::WaitStrategy;
 
 use crate::config::Config;
@@ -254,16 +255,11 @@ pub(crate) fn summary_json(h: &Histogram) -> serde_json::Value {
 
 /// Machine, pinning, clock, load shape and command: what a figure needs beside it.
 pub(crate) fn host(clock: &Clock, wait: Option<WaitStrategy>) -> Vec<(String, String)> {
-    let mut facts = Vec::new();
+    let machine = Host::describe(clock);
+    let mut facts = vec![("version".to_string(), format!("tickwire {}", env!("CARGO_PKG_VERSION")))];
+    facts.extend(machine.facts().iter().map(|(name, value)| (name.to_string(), value.clone())));
+    facts.extend(machine.warnings().iter().map(|w| ("note".to_string(), w.clone())));
     let mut add = |name: &str, value: String| facts.push((name.to_string(), value));
-    add("version", format!("tickwire {}", env!("CARGO_PKG_VERSION")));
-    add(
-        "clock",
-        match clock.source() {
-            ClockSource::Tsc => format!("time stamp counter, {:.3} GHz", clock.frequency_hz() as f64 / 1e9),
-            other => format!("{other:?}"),
-        },
-    );
     if let Some(wait) = wait {
         add("waiting", format!("{wait:?}").to_lowercase());
     }

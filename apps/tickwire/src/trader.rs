@@ -22,7 +22,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
-use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastConfig, MulticastReceiver, UdpEndpoint};
+use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastConfig, MulticastReceiver, Stamping, UdpEndpoint};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
@@ -125,7 +125,6 @@ struct Trader<'a> {
     snapshot: Option<Snapshot>,
     snapshot_retry: Nanos,
     waiter: Waiter,
-    kernel_drops: u64,
     end: End,
     /// The exchange has ended the order entry session in good order.
     logged_out: bool,
@@ -182,7 +181,9 @@ impl<'a> Trader<'a> {
         let interface = Interface::find(&f.interface.to_string()).map_err(system)?;
         let join = |g: crate::config::Group, line: u8| {
             let mut receiver =
-                MulticastConfig::new(SocketAddrV4::new(g.group.0, g.port), interface.clone()).line(line);
+                MulticastConfig::new(SocketAddrV4::new(g.group.0, g.port), interface.clone())
+                    .line(line)
+                    .stamping(Stamping::OnDemand);
             receiver.receive_buffer_bytes = f.receive_buffer;
             MulticastReceiver::join(receiver).map_err(system)
         };
@@ -230,7 +231,6 @@ impl<'a> Trader<'a> {
             snapshot: None,
             snapshot_retry: Nanos::ZERO,
             waiter,
-            kernel_drops: 0,
             end: End::Open,
             logged_out: false,
         })
@@ -239,6 +239,7 @@ impl<'a> Trader<'a> {
     fn trade(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
         let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
         let mut next_look = Nanos::ZERO;
+        let mut looks = 0_u32;
         let started = self.hot.clock.now();
         self.transmit_fix()?;
         while self.end != End::Done {
@@ -251,7 +252,11 @@ impl<'a> Trader<'a> {
             }
             self.load_snapshot(now, &mut buffer);
             if now >= next_look {
-                // Everything slow, ten times a second.
+                // Everything slow, ten times a second; the clock follows the kernel's once a second.
+                looks += 1;
+                if looks % 10 == 0 {
+                    self.hot.clock.resync();
+                }
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
                     return Err(Failure::interrupted(format!(
@@ -289,13 +294,16 @@ impl<'a> Trader<'a> {
         for (receiver, line) in self.lines.iter_mut().zip([Line::A, Line::B]) {
             if let Some(datagram) = receiver.recv(buffer).map_err(failed)? {
                 let received = self.hot.clock.nanos_at(datagram.tsc);
-                self.kernel_drops += u64::from(datagram.drops);
-                let arrived = datagram
-                    .kernel_ns
-                    .map_or(datagram.tsc, |ns| self.hot.clock.tsc_at(Nanos(ns.get())));
-                self.hot.probes.begin(arrived);
+                let samples = self.hot.probes.samples().len();
+                self.hot.probes.begin(datagram.tsc);
                 self.hot.probes.mark(Stage::Receive, datagram.tsc);
                 self.feed.on_packet(received, line, datagram.bytes, &mut self.hot);
+                if self.hot.probes.samples().len() > samples
+                    && let Some(arrived) = receiver.last_kernel_ns()
+                {
+                    // Asked for only now that the order is out.
+                    self.hot.probes.amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
+                }
             }
         }
         if let Some((datagram, _)) = self.retransmission.recv_from(buffer).map_err(failed)? {
@@ -521,7 +529,7 @@ impl<'a> Trader<'a> {
         all.merge(self.hot.books.counters());
         all.merge(self.hot.rule.counters());
         all.merge(self.hot.session.counters());
-        all.add(Counter::KernelDrops, self.kernel_drops);
+        all.add(Counter::KernelDrops, self.lines.iter().map(|line| u64::from(line.kernel_drops())).sum());
         all
     }
 

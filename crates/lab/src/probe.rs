@@ -140,6 +140,14 @@ impl Probes {
         }
     }
 
+    /// Sets when the first stage began for all samples from `first` on: a kernel timestamp that was asked for only after
+    /// the order was out.
+    pub fn amend_start(&mut self, first: usize, ticks: u64) {
+        for sample in self.samples.iter_mut().skip(first) {
+            sample.start = ticks;
+        }
+    }
+
     /// The samples kept, in order.
     pub fn samples(&self) -> &[Sample] {
         &self.samples

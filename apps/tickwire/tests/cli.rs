@@ -1,0 +1,105 @@
+//! Wrong input: one clear sentence, the right exit code.
+
+mod common;
+
+use common::{Folder, free_ports, run, text};
+use std::process::Output;
+use tickwire_testdata::captures;
+
+/// Exit code and the sentence.
+fn failed(output: &Output) -> (i32, String) {
+    (output.status.code().unwrap_or(-1), text(&output.stderr))
+}
+
+#[test]
+fn a_bad_configuration_names_file_line_and_what_is_allowed() {
+    let folder = Folder::new("config");
+    let cases = [
+        ("[exchange]\nrate = 0\n", "line 2", "outside 1..=5000000"),
+        ("[trader]\nwait = \"sleep\"\n", "line 2", "unknown variant"),
+        ("[trader]\nlott = 5\n", "line 2", "unknown field"),
+        ("[feed\n", "line 1", "expected"),
+        ("[trader]\nlot = 2000\n", "both.toml", "max_order_qty"),
+    ];
+    for (content, place, what) in cases {
+        let file = folder.file("both.toml", content);
+        for command in [vec!["config"], vec!["trade", "-c"], vec!["exchange", "-c"]] {
+            let mut args = command.clone();
+            args.push(file.to_str().unwrap());
+            let (code, said) = failed(&run(&args));
+            assert_eq!(code, 2, "{said}");
+            assert!(said.contains(place) && said.contains(what) && said.contains("both.toml"), "{said}");
+        }
+    }
+    let (code, said) = failed(&run(&["config", "/nowhere/at/all.toml"]));
+    assert!(code == 2 && said.contains("cannot read /nowhere/at/all.toml"), "{said}");
+}
+
+#[test]
+fn the_printed_configuration_reads_back() {
+    let folder = Folder::new("roundtrip");
+    let printed = run(&["config"]);
+    assert!(printed.status.success());
+    let file = folder.file("printed.toml", &printed.stdout);
+    assert_eq!(run(&["config", file.to_str().unwrap()]).stdout, printed.stdout);
+    let example = tickwire_testdata::workspace().join("examples/demo.toml");
+    assert!(run(&["config", example.to_str().unwrap()]).status.success());
+}
+
+#[test]
+fn recordings_that_cannot_be_read_say_why() {
+    let folder = Folder::new("recordings");
+    let whole = std::fs::read(captures("books/itch-synthetic/first3000_mold.pcap")).unwrap();
+    let cut = folder.file("cut.pcap", &whole[..whole.len() - 7]);
+    let noise = folder.file("noise.bin", [0x55; 300]);
+    let empty = folder.file("empty.pcap", b"");
+    for command in ["replay", "decode"] {
+        let (code, said) = failed(&run(&[command, cut.to_str().unwrap()]));
+        assert!(code == 1 && said.contains("cut.pcap") && said.contains("byte"), "{code} {said}");
+        let (code, said) = failed(&run(&[command, noise.to_str().unwrap()]));
+        assert!(code == 1 && said.contains("noise.bin"), "{code} {said}");
+        let (code, said) = failed(&run(&[command, empty.to_str().unwrap()]));
+        assert!(code != 0 && said.contains("empty.pcap"), "{code} {said}");
+        let (code, said) = failed(&run(&[command, "/nowhere/x.pcap"]));
+        assert!(code != 0 && said.contains("/nowhere/x.pcap"), "{code} {said}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let folder = Folder::new("port");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let [a, b, r, s] = free_ports();
+    let file = folder.file(
+        "port.toml",
+        format!(
+            "[feed]\nline_a = {{ group = \"239.192.77.1\", port = {a} }}\nline_b = {{ group = \"239.192.77.2\", port = {b} }}\n\
+             retransmission = \"127.0.0.1:{r}\"\nsnapshot = \"127.0.0.1:{s}\"\n[order_entry]\naddress = \"127.0.0.1:{port}\"\n"
+        ),
+    );
+    let (code, said) = failed(&run(&["exchange", "-c", file.to_str().unwrap()]));
+    assert!(code == 3 && said.contains(&format!("port {port}")) && said.contains("in use"), "{code} {said}");
+}
+
+#[test]
+fn an_exchange_that_is_not_there_and_an_interface_that_is_not_there_are_named() {
+    let folder = Folder::new("absent");
+    let [orders] = free_ports();
+    let file = folder.file("absent.toml", format!("[order_entry]\naddress = \"127.0.0.1:{orders}\"\n"));
+    let (code, said) = failed(&run(&["trade", "-c", file.to_str().unwrap()]));
+    assert!(code == 3 && said.contains(&orders.to_string()) && said.contains("refused"), "{code} {said}");
+    let file = folder.file("interface.toml", "[feed]\ninterface = \"203.0.113.9\"\n");
+    for command in ["trade", "exchange"] {
+        let (code, said) = failed(&run(&[command, "-c", file.to_str().unwrap()]));
+        assert!(code == 3 && said.contains("203.0.113.9") && said.contains("interface"), "{code} {said}");
+    }
+}
+
+#[test]
+fn help_is_complete() {
+    let help = text(&run(&["--help"]).stdout);
+    for command in ["demo", "exchange", "trade", "replay", "decode", "config", "counters", "bench", "Exit codes"] {
+        assert!(help.contains(command), "{command} is not in the help");
+    }
+}

@@ -1,0 +1,86 @@
+//! What the tests of the program share: running it, and not leaving anything behind.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program.
+pub fn tickwire() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tickwire"))
+}
+
+/// Runs it to its end.
+pub fn run(args: &[&str]) -> Output {
+    tickwire().args(args).stdin(Stdio::null()).output().expect("the program starts")
+}
+
+/// A folder of this test's own, removed when it goes.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tickwire-test-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).expect("a temporary file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Kills the process when the test ends early.
+pub struct Guard(pub Child);
+
+impl Guard {
+    /// Waits for its end, at most `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            if let Some(status) = self.0.try_wait().expect("a child can be waited for") {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sends a signal by the system's own `kill`.
+pub fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(status.expect("kill is there").success(), "cannot signal {pid}");
+}
+
+/// Whether a process lives (a zombie does not).
+pub fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    stat.is_ok_and(|s| !s.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+}
+
+/// Free ports of this machine, good enough for the moment.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let sockets: [std::net::UdpSocket; N] =
+        std::array::from_fn(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+    sockets.each_ref().map(|s| s.local_addr().expect("a bound socket").port())
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,194 @@
+//! The demo as a user runs it: two processes, real multicast, real orders; good ends and bad ones.
+
+mod common;
+
+use common::{Folder, Guard, free_ports, lives, run, signal, text, tickwire};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn assert_good(output: &Output, folder: &Folder) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{:?}\n{out}\n{err}", output.status);
+    assert!(out.contains("books: equal") && out.contains("every one accounted for"), "{out}");
+    let html = std::fs::read_to_string(folder.0.join("report.html")).expect("a report");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<svg"));
+    assert!(!html.contains("http://") || html.matches("http://").all(|_| html.contains("http://www.w3.org/2000/svg")));
+}
+
+#[test]
+fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
+    let folder = Folder::new("clean");
+    let output = run(&["demo", "--seconds", "2", "--dir", folder.0.to_str().unwrap()]);
+    assert_good(&output, &folder);
+    let out = text(&output.stdout);
+    for stage in ["receive", "decode", "book", "decide", "encode", "send", "total", "outside"] {
+        assert!(out.contains(stage), "no line for {stage}\n{out}");
+    }
+}
+
+#[test]
+fn books_agree_with_loss_duplication_and_reordering_on_both_lines() {
+    for seed in ["11", "12"] {
+        let folder = Folder::new(&format!("loss-{seed}"));
+        let mut args = vec!["demo", "--seconds", "2", "--seed", seed, "--dir", folder.0.to_str().unwrap()];
+        args.extend(["--loss", "0.05", "--duplicate", "0.02", "--reorder", "0.02"]);
+        let output = run(&args);
+        assert_good(&output, &folder);
+        let recovered = text(&output.stdout).lines().any(|l| {
+            let mut words = l.split_whitespace();
+            words.next() == Some("messages_recovered") && words.next() != Some("0")
+        });
+        assert!(recovered, "no message was recovered\n{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn one_core_is_enough() {
+    let folder = Folder::new("one-core");
+    let output = Command::new("taskset")
+        .args(["-c", "0", env!("CARGO_BIN_EXE_tickwire"), "demo", "--seconds", "2", "--loss", "0.01", "--dir"])
+        .arg(&folder.0)
+        .output()
+        .expect("taskset of util-linux is there");
+    assert_good(&output, &folder);
+}
+
+/// Starts a long demo; the process ids of demo, exchange and trader once both run.
+fn long_demo(folder: &Folder) -> (Guard, [u32; 2], BufReader<std::process::ChildStderr>) {
+    let mut child = tickwire()
+        .args(["demo", "--seconds", "60", "--dir"])
+        .arg(&folder.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut err = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    err.read_line(&mut line).expect("the demo says what it starts");
+    let pids: Vec<u32> = line
+        .split("pid ")
+        .skip(1)
+        .filter_map(|s| s.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .collect();
+    let pids = <[u32; 2]>::try_from(pids).unwrap_or_else(|_| panic!("two process ids in {line:?}"));
+    std::thread::sleep(Duration::from_millis(1500));
+    (Guard(child), pids, err)
+}
+
+/// What the demo said at its end, its exit code; nothing may be left running.
+fn ended(mut demo: Guard, pids: [u32; 2], mut err: BufReader<std::process::ChildStderr>) -> (i32, String) {
+    let status = demo.wait(Duration::from_secs(20)).expect("the demo ends by itself");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut err, &mut said).expect("readable");
+    std::thread::sleep(Duration::from_millis(200));
+    for pid in pids {
+        assert!(!lives(pid), "process {pid} is still running");
+    }
+    (status.code().unwrap_or(-1), said)
+}
+
+#[test]
+fn a_killed_exchange_ends_the_demo_with_a_reason() {
+    let folder = Folder::new("kill-exchange");
+    let (demo, pids, err) = long_demo(&folder);
+    signal("KILL", pids[0]);
+    let (code, said) = ended(demo, pids, err);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("the exchange ended early (killed by signal 9)") || said.contains("closed the order entry connection"), "{said}");
+}
+
+#[test]
+fn a_killed_trader_ends_the_demo_with_a_reason() {
+    let folder = Folder::new("kill-trader");
+    let (demo, pids, err) = long_demo(&folder);
+    signal("KILL", pids[1]);
+    let (code, said) = ended(demo, pids, err);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("the trade ended early (killed by signal 9)") || said.contains("connection was lost"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_everything_cleanly() {
+    let folder = Folder::new("ctrl-c");
+    let (demo, pids, err) = long_demo(&folder);
+    signal("INT", demo.0.id());
+    let (code, said) = ended(demo, pids, err);
+    assert_eq!(code, 130, "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+}
+
+#[test]
+fn children_do_not_outlive_a_killed_demo() {
+    let folder = Folder::new("kill-parent");
+    let (mut demo, pids, _err) = long_demo(&folder);
+    signal("KILL", demo.0.id());
+    demo.wait(Duration::from_secs(5)).expect("killed");
+    for _ in 0..300 {
+        if !pids.iter().any(|p| lives(*p)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("children {pids:?} outlived the demo");
+}
+
+/// Both sides on their own, from one file; no retransmission request is ever answered, so only a snapshot helps.
+#[test]
+fn unanswered_requests_lead_to_a_snapshot_and_right_books() {
+    let folder = Folder::new("snapshot");
+    let [a, b, retransmission, snapshot, orders] = free_ports();
+    let config = folder.file(
+        "both.toml",
+        format!(
+            r#"
+[feed]
+session = "SNAPSHOT01"
+line_a = {{ group = "239.192.77.1", port = {a} }}
+line_b = {{ group = "239.192.77.2", port = {b} }}
+retransmission = "127.0.0.1:{retransmission}"
+snapshot = "127.0.0.1:{snapshot}"
+request_timeout_ms = 5
+request_attempts = 2
+[order_entry]
+address = "127.0.0.1:{orders}"
+[exchange]
+duration_s = 3.0
+rate = 10000
+symbols = 50
+start_on_logon = true
+answer_requests = 0.0
+line_a = {{ loss = 0.05 }}
+line_b = {{ loss = 0.05 }}
+"#
+        ),
+    );
+    let side = |name: &str| {
+        let child = tickwire()
+            .args([name, "-c"])
+            .arg(&config)
+            .arg("--results")
+            .arg(&folder.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        Guard(child)
+    };
+    let mut exchange = side("exchange");
+    std::thread::sleep(Duration::from_millis(500));
+    let mut trader = side("trade");
+    for (name, guard) in [("trader", &mut trader), ("exchange", &mut exchange)] {
+        let status = guard.wait(Duration::from_secs(40)).unwrap_or_else(|| panic!("the {name} does not end"));
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut guard.0.stderr.take().expect("piped"), &mut said).expect("readable");
+        assert!(status.success(), "{name}: {status:?} {said}");
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect(name);
+    assert_eq!(read("books-exchange.txt"), read("books-trader.txt"), "the books differ");
+    let results: serde_json::Value = serde_json::from_str(&read("trader.json")).expect("JSON");
+    assert!(results["counters"]["snapshots"].as_u64() > Some(0), "{}", results["counters"]);
+    assert!(results["counters"]["messages_lost"].as_u64() > Some(0), "{}", results["counters"]);
+}
