@@ -96,7 +96,6 @@ const BANNED: &[(&str, &str)] = &[
         "HashSet",
         "index a bit set by a dense id; BTreeSet in a naive oracle",
     ),
-    ("extern \"C\"", "foreign code lives in tickwire-runtime"),
     (
         ".unwrap()",
         "handle the case, or state the local invariant: .expect(\"why it cannot fail\")",

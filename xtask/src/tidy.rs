@@ -151,7 +151,7 @@ fn wire_citations() -> Vec<String> {
         for at in (0..lines.len()).filter(|&at| opens_layout(lines[at])) {
             if !cites(&doc_above(&lines, at)) {
                 findings.push(format!(
-                    "{}:{}: the doc comment must cite the specification: title, revision, and its section in quotes or as §",
+                    "{}:{}: the doc comment must cite the specification: title, revision, and its section in quotes or as §, or its schema",
                     shown(&path),
                     at + 1
                 ));
@@ -186,7 +186,7 @@ fn cites(doc: &str) -> bool {
         .split(' ')
         .any(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     names_revision
-        && ["§", "\"", "section ", "page ", "p. "]
+        && ["§", "\"", "section ", "page ", "p. ", "schema "]
             .iter()
             .any(|word| doc.contains(word))
 }

@@ -6,6 +6,8 @@
 // The loops of memcpy and its kin must not be compiled into calls of themselves.
 #![no_builtins]
 
+extern crate alloc;
+
 mod platform;
 mod tour;
 

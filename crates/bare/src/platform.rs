@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Memory for the constructors of the crates; nothing is ever given back.
-const ARENA_BYTES: usize = 64 << 20;
+const ARENA_BYTES: usize = 256 << 20;
 
 #[repr(C, align(4096))]
 struct Arena {

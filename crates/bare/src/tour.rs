@@ -1,12 +1,130 @@
-//! One call of every crate, with its answer checked.
+//! One packet's way through every crate, with the answers checked: a simulated venue publishes, a trader reads, keeps
+//! books, decides and sends an order over a FIX session with an acceptor.
 
-use tickwire_market::Price;
+use alloc::boxed::Box;
+use tickwire_book::{Applied, Books, BooksConfig};
+use tickwire_exchange::generate_itch;
+use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
+use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig};
+use tickwire_market::{
+    Counter, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
+};
+use tickwire_trading::{TickToTrade, TradingConfig};
+use tickwire_wire::itch50;
+use tickwire_wire::moldudp64::PacketBuilder;
+
+const SYMBOLS: u16 = 10;
+const MESSAGES: u64 = 20_000;
+/// 2026-11-20, 14:30 UTC.
+const NOW: Nanos = Nanos(1_795_185_000 * Nanos::SECOND);
 
 /// Whether every crate answered as it should.
 pub(crate) fn every_crate() -> bool {
-    market()
+    Price::parse(b"87.39") == Ok(Price::from_4dp(873_900))
+        && market_data_becomes_orders()
+        && an_order_arrives()
 }
 
-fn market() -> bool {
-    Price::parse(b"87.39") == Ok(Price::from_4dp(873_900))
+fn market_data_becomes_orders() -> bool {
+    let decoder = ItchDecoder::new(ItchConfig {
+        instruments_max: u32::from(SYMBOLS) + 1,
+        ..ItchConfig::default()
+    });
+    let mut feed: ItchFeed = FeedHandler::new(ArbiterConfig::default(), decoder);
+    let mut books = Books::new(BooksConfig {
+        instruments: u32::from(SYMBOLS) + 1,
+        dense_orders: 1 << 17,
+        levels: 1 << 14,
+        ..BooksConfig::default()
+    });
+    let mut trader = TickToTrade::new(&TradingConfig {
+        instrument: InstrumentId(1),
+        ..TradingConfig::default()
+    });
+    let (mut seq, mut orders, mut is_well) = (1, 0, true);
+    let mut packet = Box::new([0; 1500]);
+    let engine = generate_itch(1, MESSAGES, SYMBOLS, &mut |message: &[u8]| {
+        is_well &= itch50::parse(message).is_ok();
+        let mut builder = PacketBuilder::new(&mut packet[..], *b"TOUR000001", SeqNo(seq));
+        is_well &= builder.push(message);
+        let len = builder.finish();
+        seq += 1;
+        feed.on_packet(NOW, Line::A, &packet[..len], &mut |event: &MarketEvent| {
+            if let Applied::Update(update) = books.apply(event) {
+                orders += u32::from(matches!(
+                    trader.on_update(NOW, update),
+                    Some(OrderIntent::New { .. })
+                ));
+            }
+        });
+    });
+    drop(engine);
+    let delivered = feed.counters().get(Counter::Messages);
+    is_well
+        && delivered == seq - 1
+        && delivered >= MESSAGES
+        && orders > 0
+        && books.counters().get(Counter::BookRejects) == 0
+}
+
+fn an_order_arrives() -> bool {
+    let (Some(trader), Some(venue), Some(symbol)) = (
+        CompId::new(b"TRADER"),
+        CompId::new(b"VENUE"),
+        Symbol::new(b"IVOO"),
+    ) else {
+        return false;
+    };
+    let mut client = Session::new(SessionConfig::new(Role::Initiator, trader, venue));
+    let mut server = Session::new(SessionConfig::new(Role::Acceptor, venue, trader));
+    client.handle_connected(NOW);
+    server.handle_connected(NOW);
+    exchange(&mut client, &mut server);
+    let order = NewOrderSingle {
+        cl_ord_id: Id::from_number(1),
+        symbol,
+        side: tickwire_market::Side::Bid,
+        transact_time: NOW,
+        qty: Qty(100),
+        order_type: OrderType::Limit,
+        price: Some(Price::from_4dp(873_900)),
+        time_in_force: tickwire_market::TimeInForce::Day,
+        cause: None,
+    };
+    client.send(NOW, &AppMessage::NewOrderSingle(order)).is_ok()
+        && exchange(&mut client, &mut server) == Some(order)
+}
+
+/// Carries bytes between the two until neither has more to say; the last order that reached the server.
+fn exchange(client: &mut Session, server: &mut Session) -> Option<NewOrderSingle> {
+    let mut buffer = [0; 512];
+    let mut order = None;
+    loop {
+        let mut is_quiet = true;
+        for is_up in [true, false] {
+            let (from, to) = if is_up {
+                (&mut *client, &mut *server)
+            } else {
+                (&mut *server, &mut *client)
+            };
+            while let Some(bytes) = from.poll_transmit(&mut buffer) {
+                is_quiet = false;
+                if to.handle_bytes(NOW, bytes) != bytes.len() {
+                    return None;
+                }
+            }
+            while let Some(event) = to.poll_event() {
+                if let Event::App {
+                    message: AppMessage::NewOrderSingle(arrived),
+                    ..
+                } = event
+                {
+                    order = Some(arrived);
+                }
+            }
+        }
+        if is_quiet {
+            return order;
+        }
+    }
 }
