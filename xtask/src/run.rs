@@ -158,6 +158,7 @@ pub(crate) fn fmt(ctx: &Context) -> Outcome {
 pub(crate) fn clippy(ctx: &Context) -> Outcome {
     ctx.check(cargo().args([
         "clippy",
+        "--keep-going",
         "--workspace",
         "--all-targets",
         "--locked",
@@ -172,6 +173,7 @@ pub(crate) fn docs(ctx: &Context) -> Outcome {
     ctx.check(cargo().env("RUSTDOCFLAGS", "-D warnings").args([
         "doc",
         "--no-deps",
+        "--keep-going",
         "--workspace",
         "--locked",
     ]))
