@@ -1,6 +1,6 @@
 //! All order books of one feed, and the one function that changes them.
 
-use crate::ladder::{Ladders, LevelPool};
+use crate::ladder::{Book, LevelPool};
 use crate::order_index::{Links, NONE, OrderIndex, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
-    OrderId, Price, SeqNo, Side, UpdateFlags, Venue, Volume,
+    OrderId, Price, Side, UpdateFlags, Venue, Volume,
 };
 
 /// What the books keep, which follows from what the feed says.
@@ -123,12 +123,19 @@ pub struct Books {
     config: BooksConfig,
     pub(crate) orders: OrderIndex,
     pub(crate) levels: LevelPool,
-    pub(crate) ladders: Vec<Ladders>,
-    pub(crate) tops: Vec<BookUpdate>,
+    pub(crate) books: Vec<Book>,
+    /// What the last event did to its book.
+    last: BookUpdate,
     pub(crate) feed: BookState,
     by_order: bool,
+    /// The instruments of the last few [`Books::upcoming`], round robin.
+    upcoming: [u32; AHEAD],
+    turn: usize,
     counters: Counters,
 }
+
+/// How many messages after a book's line the lines of its levels are fetched.
+const AHEAD: usize = 4;
 
 /// How much of an order goes.
 #[derive(Clone, Copy)]
@@ -142,6 +149,7 @@ enum Take {
 struct Found {
     index: u32,
     slot: Slot,
+    book: usize,
 }
 
 impl Books {
@@ -157,19 +165,18 @@ impl Books {
                 (config.dense_orders as usize, config.sparse_orders as usize)
             }
         };
-        let top = |i| BookUpdate {
-            instrument: InstrumentId(i),
-            venue: config.venue,
-            state: config.initial,
-            ..BookUpdate::default()
-        };
         Books {
             orders: OrderIndex::new(dense, config.dense_order_ids, sparse, by_order),
             levels: LevelPool::new(config.levels as usize, by_order),
-            ladders: alloc::vec![Ladders::new(BookState::Live); config.instruments as usize],
-            tops: (0..config.instruments).map(top).collect(),
+            books: alloc::vec![Book::new(config.initial); config.instruments as usize],
+            last: BookUpdate {
+                venue: config.venue,
+                ..BookUpdate::default()
+            },
             feed: config.initial,
             by_order,
+            upcoming: [u32::MAX; AHEAD],
+            turn: 0,
             counters: Counters::default(),
             config,
         }
@@ -194,18 +201,21 @@ impl Books {
             | EventKind::TradeBreak => return Applied::None,
         };
         match result {
-            Ok(book) => Applied::Update(&self.tops[book]),
+            Ok(()) => Applied::Update(&self.last),
             Err(error) => Applied::Rejected(self.refuse(error)),
         }
     }
 
     /// A message about this order is near: fetches the lines it will need. Ignoring it is always correct.
     #[inline]
-    pub fn upcoming(&self, instrument: InstrumentId, order_id: OrderId) {
+    pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.orders.prefetch(order_id);
-        prefetch::fetch(&self.tops, instrument.index());
-        if let Some(ladders) = self.ladders.get(instrument.index()) {
-            self.levels.prefetch(ladders);
+        prefetch::fetch(&self.books, instrument.index());
+        // Its place behind the best levels follows from the book's line: a few messages later that has come.
+        let earlier = core::mem::replace(&mut self.upcoming[self.turn & (AHEAD - 1)], instrument.0);
+        self.turn = self.turn.wrapping_add(1);
+        if let Some(book) = self.books.get(earlier as usize) {
+            self.levels.prefetch(book);
         }
     }
 
@@ -250,7 +260,8 @@ impl Books {
         digest.finish()
     }
 
-    fn add(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+    #[inline(always)]
+    fn add(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.book_index(event.instrument)?;
         let qty = order_qty(event.qty)?;
         let slot = Slot::new(
@@ -259,34 +270,44 @@ impl Books {
             key_of(event.side, event.price),
             qty,
         );
+        let before = self.books[book].best(event.side);
         self.rest(book, event.order_id, slot)?;
-        self.publish(event, book, event.side, &[slot.key]);
-        Ok(book)
+        let changes = self.changes(book, event.side, before, &[slot.key]);
+        self.publish(event, book, changes);
+        Ok(())
     }
 
-    fn take(&mut self, event: &MarketEvent, take: Take) -> Result<usize, BookError> {
-        let Found { index, slot } = self.resting(event, event.order_id)?;
+    #[inline(always)]
+    fn take(&mut self, event: &MarketEvent, take: Take) -> Result<(), BookError> {
+        let Found { index, slot, book } = self.resting(event, event.order_id)?;
         let qty = match take {
             Take::All => slot.qty,
             Take::Part(Volume(0)) => return Err(BookError::QtyRange),
             Take::Part(Volume(qty)) if qty > slot.qty as u64 => return Err(BookError::Excess),
             Take::Part(Volume(qty)) => qty as u32,
         };
-        let book = slot.instrument() as usize;
+        let side = slot.side();
+        let before = self.books[book].best(side);
         if qty == slot.qty {
             self.remove(book, event.order_id, index, slot);
         } else {
             self.orders.slot_mut(index).qty -= qty;
             self.levels
-                .take(&mut self.ladders[book], slot.side(), slot.key, qty, false);
+                .take(&mut self.books[book], side, slot.key, qty, false);
         }
-        self.publish(event, book, slot.side(), &[slot.key]);
-        Ok(book)
+        let changes = self.changes(book, side, before, &[slot.key]);
+        self.publish(event, book, changes);
+        Ok(())
     }
 
-    fn replace(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
-        let Found { index, slot: old } = self.resting(event, event.order_id)?;
-        let (book, side) = (old.instrument() as usize, old.side());
+    #[inline(always)]
+    fn replace(&mut self, event: &MarketEvent) -> Result<(), BookError> {
+        let Found {
+            index,
+            slot: old,
+            book,
+        } = self.resting(event, event.order_id)?;
+        let side = old.side();
         let new = Slot::new(
             old.instrument(),
             side,
@@ -297,45 +318,50 @@ impl Books {
         if new_id != event.order_id && self.orders.find(new_id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
+        let before = self.books[book].best(side);
         self.remove(book, event.order_id, index, old);
         let rested = self.rest(book, new_id, new);
-        self.publish(event, book, side, &[old.key, new.key]);
-        rested.map(|()| book)
+        let changes = self.changes(book, side, before, &[old.key, new.key]);
+        self.publish(event, book, changes);
+        rested
     }
 
-    fn modify(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
-        let Found { index, slot: old } = self.resting(event, event.order_id)?;
+    fn modify(&mut self, event: &MarketEvent) -> Result<(), BookError> {
+        let Found {
+            index,
+            slot: old,
+            book,
+        } = self.resting(event, event.order_id)?;
         let side = if event.flags.has(EventFlags::NO_SIDE) {
             old.side()
         } else {
             event.side
         };
-        let (book, qty) = (old.instrument() as usize, order_qty(event.qty)?);
+        let qty = order_qty(event.qty)?;
         let new = Slot::new(old.instrument(), side, key_of(side, event.price), qty);
         let in_place =
             event.flags.has(EventFlags::KEEPS_PRIORITY) && side == old.side() && new.key == old.key;
+        let before = Side::BOTH.map(|side| self.books[book].best(side));
         let done = if in_place {
             self.requantify(book, index, old, qty)
         } else {
             self.remove(book, event.order_id, index, old);
             self.rest(book, event.order_id, new)
         };
-        if side == old.side() {
-            self.publish(event, book, side, &[old.key, new.key]);
-        } else {
-            self.publish(event, book, old.side(), &[old.key]);
-            let first = self.tops[book].changed;
-            self.publish(event, book, side, &[new.key]);
-            self.tops[book].changed = self.tops[book].changed.with(first);
-        }
-        done.map(|()| book)
+        let touched = |s: Side| {
+            [(old.side(), old.key), (side, new.key)]
+                .map(|(t, key)| if t == s { key } else { before[s as usize].0 })
+        };
+        let changes = Side::BOTH.map(|s| self.changes(book, s, before[s as usize], &touched(s)));
+        self.publish(event, book, changes[0].with(changes[1]));
+        done
     }
 
     /// Changes an order's quantity where it stands.
     fn requantify(&mut self, book: usize, index: u32, old: Slot, qty: u32) -> Result<(), BookError> {
         if let Err(error) = self
             .levels
-            .change(&self.ladders[book], old.side(), old.key, old.qty, qty)
+            .change(&mut self.books[book], old.side(), old.key, old.qty, qty)
         {
             return Err(self.lose(book, error));
         }
@@ -343,49 +369,41 @@ impl Books {
         Ok(())
     }
 
-    fn level(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+    fn level(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.by_price_book(event)?;
         let key = key_of(event.side, event.price);
-        let ladders = &mut self.ladders[book];
-        if let Err(error) = self
-            .levels
-            .set(ladders, event.side, key, event.qty.0, event.order_count)
-        {
-            return Err(self.lose(book, error));
-        }
-        self.publish(event, book, event.side, &[key]);
-        Ok(book)
+        let before = self.books[book].best(event.side);
+        self.set(book, event.side, key, event.qty, event.order_count)?;
+        let changes = self.changes(book, event.side, before, &[key]);
+        self.publish(event, book, changes);
+        Ok(())
     }
 
-    fn quote(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+    fn quote(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.by_price_book(event)?;
         if event.qty.0.max(event.ask_qty.0) > crate::ladder::QTY_MAX {
             return Err(BookError::QtyRange);
         }
-        self.quote_side(event, book, Side::Bid, event.price, event.qty)?;
-        let bid = self.tops[book].changed;
-        self.quote_side(event, book, Side::Ask, event.ask_price, event.ask_qty)?;
-        self.tops[book].changed = self.tops[book].changed.with(bid);
-        Ok(book)
+        let mut changes = UpdateFlags::NONE;
+        for (side, price, qty) in [
+            (Side::Bid, event.price, event.qty),
+            (Side::Ask, event.ask_price, event.ask_qty),
+        ] {
+            let before = self.books[book].best(side);
+            self.levels.clear(&mut self.books[book], side);
+            if !qty.is_zero() {
+                self.set(book, side, key_of(side, price), qty, 0)?;
+            }
+            changes = changes.with(self.changes(book, side, before, &[]));
+        }
+        self.publish(event, book, changes);
+        Ok(())
     }
 
-    fn quote_side(
-        &mut self,
-        event: &MarketEvent,
-        book: usize,
-        side: Side,
-        price: Price,
-        qty: Volume,
-    ) -> Result<(), BookError> {
-        let ladders = &mut self.ladders[book];
-        self.levels.clear(ladders, side);
-        if !qty.is_zero() {
-            if let Err(error) = self.levels.set(ladders, side, key_of(side, price), qty.0, 0) {
-                return Err(self.lose(book, error));
-            }
-        }
-        self.publish(event, book, side, &[]);
-        Ok(())
+    /// Sets a level; one without room makes the book stale.
+    fn set(&mut self, book: usize, side: Side, key: i64, qty: Volume, orders: u32) -> Result<(), BookError> {
+        let set = self.levels.set(&mut self.books[book], side, key, qty.0, orders);
+        set.map_err(|error| self.lose(book, error))
     }
 
     /// Events about all orders of a book or of all books.
@@ -393,7 +411,7 @@ impl Books {
     fn whole(&mut self, event: &MarketEvent) -> Applied<'_> {
         if event.instrument != InstrumentId::WHOLE_FEED {
             return match self.whole_book(event) {
-                Ok(book) => Applied::Update(&self.tops[book]),
+                Ok(()) => Applied::Update(&self.last),
                 Err(error) => Applied::Rejected(self.refuse(error)),
             };
         }
@@ -405,46 +423,44 @@ impl Books {
         Applied::Feed(self.feed)
     }
 
-    fn whole_book(&mut self, event: &MarketEvent) -> Result<usize, BookError> {
+    fn whole_book(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.book_index(event.instrument)?;
-        let ladders = self.ladders[book];
-        let behind = event.kind == EventKind::Clear && Side::BOTH.iter().any(|&side| ladders.len(side) > 1);
+        let before = self.books[book];
+        let mut changes = UpdateFlags::NONE;
         match event.kind {
-            EventKind::Clear => self.clear(book),
-            EventKind::Gap => self.ladders[book].own = BookState::Stale,
-            _ => self.ladders[book].own = BookState::Live,
+            EventKind::Clear => {
+                self.clear(book);
+                if Side::BOTH.iter().any(|&side| before.len(side) > 1) {
+                    changes = UpdateFlags::DEPTH;
+                }
+            }
+            EventKind::Gap => self.books[book].own = BookState::Stale,
+            _ => self.books[book].own = BookState::Live,
         }
-        self.publish(event, book, Side::Bid, &[]);
-        let bid = self.tops[book].changed;
-        self.publish(event, book, Side::Ask, &[]);
-        let depth = if behind {
-            UpdateFlags::DEPTH
-        } else {
-            UpdateFlags::NONE
-        };
-        self.tops[book].changed = self.tops[book].changed.with(bid).with(depth);
-        Ok(book)
+        for side in Side::BOTH {
+            changes = changes.with(self.changes(book, side, before.best(side), &[]));
+        }
+        self.publish(event, book, changes);
+        Ok(())
     }
 
     fn clear(&mut self, book: usize) {
-        let held = Side::BOTH.iter().any(|&side| self.ladders[book].len(side) > 0);
+        let held = Side::BOTH.iter().any(|&side| self.books[book].len(side) > 0);
         if held && self.by_order {
             self.release_queues(book);
         } else if held && self.config.depth == Depth::Aggregated {
             self.orders.release_all_of(InstrumentId(book as u32));
         }
-        let ladders = &mut self.ladders[book];
-        Side::BOTH
-            .iter()
-            .for_each(|&side| self.levels.clear(ladders, side));
-        ladders.own = BookState::Live;
+        let at = &mut self.books[book];
+        Side::BOTH.iter().for_each(|&side| self.levels.clear(at, side));
+        at.own = BookState::Live;
     }
 
     /// Removes every order of a book by walking its queues.
     fn release_queues(&mut self, book: usize) {
         for side in Side::BOTH {
-            for nth in 0..self.ladders[book].len(side) {
-                let mut index = self.levels.first_of(&self.ladders[book], side, nth);
+            for nth in 0..self.books[book].len(side) {
+                let mut index = self.levels.first_of(&self.books[book], side, nth);
                 while index != NONE {
                     let next = self.orders.links()[index as usize].next;
                     self.orders.release(self.orders.id_of(index), index);
@@ -456,14 +472,11 @@ impl Books {
 
     fn clear_all(&mut self, event: &MarketEvent) {
         self.orders.clear();
-        for (ladders, top) in self.ladders.iter_mut().zip(&mut self.tops) {
-            Side::BOTH
-                .iter()
-                .for_each(|&side| self.levels.clear(ladders, side));
-            ladders.own = BookState::Live;
-            (top.price, top.qty) = ([Price::ZERO; 2], [Volume::ZERO; 2]);
-            (top.seq, top.venue_ts, top.recv_ts) = (event.seq, event.venue_ts, event.recv_ts);
-            top.changed = UpdateFlags::NONE;
+        for book in &mut self.books {
+            Side::BOTH.iter().for_each(|&side| self.levels.clear(book, side));
+            let shown = book.shown;
+            *book = Book::new(shown);
+            (book.seq, book.venue_ts) = (event.seq, event.venue_ts);
         }
     }
 
@@ -486,18 +499,21 @@ impl Books {
     }
 
     /// The resting order an event is about. Feeds whose messages do not repeat the instrument leave it 0.
-    #[inline]
+    #[inline(always)]
     fn resting(&self, event: &MarketEvent, id: OrderId) -> Result<Found, BookError> {
         let index = self.orders.find(id).ok_or(BookError::UnknownOrder)?;
         let slot = self.orders.slot(index);
-        if event.instrument.0 != slot.instrument() && event.instrument != InstrumentId::WHOLE_FEED {
-            return Err(BookError::Instrument);
-        }
-        Ok(Found { index, slot })
+        // The event's instrument, not the slot's, so that the book's line is fetched beside the slot's and not after it.
+        let book = match event.instrument {
+            InstrumentId::WHOLE_FEED => slot.instrument() as usize,
+            instrument if instrument.0 == slot.instrument() => instrument.index(),
+            _ => return Err(BookError::Instrument),
+        };
+        Ok(Found { index, slot, book })
     }
 
     /// Puts an order at the end of its level's queue.
-    #[inline]
+    #[inline(always)]
     fn rest(&mut self, book: usize, id: OrderId, slot: Slot) -> Result<(), BookError> {
         let index = match self.orders.claim(id) {
             Ok(index) => index,
@@ -506,7 +522,7 @@ impl Books {
         };
         let position = match self
             .levels
-            .add(&mut self.ladders[book], slot.side(), slot.key, slot.qty)
+            .add(&mut self.books[book], slot.side(), slot.key, slot.qty)
         {
             Ok(position) => position,
             Err(error) => {
@@ -522,57 +538,58 @@ impl Books {
     }
 
     /// Takes an order out of its level and frees its slot.
-    #[inline]
+    #[inline(always)]
     fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) {
         if self.by_order {
             self.levels.dequeue(
                 self.orders.links_mut(),
-                &self.ladders[book],
+                &self.books[book],
                 slot.side(),
                 slot.key,
                 index,
             );
         }
         self.levels
-            .take(&mut self.ladders[book], slot.side(), slot.key, slot.qty, true);
+            .take(&mut self.books[book], slot.side(), slot.key, slot.qty, true);
         self.orders.release(id, index);
     }
 
-    /// Writes the new top of a side and what changed, compared with the top before.
-    #[inline]
-    fn publish(&mut self, event: &MarketEvent, book: usize, side: Side, touched: &[i64]) {
-        let (key, qty) = self.levels.best(&self.ladders[book], side);
-        let price = if qty == 0 {
-            Price::ZERO
-        } else {
-            price_of(side, key)
-        };
-        let state = worse(self.feed, self.ladders[book].own);
-        let top = &mut self.tops[book];
-        let old_key = key_of(side, top.price[side as usize]);
-        let old_qty = top.qty[side as usize].0;
-        let price_changed = key != old_key && (qty | old_qty) != 0 || (qty == 0) != (old_qty == 0);
-        let best_changed = price_changed || qty != old_qty;
-        let behind = touched.iter().any(|&t| t != key && t != old_key);
-        top.changed = UpdateFlags(
-            (best_changed as u8) << side as u8
-                | (behind as u8) << 2
-                | ((state != top.state) as u8) << 3
-                | (price_changed as u8) << (4 + side as u8),
-        );
-        top.price[side as usize] = price;
-        top.qty[side as usize] = Volume(qty);
-        top.state = state;
-        top.seq = event.seq;
-        top.venue_ts = event.venue_ts;
-        top.recv_ts = event.recv_ts;
+    /// What is different on a side, given its best level before the event and the levels the event touched.
+    #[inline(always)]
+    fn changes(&self, book: usize, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
+        let after = self.books[book].best(side);
+        let price = after.0 != before.0 || (after.1 == 0) != (before.1 == 0);
+        let best = price || after.1 != before.1;
+        let behind = touched.iter().any(|&key| key != before.0 && key != after.0);
+        UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
+    }
+
+    /// Writes down the top of the book after an event.
+    #[inline(always)]
+    fn publish(&mut self, event: &MarketEvent, book: usize, changes: UpdateFlags) {
+        let at = &mut self.books[book];
+        let state = worse(self.feed, at.own);
+        let changed = UpdateFlags(changes.0 | ((state != at.shown) as u8) << 3);
+        (at.shown, at.seq, at.venue_ts) = (state, event.seq, event.venue_ts);
+        let last = &mut self.last;
+        (last.seq, last.venue_ts, last.recv_ts) = (event.seq, event.venue_ts, event.recv_ts);
+        (last.instrument, last.state, last.changed) = (InstrumentId(book as u32), state, changed);
+        for side in Side::BOTH {
+            let (key, qty) = at.best(side);
+            last.price[side as usize] = if qty == 0 {
+                Price::ZERO
+            } else {
+                price_of(side, key)
+            };
+            last.qty[side as usize] = Volume(qty);
+        }
     }
 
     /// A book that had no room for an order or level misses it from now on: stale until cleared.
     #[cold]
     fn lose(&mut self, book: usize, error: BookError) -> BookError {
         if error == BookError::Full {
-            self.ladders[book].own = BookState::Stale;
+            self.books[book].own = BookState::Stale;
         }
         error
     }
@@ -589,11 +606,6 @@ impl Books {
 
     pub(crate) fn links(&self, index: u32) -> Links {
         self.orders.links()[index as usize]
-    }
-
-    /// The last sequence number that touched a book.
-    pub(crate) fn seq(&self, book: usize) -> SeqNo {
-        self.tops[book].seq
     }
 }
 

@@ -11,7 +11,7 @@ use crate::order_index::{Links, NONE};
 use crate::prefetch;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{BookState, Level, Side, Volume};
+use tickwire_market::{BookState, Level, Nanos, SeqNo, Side, Volume};
 
 /// Levels of the smallest block: 128 bytes.
 const BLOCK: usize = 8;
@@ -19,6 +19,8 @@ const BLOCK: usize = 8;
 const CLASSES: usize = 13;
 /// How many levels the search walks before it bisects the rest.
 const WALK: usize = 16;
+/// How many levels are moved by a loop.
+const SHORT: usize = 6;
 
 /// Bits of the order count in [`Rung::sums`]; the other 44 hold the quantity.
 const COUNT_BITS: u32 = 20;
@@ -58,36 +60,57 @@ const NO_QUEUE: Queue = Queue {
     tail: NONE,
 };
 
-/// Where the two ladders of a book are: 16 bytes, so that those of 8,000 books stay in the second-level cache.
+/// A book: one cache line that holds both best levels and says where the levels behind them are. Two events of five
+/// touch a best level only and then need no other line of the book.
+///
+/// ```text
+///  0 key[bid] 8 key[ask]  16 sums[bid] 24 sums[ask]  32 base[2]  40 len[2] 44 size[2] 46 own 47 shown  48 seq 56 venue_ts
+/// ```
 #[derive(Clone, Copy)]
-pub(crate) struct Ladders {
+#[repr(C, align(64))]
+pub(crate) struct Book {
+    /// The best levels, zeros where a side is empty. The last place of a ladder's block is theirs but not kept up.
+    key: [i64; 2],
+    sums: [u64; 2],
     base: [u32; 2],
+    /// Levels, the best included.
     len: [u16; 2],
     /// 0: no block yet; else class + 1.
     size: [u8; 2],
     /// The book's own state, before that of the feed as a whole is taken into account.
     pub(crate) own: BookState,
+    /// The state last told.
+    pub(crate) shown: BookState,
+    /// Of the last event.
+    pub(crate) seq: SeqNo,
+    /// Of the last event.
+    pub(crate) venue_ts: Nanos,
 }
 
-const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Ladders>() == 16);
+const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::<Book>() == 64);
 
-impl Ladders {
-    pub(crate) fn new(own: BookState) -> Ladders {
-        Ladders {
+impl Book {
+    pub(crate) fn new(shown: BookState) -> Book {
+        Book {
+            key: [0; 2],
+            sums: [0; 2],
             base: [0; 2],
             len: [0; 2],
             size: [0; 2],
-            own,
+            own: BookState::Live,
+            shown,
+            seq: SeqNo(0),
+            venue_ts: Nanos(0),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn range(&self, side: Side) -> core::ops::Range<usize> {
         let base = self.base[side as usize] as usize;
         base..base + self.len[side as usize] as usize
     }
 
-    #[inline]
+    #[inline(always)]
     fn capacity(&self, side: Side) -> usize {
         match self.size[side as usize] {
             0 => 0,
@@ -96,9 +119,29 @@ impl Ladders {
     }
 
     /// How many levels a side has.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn len(&self, side: Side) -> usize {
         self.len[side as usize] as usize
+    }
+
+    #[inline(always)]
+    fn top(&self, side: Side) -> Rung {
+        Rung {
+            key: self.key[side as usize],
+            sums: self.sums[side as usize],
+        }
+    }
+
+    #[inline(always)]
+    fn set_top(&mut self, side: Side, rung: Rung) {
+        self.key[side as usize] = rung.key;
+        self.sums[side as usize] = rung.sums;
+    }
+
+    /// Key and quantity of the best level; zeros when the side is empty.
+    #[inline(always)]
+    pub(crate) fn best(&self, side: Side) -> (i64, u64) {
+        (self.key[side as usize], self.top(side).qty())
     }
 }
 
@@ -121,92 +164,119 @@ impl LevelPool {
     }
 
     /// Where the level with this key is (`Ok`), or where it belongs (`Err`), as an index into the pool.
-    #[inline]
-    fn search(&self, at: &Ladders, side: Side, key: i64) -> Result<usize, usize> {
+    #[inline(always)]
+    fn search(&self, at: &Book, side: Side, key: i64) -> Result<usize, usize> {
         let range = at.range(side);
-        let rungs = &self.rungs[range.clone()];
+        let best = at.key[side as usize];
+        if key == best && !range.is_empty() {
+            return Ok(range.end - 1);
+        }
+        if range.is_empty() || key > best {
+            return Err(range.end);
+        }
+        self.search_behind(range.start, range.end - 1, key)
+    }
+
+    /// The same among the levels behind the best.
+    #[inline(always)]
+    fn search_behind(&self, start: usize, end: usize, key: i64) -> Result<usize, usize> {
+        let rungs = &self.rungs[start..end];
         let near = rungs.len().saturating_sub(WALK);
         for (i, rung) in rungs.iter().enumerate().skip(near).rev() {
             if rung.key <= key {
                 return if rung.key == key {
-                    Ok(range.start + i)
+                    Ok(start + i)
                 } else {
-                    Err(range.start + i + 1)
+                    Err(start + i + 1)
                 };
             }
         }
         bisect(&rungs[..near], key)
-            .map(|i| range.start + i)
-            .map_err(|i| range.start + i)
+            .map(|i| start + i)
+            .map_err(|i| start + i)
+    }
+
+    /// The sums of a level, wherever it is kept.
+    #[inline(always)]
+    fn sums<'a>(&'a mut self, at: &'a mut Book, side: Side, position: usize) -> &'a mut u64 {
+        if position + 1 == at.range(side).end {
+            &mut at.sums[side as usize]
+        } else {
+            &mut self.rungs[position].sums
+        }
     }
 
     /// Adds one order's quantity to a level, which is made when missing. The level's position.
-    #[inline]
-    pub(crate) fn add(
-        &mut self,
-        at: &mut Ladders,
-        side: Side,
-        key: i64,
-        qty: u32,
-    ) -> Result<usize, BookError> {
-        let sums = (qty as u64) << COUNT_BITS | 1;
+    #[inline(always)]
+    pub(crate) fn add(&mut self, at: &mut Book, side: Side, key: i64, qty: u32) -> Result<usize, BookError> {
+        let added = (qty as u64) << COUNT_BITS | 1;
         match self.search(at, side, key) {
             Ok(position) => {
-                let rung = &mut self.rungs[position];
-                if rung.sums & COUNT_MAX == COUNT_MAX {
+                let sums = self.sums(at, side, position);
+                if *sums & COUNT_MAX == COUNT_MAX {
                     return Err(BookError::Full);
                 }
-                rung.sums = rung.sums.checked_add(sums).ok_or(BookError::Full)?;
+                *sums = sums.checked_add(added).ok_or(BookError::Full)?;
                 Ok(position)
             }
-            Err(position) => self.insert(at, side, position, Rung { key, sums }),
+            Err(position) => self.insert(at, side, position, Rung { key, sums: added }),
         }
     }
 
     /// Takes quantity from a level, and one order from its count when the order is gone; an empty level goes too.
-    #[inline]
-    pub(crate) fn take(&mut self, at: &mut Ladders, side: Side, key: i64, qty: u32, gone: bool) {
+    #[inline(always)]
+    pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) {
         if let Ok(position) = self.search(at, side, key) {
-            let rung = &mut self.rungs[position];
-            rung.sums -= (qty as u64) << COUNT_BITS | gone as u64;
-            if rung.orders() == 0 {
+            let sums = self.sums(at, side, position);
+            *sums -= (qty as u64) << COUNT_BITS | gone as u64;
+            if *sums & COUNT_MAX == 0 {
                 self.remove(at, side, position);
             }
         }
     }
 
     /// Makes a level that is not there.
-    #[inline]
-    fn insert(
-        &mut self,
-        at: &mut Ladders,
-        side: Side,
-        position: usize,
-        rung: Rung,
-    ) -> Result<usize, BookError> {
+    #[inline(always)]
+    fn insert(&mut self, at: &mut Book, side: Side, position: usize, rung: Rung) -> Result<usize, BookError> {
         let mut position = position;
         if at.len(side) == at.capacity(side) {
-            let from_base = position - at.base[side as usize] as usize;
+            let from_base = position - at.range(side).start;
             self.resize(at, side, at.size[side as usize] + 1)?;
-            position = at.base[side as usize] as usize + from_base;
+            position = at.range(side).start + from_base;
         }
-        let end = at.range(side).end;
-        self.rungs.copy_within(position..end, position + 1);
-        self.rungs[position] = rung;
+        let range = at.range(side);
+        if position == range.end {
+            if !range.is_empty() {
+                self.rungs[range.end - 1] = at.top(side);
+            }
+            at.set_top(side, rung);
+        } else {
+            shift_up(&mut self.rungs, position, range.end - 1);
+            self.rungs[position] = rung;
+        }
         if !self.queues.is_empty() {
-            self.queues.copy_within(position..end, position + 1);
+            shift_up(&mut self.queues, position, range.end);
             self.queues[position] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
         Ok(position)
     }
 
-    #[inline]
-    fn remove(&mut self, at: &mut Ladders, side: Side, position: usize) {
-        let end = at.range(side).end;
-        self.rungs.copy_within(position + 1..end, position);
-        if !self.queues.is_empty() {
-            self.queues.copy_within(position + 1..end, position);
+    #[inline(always)]
+    fn remove(&mut self, at: &mut Book, side: Side, position: usize) {
+        let range = at.range(side);
+        if position + 1 == range.end {
+            let next = if range.len() > 1 {
+                self.rungs[position - 1]
+            } else {
+                Rung::default()
+            };
+            at.set_top(side, next);
+        } else {
+            shift_down(&mut self.rungs, position, range.end - 1);
+            if !self.queues.is_empty() {
+                shift_down(&mut self.queues, position, range.end);
+            }
         }
         at.len[side as usize] -= 1;
         if at.len(side) * 8 < at.capacity(side) && at.size[side as usize] > 1 {
@@ -217,7 +287,7 @@ impl LevelPool {
 
     /// Moves a ladder to a block of another size.
     #[cold]
-    fn resize(&mut self, at: &mut Ladders, side: Side, size: u8) -> Result<(), BookError> {
+    fn resize(&mut self, at: &mut Book, side: Side, size: u8) -> Result<(), BookError> {
         if size as usize > CLASSES {
             return Err(BookError::Full);
         }
@@ -234,7 +304,7 @@ impl LevelPool {
         Ok(())
     }
 
-    fn give_back(&mut self, at: &Ladders, side: Side) {
+    fn give_back(&mut self, at: &Book, side: Side) {
         let size = at.size[side as usize];
         if size > 0 {
             self.blocks
@@ -245,7 +315,7 @@ impl LevelPool {
     /// Sets a level of a by-price feed; a quantity of 0 removes it.
     pub(crate) fn set(
         &mut self,
-        at: &mut Ladders,
+        at: &mut Book,
         side: Side,
         key: i64,
         qty: u64,
@@ -257,7 +327,7 @@ impl LevelPool {
         let sums = qty << COUNT_BITS | (orders as u64).min(COUNT_MAX);
         match (self.search(at, side, key), qty) {
             (Ok(position), 0) => self.remove(at, side, position),
-            (Ok(position), _) => self.rungs[position].sums = sums,
+            (Ok(position), _) => *self.sums(at, side, position) = sums,
             (Err(_), 0) => return Err(BookError::UnknownLevel),
             (Err(position), _) => return self.insert(at, side, position, Rung { key, sums }).map(|_| ()),
         }
@@ -265,32 +335,32 @@ impl LevelPool {
     }
 
     /// Removes every level of a side and gives its block back.
-    pub(crate) fn clear(&mut self, at: &mut Ladders, side: Side) {
+    pub(crate) fn clear(&mut self, at: &mut Book, side: Side) {
         self.give_back(at, side);
+        at.set_top(side, Rung::default());
         at.len[side as usize] = 0;
         at.size[side as usize] = 0;
     }
 
-    /// Key and quantity of the best level; zeros when the side is empty.
-    #[inline]
-    pub(crate) fn best(&self, at: &Ladders, side: Side) -> (i64, u64) {
-        match self.rungs[at.range(side)].last() {
-            Some(rung) => (rung.key, rung.qty()),
-            None => (0, 0),
-        }
-    }
-
     /// The levels of a side, best first.
-    pub(crate) fn levels(&self, at: &Ladders, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
-        self.rungs[at.range(side)].iter().rev().map(move |rung| Level {
-            price: crate::price_of(side, rung.key),
-            qty: Volume(rung.qty()),
-            orders: rung.orders(),
+    pub(crate) fn levels(&self, at: &Book, side: Side) -> impl ExactSizeIterator<Item = Level> + '_ {
+        let (top, behind) = (at.top(side), &self.rungs[at.range(side)]);
+        (0..behind.len()).map(move |nth| {
+            let rung = if nth == 0 {
+                top
+            } else {
+                behind[behind.len() - 1 - nth]
+            };
+            Level {
+                price: crate::price_of(side, rung.key),
+                qty: Volume(rung.qty()),
+                orders: rung.orders(),
+            }
         })
     }
 
     /// The first order of a level, [`NONE`] if there is no such level or no queue.
-    pub(crate) fn first(&self, at: &Ladders, side: Side, key: i64) -> u32 {
+    pub(crate) fn first(&self, at: &Book, side: Side, key: i64) -> u32 {
         self.search(at, side, key)
             .ok()
             .and_then(|position| self.queues.get(position))
@@ -298,23 +368,23 @@ impl LevelPool {
     }
 
     /// The first order of the `nth` level from the worst.
-    pub(crate) fn first_of(&self, at: &Ladders, side: Side, nth: usize) -> u32 {
+    pub(crate) fn first_of(&self, at: &Book, side: Side, nth: usize) -> u32 {
         self.queues[at.range(side)][nth].head
     }
 
     /// Changes one order's share of a level in place.
     pub(crate) fn change(
         &mut self,
-        at: &Ladders,
+        at: &mut Book,
         side: Side,
         key: i64,
         old: u32,
         new: u32,
     ) -> Result<(), BookError> {
         if let Ok(position) = self.search(at, side, key) {
-            let rung = &mut self.rungs[position];
-            let without = rung.sums - ((old as u64) << COUNT_BITS);
-            rung.sums = without
+            let sums = self.sums(at, side, position);
+            let without = *sums - ((old as u64) << COUNT_BITS);
+            *sums = without
                 .checked_add((new as u64) << COUNT_BITS)
                 .ok_or(BookError::Full)?;
         }
@@ -338,7 +408,7 @@ impl LevelPool {
 
     /// Takes order `index` out of its queue. The level is looked for only when the order is its first or last.
     #[inline]
-    pub(crate) fn dequeue(&mut self, links: &mut [Links], at: &Ladders, side: Side, key: i64, index: u32) {
+    pub(crate) fn dequeue(&mut self, links: &mut [Links], at: &Book, side: Side, key: i64, index: u32) {
         let Links { next, prev } = links[index as usize];
         if next != NONE {
             links[next as usize].prev = prev;
@@ -359,12 +429,38 @@ impl LevelPool {
         }
     }
 
-    /// Fetches the ends of both ladders of a book.
-    #[inline]
-    pub(crate) fn prefetch(&self, at: &Ladders) {
+    /// Fetches the levels right behind the best ones of a book.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: &Book) {
         for side in Side::BOTH {
-            prefetch::fetch(&self.rungs, at.range(side).end.wrapping_sub(1));
+            prefetch::fetch(&self.rungs, at.range(side).end.wrapping_sub(2));
         }
+    }
+}
+
+/// Moves `items[from..to]` one place up. Mostly one to four items: a loop is faster than a call.
+#[inline(always)]
+fn shift_up<T: Copy>(items: &mut [T], from: usize, to: usize) {
+    if to - from > SHORT {
+        items.copy_within(from..to, from + 1);
+        return;
+    }
+    let items = &mut items[from..=to];
+    for i in (1..items.len()).rev() {
+        items[i] = items[i - 1];
+    }
+}
+
+/// Moves `items[from + 1..to]` one place down.
+#[inline(always)]
+fn shift_down<T: Copy>(items: &mut [T], from: usize, to: usize) {
+    if to - from > SHORT {
+        items.copy_within(from + 1..to, from);
+        return;
+    }
+    let items = &mut items[from..to];
+    for i in 1..items.len() {
+        items[i - 1] = items[i];
     }
 }
 

@@ -38,7 +38,7 @@ pub struct QueuePosition {
 
 impl<'a> BookRef<'a> {
     pub(crate) fn new(books: &'a Books, instrument: InstrumentId) -> Option<BookRef<'a>> {
-        (instrument.index() < books.ladders.len()).then_some(BookRef {
+        (instrument.index() < books.books.len()).then_some(BookRef {
             books,
             index: instrument.index(),
         })
@@ -51,19 +51,27 @@ impl<'a> BookRef<'a> {
 
     /// Whether the book can be trusted now.
     pub fn state(&self) -> BookState {
-        worse(self.books.feed, self.books.ladders[self.index].own)
+        worse(self.books.feed, self.books.books[self.index].own)
     }
 
     /// The sequence number of the last event that touched the book.
     pub fn seq(&self) -> SeqNo {
-        self.books.seq(self.index)
+        self.books.books[self.index].seq
     }
 
-    /// The last update with the state as it is now.
+    /// The top of the book as an update that changes nothing; its receive time is not kept and 0.
     pub fn update(&self) -> BookUpdate {
+        let book = &self.books.books[self.index];
+        let best = Side::BOTH.map(|side| self.best(side).unwrap_or_default());
         BookUpdate {
+            seq: book.seq,
+            venue_ts: book.venue_ts,
+            instrument: self.instrument(),
+            venue: self.books.config().venue,
             state: self.state(),
-            ..self.books.tops[self.index]
+            price: best.map(|level| level.price),
+            qty: best.map(|level| level.qty),
+            ..BookUpdate::default()
         }
     }
 
@@ -74,14 +82,14 @@ impl<'a> BookRef<'a> {
 
     /// The levels of a side, best first.
     pub fn levels(&self, side: Side) -> impl ExactSizeIterator<Item = Level> + 'a {
-        self.books.levels.levels(&self.books.ladders[self.index], side)
+        self.books.levels.levels(&self.books.books[self.index], side)
     }
 
     /// Whether neither side has a level.
     pub fn is_empty(&self) -> bool {
         Side::BOTH
             .iter()
-            .all(|&side| self.books.ladders[self.index].len(side) == 0)
+            .all(|&side| self.books.books[self.index].len(side) == 0)
     }
 
     /// The orders of one level, first in the queue first. Empty unless the books are kept by order.
@@ -89,7 +97,7 @@ impl<'a> BookRef<'a> {
         let books = self.books;
         let first = books
             .levels
-            .first(&books.ladders[self.index], side, key_of(side, price));
+            .first(&books.books[self.index], side, key_of(side, price));
         let known = |index: u32| (index != NONE).then_some(index);
         core::iter::successors(known(first), move |&index| known(books.links(index).next))
             .map(|index| books.view(index))

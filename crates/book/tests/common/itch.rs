@@ -2,7 +2,7 @@
 //! which these tests and benchmarks must not depend on to be believed.
 
 use tickwire_market::{
-    EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Venue, Volume,
+    EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Volume,
 };
 
 #[inline(always)]
@@ -17,7 +17,7 @@ fn u64_at(m: &[u8], at: usize) -> u64 {
 
 /// The instrument and order of a message that is about an order.
 #[inline(always)]
-pub fn order_of(m: &[u8]) -> Option<(InstrumentId, OrderId)> {
+pub(crate) fn order_of(m: &[u8]) -> Option<(InstrumentId, OrderId)> {
     let about_order = matches!(m[0], b'A' | b'F' | b'D' | b'U' | b'E' | b'C' | b'X');
     about_order.then(|| {
         (
@@ -27,48 +27,56 @@ pub fn order_of(m: &[u8]) -> Option<(InstrumentId, OrderId)> {
     })
 }
 
-/// The event of a message, `None` when it changes no book.
+/// Fills `event` from a message; whether it changes a book. The event is built in place: moving 128 bytes that were just
+/// written field by field costs more than reading them from the message.
 #[inline(always)]
-pub fn decode(m: &[u8], seq: u64) -> Option<MarketEvent> {
-    let head = |kind| MarketEvent {
-        kind,
-        venue: Venue::Nasdaq,
-        seq: SeqNo(seq),
-        instrument: InstrumentId(u16::from_be_bytes([m[1], m[2]]) as u32),
-        venue_ts: Nanos((u16::from_be_bytes([m[5], m[6]]) as u64) << 32 | u32_at(m, 7) as u64),
-        order_id: OrderId(u64_at(m, 11)),
-        ..MarketEvent::default()
-    };
-    Some(match *m.first()? {
-        b'A' | b'F' if m.len() >= 36 => MarketEvent {
-            side: if m[19] == b'B' { Side::Bid } else { Side::Ask },
-            qty: Volume(u32_at(m, 20) as u64),
-            price: Price::from_4dp(u32_at(m, 32)),
-            ..head(EventKind::Add)
-        },
-        b'D' if m.len() >= 19 => head(EventKind::Delete),
-        b'U' if m.len() >= 35 => MarketEvent {
-            ref_id: u64_at(m, 19),
-            qty: Volume(u32_at(m, 27) as u64),
-            price: Price::from_4dp(u32_at(m, 31)),
-            ..head(EventKind::Replace)
-        },
-        b'E' if m.len() >= 31 => MarketEvent {
-            qty: Volume(u32_at(m, 19) as u64),
-            ref_id: u64_at(m, 23),
-            ..head(EventKind::Execute)
-        },
-        b'C' if m.len() >= 36 => MarketEvent {
-            qty: Volume(u32_at(m, 19) as u64),
-            ref_id: u64_at(m, 23),
-            price: Price::from_4dp(u32_at(m, 32)),
-            flags: EventFlags::AT_OTHER_PRICE,
-            ..head(EventKind::Execute)
-        },
-        b'X' if m.len() >= 23 => MarketEvent {
-            qty: Volume(u32_at(m, 19) as u64),
-            ..head(EventKind::Reduce)
-        },
-        _ => return None,
-    })
+pub(crate) fn decode_into(event: &mut MarketEvent, m: &[u8], seq: u64) -> bool {
+    if m.len() < 19 {
+        return false;
+    }
+    event.seq = SeqNo(seq);
+    event.instrument = InstrumentId(u16::from_be_bytes([m[1], m[2]]) as u32);
+    event.venue_ts = Nanos((u16::from_be_bytes([m[5], m[6]]) as u64) << 32 | u32_at(m, 7) as u64);
+    event.order_id = OrderId(u64_at(m, 11));
+    event.flags = EventFlags::NONE;
+    match m[0] {
+        b'A' | b'F' if m.len() >= 36 => {
+            event.kind = EventKind::Add;
+            event.side = if m[19] == b'B' { Side::Bid } else { Side::Ask };
+            event.qty = Volume(u32_at(m, 20) as u64);
+            event.price = Price::from_4dp(u32_at(m, 32));
+        }
+        b'D' => event.kind = EventKind::Delete,
+        b'U' if m.len() >= 35 => {
+            event.kind = EventKind::Replace;
+            event.ref_id = u64_at(m, 19);
+            event.qty = Volume(u32_at(m, 27) as u64);
+            event.price = Price::from_4dp(u32_at(m, 31));
+        }
+        b'E' if m.len() >= 31 => {
+            event.kind = EventKind::Execute;
+            event.qty = Volume(u32_at(m, 19) as u64);
+            event.ref_id = u64_at(m, 23);
+        }
+        b'C' if m.len() >= 36 => {
+            event.kind = EventKind::Execute;
+            event.qty = Volume(u32_at(m, 19) as u64);
+            event.ref_id = u64_at(m, 23);
+            event.price = Price::from_4dp(u32_at(m, 32));
+            event.flags = EventFlags::AT_OTHER_PRICE;
+        }
+        b'X' if m.len() >= 23 => {
+            event.kind = EventKind::Reduce;
+            event.qty = Volume(u32_at(m, 19) as u64);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The event of a message, `None` when it changes no book.
+#[allow(dead_code)]
+pub(crate) fn decode(m: &[u8], seq: u64) -> Option<MarketEvent> {
+    let mut event = MarketEvent::default();
+    decode_into(&mut event, m, seq).then_some(event)
 }
