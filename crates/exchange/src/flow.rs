@@ -7,7 +7,8 @@
 //! 143 s (time to cancel of AAPL that day), the rest up to an hour.
 //!
 //! Every instrument has a fair value, a random walk in fractions of a tick. Orders are priced around it, densest at the
-//! touch, and never cross; who takes liquidity takes it in the direction of the fair value, so that the book follows.
+//! touch, and never cross; now and then one improves the touch for a few milliseconds. Orders that the fair value has
+//! passed are withdrawn, and who takes liquidity takes it in the direction of the fair value, so that the book follows.
 //! A side that gets thin is filled up before anything else happens to the instrument: books stay two-sided.
 //!
 //! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded with.
@@ -52,6 +53,8 @@ impl Default for FlowConfig {
 
 /// Sub-tick units of a fair value.
 const FINE: i64 = 256;
+/// In place of a distance: a tick better than the best price there is, for a short time.
+const IMPROVE: i64 = -1;
 /// Instruments whose market makers wait to answer; further ones are filled up by the ordinary flow.
 const REACTIONS_MAX: usize = 1024;
 
@@ -61,7 +64,7 @@ const ACTIONS: [(u64, Action); 6] = [
     (4378, Action::Add),
     (870, Action::Replace),
     (120, Action::Reduce),
-    (205, Action::Take),
+    (225, Action::Take),
     (52, Action::Dark),
     (130, Action::Indicate),
 ];
@@ -112,8 +115,8 @@ impl Flow {
             .collect();
         let makers = listings.iter().enumerate().map(|(rank, listing)| {
             let fair = listing.start.raw() / listing.tick.raw() * FINE;
-            // Liquid names are one tick wide, the others up to nine.
-            let half_spread = FINE / 2 + FINE * (rank.min(96) as i64) / 24;
+            // Liquid names are two ticks wide, the others up to ten.
+            let half_spread = FINE + FINE * (rank.min(96) as i64) / 24;
             Maker {
                 id: listing.id,
                 tick: listing.tick.raw(),
@@ -198,8 +201,31 @@ impl Flow {
             return None;
         }
         self.walk(at);
+        self.withdraw(at, engine, out);
         self.act(at, now, engine, out);
         Some(at)
+    }
+
+    /// Market makers cancel what the fair value has passed, some orders at a time: this is how a price moves.
+    fn withdraw(&mut self, at: usize, engine: &mut Engine, out: &mut impl Listener) {
+        const AT_ONCE: usize = 8;
+        let maker = &self.makers[at];
+        for side in Side::BOTH {
+            for _ in 0..AT_ONCE {
+                let Some(first) = engine.queue(maker.id, side, 0).next() else {
+                    break;
+                };
+                let place = first.price.raw() / maker.tick * FINE;
+                let passed = if side == Side::Bid {
+                    place > maker.fair
+                } else {
+                    place < maker.fair
+                };
+                if !passed || first.owner != Owner::HOUSE || engine.cancel(first.id, out).is_err() {
+                    break;
+                }
+            }
+        }
     }
 
     fn act(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
@@ -285,13 +311,13 @@ impl Flow {
             ..NewOrder::limit(self.makers[at].id, side, price, self.draw_qty())
         };
         let entered = engine.submit(&order, out);
-        self.live(entered, now);
+        self.live(entered, distance, now);
     }
 
     /// Remembers the end of an order's life. A refused order (capacity) has none.
-    fn live(&mut self, entered: Result<OrderId, Reject>, now: u64) {
+    fn live(&mut self, entered: Result<OrderId, Reject>, distance: i64, now: u64) {
         if let Ok(id) = entered {
-            let end = now.saturating_add(self.draw_life());
+            let end = now.saturating_add(self.draw_life(distance));
             if self.lives.is_full() {
                 // The one next to end is forgotten; if its order still stands, it stays until it trades.
                 self.lives.pop(now, true);
@@ -315,7 +341,7 @@ impl Flow {
             old.qty
         };
         let entered = engine.replace(old.id, price, qty, out);
-        self.live(entered, now);
+        self.live(entered, distance, now);
         entered.is_ok()
     }
 
@@ -400,7 +426,7 @@ impl Flow {
     /// A house order near the touch.
     fn pick(&mut self, id: InstrumentId, engine: &Engine) -> Option<Order> {
         let side = self.draw_side();
-        let nth = (self.draw_distance() as usize).min(engine.depth(id, side).checked_sub(1)?);
+        let nth = (self.draw_distance().max(0) as usize).min(engine.depth(id, side).checked_sub(1)?);
         let newest = engine.last_in_queue(id, side, nth)?;
         let order = match self.random.below(2) {
             0 => newest,
@@ -409,20 +435,27 @@ impl Flow {
         (order.owner == Owner::HOUSE).then_some(*order)
     }
 
-    /// `distance` ticks behind the best price that the fair value allows, or as near to it as does not cross.
+    /// `distance` ticks behind the best price that the fair value allows, or as near to it as does not cross;
+    /// [`IMPROVE`] is a tick better than the best price there is.
     fn price(&self, at: usize, side: Side, distance: i64, engine: &Engine) -> Option<Price> {
         let maker = &self.makers[at];
-        let opposite = engine.best(maker.id, !side).map(|level| level.price.raw());
-        let raw = match side {
-            Side::Bid => {
-                let wanted = ((maker.fair - maker.half_spread).div_euclid(FINE) - distance) * maker.tick;
-                wanted.min(opposite.map_or(i64::MAX, |ask| ask - maker.tick))
+        let best = |side| engine.best(maker.id, side).map(|level| level.price.raw());
+        // Upwards is better for bids.
+        let up = if side == Side::Bid { 1 } else { -1 };
+        let wanted = match best(side).filter(|_| distance == IMPROVE) {
+            Some(own) => own + up * maker.tick,
+            None => {
+                let quote = match side {
+                    Side::Bid => (maker.fair - maker.half_spread).div_euclid(FINE),
+                    Side::Ask => (maker.fair + maker.half_spread + FINE - 1).div_euclid(FINE),
+                };
+                (quote - up * distance.max(0)) * maker.tick
             }
-            Side::Ask => {
-                let wanted =
-                    ((maker.fair + maker.half_spread + FINE - 1).div_euclid(FINE) + distance) * maker.tick;
-                wanted.max(opposite.map_or(i64::MIN, |bid| bid + maker.tick))
-            }
+        };
+        let raw = match (side, best(!side)) {
+            (_, None) => wanted,
+            (Side::Bid, Some(ask)) => wanted.min(ask - maker.tick),
+            (Side::Ask, Some(bid)) => wanted.max(bid + maker.tick),
         };
         (raw > 0).then_some(Price::from_raw(raw))
     }
@@ -469,15 +502,16 @@ impl Flow {
         }
     }
 
-    /// Ticks behind the touch: a third at it, nearly nine tenths within ten.
+    /// Ticks behind the touch: half within two, seven eighths within ten; now and then ahead of it.
     fn draw_distance(&mut self) -> i64 {
         let ticks = match self.random.below(100) {
-            0..=34 => 0,
-            35..=54 => 1,
-            55..=66 => 2,
-            67..=74 => 3,
-            75..=88 => self.random.between(4, 10),
-            89..=97 => self.random.between(11, 40),
+            0..=5 => return IMPROVE,
+            6..=20 => 0,
+            21..=38 => 1,
+            39..=51 => 2,
+            52..=62 => 3,
+            63..=84 => self.random.between(4, 10),
+            85..=96 => self.random.between(11, 40),
             _ => self.random.between(41, 150),
         };
         ticks as i64
@@ -495,9 +529,18 @@ impl Flow {
         Qty(shares as u32)
     }
 
-    fn draw_life(&mut self) -> u64 {
+    /// Lives near the touch are short, those of the last 15 % belong to orders behind it. Half of all orders are near
+    /// (within two ticks), so 70 % of the others live like them for the shares of all to be those of the module's
+    /// description.
+    fn draw_life(&mut self, distance: i64) -> u64 {
         const MS: u64 = 1_000_000;
-        match self.random.below(100) {
+        let is_long = distance > 2 && self.random.below(100) < 30;
+        let rank = match distance {
+            IMPROVE => return self.random.log_between(MS / 8, 16 * MS),
+            _ if is_long => self.random.between(85, 99),
+            _ => self.random.below(85),
+        };
+        match rank {
             0..=66 => self.random.log_between(MS / 4, 1_000 * MS),
             67..=89 => self.random.log_between(1_000 * MS, 10_000 * MS),
             90..=94 => self.random.log_between(10_000 * MS, 143_000 * MS),

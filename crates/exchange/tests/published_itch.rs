@@ -79,7 +79,10 @@ fn the_best_offer_of_the_most_active_instrument_moves_often_and_by_little() {
         }
         last = best;
     });
-    println!("{moves} moves in five seconds, {far} by more than ten ticks");
+    println!(
+        "{moves} moves in {} messages of it, {far} by more than ten ticks",
+        builder.messages
+    );
     assert!((100..20_000).contains(&moves), "{moves}");
     assert!(far * 50 < moves, "{far} of {moves} are far");
 }
