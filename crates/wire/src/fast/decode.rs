@@ -1,12 +1,14 @@
 //! Bytes to values: runs a plan over a message (FAST 1.1, sections 6 and 10).
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 
 use super::dictionary::{Dictionary, Previous};
 use super::error::{FastError, Fault};
 use super::plan::{Body, Instr, NONE, Op, Plan};
 use super::transfer::{PresenceMap, Reader};
-use super::value::{Cell, Kind, Limits, Message, Record};
+use super::value::{Cell, Kind, Limits, Message, Record, Text};
 
 /// The dictionary entry of the template identifier.
 pub(crate) const TEMPLATE_ID: u16 = 0;
@@ -17,6 +19,8 @@ pub struct Decoder {
     plan: Arc<Plan>,
     dictionary: Dictionary,
     record: Record,
+    /// Room for the previous values of a sequence's first entry.
+    row: Box<[Cell]>,
     strict: bool,
 }
 
@@ -49,13 +53,12 @@ impl From<Fault> for Failure {
 impl Decoder {
     /// A decoder with undefined dictionaries.
     pub fn new(plan: Arc<Plan>, limits: Limits) -> Decoder {
-        let dictionary = Dictionary::new(&plan, &limits);
-        let record = Record::new(&plan, &limits);
         Decoder {
-            plan,
-            dictionary,
-            record,
+            dictionary: Dictionary::new(&plan, &limits),
+            record: Record::new(&plan, &limits),
+            row: vec![Cell::ABSENT; plan.width_max()].into_boxed_slice(),
             strict: limits.strict,
+            plan,
         }
     }
 
@@ -64,7 +67,7 @@ impl Decoder {
         &self.plan
     }
 
-    /// Forgets all previous values, the template identifier too. Feeds whose packets stand alone call it before each.
+    /// Forgets all previous values, the template identifier too.
     #[inline]
     pub fn reset(&mut self) {
         self.dictionary.reset_all(&mut self.record.text);
@@ -73,75 +76,304 @@ impl Decoder {
     /// Decodes the message at the start of `bytes` and says how many of them it took. On an error the dictionaries are
     /// as before the call. A template that is marked to reset the dictionaries does so.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(Message<'_>, usize), FastError> {
+        self.run(bytes, false)
+    }
+
+    /// The same for a message that stands alone, as in feeds that reset before each: all dictionaries are undefined
+    /// before and after it, which saves most of their upkeep.
+    #[inline]
+    pub fn decode_alone(&mut self, bytes: &[u8]) -> Result<(Message<'_>, usize), FastError> {
+        self.reset();
+        self.run(bytes, true)
+    }
+
+    fn run(&mut self, bytes: &[u8], stands_alone: bool) -> Result<(Message<'_>, usize), FastError> {
         let Decoder {
             plan,
             dictionary,
             record,
+            row,
             strict,
         } = self;
-        dictionary.begin(&mut record.text);
-        let mut run = Run {
+        let Record { cells, text, .. } = record;
+        dictionary.begin(text);
+        let input = Reader::new(bytes, *strict);
+        let source = Source {
             plan,
-            input: Reader::new(bytes, *strict),
+            input,
             dictionary,
-            record,
+            text,
+            stands_alone,
         };
-        match run.message() {
-            Ok(()) => {
-                let taken = run.input.at;
-                self.dictionary.commit();
-                Ok((
-                    Message {
-                        plan: &self.plan,
-                        record: &self.record,
-                    },
-                    taken,
-                ))
-            }
-            Err(Failure {
+        let mut run = Run {
+            source,
+            cells,
+            row,
+            used: 0,
+            template: 0,
+        };
+        let result = run.message();
+        let (taken, used, index) = (run.source.input.at, run.used, run.template);
+        if let Err(Failure {
+            fault,
+            field,
+            template,
+        }) = result
+        {
+            self.dictionary.abort(&mut self.record.text);
+            return Err(FastError {
                 fault,
                 field,
                 template,
-            }) => {
-                let offset = run.input.at as u32;
-                self.dictionary.abort(&mut self.record.text);
-                Err(FastError {
-                    fault,
-                    field,
-                    template,
-                    offset,
-                })
-            }
+                offset: taken as u32,
+            });
         }
+        (self.record.used, self.record.template) = (used, index);
+        self.dictionary.commit();
+        if stands_alone {
+            self.dictionary.reset();
+        }
+        Ok((
+            Message {
+                plan: &self.plan,
+                record: &self.record,
+            },
+            taken,
+        ))
     }
 }
 
-struct Run<'p, 'b> {
+/// Where values come from.
+struct Source<'p, 'b> {
     plan: &'p Plan,
     input: Reader<'b>,
     dictionary: &'p mut Dictionary,
-    record: &'p mut Record,
+    text: &'p mut Text,
+    /// Whether the dictionaries were undefined before the message and will be after it.
+    stands_alone: bool,
+}
+
+/// A message being decoded, and where its values go.
+struct Run<'p, 'b> {
+    source: Source<'p, 'b>,
+    cells: &'p mut [Cell],
+    /// Room for previous values of one entry.
+    row: &'p mut [Cell],
+    used: usize,
+    template: u16,
 }
 
 impl Run<'_, '_> {
     fn message(&mut self) -> Result<(), Failure> {
-        let mut map = self.input.presence_map()?;
-        let id = self.template_id(&mut map)?;
+        let plan = self.source.plan;
+        let mut map = self.source.input.presence_map()?;
+        let id = self.source.template_id(&mut map)?;
         let fail = |f: Failure| Failure { template: id, ..f };
-        let index = self.plan.find(id).ok_or(fail(Fault::UnknownTemplate.into()))?;
-        let template = self
-            .plan
-            .template_entry(index)
-            .ok_or(fail(Fault::UnknownTemplate.into()))?;
+        let found = plan
+            .find(id)
+            .and_then(|index| Some((index, plan.template_entry(index)?)));
+        let (index, template) = found.ok_or(fail(Fault::UnknownTemplate.into()))?;
         if template.reset {
-            self.dictionary.reset();
+            self.source.dictionary.reset();
         }
-        let body = &self.plan.bodies[usize::from(template.body)];
-        self.record.template = index;
-        self.record.used = 0;
-        let base = self.record.reserve(1, body.width).map_err(|f| fail(f.into()))?;
+        let body = &plan.bodies[usize::from(template.body)];
+        self.template = index;
+        let base = self.reserve(1, body.width).map_err(|f| fail(f.into()))?;
         self.fields(body, base, &mut map).map_err(fail)?;
-        self.input.finish(&map).map_err(|f| fail(f.into()))
+        self.source.input.finish(&map).map_err(|f| fail(f.into()))
+    }
+
+    /// As [`Record::reserve`].
+    fn reserve(&mut self, count: usize, width: usize) -> Result<usize, Fault> {
+        let need = count.checked_mul(width.max(1)).ok_or(Fault::TooManyValues)?;
+        let at = self.used;
+        if need > self.cells.len() - at {
+            return Err(Fault::TooManyValues);
+        }
+        self.used = at + need;
+        Ok(at)
+    }
+
+    fn fields(&mut self, body: &Body, base: usize, map: &mut PresenceMap) -> Result<(), Failure> {
+        let plan = self.source.plan;
+        for instr in &plan.instrs[body.start..body.end] {
+            let cell = match instr.op {
+                Op::Sequence => self.sequence(instr, map)?,
+                Op::Group | Op::OptionalGroup => self.group(instr, base, map)?,
+                _ => self
+                    .source
+                    .value(instr, map)
+                    .map_err(|f| Failure::new(f, instr.id))?,
+            };
+            self.store(base, instr.slot, cell);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn store(&mut self, base: usize, slot: u16, cell: Cell) {
+        if let Some(place) = self.cells.get_mut(base + usize::from(slot)) {
+            *place = cell;
+        }
+    }
+
+    /// A segment of its own, if it needs a presence map.
+    fn segment(&mut self, body: &Body, base: usize) -> Result<(), Failure> {
+        let mut map = match body.bits {
+            0 => PresenceMap::EMPTY,
+            _ => self.source.input.presence_map()?,
+        };
+        self.fields(body, base, &mut map)?;
+        Ok(self.source.input.finish(&map)?)
+    }
+
+    fn group(&mut self, instr: &Instr, base: usize, map: &mut PresenceMap) -> Result<Cell, Failure> {
+        let plan = self.source.plan;
+        let body = &plan.bodies[usize::from(instr.body)];
+        if instr.op == Op::OptionalGroup && !self.source.input.bit(map) {
+            self.clear_group(body, base);
+            return Ok(Cell::ABSENT);
+        }
+        self.segment(body, base)?;
+        Ok(Cell::new(Kind::Group, 0))
+    }
+
+    /// The fields of an absent group share the frame with their neighbours and must not show older values.
+    fn clear_group(&mut self, body: &Body, base: usize) {
+        let plan = self.source.plan;
+        for instr in &plan.instrs[body.start..body.end] {
+            self.store(base, instr.slot, Cell::ABSENT);
+            if matches!(instr.op, Op::Group | Op::OptionalGroup) {
+                self.clear_group(&plan.bodies[usize::from(instr.body)], base);
+            }
+        }
+    }
+
+    fn sequence(&mut self, instr: &Instr, map: &mut PresenceMap) -> Result<Cell, Failure> {
+        let plan = self.source.plan;
+        let body = &plan.bodies[usize::from(instr.body)];
+        let length = self
+            .source
+            .value(&body.length, map)
+            .map_err(|f| Failure::new(f, instr.id))?;
+        if length.is_absent() {
+            return Ok(Cell::ABSENT);
+        }
+        let count = length.bits as usize;
+        let first = self
+            .reserve(count, body.width)
+            .map_err(|f| Failure::new(f, instr.id))?;
+        if body.in_rows {
+            let cells = &mut self.cells[first..first + count * body.width];
+            self.source.entries(body, count, cells, self.row)?;
+        } else {
+            for i in 0..count {
+                self.segment(body, first + i * body.width)?;
+            }
+        }
+        Ok(Cell::new(Kind::Sequence, (first as u64) << 32 | count as u64))
+    }
+}
+
+impl Source<'_, '_> {
+    /// The entries of a sequence without groups or sequences inside, which is where feeds spend their time: one loop
+    /// whose position and presence map live in registers. A copied field that is not sent has the value of the entry
+    /// before, and that of the first comes from a row of previous values: the dictionary is read and written once for
+    /// all entries, and not at all when the message stands alone.
+    fn entries(
+        &mut self,
+        body: &Body,
+        count: usize,
+        cells: &mut [Cell],
+        row: &mut [Cell],
+    ) -> Result<(), Failure> {
+        let plan = self.plan;
+        let (instrs, width) = (&plan.instrs[body.start..body.end], body.width);
+        if count == 0 {
+            return Ok(());
+        }
+        let apart = self.stands_alone && body.is_alone;
+        let row = if apart {
+            &plan.rows[body.row..body.row + width]
+        } else {
+            self.previous(instrs, row);
+            &row[..width]
+        };
+        let (first, _) = cells.split_at_mut(width);
+        self.entry(body, first, row)?;
+        for at in 1..count {
+            let (done, rest) = cells.split_at_mut(at * width);
+            self.entry(body, &mut rest[..width], &done[done.len() - width..])?;
+        }
+        if !apart {
+            let last = &cells[cells.len() - width..];
+            for (instr, &cell) in instrs.iter().zip(last).filter(|(i, _)| i.op == Op::Copy) {
+                self.dictionary.set(instr.dict, cell);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills a row with what fields have that are not sent in a first entry.
+    fn previous(&mut self, instrs: &[Instr], row: &mut [Cell]) {
+        for (instr, place) in instrs.iter().zip(row).filter(|(i, _)| i.op == Op::Copy) {
+            *place = match self.dictionary.get(instr.dict, instr.kind) {
+                Previous::Assigned(cell) => cell,
+                Previous::Other => Cell::fault(Fault::PreviousType),
+                Previous::Undefined if instr.initial != NONE => self.initial(instr),
+                _ if instr.optional => Cell::ABSENT,
+                Previous::Empty => Cell::fault(Fault::EmptyPrevious),
+                _ => Cell::fault(Fault::NoPrevious),
+            };
+        }
+    }
+
+    /// One entry beside the one before. Fields take their slots in order, so that instructions and cells run side by
+    /// side.
+    #[inline(always)]
+    fn entry(&mut self, body: &Body, entry: &mut [Cell], before: &[Cell]) -> Result<(), Failure> {
+        let plan = self.plan;
+        let codes = &plan.codes[body.row..body.row + body.width];
+        let (entry, before) = (&mut entry[..codes.len()], &before[..codes.len()]);
+        let mut input = self.input;
+        let mut map = PresenceMap::EMPTY;
+        if body.bits > 0 {
+            map = input.presence_map()?;
+        }
+        for field in 0..codes.len() {
+            let (code, place) = (codes[field], &mut entry[field]);
+            let result = if code.is_copied() && !input.bit(&mut map) {
+                *place = before[field];
+                place.as_fault().map_or(Ok(()), Err)
+            } else if code.encoding() != 0 {
+                read(&mut input, self.text, code.encoding(), place)
+            } else {
+                self.apart(&plan.instrs[body.start + field], &mut input, &mut map, place)
+            };
+            if let Err(fault) = result {
+                self.input.at = input.at;
+                return Err(Failure::new(fault, plan.instrs[body.start + field].id));
+            }
+        }
+        self.input.at = input.at;
+        Ok(input.finish(&map)?)
+    }
+
+    /// The less frequent operators and types, out of line; those want position and presence map in memory.
+    #[inline(always)]
+    fn apart(
+        &mut self,
+        instr: &Instr,
+        input: &mut Reader<'_>,
+        map: &mut PresenceMap,
+        place: &mut Cell,
+    ) -> Result<(), Fault> {
+        self.input.at = input.at;
+        let mut copy = *map;
+        let cell = self.value(instr, &mut copy);
+        (input.at, *map) = (self.input.at, copy);
+        *place = cell?;
+        Ok(())
     }
 
     /// The identifier is a mandatory uInt32 with the copy operator (section 6.5, "Template Identifier").
@@ -157,104 +389,16 @@ impl Run<'_, '_> {
         Ok(id as u32)
     }
 
-    fn fields(&mut self, body: &Body, base: usize, map: &mut PresenceMap) -> Result<(), Failure> {
-        let plan = self.plan;
-        for instr in &plan.instrs[body.start..body.end] {
-            let cell = match instr.op {
-                Op::None => self.read(instr),
-                Op::Copy => self.copy(instr, map),
-                Op::DecimalParts => self.decimal_parts(instr, map),
-                Op::Sequence => {
-                    let cell = self.sequence(instr, map)?;
-                    self.store(base, instr.slot, cell);
-                    continue;
-                }
-                Op::Group | Op::OptionalGroup => {
-                    let cell = self.group(instr, base, map)?;
-                    self.store(base, instr.slot, cell);
-                    continue;
-                }
-                _ => self.operator(instr, map),
-            };
-            match cell {
-                Ok(cell) => self.store(base, instr.slot, cell),
-                Err(fault) => return Err(Failure::new(fault, instr.id)),
-            }
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn store(&mut self, base: usize, slot: u16, cell: Cell) {
-        if let Some(place) = self.record.cells.get_mut(base + usize::from(slot)) {
-            *place = cell;
-        }
-    }
-
-    /// A segment of its own, if it needs a presence map.
-    fn segment(&mut self, body: &Body, base: usize) -> Result<(), Failure> {
-        let mut map = match body.bits {
-            0 => PresenceMap::EMPTY,
-            _ => self.input.presence_map()?,
-        };
-        self.fields(body, base, &mut map)?;
-        Ok(self.input.finish(&map)?)
-    }
-
-    fn group(&mut self, instr: &Instr, base: usize, map: &mut PresenceMap) -> Result<Cell, Failure> {
-        let plan = self.plan;
-        let body = &plan.bodies[usize::from(instr.body)];
-        if instr.op == Op::OptionalGroup && !self.input.bit(map) {
-            self.clear_group(body, base);
-            return Ok(Cell::ABSENT);
-        }
-        self.segment(body, base)?;
-        Ok(Cell::new(Kind::Group, 0))
-    }
-
-    /// The fields of an absent group share the frame with their neighbours and must not show older values.
-    fn clear_group(&mut self, body: &Body, base: usize) {
-        let plan = self.plan;
-        for instr in &plan.instrs[body.start..body.end] {
-            self.store(base, instr.slot, Cell::ABSENT);
-            if matches!(instr.op, Op::Group | Op::OptionalGroup) {
-                self.clear_group(&plan.bodies[usize::from(instr.body)], base);
-            }
-        }
-    }
-
-    fn sequence(&mut self, instr: &Instr, map: &mut PresenceMap) -> Result<Cell, Failure> {
-        let plan = self.plan;
-        let body = &plan.bodies[usize::from(instr.body)];
-        let length = self
-            .value(&body.length, map)
-            .map_err(|f| Failure::new(f, instr.id))?;
-        if length.is_absent() {
-            return Ok(Cell::ABSENT);
-        }
-        let count = length.bits as usize;
-        let first = self
-            .record
-            .reserve(count, body.width)
-            .map_err(|f| Failure::new(f, instr.id))?;
-        let mut base = first;
-        for _ in 0..count {
-            self.segment(body, base)?;
-            base += body.width;
-        }
-        Ok(Cell::new(Kind::Sequence, (first as u64) << 32 | count as u64))
-    }
-
     fn decimal_parts(&mut self, instr: &Instr, map: &mut PresenceMap) -> Result<Cell, Fault> {
         let plan = self.plan;
         let start = plan.bodies[usize::from(instr.body)].start;
         let [exponent, mantissa] = [&plan.instrs[start], &plan.instrs[start + 1]];
-        let exponent = self.value(exponent, map)?;
+        let exponent = self.operator(exponent, map)?;
         if exponent.is_absent() {
             return Ok(Cell::ABSENT);
         }
         let exponent = small_exponent(exponent.bits as i64)?;
-        let mantissa = self.value(mantissa, map)?;
+        let mantissa = self.operator(mantissa, map)?;
         Ok(Cell::decimal(exponent, mantissa.bits as i64))
     }
 
@@ -262,12 +406,12 @@ impl Run<'_, '_> {
     fn value(&mut self, instr: &Instr, map: &mut PresenceMap) -> Result<Cell, Fault> {
         match instr.op {
             Op::None => self.read(instr),
-            Op::Copy => self.copy(instr, map),
+            Op::Constant => Ok(self.initial(instr)),
+            Op::DecimalParts => self.decimal_parts(instr, map),
             _ => self.operator(instr, map),
         }
     }
 
-    #[inline(always)]
     fn copy(&mut self, instr: &Instr, map: &mut PresenceMap) -> Result<Cell, Fault> {
         if self.input.bit(map) {
             let cell = self.read(instr)?;
@@ -304,9 +448,8 @@ impl Run<'_, '_> {
             Op::Increment => self.increment(instr, map),
             Op::Tail => self.tail(instr, map),
             Op::Delta => self.delta(instr),
-            Op::None | Op::Copy | Op::DecimalParts | Op::Group | Op::OptionalGroup | Op::Sequence => {
-                self.read(instr)
-            }
+            Op::Copy => self.copy(instr, map),
+            Op::None | Op::DecimalParts | Op::Group | Op::OptionalGroup | Op::Sequence => self.read(instr),
         }
     }
 
@@ -355,7 +498,7 @@ impl Run<'_, '_> {
             };
         }
         let base = self.base(instr)?;
-        let tail = self.read_any(instr)?;
+        let tail = self.part(instr.kind, instr.optional)?;
         if tail.is_absent() {
             self.dictionary.set(instr.dict, tail);
             return Ok(tail);
@@ -370,14 +513,14 @@ impl Run<'_, '_> {
 
     /// Joins two ranges of the text arena to the value of a tail or delta.
     fn combine(&mut self, instr: &Instr, a: (usize, usize), b: (usize, usize)) -> Result<Cell, Fault> {
-        let cell = Cell::new(instr.kind, self.record.text.push_own(a, b)?);
+        let cell = Cell::new(instr.kind, self.text.push_own(a, b)?);
         self.check_unicode(cell)?;
         self.dictionary.set(instr.dict, cell);
         Ok(cell)
     }
 
     fn check_unicode(&self, cell: Cell) -> Result<(), Fault> {
-        let bad = cell.kind() == Kind::Unicode && core::str::from_utf8(self.record.text.get(cell)).is_err();
+        let bad = cell.kind() == Kind::Unicode && core::str::from_utf8(self.text.get(cell)).is_err();
         if bad { Err(Fault::Utf8) } else { Ok(()) }
     }
 
@@ -428,7 +571,7 @@ impl Run<'_, '_> {
             return Ok(Cell::ABSENT);
         };
         let base = self.base(instr)?;
-        let added = self.read_raw(instr.kind, false)?;
+        let added = self.part(instr.kind, false)?;
         let added = (added.high(), added.high() + added.low());
         let (start, end) = (base.high(), base.high() + base.low());
         let taken = if count < 0 { !count } else { count } as usize;
@@ -443,52 +586,135 @@ impl Run<'_, '_> {
     }
 
     /// A field's own encoding in the stream.
-    #[inline(always)]
     fn read(&mut self, instr: &Instr) -> Result<Cell, Fault> {
-        let cell = self.read_any(instr)?;
-        if instr.kind == Kind::Unicode {
-            self.check_unicode(cell)?;
-        }
+        let mut cell = Cell::ABSENT;
+        let encoding = instr.kind as u8 + if instr.optional { 16 } else { 0 };
+        read(&mut self.input, self.text, encoding, &mut cell)?;
         Ok(cell)
     }
 
-    #[inline(always)]
-    fn read_any(&mut self, instr: &Instr) -> Result<Cell, Fault> {
-        self.read_raw(instr.kind, instr.optional)
-    }
-
-    #[inline(always)]
-    fn read_raw(&mut self, kind: Kind, nullable: bool) -> Result<Cell, Fault> {
+    /// The part of a text that a tail or delta sends.
+    fn part(&mut self, kind: Kind, nullable: bool) -> Result<Cell, Fault> {
         let bits = match kind {
-            Kind::U32 => self.input.uint(u64::from(u32::MAX), nullable)?,
-            Kind::U64 => self.input.uint(u64::MAX, nullable)?,
-            Kind::I32 => self
-                .input
-                .int(i32::MIN.into(), i32::MAX.into(), nullable)?
-                .map(|v| v as u64),
-            Kind::I64 => self.input.int(i64::MIN, i64::MAX, nullable)?.map(|v| v as u64),
-            Kind::Ascii => self.input.ascii(&mut self.record.text, nullable)?,
-            Kind::Decimal => return self.read_decimal(nullable),
-            Kind::Unicode | Kind::Bytes => match self.input.bytes(nullable)? {
-                Some(bytes) => Some(self.record.text.push(bytes, &[])?),
-                None => None,
-            },
-            Kind::Absent | Kind::Group | Kind::Sequence => None,
+            Kind::Ascii => self.input.ascii(self.text, nullable)?,
+            _ => {
+                return self
+                    .input
+                    .taking(read_bytes(self.input, self.text, kind, nullable, false));
+            }
         };
-        Ok(bits.map_or(Cell::ABSENT, |bits| Cell::new(kind, bits)))
+        Ok(or_absent(kind, bits))
     }
+}
 
-    #[inline(always)]
-    fn read_decimal(&mut self, nullable: bool) -> Result<Cell, Fault> {
-        let Some(exponent) = self.input.int(i32::MIN.into(), i32::MAX.into(), nullable)? else {
-            return Ok(Cell::ABSENT);
-        };
-        let exponent = small_exponent(exponent)?;
-        let mantissa = self.input.int(i64::MIN, i64::MAX, false).map_err(|f| match f {
-            Fault::IntegerRange => Fault::DecimalRange,
-            other => other,
-        })?;
-        Ok(Cell::decimal(exponent, mantissa.unwrap_or(0)))
+/// Reads a value from the stream, absent for null, into its place. `encoding`: [`Code::encoding`]. An arm per type and
+/// presence, so that bounds and presence are constants in it.
+#[inline(always)]
+fn read(input: &mut Reader<'_>, text: &mut Text, encoding: u8, place: &mut Cell) -> Result<(), Fault> {
+    const U32: (Kind, u64) = (Kind::U32, u32::MAX as u64);
+    const U64: (Kind, u64) = (Kind::U64, u64::MAX);
+    const I32: (Kind, i64, i64) = (Kind::I32, i32::MIN as i64, i32::MAX as i64);
+    const I64: (Kind, i64, i64) = (Kind::I64, i64::MIN, i64::MAX);
+    match encoding {
+        1 => unsigned(input, U32, false, place),
+        2 => unsigned(input, U64, false, place),
+        3 => signed(input, I32, false, place),
+        4 => signed(input, I64, false, place),
+        5 => decimal(input, false, place),
+        6 => ascii(input, text, false, place),
+        7 => bytes(input, text, Kind::Unicode, false, place),
+        8 => bytes(input, text, Kind::Bytes, false, place),
+        17 => unsigned(input, U32, true, place),
+        18 => unsigned(input, U64, true, place),
+        19 => signed(input, I32, true, place),
+        20 => signed(input, I64, true, place),
+        21 => decimal(input, true, place),
+        22 => ascii(input, text, true, place),
+        23 => bytes(input, text, Kind::Unicode, true, place),
+        24 => bytes(input, text, Kind::Bytes, true, place),
+        _ => Err(Fault::FieldType),
+    }
+}
+
+#[inline(always)]
+fn unsigned(
+    input: &mut Reader<'_>,
+    (kind, max): (Kind, u64),
+    nullable: bool,
+    place: &mut Cell,
+) -> Result<(), Fault> {
+    *place = or_absent(kind, input.uint(max, nullable)?);
+    Ok(())
+}
+
+#[inline(always)]
+fn signed(
+    input: &mut Reader<'_>,
+    (kind, min, max): (Kind, i64, i64),
+    nullable: bool,
+    place: &mut Cell,
+) -> Result<(), Fault> {
+    *place = or_absent(kind, input.int(min, max, nullable)?.map(|v| v as u64));
+    Ok(())
+}
+
+#[inline(always)]
+fn ascii(input: &mut Reader<'_>, text: &mut Text, nullable: bool, place: &mut Cell) -> Result<(), Fault> {
+    *place = or_absent(Kind::Ascii, input.ascii(text, nullable)?);
+    Ok(())
+}
+
+#[inline(always)]
+fn bytes(
+    input: &mut Reader<'_>,
+    text: &mut Text,
+    kind: Kind,
+    nullable: bool,
+    place: &mut Cell,
+) -> Result<(), Fault> {
+    *place = input.taking(read_bytes(*input, text, kind, nullable, kind == Kind::Unicode))?;
+    Ok(())
+}
+
+#[inline(always)]
+fn decimal(input: &mut Reader<'_>, nullable: bool, place: &mut Cell) -> Result<(), Fault> {
+    *place = read_decimal(input, nullable)?;
+    Ok(())
+}
+
+#[inline(always)]
+fn or_absent(kind: Kind, bits: Option<u64>) -> Cell {
+    bits.map_or(Cell::ABSENT, |bits| Cell::new(kind, bits))
+}
+
+/// A byte vector or Unicode string; `whole`: not part of one, which need not be valid for itself.
+#[inline(never)]
+fn read_bytes(
+    mut input: Reader<'_>,
+    text: &mut Text,
+    kind: Kind,
+    nullable: bool,
+    whole: bool,
+) -> Result<(Cell, usize), Fault> {
+    let Some(bytes) = input.bytes(nullable)? else {
+        return Ok((Cell::ABSENT, input.at));
+    };
+    if whole && core::str::from_utf8(bytes).is_err() {
+        return Err(Fault::Utf8);
+    }
+    Ok((Cell::new(kind, text.push(bytes, &[])?), input.at))
+}
+
+#[inline(always)]
+fn read_decimal(input: &mut Reader<'_>, nullable: bool) -> Result<Cell, Fault> {
+    let Some(exponent) = input.exponent(nullable)? else {
+        return Ok(Cell::ABSENT);
+    };
+    let exponent = small_exponent(exponent)?;
+    match input.int(i64::MIN, i64::MAX, false) {
+        Ok(mantissa) => Ok(Cell::decimal(exponent, mantissa.unwrap_or(0))),
+        Err(Fault::IntegerRange) => Err(Fault::DecimalRange),
+        Err(fault) => Err(fault),
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::error::{TemplateError, TemplateFault};
+use super::error::{Fault, TemplateError, TemplateFault};
 use super::value::{Cell, Decimal, Kind};
 use super::xml::{self, Element};
 
@@ -66,6 +66,37 @@ impl Instr {
     };
 }
 
+/// An instruction for the hot loop: type, presence and whether it is copied, or that it is not for the hot loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Code(u8);
+
+impl Code {
+    const NULLABLE: u8 = 16;
+    const COPIED: u8 = 32;
+    const APART: Code = Code(0);
+
+    fn of(instr: &Instr) -> Code {
+        let copied = match instr.op {
+            Op::None => 0,
+            Op::Copy => Code::COPIED,
+            _ => return Code::APART,
+        };
+        Code(instr.kind as u8 | if instr.optional { Code::NULLABLE } else { 0 } | copied)
+    }
+
+    /// Whether the field takes a bit and may have the value of the entry before.
+    #[inline(always)]
+    pub(crate) const fn is_copied(self) -> bool {
+        self.0 & Code::COPIED != 0
+    }
+
+    /// Type and presence as one number, [`Kind`] plus 16 when nullable; 0 when not for the hot loop.
+    #[inline(always)]
+    pub(crate) const fn encoding(self) -> u8 {
+        self.0 & 31
+    }
+}
+
 /// A run of instructions: a template, a group, the entries of a sequence, the two parts of a decimal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body {
@@ -79,6 +110,13 @@ pub(crate) struct Body {
     pub(crate) length: Instr,
     /// The frame of a sequence's entries.
     pub(crate) frame: u16,
+    /// Whether the entries are decoded side by side with a row of previous values ([`Plan::rows`]): no instruction has a
+    /// body of its own, and no two of them share a dictionary entry.
+    pub(crate) in_rows: bool,
+    /// Whether nothing else in the template shares a dictionary entry with it either.
+    pub(crate) is_alone: bool,
+    /// Where its row starts.
+    pub(crate) row: usize,
 }
 
 /// The place of a field in its message or sequence entry, resolved at start with [`TemplateRef::slot`] or
@@ -177,6 +215,10 @@ pub struct Plan {
     pub(crate) bodies: Vec<Body>,
     frames: Vec<Frame>,
     pub(crate) initials: Vec<Cell>,
+    /// What a field that is not sent has when its dictionary entry is undefined.
+    pub(crate) rows: Vec<Cell>,
+    /// Beside each cell of [`Plan::rows`] what the hot loop does with the field.
+    pub(crate) codes: Vec<Code>,
     pub(crate) text: Vec<u8>,
     pub(crate) dict_len: usize,
 }
@@ -309,6 +351,11 @@ impl Plan {
         self.by_id.get(at).map(|&(_, index)| index)
     }
 
+    /// Fields of the widest frame.
+    pub(crate) fn width_max(&self) -> usize {
+        self.frames.iter().map(Frame::width).max().unwrap_or(0)
+    }
+
     #[inline]
     pub(crate) fn frame(&self, index: u16) -> &Frame {
         &self.frames[usize::from(index)]
@@ -411,6 +458,8 @@ struct Compiler {
     bodies: Vec<Body>,
     frames: Vec<Frame>,
     initials: Vec<Cell>,
+    rows: Vec<Cell>,
+    codes: Vec<Code>,
     text: Vec<u8>,
     dictionary: BTreeMap<(Scope, String), u16>,
 }
@@ -462,6 +511,8 @@ impl Compiler {
             bodies: self.bodies,
             frames: self.frames,
             initials: self.initials,
+            rows: self.rows,
+            codes: self.codes,
             text: self.text,
             dict_len: self.dictionary.len(),
         })
@@ -492,6 +543,9 @@ impl Compiler {
         let body = self.push_body(element, run, frame)?;
         // The identifier takes the first bit of the message's presence map.
         self.bodies[usize::from(body)].bits += 1;
+        let mut used = BTreeMap::new();
+        self.count_entries(body, &mut used);
+        self.mark_alone(body, &used);
         let reset = matches!(element.attribute("reset"), Some("yes" | "Y" | "T" | "true" | "1"));
         Ok(Template {
             name: name.to_owned(),
@@ -500,6 +554,40 @@ impl Compiler {
             frame,
             reset,
         })
+    }
+
+    /// How often a template uses each dictionary entry.
+    fn count_entries(&self, body: u16, used: &mut BTreeMap<u16, u32>) {
+        let Some(Body {
+            start, end, length, ..
+        }) = self.bodies.get(usize::from(body))
+        else {
+            return;
+        };
+        for instr in self.instrs[*start..*end].iter().chain([length]) {
+            *used.entry(instr.dict).or_default() += 1;
+            self.count_entries(instr.body, used);
+        }
+    }
+
+    fn mark_alone(&mut self, body: u16, used: &BTreeMap<u16, u32>) {
+        let Some(&Body { start, end, .. }) = self.bodies.get(usize::from(body)) else {
+            return;
+        };
+        let alone = |i: &Instr| i.dict == NONE || used.get(&i.dict) == Some(&1);
+        self.bodies[usize::from(body)].is_alone = self.instrs[start..end].iter().all(alone);
+        for at in start..end {
+            self.mark_alone(self.instrs[at].body, used);
+        }
+    }
+
+    /// The value of a field that is not sent when its dictionary entry is undefined.
+    fn undefined(&self, instr: &Instr) -> Cell {
+        match self.initials.get(usize::from(instr.initial)) {
+            Some(&cell) => cell,
+            None if instr.optional => Cell::ABSENT,
+            None => Cell::fault(Fault::NoPrevious),
+        }
     }
 
     fn push_frame(&mut self, element: &Element, frame: Frame) -> Result<u16, TemplateError> {
@@ -514,6 +602,15 @@ impl Compiler {
         let start = self.instrs.len();
         let bits = run.iter().map(|i| self.bits(i)).sum();
         let width = self.frames.get(usize::from(frame)).map_or(0, Frame::width);
+        let mut kept: Vec<u16> = run.iter().map(|i| i.dict).filter(|&d| d != NONE).collect();
+        kept.sort_unstable();
+        let in_rows = run.iter().all(|i| i.body == NONE) && kept.windows(2).all(|pair| pair[0] != pair[1]);
+        let row = self.rows.len();
+        if in_rows {
+            let cells: Vec<Cell> = run.iter().map(|i| self.undefined(i)).collect();
+            self.rows.extend(cells);
+            self.codes.extend(run.iter().map(Code::of));
+        }
         self.instrs.extend(run);
         self.bodies.push(Body {
             start,
@@ -522,6 +619,9 @@ impl Compiler {
             width,
             length: Instr::EMPTY,
             frame,
+            in_rows,
+            is_alone: false,
+            row,
         });
         Ok(index)
     }

@@ -61,13 +61,13 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn uint(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
         let Some(word) = self.word() else {
-            return self.uint_slow(max, nullable);
+            return self.taking(self.uint_slow(max, nullable));
         };
         if word & 0xff == 0 && self.strict {
             return Err(Fault::OverlongInteger);
         }
         let Some((raw, _)) = self.groups(word) else {
-            return self.uint_long(word, max, nullable);
+            return self.taking(self.uint_long(word, max, nullable));
         };
         if nullable && raw == 0 {
             return Ok(None);
@@ -81,17 +81,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The result of a slow path. Those take the reader by value and say where it is then, so that the reader of the hot
+    /// loop lives in registers.
+    #[inline(always)]
+    pub(crate) fn taking<T>(&mut self, result: Result<(T, usize), Fault>) -> Result<T, Fault> {
+        let (value, at) = result?;
+        self.at = at;
+        Ok(value)
+    }
+
     /// Nine bytes, 63 bits: times of day with their date.
     #[inline(never)]
-    fn uint_long(&mut self, word: u64, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
+    fn uint_long(self, word: u64, max: u64, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
         match self.byte(8) {
             Ok(last) if last & 0x80 != 0 && word & 0xff != 0 => {
-                self.at += 9;
                 let value = (pack(word.swap_bytes()) << 7 | u64::from(last & 0x7f)) - u64::from(nullable);
                 if value > max {
                     Err(Fault::IntegerRange)
                 } else {
-                    Ok(Some(value))
+                    Ok((Some(value), self.at + 9))
                 }
             }
             _ => self.uint_slow(max, nullable),
@@ -100,7 +108,7 @@ impl<'a> Reader<'a> {
 
     /// Byte by byte: at the end of the input, and for values up to the 2^64 that a nullable 64-bit integer needs.
     #[inline(never)]
-    fn uint_slow(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
+    fn uint_slow(mut self, max: u64, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
         if self.strict && self.byte(0)? == 0 {
             return Err(Fault::OverlongInteger);
         }
@@ -117,14 +125,14 @@ impl<'a> Reader<'a> {
             }
         }
         let value = match (nullable, raw) {
-            (true, 0) => return Ok(None),
+            (true, 0) => return Ok((None, self.at)),
             (true, _) => raw - 1,
             (false, _) => raw,
         };
         if value > u128::from(max) {
             Err(Fault::IntegerRange)
         } else {
-            Ok(Some(value as u64))
+            Ok((Some(value as u64), self.at))
         }
     }
 
@@ -132,13 +140,13 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn int(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
         let Some(word) = self.word() else {
-            return self.int_slow(min, max, nullable);
+            return self.taking(self.int_slow(min, max, nullable));
         };
         if overlong(word) && self.strict {
             return Err(Fault::OverlongInteger);
         }
         let Some((raw, bits)) = self.groups(word) else {
-            return self.int_slow(min, max, nullable);
+            return self.taking(self.int_slow(min, max, nullable));
         };
         let unused = 64 - bits / 8 * 7;
         let raw = (raw << unused) as i64 >> unused;
@@ -153,11 +161,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A decimal's exponent: an int32 of one byte in all but hostile messages.
+    #[inline(always)]
+    pub(crate) fn exponent(&mut self, nullable: bool) -> Result<Option<i64>, Fault> {
+        let first = self.byte(0)?;
+        if first & 0x80 == 0 {
+            return self.taking(self.int_slow(i32::MIN.into(), i32::MAX.into(), nullable));
+        }
+        self.at += 1;
+        let raw = i64::from((first << 1) as i8 >> 1);
+        if nullable && raw == 0 {
+            return Ok(None);
+        }
+        Ok(Some(raw - i64::from(nullable && raw > 0)))
+    }
+
     #[inline(never)]
-    fn int_slow(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
-        Ok(self
-            .wide(i128::from(min), i128::from(max), nullable)?
-            .map(|v| v as i64))
+    fn int_slow(mut self, min: i64, max: i64, nullable: bool) -> Result<(Option<i64>, usize), Fault> {
+        let value = self.wide(i128::from(min), i128::from(max), nullable)?;
+        Ok((value.map(|v| v as i64), self.at))
     }
 
     /// A signed integer within `min..=max` that may need more than 64 bits (deltas).
@@ -199,65 +221,65 @@ impl<'a> Reader<'a> {
     /// Appends an ASCII string to `text`, its stop bit removed; gives the cell's bits, `None` for null.
     #[inline(always)]
     pub(crate) fn ascii(&mut self, text: &mut Text, nullable: bool) -> Result<Option<u64>, Fault> {
-        let first = self.byte(0)?;
-        if first & 0x7f == 0 {
-            return self.ascii_with_preamble(text, nullable);
+        let (Some(word), Some(room)) = (self.word(), text.word()) else {
+            return self.taking(self.ascii_slow(text, nullable));
+        };
+        if word & 0xff == 0x80 && nullable {
+            self.at += 1;
+            return Ok(None);
         }
-        let mut len = 0;
-        while let Some(word) = self.word()
-            && let Some(room) = text.word(len)
-        {
-            *room = (word & !STOPS).to_le_bytes();
-            let stops = word & STOPS;
-            if stops != 0 {
-                let n = (stops.trailing_zeros() / 8 + 1) as usize;
-                self.at += n;
-                return Ok(Some(text.commit(len + n)));
-            }
-            self.at += 8;
-            len += 8;
+        let stops = word & STOPS;
+        if stops == 0 || word & 0x7f == 0 {
+            return self.taking(self.ascii_long(text, nullable));
         }
-        self.at -= len;
-        self.ascii_slow(text).map(Some)
+        *room = (word & !STOPS).to_le_bytes();
+        let len = (stops.trailing_zeros() / 8 + 1) as usize;
+        self.at += len;
+        Ok(Some(text.commit(len)))
     }
 
-    /// The same byte by byte, for strings at the end of the input.
-    fn ascii_slow(&mut self, text: &mut Text) -> Result<u64, Fault> {
+    /// Strings of 9 to 16 bytes, as most symbols are.
+    #[inline(never)]
+    fn ascii_long(self, text: &mut Text, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
+        let words = self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<16>());
+        if let (Some(&words), Some(room)) = (words, text.words()) {
+            let both = u128::from_le_bytes(words);
+            const STOPS_OF_BOTH: u128 = (STOPS as u128) << 64 | STOPS as u128;
+            let stops = both & STOPS_OF_BOTH;
+            if stops != 0 && both & 0x7f != 0 {
+                *room = (both & !STOPS_OF_BOTH).to_le_bytes();
+                let len = (stops.trailing_zeros() / 8 + 1) as usize;
+                return Ok((Some(text.commit(len)), self.at + len));
+            }
+        }
+        self.ascii_slow(text, nullable)
+    }
+
+    /// Any string, byte by byte. One group of zero bits (two when nullable) is a preamble that tells an empty string and
+    /// one beginning with NUL from null; before any other text it is superfluous.
+    #[inline(never)]
+    fn ascii_slow(self, text: &mut Text, nullable: bool) -> Result<(Option<u64>, usize), Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);
         let last = rest.iter().position(|b| b & 0x80 != 0).ok_or(Fault::Truncated)?;
-        let bits = text.push(&rest[..last], &[rest[last] & 0x7f])?;
-        self.at += last + 1;
-        Ok(bits)
-    }
-
-    /// A string whose first group is zero. One such group (two when nullable) is a preamble that tells an empty string
-    /// and one beginning with NUL from null; before any other text it is superfluous.
-    #[cold]
-    fn ascii_with_preamble(&mut self, text: &mut Text, nullable: bool) -> Result<Option<u64>, Fault> {
+        let (groups, end) = (&rest[..last], self.at + last + 1);
+        let value = rest[last] & 0x7f;
+        let zeros = groups.iter().take_while(|&&b| b == 0).count();
+        let all_zero = zeros == last && value == 0;
         let preamble = 1 + usize::from(nullable);
-        for skipped in 0..preamble {
-            let byte = self.byte(0)?;
-            if byte & 0x7f != 0 {
-                return if self.strict {
-                    Err(Fault::OverlongString)
-                } else {
-                    self.ascii_slow(text).map(Some)
-                };
-            }
-            self.at += 1;
-            if byte & 0x80 != 0 {
-                let null = nullable && skipped == 0;
-                return if null {
-                    Ok(None)
-                } else {
-                    text.push(&[], &[]).map(Some)
-                };
-            }
-        }
-        if self.strict && self.byte(0)? & 0x7f != 0 {
-            return Err(Fault::OverlongString);
-        }
-        self.ascii_slow(text).map(Some)
+        let skip = match (all_zero, zeros) {
+            (true, 0) if nullable => return Ok((None, end)),
+            // Nothing is behind the preamble.
+            (true, zeros) if zeros < preamble => return Ok((Some(text.push(&[], &[])?), end)),
+            (true, _) => preamble,
+            (false, 0) => 0,
+            (false, zeros) if zeros > preamble => preamble,
+            (false, _) if self.strict => return Err(Fault::OverlongString),
+            (false, zeros) => zeros,
+        };
+        Ok((Some(text.push(&groups[skip..], &[value])?), end))
     }
 
     /// A string of bytes after its length; `None` is null.
@@ -299,14 +321,13 @@ impl<'a> Reader<'a> {
             return Err(Fault::OverlongPresenceMap);
         }
         self.at = start + last + 1;
-        let mut map = PresenceMap {
+        let map = PresenceMap {
             bits: 0,
             left: 0,
             at: start,
             end: self.at,
         };
-        map.refill(self.bytes);
-        Ok(map)
+        Ok(map.refilled(self.bytes))
     }
 
     /// The next bit of a presence map of this message.
@@ -316,7 +337,7 @@ impl<'a> Reader<'a> {
         map.bits <<= 1;
         map.left -= 1;
         if map.left == 0 {
-            map.refill(self.bytes);
+            *map = map.refilled(self.bytes);
         }
         bit
     }
@@ -334,6 +355,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A presence map being consumed: the next 63 bits, and where the rest of a longer one lies.
+#[derive(Clone, Copy)]
 pub(crate) struct PresenceMap {
     /// Next bit topmost.
     bits: u64,
@@ -353,13 +375,18 @@ impl PresenceMap {
     };
 
     #[cold]
-    fn refill(&mut self, bytes: &[u8]) {
+    #[inline(never)]
+    fn refilled(self, bytes: &[u8]) -> PresenceMap {
         let n = (self.end - self.at).min(9);
         let chunk = bytes.get(self.at..self.at + n).unwrap_or(&[]);
-        self.at += n;
         let packed = chunk.iter().fold(0, |bits, b| bits << 7 | u64::from(b & 0x7f));
-        self.bits = if n == 0 { 0 } else { packed << (64 - 7 * n as u32) };
-        self.left = if self.at == self.end { u32::MAX } else { 63 };
+        let at = self.at + n;
+        PresenceMap {
+            bits: if n == 0 { 0 } else { packed << (64 - 7 * n as u32) },
+            left: if at == self.end { u32::MAX } else { 63 },
+            at,
+            end: self.end,
+        }
     }
 }
 

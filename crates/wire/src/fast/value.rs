@@ -47,6 +47,30 @@ pub(crate) struct Cell {
 
 impl Cell {
     pub(crate) const ABSENT: Cell = Cell { bits: 0, meta: 0 };
+    /// Not a value but why there is none; in rows of previous values only.
+    pub(crate) const fn fault(fault: Fault) -> Cell {
+        let number = match fault {
+            Fault::PreviousType => 12,
+            Fault::NoPrevious => 13,
+            _ => 14,
+        };
+        Cell {
+            bits: 0,
+            meta: number,
+        }
+    }
+
+    /// The inverse of [`Cell::fault`].
+    #[inline(always)]
+    pub(crate) const fn as_fault(self) -> Option<Fault> {
+        match self.meta & 15 {
+            0..12 => None,
+            12 => Some(Fault::PreviousType),
+            13 => Some(Fault::NoPrevious),
+            _ => Some(Fault::EmptyPrevious),
+        }
+    }
+
     /// Equal to no field's value.
     pub(crate) const NEVER: Cell = Cell::new(Kind::Group, 0);
 
@@ -87,6 +111,26 @@ impl Cell {
             Kind::Absent,
         ];
         KINDS[(self.meta & 15) as usize]
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is(self, kind: Kind) -> bool {
+        self.meta & 15 == kind as u64
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_unsigned(self) -> bool {
+        self.is(Kind::U32) || self.is(Kind::U64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_signed(self) -> bool {
+        self.is(Kind::I32) || self.is(Kind::I64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_text(self) -> bool {
+        self.is(Kind::Ascii) || self.is(Kind::Unicode) || self.is(Kind::Bytes)
     }
 
     #[inline(always)]
@@ -174,9 +218,13 @@ impl Text {
 
     /// Room of exactly eight bytes at the end, if there is: for stores of whole words.
     #[inline(always)]
-    pub(crate) fn word(&mut self, ahead: usize) -> Option<&mut [u8; 8]> {
-        let at = self.used + ahead;
-        self.bytes.get_mut(at..at + 8).and_then(|w| w.try_into().ok())
+    pub(crate) fn word(&mut self) -> Option<&mut [u8; 8]> {
+        self.bytes.get_mut(self.used..)?.first_chunk_mut()
+    }
+
+    /// The same of sixteen bytes.
+    pub(crate) fn words(&mut self) -> Option<&mut [u8; 16]> {
+        self.bytes.get_mut(self.used..)?.first_chunk_mut()
     }
 
     /// Declares `len` bytes at the end as used (the caller has written them) and gives the cell's bits.
@@ -350,40 +398,33 @@ impl<'a> Fields<'a> {
     #[inline(always)]
     pub fn unsigned(&self, slot: Slot) -> Option<u64> {
         let cell = self.cell(slot);
-        match cell.kind() {
-            Kind::U32 | Kind::U64 => Some(cell.bits),
-            Kind::I32 | Kind::I64 if cell.bits as i64 >= 0 => Some(cell.bits),
-            _ => None,
-        }
+        let fits = cell.is_unsigned() || (cell.is_signed() && cell.bits as i64 >= 0);
+        fits.then_some(cell.bits)
     }
 
     /// An integer of any integer type that fits.
     #[inline(always)]
     pub fn signed(&self, slot: Slot) -> Option<i64> {
         let cell = self.cell(slot);
-        match cell.kind() {
-            Kind::I32 | Kind::I64 => Some(cell.bits as i64),
-            Kind::U32 | Kind::U64 => i64::try_from(cell.bits).ok(),
-            _ => None,
-        }
+        let fits = cell.is_signed() || (cell.is_unsigned() && cell.bits as i64 >= 0);
+        fits.then_some(cell.bits as i64)
     }
 
     /// A decimal; an integer field counts as one with exponent 0.
     #[inline(always)]
     pub fn decimal(&self, slot: Slot) -> Option<Decimal> {
         let cell = self.cell(slot);
-        match cell.kind() {
-            Kind::Decimal => Some(Decimal::new(cell.bits as i64, cell.exponent())),
-            Kind::Absent => None,
-            _ => self.signed(slot).map(|v| Decimal::new(v, 0)),
+        if cell.is(Kind::Decimal) {
+            return Some(Decimal::new(cell.bits as i64, cell.exponent()));
         }
+        self.signed(slot).map(|v| Decimal::new(v, 0))
     }
 
     /// A string or byte vector.
     #[inline(always)]
     pub fn text(&self, slot: Slot) -> Option<&'a [u8]> {
         let cell = self.cell(slot);
-        cell.kind().is_text().then(|| self.record.text.get(cell))
+        cell.is_text().then(|| self.record.text.get(cell))
     }
 
     /// The entries of a sequence; none when it is absent.
