@@ -553,6 +553,11 @@ impl Arbiter {
         self.buffer.len()
     }
 
+    /// The first message held back now.
+    pub fn first_held(&self) -> Option<SeqNo> {
+        self.buffer.front().map(|(first, _)| SeqNo(first))
+    }
+
     /// What this arbiter has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -9,7 +9,7 @@
 //! [`EventKind::Recovered`] when it is whole (also at the start of a session seen from its first message on),
 //! [`EventKind::Clear`] when all that was said before is void: a new session, or a snapshot follows.
 
-use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, Situation, Verdict};
+use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64};
 use crate::{ItchDecoder, Line, SessionId};
@@ -159,6 +159,13 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let range = self.arbiter.poll_request()?;
         let len = F::request(range, buffer)?;
         Some(&buffer[..len])
+    }
+
+    /// The next range to ask for, where a venue replays over a connection of its own instead of answering datagrams.
+    /// Takes the place of [`FeedHandler::poll_transmit`]; what is not asked for comes again after its timeout.
+    #[inline]
+    pub fn poll_missing(&mut self) -> Option<MissingRange> {
+        self.arbiter.poll_request()
     }
 
     /// When to call [`FeedHandler::handle_timeout`], if no packet comes before.

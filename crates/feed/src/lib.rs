@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod handler;
 mod itch;
 mod line;
+mod mdp3;
 mod missing;
 mod reorder;
 mod snapshot;
@@ -30,5 +31,8 @@ pub use framing::{Content, Frame, Framing, MoldUdp64};
 pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
 pub use line::{Line, SessionId};
+pub use mdp3::{
+    LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState,
+};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};

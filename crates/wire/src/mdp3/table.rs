@@ -51,6 +51,7 @@ macro_rules! messages {
 
                 /// Writes a message, size first, as the newest schema version lays it out; its length, `None` if
                 /// `buffer` is too small or a group has more than 255 entries.
+                #[allow(clippy::too_many_arguments, reason = "one for each group")]
                 pub fn encode(
                     buffer: &mut [u8],
                     root: &$root,
