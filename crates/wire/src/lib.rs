@@ -5,7 +5,8 @@
 //! messages and where we knowingly differ from the specification.
 //!
 //! **Invariant.** No state, no clock, no I/O, no allocation, no `unsafe`. Bytes of any content are either read or refused
-//! with [`Malformed`]; nothing here panics on them.
+//! with [`Malformed`]; nothing here panics on them. The one exception is FAST, whose messages refer to the ones before and
+//! whose layouts come from files: [`fast`] keeps dictionaries and allocates, both only in what its `new` and `parse` make.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -261,7 +261,7 @@ fn order(n: u32) -> OrderEntry<'static> {
         symbol: [&b"SBER"[..], b"GAZP", b"USD000UTSTOM"][n as usize / 4 % 3],
         board: [&b"TQBR"[..], b"TQBR", b"CETS"][n as usize / 4 % 3],
         rpt_seq: n + 1,
-        price: Some(Price::from_decimal(270_00 + i64::from(n % 9) * 5, 2).unwrap()),
+        price: Some(Price::from_decimal(27_000 + i64::from(n % 9) * 5, 2).unwrap()),
         qty: (n % 3 != 2).then_some(Volume(u64::from(n % 5 + 1) * 100)),
         date: None,
         time: at(10, 0, n as u64 / 10 % 60, u64::from(n) * 37 % 1_000_000),

@@ -241,9 +241,9 @@ proptest! {
         let mut datagram = vec![1, 0, 0, 0, 0xc0, 0xe5 + template as u8, 0x81, 0x85];
         datagram.extend(body);
         if let Ok(message) = decoder.message(&datagram[4..]) {
-            message.orders().for_each(|o| drop(o));
-            message.trades().for_each(|t| drop(t));
-            message.statistics().for_each(|s| drop(s));
+            let _ = message.orders().count();
+            let _ = message.trades().count();
+            let _ = message.statistics().count();
             let _ = (message.boards().count(), message.definition(), message.status(), message.snapshot_header());
         }
     }
