@@ -1,6 +1,8 @@
 //! Datagrams for tests: message `n` of a session is the deletion of order `n`, so that an event tells its number twice.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its part")]
 
+pub mod transcript;
+
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed};
 use tickwire_market::{EventKind, MarketEvent, SeqNo};
 use tickwire_wire::itch50::OrderDelete;
