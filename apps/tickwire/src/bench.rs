@@ -13,7 +13,7 @@ use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_fix::Session;
 use tickwire_lab::{Histogram, Probes, Table, format_count, format_ns};
 use tickwire_market::{
-    BookState, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol,
+    BookState, ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo, Side, Symbol,
 };
 use tickwire_runtime::affinity;
 use tickwire_runtime::clock::{Clock, tsc};
@@ -201,7 +201,7 @@ pub(crate) fn memory_path(
         risk: RiskConfig {
             max_order_qty: Qty(1000),
             price_band_bp: 10_000,
-            max_orders_per_window: u32::MAX,
+            max_orders_per_window: 1 << 16,
             window_ns: Nanos::SECOND,
             max_open_orders: u32::MAX,
             max_position: u64::MAX,
@@ -452,22 +452,15 @@ fn path(
     Ok(hot.out.orders)
 }
 
-/// Fills what was ordered, so that orders do not pile up as open.
+/// Fills the last order sent if it is still open, so that orders do not pile up.
 pub(crate) fn answer(hot: &mut HotPath<MemoryOut>) {
     use tickwire_trading::{OrderReport, ReportKind};
-    let open = hot.rule.orders().iter_open().next().map(|o| (o.id, o.qty));
-    if let Some((id, qty)) = open {
-        let kind = ReportKind::Filled {
-            qty,
-            price: Price::ZERO,
-            cumulative: qty,
-        };
-        // Cannot fail for an order just listed as open; if it did, the open-order count would show it.
-        let _ = hot.rule.on_report(&OrderReport {
-            id,
-            venue_id: Some(OrderId(id.0)),
-            kind,
-        });
+    let last = ClientOrderId(hot.rule.counters().get(Counter::OrdersSent));
+    if let Some(order) = hot.rule.orders().get(last).copied().filter(|o| o.state.is_open()) {
+        let kind = ReportKind::Filled { qty: order.qty, price: order.price, cumulative: order.qty };
+        let report = OrderReport { id: last, venue_id: Some(OrderId(last.0)), kind };
+        // Cannot fail for an open order; if it did, the open-order count would show it.
+        let _ = hot.rule.on_report(&report);
     }
 }
 

@@ -6,26 +6,26 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program.
-pub fn tickwire() -> Command {
+pub(crate) fn tickwire() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tickwire"))
 }
 
 /// Runs it to its end.
-pub fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: &[&str]) -> Output {
     tickwire().args(args).stdin(Stdio::null()).output().expect("the program starts")
 }
 
 /// A folder of this test's own, removed when it goes.
-pub struct Folder(pub PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    pub fn new(name: &str) -> Folder {
+    pub(crate) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tickwire-test-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary folder");
         Folder(path)
     }
 
-    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         std::fs::write(&path, content).expect("a temporary file");
         path
@@ -39,11 +39,11 @@ impl Drop for Folder {
 }
 
 /// Kills the process when the test ends early.
-pub struct Guard(pub Child);
+pub(crate) struct Guard(pub(crate) Child);
 
 impl Guard {
     /// Waits for its end, at most `patience`.
-    pub fn wait(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
+    pub(crate) fn wait(&mut self, patience: Duration) -> Option<std::process::ExitStatus> {
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             if let Some(status) = self.0.try_wait().expect("a child can be waited for") {
@@ -63,24 +63,24 @@ impl Drop for Guard {
 }
 
 /// Sends a signal by the system's own `kill`.
-pub fn signal(name: &str, pid: u32) {
+pub(crate) fn signal(name: &str, pid: u32) {
     let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
     assert!(status.expect("kill is there").success(), "cannot signal {pid}");
 }
 
 /// Whether a process lives (a zombie does not).
-pub fn lives(pid: u32) -> bool {
+pub(crate) fn lives(pid: u32) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
     stat.is_ok_and(|s| !s.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
 /// Free ports of this machine, good enough for the moment.
-pub fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let sockets: [std::net::UdpSocket; N] =
         std::array::from_fn(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port"));
     sockets.each_ref().map(|s| s.local_addr().expect("a bound socket").port())
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
