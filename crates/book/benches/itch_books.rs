@@ -232,7 +232,7 @@ impl EventSink for Sink<'_> {
 fn updated(applied: Applied<'_>) -> u64 {
     match applied {
         Applied::Update(update) => {
-            black_box(update.price);
+            black_box(update.price[0].raw() + update.price[1].raw());
             1
         }
         _ => 0,

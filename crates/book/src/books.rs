@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
-    OrderId, Price, Side, UpdateFlags, Venue, Volume,
+    OrderId, Side, UpdateFlags, Venue, Volume,
 };
 
 /// What the books keep, which follows from what the feed says.
@@ -183,7 +183,7 @@ impl Books {
     }
 
     /// Applies one event.
-    #[inline]
+    #[inline(always)]
     pub fn apply(&mut self, event: &MarketEvent) -> Applied<'_> {
         let result = match event.kind {
             EventKind::Add => self.add(event),
@@ -260,6 +260,14 @@ impl Books {
         digest.finish()
     }
 
+    /// Fetches a book's lines while its order's slot is still on the way: without this they would wait for each other.
+    #[inline(always)]
+    fn approach(&self, instrument: InstrumentId) {
+        if let Some(book) = self.books.get(instrument.index()) {
+            self.levels.prefetch(book);
+        }
+    }
+
     #[inline(always)]
     fn add(&mut self, event: &MarketEvent) -> Result<(), BookError> {
         let book = self.book_index(event.instrument)?;
@@ -270,15 +278,14 @@ impl Books {
             key_of(event.side, event.price),
             qty,
         );
-        let before = self.books[book].best(event.side);
-        self.rest(book, event.order_id, slot)?;
-        let changes = self.changes(book, event.side, before, &[slot.key]);
+        let changes = self.rest(book, event.order_id, slot)?;
         self.publish(event, book, changes);
         Ok(())
     }
 
     #[inline(always)]
     fn take(&mut self, event: &MarketEvent, take: Take) -> Result<(), BookError> {
+        self.approach(event.instrument);
         let Found { index, slot, book } = self.resting(event, event.order_id)?;
         let qty = match take {
             Take::All => slot.qty,
@@ -286,22 +293,20 @@ impl Books {
             Take::Part(Volume(qty)) if qty > slot.qty as u64 => return Err(BookError::Excess),
             Take::Part(Volume(qty)) => qty as u32,
         };
-        let side = slot.side();
-        let before = self.books[book].best(side);
-        if qty == slot.qty {
-            self.remove(book, event.order_id, index, slot);
+        let changes = if qty == slot.qty {
+            self.remove(book, event.order_id, index, slot)
         } else {
             self.orders.slot_mut(index).qty -= qty;
             self.levels
-                .take(&mut self.books[book], side, slot.key, qty, false);
-        }
-        let changes = self.changes(book, side, before, &[slot.key]);
+                .take(&mut self.books[book], slot.side(), slot.key, qty, false)
+        };
         self.publish(event, book, changes);
         Ok(())
     }
 
     #[inline(always)]
     fn replace(&mut self, event: &MarketEvent) -> Result<(), BookError> {
+        self.approach(event.instrument);
         let Found {
             index,
             slot: old,
@@ -321,9 +326,9 @@ impl Books {
         let before = self.books[book].best(side);
         self.remove(book, event.order_id, index, old);
         let rested = self.rest(book, new_id, new);
-        let changes = self.changes(book, side, before, &[old.key, new.key]);
+        let changes = difference(&self.books[book], side, before, &[old.key, new.key]);
         self.publish(event, book, changes);
-        rested
+        rested.map(|_| ())
     }
 
     fn modify(&mut self, event: &MarketEvent) -> Result<(), BookError> {
@@ -346,13 +351,13 @@ impl Books {
             self.requantify(book, index, old, qty)
         } else {
             self.remove(book, event.order_id, index, old);
-            self.rest(book, event.order_id, new)
+            self.rest(book, event.order_id, new).map(|_| ())
         };
         let touched = |s: Side| {
             [(old.side(), old.key), (side, new.key)]
                 .map(|(t, key)| if t == s { key } else { before[s as usize].0 })
         };
-        let changes = Side::BOTH.map(|s| self.changes(book, s, before[s as usize], &touched(s)));
+        let changes = Side::BOTH.map(|s| difference(&self.books[book], s, before[s as usize], &touched(s)));
         self.publish(event, book, changes[0].with(changes[1]));
         done
     }
@@ -374,7 +379,7 @@ impl Books {
         let key = key_of(event.side, event.price);
         let before = self.books[book].best(event.side);
         self.set(book, event.side, key, event.qty, event.order_count)?;
-        let changes = self.changes(book, event.side, before, &[key]);
+        let changes = difference(&self.books[book], event.side, before, &[key]);
         self.publish(event, book, changes);
         Ok(())
     }
@@ -394,7 +399,7 @@ impl Books {
             if !qty.is_zero() {
                 self.set(book, side, key_of(side, price), qty, 0)?;
             }
-            changes = changes.with(self.changes(book, side, before, &[]));
+            changes = changes.with(difference(&self.books[book], side, before, &[]));
         }
         self.publish(event, book, changes);
         Ok(())
@@ -438,7 +443,7 @@ impl Books {
             _ => self.books[book].own = BookState::Live,
         }
         for side in Side::BOTH {
-            changes = changes.with(self.changes(book, side, before.best(side), &[]));
+            changes = changes.with(difference(&self.books[book], side, before.best(side), &[]));
         }
         self.publish(event, book, changes);
         Ok(())
@@ -512,19 +517,19 @@ impl Books {
         Ok(Found { index, slot, book })
     }
 
-    /// Puts an order at the end of its level's queue.
+    /// Puts an order at the end of its level's queue. What is different.
     #[inline(always)]
-    fn rest(&mut self, book: usize, id: OrderId, slot: Slot) -> Result<(), BookError> {
+    fn rest(&mut self, book: usize, id: OrderId, slot: Slot) -> Result<UpdateFlags, BookError> {
         let index = match self.orders.claim(id) {
             Ok(index) => index,
             Err(_) if self.config.depth == Depth::ByPrice => return Err(BookError::Depth),
             Err(error) => return Err(self.lose(book, error)),
         };
-        let position = match self
+        let added = self
             .levels
-            .add(&mut self.books[book], slot.side(), slot.key, slot.qty)
-        {
-            Ok(position) => position,
+            .add(&mut self.books[book], slot.side(), slot.key, slot.qty);
+        let (position, changes) = match added {
+            Ok(done) => done,
             Err(error) => {
                 self.orders.release(id, index);
                 return Err(self.lose(book, error));
@@ -534,41 +539,30 @@ impl Books {
         if self.by_order {
             self.levels.enqueue(self.orders.links_mut(), position, index);
         }
-        Ok(())
+        Ok(changes)
     }
 
-    /// Takes an order out of its level and frees its slot.
+    /// Takes an order out of its level and frees its slot. What is different.
     #[inline(always)]
-    fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) {
+    fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) -> UpdateFlags {
+        let (at, side) = (&mut self.books[book], slot.side());
         if self.by_order {
-            self.levels.dequeue(
-                self.orders.links_mut(),
-                &self.books[book],
-                slot.side(),
-                slot.key,
-                index,
-            );
+            self.levels
+                .dequeue(self.orders.links_mut(), at, side, slot.key, index);
         }
-        self.levels
-            .take(&mut self.books[book], slot.side(), slot.key, slot.qty, true);
         self.orders.release(id, index);
-    }
-
-    /// What is different on a side, given its best level before the event and the levels the event touched.
-    #[inline(always)]
-    fn changes(&self, book: usize, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
-        let after = self.books[book].best(side);
-        let price = after.0 != before.0 || (after.1 == 0) != (before.1 == 0);
-        let best = price || after.1 != before.1;
-        let behind = touched.iter().any(|&key| key != before.0 && key != after.0);
-        UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
+        self.levels.take(at, side, slot.key, slot.qty, true)
     }
 
     /// Writes down the top of the book after an event.
     #[inline(always)]
     fn publish(&mut self, event: &MarketEvent, book: usize, changes: UpdateFlags) {
         let at = &mut self.books[book];
-        let state = worse(self.feed, at.own);
+        let state = if self.feed == BookState::Live {
+            at.own
+        } else {
+            worse(self.feed, at.own)
+        };
         let changed = UpdateFlags(changes.0 | ((state != at.shown) as u8) << 3);
         (at.shown, at.seq, at.venue_ts) = (state, event.seq, event.venue_ts);
         let last = &mut self.last;
@@ -576,11 +570,7 @@ impl Books {
         (last.instrument, last.state, last.changed) = (InstrumentId(book as u32), state, changed);
         for side in Side::BOTH {
             let (key, qty) = at.best(side);
-            last.price[side as usize] = if qty == 0 {
-                Price::ZERO
-            } else {
-                price_of(side, key)
-            };
+            last.price[side as usize] = price_of(side, key);
             last.qty[side as usize] = Volume(qty);
         }
     }
@@ -619,6 +609,19 @@ impl EventSink for Books {
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         Books::upcoming(self, instrument, order_id);
     }
+}
+
+/// What is different on a side, given its best level before the event and the levels the event touched. Free of branches:
+/// whether an event touches the best level is what nobody can predict.
+#[inline(always)]
+fn difference(at: &Book, side: Side, before: (i64, u64), touched: &[i64]) -> UpdateFlags {
+    let after = at.best(side);
+    let price = (after.0 != before.0) | ((after.1 == 0) != (before.1 == 0));
+    let best = price | (after.1 != before.1);
+    let behind = touched
+        .iter()
+        .fold(false, |any, &key| any | ((key != before.0) & (key != after.0)));
+    UpdateFlags((best as u8) << side as u8 | (behind as u8) << 2 | (price as u8) << (4 + side as u8))
 }
 
 /// An order's quantity: more than nothing and within 32 bits.

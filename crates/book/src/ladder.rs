@@ -11,13 +11,15 @@ use crate::order_index::{Links, NONE};
 use crate::prefetch;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{BookState, Level, Nanos, SeqNo, Side, Volume};
+use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, Volume};
 
 /// Levels of the smallest block: 128 bytes.
 const BLOCK: usize = 8;
 /// Block sizes are `BLOCK << class`; the largest holds 32,768 levels of one side.
 const CLASSES: usize = 13;
-/// How many levels the search walks before it bisects the rest.
+/// How many levels behind the best are looked at together.
+const NEAR: usize = 4;
+/// How many levels the search then walks before it bisects the rest.
 const WALK: usize = 16;
 /// How many levels are moved by a loop.
 const SHORT: usize = 6;
@@ -69,7 +71,7 @@ const NO_QUEUE: Queue = Queue {
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Book {
-    /// The best levels, zeros where a side is empty. The last place of a ladder's block is theirs but not kept up.
+    /// The best levels, those of [`nothing`] where a side is empty. The last place of a ladder's block is theirs but not kept up.
     key: [i64; 2],
     sums: [u64; 2],
     base: [u32; 2],
@@ -92,7 +94,7 @@ const _: () = assert!(core::mem::size_of::<Rung>() == 16 && core::mem::size_of::
 impl Book {
     pub(crate) fn new(shown: BookState) -> Book {
         Book {
-            key: [0; 2],
+            key: Side::BOTH.map(|side| nothing(side).key),
             sums: [0; 2],
             base: [0; 2],
             len: [0; 2],
@@ -110,12 +112,10 @@ impl Book {
         base..base + self.len[side as usize] as usize
     }
 
+    /// Levels its block holds: 0, 8, 16, ...
     #[inline(always)]
     fn capacity(&self, side: Side) -> usize {
-        match self.size[side as usize] {
-            0 => 0,
-            size => BLOCK << (size - 1),
-        }
+        ((BLOCK << self.size[side as usize]) >> 1) & !(BLOCK - 1)
     }
 
     /// How many levels a side has.
@@ -138,7 +138,7 @@ impl Book {
         self.sums[side as usize] = rung.sums;
     }
 
-    /// Key and quantity of the best level; zeros when the side is empty.
+    /// Key and quantity of the best level; a quantity of 0 and the key of price 0 when the side is empty.
     #[inline(always)]
     pub(crate) fn best(&self, side: Side) -> (i64, u64) {
         (self.key[side as usize], self.top(side).qty())
@@ -164,7 +164,6 @@ impl LevelPool {
     }
 
     /// Where the level with this key is (`Ok`), or where it belongs (`Err`), as an index into the pool.
-    #[inline(always)]
     fn search(&self, at: &Book, side: Side, key: i64) -> Result<usize, usize> {
         let range = at.range(side);
         let best = at.key[side as usize];
@@ -181,19 +180,24 @@ impl LevelPool {
     #[inline(always)]
     fn search_behind(&self, start: usize, end: usize, key: i64) -> Result<usize, usize> {
         let rungs = &self.rungs[start..end];
-        let near = rungs.len().saturating_sub(WALK);
-        for (i, rung) in rungs.iter().enumerate().skip(near).rev() {
-            if rung.key <= key {
-                return if rung.key == key {
-                    Ok(start + i)
-                } else {
-                    Err(start + i + 1)
-                };
-            }
+        // The nearest few are counted without a branch on any of them: where an order stands is not predictable.
+        let Some((rest, nearest)) = rungs.split_last_chunk::<NEAR>() else {
+            return walk(rungs, key).map(|i| start + i).map_err(|i| start + i);
+        };
+        let better = nearest
+            .iter()
+            .map(|rung| (rung.key > key) as usize)
+            .sum::<usize>();
+        if better == NEAR {
+            return walk(rest, key).map(|i| start + i).map_err(|i| start + i);
         }
-        bisect(&rungs[..near], key)
-            .map(|i| start + i)
-            .map_err(|i| start + i)
+        let i = NEAR - 1 - better;
+        let at = start + rest.len() + i;
+        if nearest[i].key == key {
+            Ok(at)
+        } else {
+            Err(at + 1)
+        }
     }
 
     /// The sums of a level, wherever it is kept.
@@ -206,80 +210,147 @@ impl LevelPool {
         }
     }
 
-    /// Adds one order's quantity to a level, which is made when missing. The level's position.
+    /// Adds one order's quantity to a level, which is made when missing: the level's position and what is different.
     #[inline(always)]
-    pub(crate) fn add(&mut self, at: &mut Book, side: Side, key: i64, qty: u32) -> Result<usize, BookError> {
+    pub(crate) fn add(
+        &mut self,
+        at: &mut Book,
+        side: Side,
+        key: i64,
+        qty: u32,
+    ) -> Result<(usize, UpdateFlags), BookError> {
         let added = (qty as u64) << COUNT_BITS | 1;
-        match self.search(at, side, key) {
-            Ok(position) => {
-                let sums = self.sums(at, side, position);
-                if *sums & COUNT_MAX == COUNT_MAX {
-                    return Err(BookError::Full);
-                }
-                *sums = sums.checked_add(added).ok_or(BookError::Full)?;
-                Ok(position)
-            }
-            Err(position) => self.insert(at, side, position, Rung { key, sums: added }),
+        let best = at.top(side);
+        if best.sums == 0 || key > best.key {
+            return Ok((self.push(at, side, Rung { key, sums: added })?, best_price(side)));
         }
+        if key == best.key {
+            join(&mut at.sums[side as usize], added)?;
+            return Ok((at.range(side).end - 1, best_qty(side)));
+        }
+        let range = at.range(side);
+        let position = match self.search_behind(range.start, range.end - 1, key) {
+            Ok(position) => {
+                join(&mut self.rungs[position].sums, added)?;
+                position
+            }
+            Err(position) => self.insert_behind(at, side, position, Rung { key, sums: added })?,
+        };
+        Ok((position, UpdateFlags::DEPTH))
     }
 
-    /// Takes quantity from a level, and one order from its count when the order is gone; an empty level goes too.
+    /// Takes quantity from the level of a resting order, and one order from its count when the order is gone; an empty
+    /// level goes too. What is different.
     #[inline(always)]
-    pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) {
-        if let Ok(position) = self.search(at, side, key) {
-            let sums = self.sums(at, side, position);
-            *sums -= (qty as u64) << COUNT_BITS | gone as u64;
+    pub(crate) fn take(&mut self, at: &mut Book, side: Side, key: i64, qty: u32, gone: bool) -> UpdateFlags {
+        let taken = (qty as u64) << COUNT_BITS | gone as u64;
+        if key == at.key[side as usize] {
+            let sums = &mut at.sums[side as usize];
+            *sums -= taken;
+            if *sums & COUNT_MAX != 0 {
+                return best_qty(side);
+            }
+            self.pop(at, side);
+            return best_price(side);
+        }
+        let range = at.range(side);
+        if let Ok(position) = self.search_behind(range.start, range.end - 1, key) {
+            let sums = &mut self.rungs[position].sums;
+            *sums -= taken;
             if *sums & COUNT_MAX == 0 {
-                self.remove(at, side, position);
+                self.remove_behind(at, side, position);
             }
         }
+        UpdateFlags::DEPTH
     }
 
     /// Makes a level that is not there.
-    #[inline(always)]
     fn insert(&mut self, at: &mut Book, side: Side, position: usize, rung: Rung) -> Result<usize, BookError> {
+        if position == at.range(side).end {
+            self.push(at, side, rung)
+        } else {
+            self.insert_behind(at, side, position, rung)
+        }
+    }
+
+    /// Makes a level that is better than the best.
+    #[inline(always)]
+    fn push(&mut self, at: &mut Book, side: Side, rung: Rung) -> Result<usize, BookError> {
+        if at.len(side) == at.capacity(side) {
+            self.resize(at, side, at.size[side as usize] + 1)?;
+        }
+        let range = at.range(side);
+        if !range.is_empty() {
+            self.rungs[range.end - 1] = at.top(side);
+        }
+        at.set_top(side, rung);
+        if !self.queues.is_empty() {
+            self.queues[range.end] = NO_QUEUE;
+        }
+        at.len[side as usize] += 1;
+        Ok(range.end)
+    }
+
+    #[inline(always)]
+    fn insert_behind(
+        &mut self,
+        at: &mut Book,
+        side: Side,
+        position: usize,
+        rung: Rung,
+    ) -> Result<usize, BookError> {
         let mut position = position;
         if at.len(side) == at.capacity(side) {
             let from_base = position - at.range(side).start;
             self.resize(at, side, at.size[side as usize] + 1)?;
             position = at.range(side).start + from_base;
         }
-        let range = at.range(side);
-        if position == range.end {
-            if !range.is_empty() {
-                self.rungs[range.end - 1] = at.top(side);
-            }
-            at.set_top(side, rung);
-        } else {
-            shift_up(&mut self.rungs, position, range.end - 1);
-            self.rungs[position] = rung;
-        }
+        let end = at.range(side).end;
+        shift_up(&mut self.rungs, position, end - 1);
+        self.rungs[position] = rung;
         if !self.queues.is_empty() {
-            shift_up(&mut self.queues, position, range.end);
+            shift_up(&mut self.queues, position, end);
             self.queues[position] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
         Ok(position)
     }
 
-    #[inline(always)]
     fn remove(&mut self, at: &mut Book, side: Side, position: usize) {
-        let range = at.range(side);
-        if position + 1 == range.end {
-            let next = if range.len() > 1 {
-                self.rungs[position - 1]
-            } else {
-                Rung::default()
-            };
-            at.set_top(side, next);
+        if position + 1 == at.range(side).end {
+            self.pop(at, side);
         } else {
-            shift_down(&mut self.rungs, position, range.end - 1);
-            if !self.queues.is_empty() {
-                shift_down(&mut self.queues, position, range.end);
-            }
+            self.remove_behind(at, side, position);
         }
+    }
+
+    /// Removes the best level.
+    #[inline(always)]
+    fn pop(&mut self, at: &mut Book, side: Side) {
+        let range = at.range(side);
+        let next = if range.len() > 1 {
+            self.rungs[range.end - 2]
+        } else {
+            nothing(side)
+        };
+        at.set_top(side, next);
+        self.shorten(at, side);
+    }
+
+    #[inline(always)]
+    fn remove_behind(&mut self, at: &mut Book, side: Side, position: usize) {
+        let end = at.range(side).end;
+        shift_down(&mut self.rungs, position, end - 1);
+        if !self.queues.is_empty() {
+            shift_down(&mut self.queues, position, end);
+        }
+        self.shorten(at, side);
+    }
+
+    #[inline(always)]
+    fn shorten(&mut self, at: &mut Book, side: Side) {
         at.len[side as usize] -= 1;
-        if at.len(side) * 8 < at.capacity(side) && at.size[side as usize] > 1 {
+        if (at.len(side) * 8 < at.capacity(side)) & (at.size[side as usize] > 1) {
             // A smaller block may be missing only if the pool is exhausted: then the ladder stays where it is.
             let _ = self.resize(at, side, at.size[side as usize] - 1);
         }
@@ -337,7 +408,7 @@ impl LevelPool {
     /// Removes every level of a side and gives its block back.
     pub(crate) fn clear(&mut self, at: &mut Book, side: Side) {
         self.give_back(at, side);
-        at.set_top(side, Rung::default());
+        at.set_top(side, nothing(side));
         at.len[side as usize] = 0;
         at.size[side as usize] = 0;
     }
@@ -438,6 +509,37 @@ impl LevelPool {
     }
 }
 
+/// Stands for the best level of an empty side: no quantity, at price 0.
+#[inline(always)]
+fn nothing(side: Side) -> Rung {
+    Rung {
+        key: crate::key_of(side, Price::ZERO),
+        sums: 0,
+    }
+}
+
+/// The quantity of a side's best level is different.
+#[inline(always)]
+fn best_qty(side: Side) -> UpdateFlags {
+    UpdateFlags(UpdateFlags::BEST_BID.0 << side as u8)
+}
+
+/// The price of a side's best level is different.
+#[inline(always)]
+fn best_price(side: Side) -> UpdateFlags {
+    UpdateFlags(UpdateFlags::BEST_BID.with(UpdateFlags::BEST_BID_PRICE).0 << side as u8)
+}
+
+/// Adds to a level's sums; neither of them may overflow.
+#[inline(always)]
+fn join(sums: &mut u64, added: u64) -> Result<(), BookError> {
+    if *sums & COUNT_MAX == COUNT_MAX {
+        return Err(BookError::Full);
+    }
+    *sums = sums.checked_add(added).ok_or(BookError::Full)?;
+    Ok(())
+}
+
 /// Moves `items[from..to]` one place up. Mostly one to four items: a loop is faster than a call.
 #[inline(always)]
 fn shift_up<T: Copy>(items: &mut [T], from: usize, to: usize) {
@@ -464,7 +566,19 @@ fn shift_down<T: Copy>(items: &mut [T], from: usize, to: usize) {
     }
 }
 
-/// Binary search among levels in ascending key order.
+/// Where the key is among levels in ascending key order (`Ok`) or belongs (`Err`), beginning at the end.
+#[inline(always)]
+fn walk(rungs: &[Rung], key: i64) -> Result<usize, usize> {
+    let near = rungs.len().saturating_sub(WALK);
+    for (i, rung) in rungs.iter().enumerate().skip(near).rev() {
+        if rung.key <= key {
+            return if rung.key == key { Ok(i) } else { Err(i + 1) };
+        }
+    }
+    bisect(&rungs[..near], key)
+}
+
+/// The same by halving.
 #[cold]
 fn bisect(rungs: &[Rung], key: i64) -> Result<usize, usize> {
     rungs.binary_search_by(|rung| rung.key.cmp(&key))
