@@ -66,6 +66,12 @@ pub const TARGETS: &[Target] = &[
         targets::moldudp64,
     ),
     target(
+        "mdp3",
+        "messages fill their packet, show their fields, and are written back as they were",
+        seeds::mdp3,
+        targets::mdp3,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,

@@ -21,6 +21,10 @@ pub(crate) fn moldudp64() -> Vec<Vec<u8>> {
     packets("moldudp64")
 }
 
+pub(crate) fn mdp3() -> Vec<Vec<u8>> {
+    packets("mdp3")
+}
+
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {
     let mut seeds = packets("soupbintcp");
     seeds.push(seeds.concat());

@@ -1,7 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{itch50, moldudp64, soupbintcp};
+use tickwire_wire::{itch50, mdp3, moldudp64, soupbintcp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -44,6 +44,36 @@ pub fn moldudp64(bytes: &[u8]) {
     }
     assert_eq!(builder.finish(), own);
     assert_eq!(buffer, bytes[..own]);
+}
+
+/// Messages fill a checked packet; each shows its fields and, written from them, shows the same again.
+pub fn mdp3(bytes: &[u8]) {
+    let _ = mdp3::tcp::split(bytes);
+    if let Ok(packet) = mdp3::conflated::parse_packet(bytes) {
+        packet
+            .messages
+            .for_each(|message| drop(mdp3::conflated::parse(message)));
+    }
+    let Ok(packet) = mdp3::parse_packet(bytes) else {
+        return;
+    };
+    let filled: usize = packet.messages.clone().map(|message| 2 + message.len()).sum();
+    assert_eq!(mdp3::PacketHeader::SIZE + filled, bytes.len());
+    for own in packet.messages {
+        let Ok(message) = mdp3::parse(own) else { continue };
+        let shown = |message: &mdp3::Message<'_>| {
+            let mut text = String::new();
+            message.visit(&mut |step| text.push_str(&format!("{step:?}\n")));
+            text
+        };
+        let mut again = vec![0; own.len() + 2];
+        let length = message
+            .encode(&mut again)
+            .expect("a message fits where it came from");
+        assert_eq!(length + message.rest.len(), own.len() + 2);
+        let reread = mdp3::parse(&again[2..length]).expect("what was written can be read");
+        assert_eq!(shown(&reread), shown(&message));
+    }
 }
 
 /// A stream is cut into packets that take what they say; each encodes to a packet that reads the same.
