@@ -13,7 +13,8 @@ use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_fix::Session;
 use tickwire_lab::{Histogram, Probes, Table, format_count, format_ns};
 use tickwire_market::{
-    BookState, ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo, Side, Symbol,
+    BookState, ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo,
+    Side, Symbol,
 };
 use tickwire_runtime::affinity;
 use tickwire_runtime::clock::{Clock, tsc};
@@ -457,8 +458,16 @@ pub(crate) fn answer(hot: &mut HotPath<MemoryOut>) {
     use tickwire_trading::{OrderReport, ReportKind};
     let last = ClientOrderId(hot.rule.counters().get(Counter::OrdersSent));
     if let Some(order) = hot.rule.orders().get(last).copied().filter(|o| o.state.is_open()) {
-        let kind = ReportKind::Filled { qty: order.qty, price: order.price, cumulative: order.qty };
-        let report = OrderReport { id: last, venue_id: Some(OrderId(last.0)), kind };
+        let kind = ReportKind::Filled {
+            qty: order.qty,
+            price: order.price,
+            cumulative: order.qty,
+        };
+        let report = OrderReport {
+            id: last,
+            venue_id: Some(OrderId(last.0)),
+            kind,
+        };
         // Cannot fail for an open order; if it did, the open-order count would show it.
         let _ = hot.rule.on_report(&report);
     }

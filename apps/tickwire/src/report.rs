@@ -256,8 +256,16 @@ pub(crate) fn summary_json(h: &Histogram) -> serde_json::Value {
 /// Machine, pinning, clock, load shape and command: what a figure needs beside it.
 pub(crate) fn host(clock: &Clock, wait: Option<WaitStrategy>) -> Vec<(String, String)> {
     let machine = Host::describe(clock);
-    let mut facts = vec![("version".to_string(), format!("tickwire {}", env!("CARGO_PKG_VERSION")))];
-    facts.extend(machine.facts().iter().map(|(name, value)| (name.to_string(), value.clone())));
+    let mut facts = vec![(
+        "version".to_string(),
+        format!("tickwire {}", env!("CARGO_PKG_VERSION")),
+    )];
+    facts.extend(
+        machine
+            .facts()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.clone())),
+    );
     facts.extend(machine.warnings().iter().map(|w| ("note".to_string(), w.clone())));
     let mut add = |name: &str, value: String| facts.push((name.to_string(), value));
     if let Some(wait) = wait {

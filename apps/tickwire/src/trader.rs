@@ -180,10 +180,9 @@ impl<'a> Trader<'a> {
         let system = |e: tickwire_runtime::NetError| Failure::system(e.to_string());
         let interface = Interface::find(&f.interface.to_string()).map_err(system)?;
         let join = |g: crate::config::Group, line: u8| {
-            let mut receiver =
-                MulticastConfig::new(SocketAddrV4::new(g.group.0, g.port), interface.clone())
-                    .line(line)
-                    .stamping(Stamping::OnDemand);
+            let mut receiver = MulticastConfig::new(SocketAddrV4::new(g.group.0, g.port), interface.clone())
+                .line(line)
+                .stamping(Stamping::OnDemand);
             receiver.receive_buffer_bytes = f.receive_buffer;
             MulticastReceiver::join(receiver).map_err(system)
         };
@@ -302,7 +301,9 @@ impl<'a> Trader<'a> {
                     && let Some(arrived) = receiver.last_kernel_ns()
                 {
                     // Asked for only now that the order is out.
-                    self.hot.probes.amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
+                    self.hot
+                        .probes
+                        .amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
                 }
             }
         }
@@ -529,7 +530,10 @@ impl<'a> Trader<'a> {
         all.merge(self.hot.books.counters());
         all.merge(self.hot.rule.counters());
         all.merge(self.hot.session.counters());
-        all.add(Counter::KernelDrops, self.lines.iter().map(|line| u64::from(line.kernel_drops())).sum());
+        all.add(
+            Counter::KernelDrops,
+            self.lines.iter().map(|line| u64::from(line.kernel_drops())).sum(),
+        );
         all
     }
 

@@ -28,11 +28,17 @@ fn a_bad_configuration_names_file_line_and_what_is_allowed() {
             args.push(file.to_str().unwrap());
             let (code, said) = failed(&run(&args));
             assert_eq!(code, 2, "{said}");
-            assert!(said.contains(place) && said.contains(what) && said.contains("both.toml"), "{said}");
+            assert!(
+                said.contains(place) && said.contains(what) && said.contains("both.toml"),
+                "{said}"
+            );
         }
     }
     let (code, said) = failed(&run(&["config", "/nowhere/at/all.toml"]));
-    assert!(code == 2 && said.contains("cannot read /nowhere/at/all.toml"), "{said}");
+    assert!(
+        code == 2 && said.contains("cannot read /nowhere/at/all.toml"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -55,7 +61,10 @@ fn recordings_that_cannot_be_read_say_why() {
     let empty = folder.file("empty.pcap", b"");
     for command in ["replay", "decode"] {
         let (code, said) = failed(&run(&[command, cut.to_str().unwrap()]));
-        assert!(code == 1 && said.contains("cut.pcap") && said.contains("byte"), "{code} {said}");
+        assert!(
+            code == 1 && said.contains("cut.pcap") && said.contains("byte"),
+            "{code} {said}"
+        );
         let (code, said) = failed(&run(&[command, noise.to_str().unwrap()]));
         assert!(code == 1 && said.contains("noise.bin"), "{code} {said}");
         let (code, said) = failed(&run(&[command, empty.to_str().unwrap()]));
@@ -79,27 +88,49 @@ fn a_port_in_use_is_named() {
         ),
     );
     let (code, said) = failed(&run(&["exchange", "-c", file.to_str().unwrap()]));
-    assert!(code == 3 && said.contains(&format!("port {port}")) && said.contains("in use"), "{code} {said}");
+    assert!(
+        code == 3 && said.contains(&format!("port {port}")) && said.contains("in use"),
+        "{code} {said}"
+    );
 }
 
 #[test]
 fn an_exchange_that_is_not_there_and_an_interface_that_is_not_there_are_named() {
     let folder = Folder::new("absent");
     let [orders] = free_ports();
-    let file = folder.file("absent.toml", format!("[order_entry]\naddress = \"127.0.0.1:{orders}\"\n"));
+    let file = folder.file(
+        "absent.toml",
+        format!("[order_entry]\naddress = \"127.0.0.1:{orders}\"\n"),
+    );
     let (code, said) = failed(&run(&["trade", "-c", file.to_str().unwrap()]));
-    assert!(code == 3 && said.contains(&orders.to_string()) && said.contains("refused"), "{code} {said}");
+    assert!(
+        code == 3 && said.contains(&orders.to_string()) && said.contains("refused"),
+        "{code} {said}"
+    );
     let file = folder.file("interface.toml", "[feed]\ninterface = \"203.0.113.9\"\n");
     for command in ["trade", "exchange"] {
         let (code, said) = failed(&run(&[command, "-c", file.to_str().unwrap()]));
-        assert!(code == 3 && said.contains("203.0.113.9") && said.contains("interface"), "{code} {said}");
+        assert!(
+            code == 3 && said.contains("203.0.113.9") && said.contains("interface"),
+            "{code} {said}"
+        );
     }
 }
 
 #[test]
 fn help_is_complete() {
     let help = text(&run(&["--help"]).stdout);
-    for command in ["demo", "exchange", "trade", "replay", "decode", "config", "counters", "bench", "Exit codes"] {
+    for command in [
+        "demo",
+        "exchange",
+        "trade",
+        "replay",
+        "decode",
+        "config",
+        "counters",
+        "bench",
+        "Exit codes",
+    ] {
         assert!(help.contains(command), "{command} is not in the help");
     }
 }

@@ -10,10 +10,18 @@ use std::time::Duration;
 fn assert_good(output: &Output, folder: &Folder) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{:?}\n{out}\n{err}", output.status);
-    assert!(out.contains("books: equal") && out.contains("every one accounted for"), "{out}");
+    assert!(
+        out.contains("books: equal") && out.contains("every one accounted for"),
+        "{out}"
+    );
     let html = std::fs::read_to_string(folder.0.join("report.html")).expect("a report");
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<svg"));
-    assert!(!html.contains("http://") || html.matches("http://").all(|_| html.contains("http://www.w3.org/2000/svg")));
+    assert!(
+        !html.contains("http://")
+            || html
+                .matches("http://")
+                .all(|_| html.contains("http://www.w3.org/2000/svg"))
+    );
 }
 
 #[test]
@@ -22,7 +30,9 @@ fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
     let output = run(&["demo", "--seconds", "2", "--dir", folder.0.to_str().unwrap()]);
     assert_good(&output, &folder);
     let out = text(&output.stdout);
-    for stage in ["receive", "decode", "book", "decide", "encode", "send", "total", "outside"] {
+    for stage in [
+        "receive", "decode", "book", "decide", "encode", "send", "total", "outside",
+    ] {
         assert!(out.contains(stage), "no line for {stage}\n{out}");
     }
 }
@@ -31,7 +41,15 @@ fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
 fn books_agree_with_loss_duplication_and_reordering_on_both_lines() {
     for seed in ["11", "12"] {
         let folder = Folder::new(&format!("loss-{seed}"));
-        let mut args = vec!["demo", "--seconds", "2", "--seed", seed, "--dir", folder.0.to_str().unwrap()];
+        let mut args = vec![
+            "demo",
+            "--seconds",
+            "2",
+            "--seed",
+            seed,
+            "--dir",
+            folder.0.to_str().unwrap(),
+        ];
         args.extend(["--loss", "0.05", "--duplicate", "0.02", "--reorder", "0.02"]);
         let output = run(&args);
         assert_good(&output, &folder);
@@ -47,7 +65,17 @@ fn books_agree_with_loss_duplication_and_reordering_on_both_lines() {
 fn one_core_is_enough() {
     let folder = Folder::new("one-core");
     let output = Command::new("taskset")
-        .args(["-c", "0", env!("CARGO_BIN_EXE_tickwire"), "demo", "--seconds", "2", "--loss", "0.01", "--dir"])
+        .args([
+            "-c",
+            "0",
+            env!("CARGO_BIN_EXE_tickwire"),
+            "demo",
+            "--seconds",
+            "2",
+            "--loss",
+            "0.01",
+            "--dir",
+        ])
         .arg(&folder.0)
         .output()
         .expect("taskset of util-linux is there");
@@ -79,7 +107,9 @@ fn long_demo(folder: &Folder) -> (Guard, [u32; 2], BufReader<std::process::Child
 
 /// What the demo said at its end, its exit code; nothing may be left running.
 fn ended(mut demo: Guard, pids: [u32; 2], mut err: BufReader<std::process::ChildStderr>) -> (i32, String) {
-    let status = demo.wait(Duration::from_secs(20)).expect("the demo ends by itself");
+    let status = demo
+        .wait(Duration::from_secs(20))
+        .expect("the demo ends by itself");
     let mut said = String::new();
     std::io::Read::read_to_string(&mut err, &mut said).expect("readable");
     std::thread::sleep(Duration::from_millis(200));
@@ -96,7 +126,11 @@ fn a_killed_exchange_ends_the_demo_with_a_reason() {
     signal("KILL", pids[0]);
     let (code, said) = ended(demo, pids, err);
     assert_eq!(code, 4, "{said}");
-    assert!(said.contains("the exchange ended early (killed by signal 9)") || said.contains("closed the order entry connection"), "{said}");
+    assert!(
+        said.contains("the exchange ended early (killed by signal 9)")
+            || said.contains("closed the order entry connection"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -106,7 +140,10 @@ fn a_killed_trader_ends_the_demo_with_a_reason() {
     signal("KILL", pids[1]);
     let (code, said) = ended(demo, pids, err);
     assert_eq!(code, 4, "{said}");
-    assert!(said.contains("the trade ended early (killed by signal 9)") || said.contains("connection was lost"), "{said}");
+    assert!(
+        said.contains("the trade ended early (killed by signal 9)") || said.contains("connection was lost"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -181,14 +218,29 @@ line_b = {{ loss = 0.05 }}
     std::thread::sleep(Duration::from_millis(500));
     let mut trader = side("trade");
     for (name, guard) in [("trader", &mut trader), ("exchange", &mut exchange)] {
-        let status = guard.wait(Duration::from_secs(40)).unwrap_or_else(|| panic!("the {name} does not end"));
+        let status = guard
+            .wait(Duration::from_secs(40))
+            .unwrap_or_else(|| panic!("the {name} does not end"));
         let mut said = String::new();
-        std::io::Read::read_to_string(&mut guard.0.stderr.take().expect("piped"), &mut said).expect("readable");
+        std::io::Read::read_to_string(&mut guard.0.stderr.take().expect("piped"), &mut said)
+            .expect("readable");
         assert!(status.success(), "{name}: {status:?} {said}");
     }
     let read = |name: &str| std::fs::read_to_string(folder.0.join(name)).expect(name);
-    assert_eq!(read("books-exchange.txt"), read("books-trader.txt"), "the books differ");
+    assert_eq!(
+        read("books-exchange.txt"),
+        read("books-trader.txt"),
+        "the books differ"
+    );
     let results: serde_json::Value = serde_json::from_str(&read("trader.json")).expect("JSON");
-    assert!(results["counters"]["snapshots"].as_u64() > Some(0), "{}", results["counters"]);
-    assert!(results["counters"]["messages_lost"].as_u64() > Some(0), "{}", results["counters"]);
+    assert!(
+        results["counters"]["snapshots"].as_u64() > Some(0),
+        "{}",
+        results["counters"]
+    );
+    assert!(
+        results["counters"]["messages_lost"].as_u64() > Some(0),
+        "{}",
+        results["counters"]
+    );
 }

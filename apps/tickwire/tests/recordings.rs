@@ -9,18 +9,31 @@ use tickwire_testdata::{captures, file_bytes, files};
 /// Every line of `decode` as JSON.
 fn decoded(path: &std::path::Path) -> Vec<serde_json::Value> {
     let output = run(&["decode", path.to_str().unwrap()]);
-    assert!(output.status.success(), "{}: {}", path.display(), text(&output.stderr));
-    text(&output.stdout).lines().map(|l| serde_json::from_str(l).expect(l)).collect()
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        path.display(),
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+        .lines()
+        .map(|l| serde_json::from_str(l).expect(l))
+        .collect()
 }
 
 #[test]
 fn every_itch_recording_decodes_without_an_error() {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for folder in ["Nasdaq.Equities.TotalView.Itch.v5.0", "Nasdaq.Equities.TotalView.Itch.v5.0.20230822"] {
+    for folder in [
+        "Nasdaq.Equities.TotalView.Itch.v5.0",
+        "Nasdaq.Equities.TotalView.Itch.v5.0.20230822",
+    ] {
         for file in files(&captures("packets/Nasdaq").join(folder), "pcap") {
             for message in decoded(&file) {
                 assert!(message.get("Error").is_none(), "{message}");
-                *counts.entry(message["Message"].as_str().unwrap().to_string()).or_default() += 1;
+                *counts
+                    .entry(message["Message"].as_str().unwrap().to_string())
+                    .or_default() += 1;
             }
         }
     }
@@ -30,9 +43,13 @@ fn every_itch_recording_decodes_without_an_error() {
 
 #[test]
 fn the_worked_example_prints_every_field_as_the_specification_names_it() {
-    let file = captures("packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0/AddOrderNoMpidAttributionMessage.pcap");
+    let file =
+        captures("packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0/AddOrderNoMpidAttributionMessage.pcap");
     let messages = decoded(&file);
-    let m = messages.iter().find(|m| m["SequenceNumber"] == 14_757_721).expect("the worked example");
+    let m = messages
+        .iter()
+        .find(|m| m["SequenceNumber"] == 14_757_721)
+        .expect("the worked example");
     for (field, value) in [
         ("Session", serde_json::json!("000010059B")),
         ("Message", "AddOrder".into()),
@@ -63,7 +80,15 @@ fn decode_limits_and_filters() {
 #[test]
 fn a_replayed_file_ends_with_the_expected_books() {
     let file = captures("books/itch-synthetic/synth120k.itch");
-    let output = run(&["replay", file.to_str().unwrap(), "--json", "--book", "all", "--levels", "1000"]);
+    let output = run(&[
+        "replay",
+        file.to_str().unwrap(),
+        "--json",
+        "--book",
+        "all",
+        "--levels",
+        "1000",
+    ]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["counters"]["messages"], 120_001);
@@ -71,14 +96,22 @@ fn a_replayed_file_ends_with_the_expected_books() {
     // Locate to symbol, from the file's own directory.
     let mut symbols = BTreeMap::new();
     let bytes = file_bytes(&file);
-    for m in tickwire_testdata::framed_messages(&bytes).into_iter().filter(|m| m[0] == b'R') {
+    for m in tickwire_testdata::framed_messages(&bytes)
+        .into_iter()
+        .filter(|m| m[0] == b'R')
+    {
         let locate = u16::from_be_bytes([m[1], m[2]]);
         symbols.insert(locate.to_string(), text(&m[11..19]).trim_end().to_string());
     }
     let expected = text(&file_bytes(&captures("books/itch-synthetic/expected_books.csv")));
     let mut checked = 0;
-    for row in expected.lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit())) {
-        let [locate, bid, bid_qty, ask, ask_qty, bids, asks, _orders] = row.split(',').collect::<Vec<_>>()[..] else {
+    for row in expected
+        .lines()
+        .filter(|l| l.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        let [locate, bid, bid_qty, ask, ask_qty, bids, asks, _orders] =
+            row.split(',').collect::<Vec<_>>()[..]
+        else {
             panic!("{row}")
         };
         let book = &result["books"][&symbols[locate]];
@@ -87,10 +120,22 @@ fn a_replayed_file_ends_with_the_expected_books() {
             let price: f64 = level["price"].as_str().map_or(0.0, |p| p.parse().unwrap());
             ((price * 1e4).round() as u64, level["qty"].as_u64().unwrap_or(0))
         };
-        assert_eq!(best("bids"), (bid.parse().unwrap(), bid_qty.parse().unwrap()), "{row}");
-        assert_eq!(best("asks"), (ask.parse().unwrap(), ask_qty.parse().unwrap()), "{row}");
+        assert_eq!(
+            best("bids"),
+            (bid.parse().unwrap(), bid_qty.parse().unwrap()),
+            "{row}"
+        );
+        assert_eq!(
+            best("asks"),
+            (ask.parse().unwrap(), ask_qty.parse().unwrap()),
+            "{row}"
+        );
         let depth = |side: &str| book[side].as_array().unwrap().len().to_string();
-        assert_eq!((depth("bids"), depth("asks")), (bids.to_string(), asks.to_string()), "{row}");
+        assert_eq!(
+            (depth("bids"), depth("asks")),
+            (bids.to_string(), asks.to_string()),
+            "{row}"
+        );
         checked += 1;
     }
     assert_eq!(checked, 300);
@@ -104,7 +149,11 @@ fn the_same_session_in_packets_and_in_a_file_gives_the_same_books() {
     let packets: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     // The first 3,000 messages of the file, cut by hand.
     let bytes = file_bytes(&captures("books/itch-synthetic/synth120k.itch"));
-    let len: usize = tickwire_testdata::framed_messages(&bytes).iter().take(3000).map(|m| m.len() + 2).sum();
+    let len: usize = tickwire_testdata::framed_messages(&bytes)
+        .iter()
+        .take(3000)
+        .map(|m| m.len() + 2)
+        .sum();
     let folder = common::Folder::new("same");
     let head = folder.file("head.itch", &bytes[..len]);
     let output = run(&["replay", head.to_str().unwrap(), "--json"]);
@@ -132,6 +181,10 @@ fn filtered_symbols_never_reach_the_books() {
     let file = captures("books/itch-synthetic/synth120k.itch");
     let output = run(&["replay", file.to_str().unwrap(), "--json", "--symbol", "NONE"]);
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(result["counters"]["messages_filtered"].as_u64() > Some(100_000), "{}", result["counters"]);
+    assert!(
+        result["counters"]["messages_filtered"].as_u64() > Some(100_000),
+        "{}",
+        result["counters"]
+    );
     assert_eq!(result["counters"]["book_rejects"], 0);
 }

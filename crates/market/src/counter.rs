@@ -143,7 +143,11 @@ mod tests {
     fn ids_are_unique_and_every_counter_has_its_sentence() {
         for (i, a) in Counter::ALL.iter().enumerate() {
             assert!(a.spec().sentence.ends_with('.'), "{:?}", a.spec());
-            assert!(Counter::ALL[..i].iter().all(|b| b.spec().id != a.spec().id), "{:?}", a.spec());
+            assert!(
+                Counter::ALL[..i].iter().all(|b| b.spec().id != a.spec().id),
+                "{:?}",
+                a.spec()
+            );
         }
     }
 }

@@ -51,10 +51,14 @@ impl EventKind {
     pub const fn from_u8(v: u8) -> Option<EventKind> {
         use EventKind::*;
         const ALL: [EventKind; 16] = [
-            Add, Modify, Reduce, Execute, Delete, Replace, Trade, Quote, Level, Clear, Status, Imbalance, Definition,
-            Gap, Recovered, TradeBreak,
+            Add, Modify, Reduce, Execute, Delete, Replace, Trade, Quote, Level, Clear, Status, Imbalance,
+            Definition, Gap, Recovered, TradeBreak,
         ];
-        if v >= 1 && v <= ALL.len() as u8 { Some(ALL[v as usize - 1]) } else { None }
+        if v >= 1 && v <= ALL.len() as u8 {
+            Some(ALL[v as usize - 1])
+        } else {
+            None
+        }
     }
 }
 
@@ -125,8 +129,14 @@ impl TradingStatus {
     /// The status with this discriminant.
     pub const fn from_u8(v: u8) -> Option<TradingStatus> {
         use TradingStatus::*;
-        const ALL: [TradingStatus; 8] = [Unknown, PreOpen, Auction, Trading, QuoteOnly, Paused, Halted, Closed];
-        if (v as usize) < ALL.len() { Some(ALL[v as usize]) } else { None }
+        const ALL: [TradingStatus; 8] = [
+            Unknown, PreOpen, Auction, Trading, QuoteOnly, Paused, Halted, Closed,
+        ];
+        if (v as usize) < ALL.len() {
+            Some(ALL[v as usize])
+        } else {
+            None
+        }
     }
 }
 

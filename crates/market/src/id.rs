@@ -127,7 +127,11 @@ impl Venue {
 
     /// The venue with this discriminant (shared memory, files, FIX cause tags).
     pub const fn from_u8(v: u8) -> Option<Venue> {
-        if v >= 1 && v <= Venue::ALL.len() as u8 { Some(Venue::ALL[v as usize - 1]) } else { None }
+        if v >= 1 && v <= Venue::ALL.len() as u8 {
+            Some(Venue::ALL[v as usize - 1])
+        } else {
+            None
+        }
     }
 }
 
@@ -194,7 +198,10 @@ pub struct Symbol {
 
 impl Symbol {
     /// The symbol of no instrument.
-    pub const EMPTY: Symbol = Symbol { bytes: [0; 23], len: 0 };
+    pub const EMPTY: Symbol = Symbol {
+        bytes: [0; 23],
+        len: 0,
+    };
 
     /// A symbol from wire or text bytes; trailing spaces and NULs are padding and are dropped. `None` if longer than
     /// 23 bytes or with a byte that is not printable ASCII.
@@ -215,7 +222,10 @@ impl Symbol {
             bytes[i] = text[i];
             i += 1;
         }
-        Some(Symbol { bytes, len: len as u8 })
+        Some(Symbol {
+            bytes,
+            len: len as u8,
+        })
     }
 
     /// The bytes, without padding.

@@ -67,7 +67,11 @@ impl Price {
             }
         } else if decimals <= 18 {
             let unit = pow10(decimals - 9);
-            if mantissa % unit == 0 { Some(Price(mantissa / unit)) } else { None }
+            if mantissa % unit == 0 {
+                Some(Price(mantissa / unit))
+            } else {
+                None
+            }
         } else {
             None
         }
@@ -78,10 +82,18 @@ impl Price {
     #[inline]
     pub const fn to_decimal(self, decimals: u8) -> Option<i64> {
         if decimals > 9 {
-            return if decimals <= 18 { self.0.checked_mul(pow10(decimals - 9)) } else { None };
+            return if decimals <= 18 {
+                self.0.checked_mul(pow10(decimals - 9))
+            } else {
+                None
+            };
         }
         let unit = pow10(9 - decimals);
-        if self.0 % unit == 0 { Some(self.0 / unit) } else { None }
+        if self.0 % unit == 0 {
+            Some(self.0 / unit)
+        } else {
+            None
+        }
     }
 
     /// A price of 4 implied decimals in an unsigned 32-bit field (ITCH, OUCH): always exact.
@@ -204,7 +216,11 @@ impl fmt::Display for Price {
             f.write_str("-")?;
         }
         write!(f, "{whole}")?;
-        if width > 0 { write!(f, ".{frac:0width$}") } else { Ok(()) }
+        if width > 0 {
+            write!(f, ".{frac:0width$}")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -232,15 +248,28 @@ mod tests {
 
     #[test]
     fn text_round_trips_and_bad_text_says_where() {
-        for t in ["0.00", "87.39", "-0.50", "9223372036.854775807", "-9223372036.854775808", "0.000000001"] {
+        for t in [
+            "0.00",
+            "87.39",
+            "-0.50",
+            "9223372036.854775807",
+            "-9223372036.854775808",
+            "0.000000001",
+        ] {
             assert_eq!(t.parse::<Price>().unwrap().to_string(), t);
         }
-        assert_eq!("1.0000000000".parse::<Price>().unwrap(), Price::from_raw(1_000_000_000));
+        assert_eq!(
+            "1.0000000000".parse::<Price>().unwrap(),
+            Price::from_raw(1_000_000_000)
+        );
         assert_eq!("".parse::<Price>(), Err(ParsePriceError::Empty));
         assert_eq!("-".parse::<Price>(), Err(ParsePriceError::Empty));
         assert_eq!("1.2.3".parse::<Price>(), Err(ParsePriceError::BadByte(3)));
         assert_eq!("1.0000000001".parse::<Price>(), Err(ParsePriceError::OutOfRange));
-        assert_eq!("9223372036.854775808".parse::<Price>(), Err(ParsePriceError::OutOfRange));
+        assert_eq!(
+            "9223372036.854775808".parse::<Price>(),
+            Err(ParsePriceError::OutOfRange)
+        );
     }
 
     #[test]

@@ -46,7 +46,11 @@ impl Volume {
     /// As the quantity of one order, `None` if it exceeds 32 bits.
     #[inline]
     pub const fn as_qty(self) -> Option<Qty> {
-        if self.0 <= u32::MAX as u64 { Some(Qty(self.0 as u32)) } else { None }
+        if self.0 <= u32::MAX as u64 {
+            Some(Qty(self.0 as u32))
+        } else {
+            None
+        }
     }
 }
 

@@ -12,7 +12,11 @@ pub(crate) fn tickwire() -> Command {
 
 /// Runs it to its end.
 pub(crate) fn run(args: &[&str]) -> Output {
-    tickwire().args(args).stdin(Stdio::null()).output().expect("the program starts")
+    tickwire()
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
 }
 
 /// A folder of this test's own, removed when it goes.
@@ -64,7 +68,9 @@ impl Drop for Guard {
 
 /// Sends a signal by the system's own `kill`.
 pub(crate) fn signal(name: &str, pid: u32) {
-    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
     assert!(status.expect("kill is there").success(), "cannot signal {pid}");
 }
 
@@ -78,7 +84,9 @@ pub(crate) fn lives(pid: u32) -> bool {
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let sockets: [std::net::UdpSocket; N] =
         std::array::from_fn(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    sockets.each_ref().map(|s| s.local_addr().expect("a bound socket").port())
+    sockets
+        .each_ref()
+        .map(|s| s.local_addr().expect("a bound socket").port())
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
