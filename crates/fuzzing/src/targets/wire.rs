@@ -52,7 +52,9 @@ pub fn mdp3(bytes: &[u8]) {
     if let Ok(packet) = mdp3::conflated::parse_packet(bytes) {
         packet
             .messages
-            .for_each(|message| drop(mdp3::conflated::parse(message)));
+            .for_each(|message| {
+                let _ = mdp3::conflated::parse(message);
+            });
     }
     let Ok(packet) = mdp3::parse_packet(bytes) else {
         return;
