@@ -37,8 +37,8 @@ use tickwire_market::{
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{
-    self, Body, EntryType, EventRoot, Message, OrderAction, OrderEntry, TradingStatusCode, UpdateAction,
-    indicator,
+    self, Body, Book, EntryType, EventRoot, Message, OrderAction, OrderBook, OrderEntry, TradeSummary,
+    TradingStatusCode, UpdateAction, indicator,
 };
 
 /// A channel of CME Globex.
@@ -336,6 +336,100 @@ impl Mdp3Decoder {
         (taken, total, complete.then(|| SeqNo(oldest.saturating_add(1))))
     }
 
+    #[inline(always)]
+    fn book<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &mdp3::Book<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) -> Result<u8, Malformed> {
+        let root = m.root.get();
+        let at = moment(context, &root);
+        for e in m.entries {
+            let row = row(
+                e.price.price(),
+                quantity(e.size.get().map(|n| n.get().into()))?,
+                e.orders.get(),
+            )?;
+            let entry = LevelEntry {
+                security_id: e.security_id.get(),
+                rpt_seq: e.rpt_seq.get(),
+                entry_type: e.entry_type.0,
+                action: e.action,
+                level: e.level,
+                row,
+            };
+            self.level(at, entry, counters, out)?;
+        }
+        for order in m.orders {
+            let place = reference(&order).and_then(|n| m.entries.get(n));
+            let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
+            self.referred_order(at, place, &order, counters, out)?;
+        }
+        Ok(root.indicator)
+    }
+
+    #[inline(always)]
+    fn order_book<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &mdp3::OrderBook<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) -> Result<u8, Malformed> {
+        let root = m.root.get();
+        let at = moment(context, &root);
+        for e in m.entries {
+            let Some(index) = self.wanted(e.security_id.get(), counters) else {
+                continue;
+            };
+            let order = e.order_id.get().ok_or(Malformed::OutOfRange { offset: 0 })?.get();
+            let action = OrderAction::from_wire(e.action);
+            let update = OrderUpdate {
+                index,
+                action: action.ok_or(Malformed::BadValue {
+                    offset: 32,
+                    value: e.action,
+                })?,
+                order,
+                priority: e.priority.get().map_or(0, |n| n.get()),
+                side: book_side(e.entry_type.0, 33)?.0,
+                price: e.price.price().unwrap_or_default(),
+                qty: quantity(e.display_qty.get().map(|n| n.get().into()))?,
+            };
+            self.order(at, update, out);
+        }
+        Ok(root.indicator)
+    }
+
+    #[inline(always)]
+    fn trades<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &mdp3::TradeSummary<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) -> Result<u8, Malformed> {
+        let root = m.root.get();
+        let at = moment(context, &root);
+        for e in m.entries {
+            let trade = Trade {
+                security_id: e.security_id.get(),
+                rpt_seq: e.rpt_seq.get(),
+                price: e.price.price(),
+                qty: quantity(Some(e.size.get().into()))?,
+                aggressor: e.aggressor_side.get(),
+                action: e.action,
+                id: e.trade_entry_id.get().map_or(0, |n| n.get()),
+            };
+            self.trade(at, trade, counters, out);
+        }
+        Ok(root.indicator)
+    }
+
+    /// Every template; those of a trading day's bulk have been taken before.
+    #[inline(never)]
     fn message<S: EventSink>(
         &mut self,
         context: Context,
@@ -344,40 +438,13 @@ impl Mdp3Decoder {
         out: &mut Out<'_, S>,
     ) -> Result<u8, Malformed> {
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
-        let at = |root: &EventRoot| Moment {
-            context,
-            time: Nanos(root.transact_time.get()),
-        };
+        let at = |root: &EventRoot| moment(context, root);
         let at_time = |time: u64| Moment {
             context,
             time: Nanos(time),
         };
         match &message.body {
-            Body::Book(m) => {
-                let root = m.root.get();
-                for e in m.entries {
-                    let row = row(
-                        e.price.price(),
-                        quantity(e.size.get().map(|n| n.get().into()))?,
-                        e.orders.get(),
-                    )?;
-                    let entry = LevelEntry {
-                        security_id: e.security_id.get(),
-                        rpt_seq: e.rpt_seq.get(),
-                        entry_type: e.entry_type.0,
-                        action: e.action,
-                        level: e.level,
-                        row,
-                    };
-                    self.level(at(&root), entry, counters, out)?;
-                }
-                for order in m.orders {
-                    let place = reference(&order).and_then(|n| m.entries.get(n));
-                    let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-                    self.referred_order(at(&root), place, &order, counters, out)?;
-                }
-                Ok(root.indicator)
-            }
+            Body::Book(m) => self.book(context, m, counters, out),
             Body::BookLongQty(m) => {
                 let root = m.root.get();
                 for e in m.entries {
@@ -403,46 +470,8 @@ impl Mdp3Decoder {
                 }
                 Ok(root.indicator)
             }
-            Body::OrderBook(m) => {
-                let root = m.root.get();
-                for e in m.entries {
-                    let Some(index) = self.wanted(e.security_id.get(), counters) else {
-                        continue;
-                    };
-                    let order = e.order_id.get().ok_or(Malformed::OutOfRange { offset: 0 })?.get();
-                    let action = OrderAction::from_wire(e.action);
-                    let update = OrderUpdate {
-                        index,
-                        action: action.ok_or(Malformed::BadValue {
-                            offset: 32,
-                            value: e.action,
-                        })?,
-                        order,
-                        priority: e.priority.get().map_or(0, |n| n.get()),
-                        side: book_side(e.entry_type.0, 33)?.0,
-                        price: e.price.price().unwrap_or_default(),
-                        qty: quantity(e.display_qty.get().map(|n| n.get().into()))?,
-                    };
-                    self.order(at(&root), update, out);
-                }
-                Ok(root.indicator)
-            }
-            Body::TradeSummary(m) => {
-                let root = m.root.get();
-                for e in m.entries {
-                    let trade = Trade {
-                        security_id: e.security_id.get(),
-                        rpt_seq: e.rpt_seq.get(),
-                        price: e.price.price(),
-                        qty: quantity(Some(e.size.get().into()))?,
-                        aggressor: e.aggressor_side.get(),
-                        action: e.action,
-                        id: e.trade_entry_id.get().map_or(0, |n| n.get()),
-                    };
-                    self.trade(at(&root), trade, counters, out);
-                }
-                Ok(root.indicator)
-            }
+            Body::OrderBook(m) => self.order_book(context, m, counters, out),
+            Body::TradeSummary(m) => self.trades(context, m, counters, out),
             Body::TradeSummaryLongQty(m) => {
                 let root = m.root.get();
                 for e in m.entries {
@@ -582,20 +611,6 @@ impl Mdp3Decoder {
         }
     }
 
-    #[inline(always)]
-    fn about(&self, at: Moment, kind: EventKind, instrument: usize) -> MarketEvent {
-        MarketEvent {
-            seq: at.context.seq,
-            venue_ts: at.time,
-            recv_ts: at.context.received,
-            instrument: InstrumentId(instrument as u32),
-            venue: Venue::Cme,
-            kind,
-            flags: at.context.flags,
-            ..MarketEvent::default()
-        }
-    }
-
     /// The instrument of a security number, if anyone wants it.
     #[inline(always)]
     fn wanted(&mut self, security_id: i32, counters: &mut Counters) -> Option<usize> {
@@ -644,7 +659,7 @@ impl Mdp3Decoder {
             counters.add(Counter::MessagesLost, u64::from(rpt_seq - expected - 1));
             out.push(MarketEvent {
                 ref_id: at.context.seq.0,
-                ..self.about(at, EventKind::Gap, index)
+                ..about(at, EventKind::Gap, index)
             });
         }
         Some(index)
@@ -696,46 +711,19 @@ impl Mdp3Decoder {
             offset: 25,
             value: entry.action,
         })?;
-        let touched = match self.rows[index].apply(side, is_implied, action, entry.level, entry.row) {
-            Ok(touched) => touched,
-            Err(_) => {
-                // The venue's rows and ours differ: its book cannot be followed until its next snapshot.
-                counters.bump(Counter::Malformed);
-                out.push(MarketEvent {
-                    ref_id: at.context.seq.0,
-                    ..self.about(at, EventKind::Gap, index)
-                });
-                return Ok(());
-            }
-        };
-        for (price, total) in self.rows[index].changes(side, touched) {
-            out.push(self.level_event(at, index, side, price, total));
+        let changed = |price, total| out.push(level_event(at, index, side, price, total));
+        if self.rows[index]
+            .apply(side, is_implied, action, entry.level, entry.row, changed)
+            .is_err()
+        {
+            // The venue's rows and ours differ: its book cannot be followed until its next snapshot.
+            counters.bump(Counter::Malformed);
+            out.push(MarketEvent {
+                ref_id: at.context.seq.0,
+                ..about(at, EventKind::Gap, index)
+            });
         }
         Ok(())
-    }
-
-    #[inline(always)]
-    fn level_event(
-        &self,
-        at: Moment,
-        index: usize,
-        side: Side,
-        price: Price,
-        total: rows::Total,
-    ) -> MarketEvent {
-        let implied = if total.implied {
-            EventFlags::IMPLIED
-        } else {
-            EventFlags::NONE
-        };
-        MarketEvent {
-            side,
-            price,
-            qty: Volume(total.qty),
-            order_count: total.orders,
-            flags: at.context.flags.with(implied),
-            ..self.about(at, EventKind::Level, index)
-        }
     }
 
     /// An order whose instrument, side and price are those of a price level of the same message.
@@ -785,7 +773,7 @@ impl Mdp3Decoder {
             },
             OrderAction::Delete => {
                 self.priorities.remove(update.order);
-                let deleted = self.about(at, EventKind::Delete, update.index);
+                let deleted = about(at, EventKind::Delete, update.index);
                 return out.push(MarketEvent {
                     order_id: OrderId(update.order),
                     ..deleted
@@ -798,7 +786,7 @@ impl Mdp3Decoder {
             price: update.price,
             qty: Volume(update.qty),
             flags: at.context.flags.with(flags),
-            ..self.about(at, kind, update.index)
+            ..about(at, kind, update.index)
         });
     }
 
@@ -821,7 +809,7 @@ impl Mdp3Decoder {
         if trade.action != UpdateAction::New as u8 {
             out.push(MarketEvent {
                 ref_id,
-                ..self.about(at, EventKind::TradeBreak, index)
+                ..about(at, EventKind::TradeBreak, index)
             });
         }
         if trade.action != UpdateAction::Delete as u8 {
@@ -831,7 +819,7 @@ impl Mdp3Decoder {
                 qty: Volume(trade.qty),
                 ref_id,
                 flags: at.context.flags.with(no_side),
-                ..self.about(at, EventKind::Trade, index)
+                ..about(at, EventKind::Trade, index)
             });
         }
     }
@@ -853,7 +841,7 @@ impl Mdp3Decoder {
                 out.push(MarketEvent {
                     status,
                     code,
-                    ..self.about(at, EventKind::Status, index)
+                    ..about(at, EventKind::Status, index)
                 });
             }
         };
@@ -875,7 +863,7 @@ impl Mdp3Decoder {
     /// All books of the channel are void.
     fn reset<S: EventSink>(&mut self, at: Moment, out: &mut Out<'_, S>) {
         self.forget_books();
-        out.push(self.about(at, EventKind::Clear, 0));
+        out.push(about(at, EventKind::Clear, 0));
     }
 
     fn forget_books(&mut self) {
@@ -929,7 +917,7 @@ impl Mdp3Decoder {
             context,
             time: Nanos(root.transact_time.get()),
         };
-        out.push(self.about(at, EventKind::Clear, index));
+        out.push(about(at, EventKind::Clear, index));
         self.rows[index].clear();
         levels.sort_unstable_by_key(|(_, level, _)| *level);
         for &(entry_type, level, row) in levels.iter() {
@@ -940,7 +928,7 @@ impl Mdp3Decoder {
                 continue;
             };
             if self.rows[index]
-                .apply(side, is_implied, UpdateAction::New, level, row)
+                .apply(side, is_implied, UpdateAction::New, level, row, |_, _| ())
                 .is_err()
             {
                 counters.bump(Counter::Malformed);
@@ -948,13 +936,13 @@ impl Mdp3Decoder {
         }
         for side in Side::BOTH {
             for (price, total) in self.rows[index].levels(side).filter(|(_, total)| total.qty > 0) {
-                out.push(self.level_event(at, index, side, price, total));
+                out.push(level_event(at, index, side, price, total));
             }
         }
         if let Some(status) = root.trading_status.get().and_then(trading_status) {
             out.push(MarketEvent {
                 status,
-                ..self.about(at, EventKind::Status, index)
+                ..about(at, EventKind::Status, index)
             });
         }
     }
@@ -985,7 +973,7 @@ impl Mdp3Decoder {
         if chunk == 1 {
             (followed.chunk, followed.chunk_of) = (1, last_packet);
             if wanted {
-                out.push(self.about(at, EventKind::Clear, index));
+                out.push(about(at, EventKind::Clear, index));
             }
         } else if (chunk, last_packet) != (followed.chunk, followed.chunk_of) {
             return Ok(());
@@ -1056,7 +1044,7 @@ impl Mdp3Decoder {
             } else {
                 EventKind::Definition
             };
-            out.push(self.about(at, kind, index));
+            out.push(about(at, kind, index));
         }
         indicator::END_OF_EVENT
     }
@@ -1087,7 +1075,18 @@ impl Decoder for Mdp3Decoder {
             if let Some(count) = mdp3::template(bytes).and_then(|t| self.seen.get_mut(usize::from(t))) {
                 *count += 1;
             }
-            let indicator = mdp3::parse(bytes).and_then(|m| self.message(context, &m, counters, &mut out));
+            let indicator = match mdp3::template(bytes) {
+                Some(Book::TEMPLATE) => {
+                    Book::parse(bytes).and_then(|m| self.book(context, &m, counters, &mut out))
+                }
+                Some(OrderBook::TEMPLATE) => {
+                    OrderBook::parse(bytes).and_then(|m| self.order_book(context, &m, counters, &mut out))
+                }
+                Some(TradeSummary::TEMPLATE) => {
+                    TradeSummary::parse(bytes).and_then(|m| self.trades(context, &m, counters, &mut out))
+                }
+                _ => mdp3::parse(bytes).and_then(|m| self.message(context, &m, counters, &mut out)),
+            };
             match indicator {
                 Ok(indicator) => ended = indicator & indicator::END_OF_EVENT != 0,
                 Err(Malformed::UnknownTemplate(_)) => counters.bump(Counter::MessagesUnknown),
@@ -1108,6 +1107,45 @@ impl Decoder for Mdp3Decoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+}
+
+#[inline(always)]
+fn moment(context: Context, root: &EventRoot) -> Moment {
+    Moment {
+        context,
+        time: Nanos(root.transact_time.get()),
+    }
+}
+
+#[inline(always)]
+fn about(at: Moment, kind: EventKind, instrument: usize) -> MarketEvent {
+    MarketEvent {
+        seq: at.context.seq,
+        venue_ts: at.time,
+        recv_ts: at.context.received,
+        instrument: InstrumentId(instrument as u32),
+        venue: Venue::Cme,
+        kind,
+        flags: at.context.flags,
+        ..MarketEvent::default()
+    }
+}
+
+#[inline(always)]
+fn level_event(at: Moment, index: usize, side: Side, price: Price, total: rows::Total) -> MarketEvent {
+    let implied = if total.implied {
+        EventFlags::IMPLIED
+    } else {
+        EventFlags::NONE
+    };
+    MarketEvent {
+        side,
+        price,
+        qty: Volume(total.qty),
+        order_count: total.orders,
+        flags: at.context.flags.with(implied),
+        ..about(at, EventKind::Level, index)
     }
 }
 

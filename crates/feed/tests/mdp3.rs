@@ -2,6 +2,7 @@
 //! against what the venue itself holds. A failing run prints its seed.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use tickwire_book::naive::NaiveBooks;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{
@@ -30,7 +31,10 @@ fn wire_price(p: Price) -> Optional<Price9> {
     Some(Price9::of(p)).into()
 }
 
-fn packet(seq: u32, messages: &[&dyn Fn(&mut [u8]) -> Option<usize>]) -> Vec<u8> {
+/// Writes one message.
+type Encode<'a> = &'a dyn Fn(&mut [u8]) -> Option<usize>;
+
+fn packet(seq: u32, messages: &[Encode<'_>]) -> Vec<u8> {
     let mut bytes = vec![0; 1500];
     let mut builder = PacketBuilder::new(&mut bytes, seq, u64::from(seq) * 1000);
     for message in messages {
@@ -103,7 +107,7 @@ impl Exchange {
         *n
     }
 
-    fn publish(&mut self, messages: &[&dyn Fn(&mut [u8]) -> Option<usize>]) -> Vec<u8> {
+    fn publish(&mut self, messages: &[Encode<'_>]) -> Vec<u8> {
         self.seq += 1;
         let bytes = packet(self.seq, messages);
         self.sent.push(bytes.clone());
@@ -177,8 +181,8 @@ impl Exchange {
             }
             _ => {
                 let ticks = key(side, middle + rng.below(30) as i64 - 15);
-                if !ladder.contains_key(&ticks) {
-                    ladder.insert(ticks, value);
+                if let Entry::Vacant(free) = ladder.entry(ticks) {
+                    free.insert(value);
                     let n = ladder.keys().position(|k| *k == ticks).unwrap();
                     if n < depth {
                         entries.push(self.entry(at, UpdateAction::New, n + 1, (ticks, value)));
@@ -843,4 +847,39 @@ fn recorded_packets_yield_events_of_a_feed_joined_in_mid_session() {
     }
     println!("{kinds:?}");
     assert!(kinds["ByOrder Modify"] + kinds["ByOrder Add"] > 0 && kinds["ByPrice Trade"] == 2);
+}
+
+#[test]
+fn corrupted_packets_and_snapshots_never_break_the_feed() {
+    let vectors = testdata::vectors("mdp3");
+    for depth in [Mdp3Depth::ByPrice, Mdp3Depth::ByOrder] {
+        let (mut rng, mut feed) = (
+            Rng::new(99),
+            feed(
+                depth,
+                ArbiterConfig {
+                    snapshot: true,
+                    ..ArbiterConfig::default()
+                },
+            ),
+        );
+        let (mut recovery, mut books) = (Mdp3Recovery::new(1), Both::new(depth));
+        for seq in 1..50_000_u32 {
+            let mut bytes = vectors[rng.below(vectors.len() as u64) as usize].bytes.clone();
+            let flips = rng.below(4);
+            for _ in 0..flips {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] = rng.next_u64() as u8;
+            }
+            if let Some(number) = bytes.first_chunk_mut::<4>().filter(|_| rng.chance(9, 10)) {
+                *number = seq.to_le_bytes();
+            }
+            match rng.below(3) {
+                0 => recovery.on_snapshots(Nanos(seq.into()), &bytes, &mut feed, &mut books),
+                1 => recovery.on_definitions(Nanos(seq.into()), &bytes, &mut feed, &mut books),
+                _ => feed.on_packet(Nanos(seq.into()), Line::A, &bytes, &mut books),
+            }
+        }
+        assert_eq!(books.fast.state_hash(), books.naive.state_hash(), "seed 99");
+    }
 }

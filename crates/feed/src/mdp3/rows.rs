@@ -42,35 +42,6 @@ pub(super) struct Rows {
     implied: [Stack<IMPLIED_DEPTH_MAX>; 2],
 }
 
-/// Prices that an update may change, each once.
-#[derive(Clone, Copy)]
-pub(super) struct Touched {
-    prices: [Price; DEPTH_MAX + 1],
-    before: [Total; DEPTH_MAX + 1],
-    len: usize,
-}
-
-impl Touched {
-    const NONE: Touched = Touched {
-        prices: [Price::ZERO; DEPTH_MAX + 1],
-        before: [NOTHING; DEPTH_MAX + 1],
-        len: 0,
-    };
-
-    fn add(&mut self, price: Price) {
-        if !self.prices[..self.len].contains(&price) && self.len < self.prices.len() {
-            self.prices[self.len] = price;
-            self.len += 1;
-        }
-    }
-}
-
-const NOTHING: Total = Total {
-    qty: 0,
-    orders: 0,
-    implied: false,
-};
-
 impl Default for Rows {
     fn default() -> Rows {
         Rows {
@@ -98,8 +69,8 @@ impl Rows {
         }
     }
 
-    /// Applies an update at `level` (1 is the best). What it may have changed is then walked by [`Rows::changes`].
-    #[inline]
+    /// Applies an update at `level` (1 is the best) and tells every price whose total is another one now.
+    #[inline(always)]
     pub(super) fn apply(
         &mut self,
         side: Side,
@@ -107,29 +78,22 @@ impl Rows {
         action: UpdateAction,
         level: u8,
         row: Row,
-    ) -> Result<Touched, Malformed> {
-        let mut touched = Touched::NONE;
-        match is_implied {
-            true => self.implied[side as usize].touch(action, level, row, &mut touched)?,
-            false => self.real[side as usize].touch(action, level, row, &mut touched)?,
+        mut changed: impl FnMut(Price, Total),
+    ) -> Result<(), Malformed> {
+        let (real, implied) = (&mut self.real[side as usize], &mut self.implied[side as usize]);
+        if is_implied {
+            let real = &*real;
+            implied.apply(action, level, row, |price, before, after| {
+                let own = real.sum(price);
+                tell(price, total(own, before), total(own, after), &mut changed);
+            })
+        } else {
+            let implied = &*implied;
+            real.apply(action, level, row, |price, before, after| {
+                let other = implied.sum(price);
+                tell(price, total(before, other), total(after, other), &mut changed);
+            })
         }
-        for i in 0..touched.len {
-            touched.before[i] = self.total(side, touched.prices[i]);
-        }
-        match is_implied {
-            true => self.implied[side as usize].apply(action, level, row),
-            false => self.real[side as usize].apply(action, level, row),
-        }
-        Ok(touched)
-    }
-
-    /// The prices whose total is another one now.
-    #[inline]
-    pub(super) fn changes(&self, side: Side, touched: Touched) -> impl Iterator<Item = (Price, Total)> {
-        (0..touched.len).filter_map(move |i| {
-            let total = self.total(side, touched.prices[i]);
-            (total != touched.before[i]).then_some((touched.prices[i], total))
-        })
     }
 
     /// Every price with quantity, once.
@@ -147,24 +111,43 @@ impl Rows {
     }
 
     fn total(&self, side: Side, price: Price) -> Total {
-        let mut total = NOTHING;
-        for row in self.real[side as usize]
-            .rows()
-            .iter()
-            .filter(|row| row.price == price)
-        {
-            total.qty = total.qty.saturating_add(row.qty);
-            total.orders = total.orders.saturating_add(row.orders);
+        total(
+            self.real[side as usize].sum(price),
+            self.implied[side as usize].sum(price),
+        )
+    }
+}
+
+/// Real and implied quantity; only real orders count.
+#[inline(always)]
+fn total(real: Held, implied: Held) -> Total {
+    Total {
+        qty: real.qty.saturating_add(implied.qty),
+        orders: real.orders,
+        implied: implied.qty > 0,
+    }
+}
+
+#[inline(always)]
+fn tell(price: Price, before: Total, after: Total, changed: &mut impl FnMut(Price, Total)) {
+    if before != after {
+        changed(price, after);
+    }
+}
+
+/// What one stack holds at a price.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Held {
+    qty: u64,
+    orders: u32,
+}
+
+impl From<Row> for Held {
+    fn from(row: Row) -> Held {
+        Held {
+            qty: row.qty,
+            orders: row.orders,
         }
-        for row in self.implied[side as usize]
-            .rows()
-            .iter()
-            .filter(|row| row.price == price)
-        {
-            total.qty = total.qty.saturating_add(row.qty);
-            total.implied |= row.qty > 0;
-        }
-        total
     }
 }
 
@@ -189,65 +172,73 @@ impl<const N: usize> Stack<N> {
         &self.rows[..usize::from(self.len)]
     }
 
-    /// Which prices the update may change; an error if there is no such level.
-    fn touch(
-        &self,
+    /// What stands at a price; a venue that sends one price twice is believed in sum.
+    #[inline(always)]
+    fn sum(&self, price: Price) -> Held {
+        let mut sum = Held::default();
+        for row in self.rows().iter().filter(|row| row.price == price) {
+            sum.qty = sum.qty.saturating_add(row.qty);
+            sum.orders = sum.orders.saturating_add(row.orders);
+        }
+        sum
+    }
+
+    /// The update, an error if there is no such level. Tells of each price touched what this stack held and holds.
+    #[inline(always)]
+    fn apply(
+        &mut self,
         action: UpdateAction,
         level: u8,
         row: Row,
-        touched: &mut Touched,
+        mut touched: impl FnMut(Price, Held, Held),
     ) -> Result<(), Malformed> {
-        let at = usize::from(level).wrapping_sub(1);
+        let (at, len) = (usize::from(level).wrapping_sub(1), usize::from(self.len));
         let reach = match action {
-            UpdateAction::New => self.depth.min(self.len.saturating_add(1)),
-            UpdateAction::DeleteThru => u8::MAX,
-            _ => self.len,
+            UpdateAction::New => usize::from(self.depth).min(len + 1),
+            UpdateAction::DeleteThru => usize::from(u8::MAX),
+            _ => len,
         };
-        if at >= usize::from(reach) {
+        if at >= reach {
             return Err(Malformed::BadValue {
                 offset: 24,
                 value: level,
             });
         }
-        let rows = self.rows();
         match action {
-            UpdateAction::New if self.len == self.depth => touched.add(rows[rows.len() - 1].price),
-            UpdateAction::New => {}
-            UpdateAction::Change | UpdateAction::Overlay | UpdateAction::Delete => {
-                touched.add(rows[at].price)
+            UpdateAction::New => {
+                let kept = len.min(usize::from(self.depth) - 1);
+                let pushed_out = (kept < len).then(|| self.rows[kept]);
+                self.rows.copy_within(at..kept, at + 1);
+                self.rows[at] = row;
+                self.len = kept as u8 + 1;
+                if let Some(out) = pushed_out {
+                    touched(out.price, out.into(), self.sum(out.price));
+                }
+                touched(row.price, Held::default(), row.into());
             }
-            UpdateAction::DeleteThru => rows.iter().for_each(|row| touched.add(row.price)),
-            UpdateAction::DeleteFrom => rows[..=at].iter().for_each(|row| touched.add(row.price)),
-        }
-        if matches!(
-            action,
-            UpdateAction::New | UpdateAction::Change | UpdateAction::Overlay
-        ) {
-            touched.add(row.price);
+            UpdateAction::Change | UpdateAction::Overlay => {
+                let old = core::mem::replace(&mut self.rows[at], row);
+                if old.price == row.price {
+                    touched(row.price, old.into(), row.into());
+                } else {
+                    touched(old.price, old.into(), self.sum(old.price));
+                    touched(row.price, Held::default(), row.into());
+                }
+            }
+            UpdateAction::Delete => self.remove(at, at + 1, &mut touched),
+            UpdateAction::DeleteThru => self.remove(0, len, &mut touched),
+            UpdateAction::DeleteFrom => self.remove(0, at + 1, &mut touched),
         }
         Ok(())
     }
 
-    /// The update itself; [`Stack::touch`] has checked the level.
-    fn apply(&mut self, action: UpdateAction, level: u8, row: Row) {
-        let (at, len) = (usize::from(level) - 1, usize::from(self.len));
-        match action {
-            UpdateAction::New => {
-                let kept = len.min(usize::from(self.depth) - 1);
-                self.rows.copy_within(at..kept, at + 1);
-                self.rows[at] = row;
-                self.len = kept as u8 + 1;
-            }
-            UpdateAction::Change | UpdateAction::Overlay => self.rows[at] = row,
-            UpdateAction::Delete => {
-                self.rows.copy_within(at + 1..len, at);
-                self.len -= 1;
-            }
-            UpdateAction::DeleteThru => self.len = 0,
-            UpdateAction::DeleteFrom => {
-                self.rows.copy_within(at + 1..len, 0);
-                self.len -= level;
-            }
+    /// Rows `from..to` leave, those behind move up.
+    fn remove(&mut self, from: usize, to: usize, touched: &mut impl FnMut(Price, Held, Held)) {
+        let gone = self.rows;
+        self.rows.copy_within(to..usize::from(self.len), from);
+        self.len -= (to - from) as u8;
+        for row in &gone[from..to] {
+            touched(row.price, (*row).into(), self.sum(row.price));
         }
     }
 }

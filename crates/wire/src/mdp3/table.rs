@@ -49,6 +49,17 @@ macro_rules! messages {
                     Ok(($name { root, $($group),* }, rest))
                 }
 
+                /// Reads a message known to be of this template, from its header on; groups of later versions are ignored.
+                #[inline(always)]
+                pub fn parse(message: &'a [u8]) -> Result<$name<'a>, Malformed> {
+                    let (header, body) = prefix::<MessageHeader>(message)?;
+                    match (header.schema_id.get(), header.template_id.get()) {
+                        ($schema, $id) => $name::split(body, header).map(|(m, _)| m),
+                        ($schema, other) => Err(Malformed::UnknownTemplate(other)),
+                        (other, _) => Err(Malformed::BadValue { offset: 4, value: other as u8 }),
+                    }
+                }
+
                 /// Writes a message, size first, as the newest schema version lays it out; its length, `None` if
                 /// `buffer` is too small or a group has more than 255 entries.
                 #[allow(clippy::too_many_arguments, reason = "one for each group")]
