@@ -253,7 +253,7 @@ impl<'a> Trader<'a> {
             if now >= next_look {
                 // Everything slow, ten times a second; the clock follows the kernel's once a second.
                 looks += 1;
-                if looks % 10 == 0 {
+                if looks.is_multiple_of(10) {
                     self.hot.clock.resync();
                 }
                 next_look = now.after(100 * Nanos::MILLI);
