@@ -21,7 +21,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// From the exchange's view: first transmission of the packet to arrival of the order.
-const OUTSIDE: &str = "packet -> order, outside";
+const OUTSIDE: &str = "outside";
 
 impl Run<'_> {
     pub(crate) fn to_text(&self) -> String {
@@ -120,7 +120,7 @@ impl Run<'_> {
                 format_count(e.retransmissions)
             ),
             format!(
-                "orders: {} sent: {}; position {}",
+                "orders: {} sent ({}); position {}",
                 format_count(self.orders.orders as u64),
                 statuses.join(", "),
                 self.trader.position
@@ -152,7 +152,7 @@ impl Run<'_> {
 const READING: &str = "receive: from the kernel's receive timestamp to the return of the receive call; decode: to the event \
     (sequencing, line arbitration, and the messages before it in the same packet included); book: order book update; decide: \
     rule and pre-trade checks; encode: FIX message; send: the send call, in which a loopback network delivers the order to the \
-    other side. Outside: from the exchange's clock reading before the packet's first transmission to the one after it received \
+    other side; outside: from the exchange's clock reading before the packet's first transmission to the one after it received \
     the order, both on the exchange's own core.";
 
 fn status_name(status: char) -> &'static str {

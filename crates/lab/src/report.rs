@@ -246,6 +246,7 @@ figcaption small { display: block; font-weight: 400; color: var(--soft) }
 figure > div, pre { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100% }
 th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-top: 1px solid var(--grid) }
+th.words, td.words { text-align: left; white-space: normal }
 thead th { color: var(--soft); font-weight: 500; border-top: 0 }
 th:first-child { text-align: left; font-weight: 500 }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; margin: 0 }

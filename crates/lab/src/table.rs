@@ -83,6 +83,13 @@ impl Table {
         &self.rows
     }
 
+    /// Whether a column holds words, which are set to the left: the first one, and those in which any cell begins with
+    /// anything but a digit or a sign.
+    fn is_words(&self, column: usize) -> bool {
+        let numeric = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        column == 0 || !self.rows.iter().all(|row| numeric(&row[column]))
+    }
+
     fn widths(&self) -> Vec<usize> {
         let cell_width = |cell: &String| cell.chars().count();
         (0..self.columns.len())
@@ -103,9 +110,9 @@ impl Table {
         let line = |cells: &[String]| {
             let mut out = String::new();
             for (i, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
-                match i {
-                    0 => write!(out, "  {cell:<width$}"),
-                    _ => write!(out, "  {cell:>width$}"),
+                match self.is_words(i) {
+                    true => write!(out, "  {cell:<width$}"),
+                    false => write!(out, "  {cell:>width$}"),
                 }
                 .expect("writing to a string");
             }
@@ -127,7 +134,7 @@ impl Table {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             format!("| {} |\n", cells.join(" | "))
         };
-        let aligned = (0..self.columns.len()).map(|i| if i == 0 { ":--" } else { "--:" });
+        let aligned = (0..self.columns.len()).map(|i| if self.is_words(i) { ":--" } else { "--:" });
         let mut out = format!("**{}**\n\n{}", self.title, line(&self.columns));
         out.push_str(&format!("|{}|\n", aligned.collect::<Vec<_>>().join("|")));
         self.rows.iter().for_each(|row| out.push_str(&line(row)));
@@ -139,6 +146,7 @@ impl Table {
         let cells = |tag: &str, cells: &[String]| -> String {
             let cell = |(i, text): (usize, &String)| match i {
                 0 => format!("<th scope=\"row\">{}</th>", escape(text)),
+                _ if self.is_words(i) => format!("<{tag} class=\"words\">{}</{tag}>", escape(text)),
                 _ => format!("<{tag}>{}</{tag}>", escape(text)),
             };
             format!(
@@ -169,6 +177,14 @@ mod tests {
         Table::new("Latency", &["", "p50", "count"])
             .row(["book µ", "35 ns", "10"])
             .row(["a|b <", "1.20 µs"])
+    }
+
+    #[test]
+    fn columns_of_words_are_set_to_the_left() {
+        let t = Table::new("", &["", "value", "meaning"]).row(["a", "1", "One."]).row(["b", "22", "Twenty-two."]);
+        assert!(t.to_text().contains("a      1  One.\n"), "{}", t.to_text());
+        assert!(t.to_html().contains("<td>22</td><td class=\"words\">Twenty-two.</td>"));
+        assert!(t.to_markdown().contains("|:--|--:|:--|"));
     }
 
     #[test]
