@@ -18,6 +18,7 @@ use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
     BookState, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderId, Qty, Side, Symbol, Venue,
 };
+use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
@@ -160,6 +161,7 @@ pub(crate) fn run(
         eprintln!("warning: {warning}");
     }
     crate::pin(config.trader.core)?;
+    alloc::populate_large_blocks();
     let mut trader = Trader::start(config, clock)?;
     let outcome = trader.trade(is_child, stop);
     if outcome.is_ok() {
