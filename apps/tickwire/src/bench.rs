@@ -480,7 +480,7 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
     let mut push = |seq: u64, message: &[u8]| {
         let mut buffer = [0; 128];
         let mut packet = moldudp64::PacketBuilder::new(&mut buffer, *SESSION, SeqNo(seq));
-        packet.push(message);
+        assert!(packet.push(message), "a message fits");
         let len = packet.finish();
         out.extend_from_slice(&(len as u16).to_be_bytes());
         out.extend_from_slice(&buffer[..len]);
