@@ -16,7 +16,7 @@ use tickwire_market::{
     BookState, ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo,
     Side, Symbol,
 };
-use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::{affinity, alloc};
 use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
 use tickwire_wire::layout::{Alpha, Price4};
@@ -190,11 +190,11 @@ fn books(session: &Recorded) -> Books {
 }
 
 /// A hot path whose order entry session is logged on, with nothing but memory around it.
-pub(crate) fn memory_path(
+pub(crate) fn memory_path<const STAMPED: bool>(
     session: &Recorded,
     symbol: Symbol,
     clock: Clock,
-) -> Result<HotPath<MemoryOut>, Failure> {
+) -> Result<HotPath<MemoryOut, STAMPED>, Failure> {
     let config = Config::default();
     let mut rule = TickToTrade::new(&TradingConfig {
         instrument: InstrumentId(1),
@@ -285,11 +285,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut message_times = Histogram::new();
     let mut order_times = Histogram::new();
     let mut warm_times = Histogram::new();
+    let mut stamped_times = Histogram::new();
     let mut orders = 0;
     for run in 0..args.runs.max(1) {
         eprintln!("run {} of {}", run + 1, args.runs.max(1));
-        let mut add = |name, ticks: u64| {
-            let ns = clock.span_ns(ticks) as f64 / session.messages as f64;
+        let mut add = |name, ns: u64| {
+            let ns = ns as f64 / session.messages as f64;
             match lines.iter_mut().find(|l| l.name == name) {
                 Some(line) => line.ns_per_message.push(ns),
                 None => lines.push(Line1 {
@@ -303,12 +304,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         add("packets of 30 -> books", through_books(&session, &many)?);
         add("packets of 1 -> books", through_books(&session, &single)?);
         filtered(&session, &many, &mut add)?;
-        warm_path(&clock, &mut warm_times)?;
+        warm_path::<true>(&clock, &mut stamped_times)?;
+        warm_path::<false>(&clock, &mut warm_times)?;
         orders = path(&session, &single, &clock, &mut message_times, &mut order_times)?;
     }
     let mut table = Table::new(
         &format!(
-            "{} messages, {symbols} instruments, one core, median of {} runs",
+            "processor time of one core: {} messages, {symbols} instruments, median of {} runs",
             format_count(session.messages),
             args.runs
         ),
@@ -328,6 +330,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         ("any packet of 1 message", &message_times),
         ("packet -> order, one in thousands of packets", &order_times),
         ("packet -> order, every packet (warm)", &warm_times),
+        ("the same with every stage stamped", &stamped_times),
     ];
     println!(
         "{}",
@@ -358,7 +361,7 @@ fn timer_cost(clock: &Clock) -> u64 {
 /// Type and the fields a book needs.
 fn decode(session: &Recorded) -> Result<u64, Failure> {
     let (mut sum, mut count) = (0_u64, 0);
-    let begin = tsc();
+    let begin = thread_cpu_ns();
     for message in session.each() {
         count += 1;
         sum = sum.wrapping_add(match itch50::parse(message) {
@@ -372,35 +375,35 @@ fn decode(session: &Recorded) -> Result<u64, Failure> {
             Err(e) => return Err(Failure::check(format!("message {count} does not decode: {e}"))),
         });
     }
-    let ticks = tsc() - begin;
+    let ns = thread_cpu_ns() - begin;
     black_box(sum);
     check_count(session, count)?;
-    Ok(ticks)
+    Ok(ns)
 }
 
 fn events(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
     let mut feed = feed(session.symbols);
     let mut sink = Discard(0);
-    let begin = tsc();
+    let begin = thread_cpu_ns();
     for packet in walk(packets) {
         feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
     }
-    let ticks = tsc() - begin;
+    let ns = thread_cpu_ns() - begin;
     check_count(session, feed.counters().get(Counter::Messages))?;
-    Ok(ticks)
+    Ok(ns)
 }
 
 fn through_books(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
     let mut feed = feed(session.symbols);
     let mut sink = BooksOnly(books(session));
-    let begin = tsc();
+    let begin = thread_cpu_ns();
     for packet in walk(packets) {
         feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
     }
-    let ticks = tsc() - begin;
+    let ns = thread_cpu_ns() - begin;
     check_count(session, feed.counters().get(Counter::Messages))?;
     check_books(session, &sink.0)?;
-    Ok(ticks)
+    Ok(ns)
 }
 
 /// The least active percent of the instruments subscribed: what a message costs that nobody wants.
@@ -421,7 +424,7 @@ fn filtered(
     });
     let mut feed = ItchFeed::new(ArbiterConfig::default(), decoder);
     let mut sink = BooksOnly(books(session));
-    let begin = tsc();
+    let begin = thread_cpu_ns();
     for packet in walk(packets) {
         feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
     }
@@ -442,7 +445,7 @@ fn path(
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(session.symbols);
-    let mut hot = memory_path(session, symbol, clock.clone())?;
+    let mut hot = memory_path::<true>(session, symbol, clock.clone())?;
     for packet in walk(packets) {
         let before = hot.out.orders;
         let begin = tsc();
@@ -499,13 +502,13 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
 }
 
 /// The whole path when every packet moves the best offer: code and data are warm. Answers how many orders left.
-fn warm_path(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
+fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
     const PACKETS: u64 = 40_000;
     let packets = best_offer_packets(PACKETS);
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(1);
-    let mut hot = memory_path(&session, symbol, clock.clone())?;
+    let mut hot = memory_path::<STAMPED>(&session, symbol, clock.clone())?;
     for (i, packet) in walk(&packets).enumerate() {
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
@@ -525,7 +528,7 @@ fn warm_path(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
 }
 
 /// Fills the last order sent if it is still open, so that orders do not pile up.
-pub(crate) fn answer(hot: &mut HotPath<MemoryOut>) {
+pub(crate) fn answer<const STAMPED: bool>(hot: &mut HotPath<MemoryOut, STAMPED>) {
     use tickwire_trading::{OrderReport, ReportKind};
     let last = ClientOrderId(hot.rule.counters().get(Counter::OrdersSent));
     if let Some(order) = hot.rule.orders().get(last).copied().filter(|o| o.state.is_open()) {
@@ -577,7 +580,7 @@ mod tests {
         assert!(sent > 0 && orders.count() == sent);
         through_books(&session, &session.packets(30)).unwrap();
         let mut warm = Histogram::new();
-        assert!(warm_path(&clock, &mut warm).unwrap() > 39_000 && warm.count() > 38_000);
+        assert!(warm_path::<false>(&clock, &mut warm).unwrap() > 39_000 && warm.count() > 38_000);
         decode(&session).unwrap();
         events(&session, &session.packets(30)).unwrap();
         filtered(&session, &session.packets(30), &mut |_, _| {}).unwrap();
@@ -609,7 +612,7 @@ mod tests {
         for packets in [&single, &many] {
             let mut feed = feed(session.symbols);
             let symbol = tickwire_exchange::listings(1)[0].symbol;
-            let mut hot = memory_path(&session, symbol, clock.clone()).unwrap();
+            let mut hot = memory_path::<true>(&session, symbol, clock.clone()).unwrap();
             let ((), count) = count_allocations(|| {
                 for packet in walk(packets) {
                     feed.on_packet(clock.now(), Line::A, packet, &mut hot);
@@ -630,7 +633,7 @@ mod tests {
         let packets: Vec<&[u8]> = walk(&packets).collect();
         let mut feed = feed(session.symbols);
         let symbol = tickwire_exchange::listings(1)[0].symbol;
-        let mut hot = memory_path(&session, symbol, clock.clone()).unwrap();
+        let mut hot = memory_path::<true>(&session, symbol, clock.clone()).unwrap();
         let ((), count) = count_allocations(|| {
             for group in packets.chunks(50) {
                 // The first of each group comes last: 49 packets wait for it.

@@ -46,6 +46,11 @@ pub fn tsc() -> u64 {
     }
 }
 
+/// Processor time this thread has used, in nanoseconds: what work costs on a machine that others use too. A system call.
+pub fn thread_cpu_ns() -> u64 {
+    sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 #[cold]
 fn undecided() -> u64 {
     choose_source();
