@@ -430,7 +430,7 @@ fn filtered(
     }
     add(
         "packets of 30, all but the least active 1 % filtered out",
-        tsc() - begin,
+        thread_cpu_ns() - begin,
     );
     check_count(session, feed.counters().get(Counter::Messages))
 }
