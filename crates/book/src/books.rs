@@ -31,7 +31,7 @@ pub struct BooksConfig {
     pub venue: Venue,
     /// What is kept.
     pub depth: Depth,
-    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 80 bytes each; ITCH locates need 65,536
+    /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates need 65,536
     /// at most, on a real day about 12,000.
     pub instruments: u32,
     /// Slots for orders with ids below `dense_order_ids`, handed to the ids in chunks of 16,384. 16 bytes each, 24 by
@@ -129,13 +129,13 @@ pub struct Books {
     pub(crate) feed: BookState,
     by_order: bool,
     /// The instruments of the last few [`Books::upcoming`], round robin.
-    upcoming: [u32; AHEAD],
+    upcoming: [InstrumentId; AHEAD],
     turn: usize,
     counters: Counters,
 }
 
-/// How many messages after a book's line the lines of its levels are fetched.
-const AHEAD: usize = 4;
+/// How many messages after a book's line those of its levels are fetched.
+const AHEAD: usize = 8;
 
 /// How much of an order goes.
 #[derive(Clone, Copy)]
@@ -175,7 +175,7 @@ impl Books {
             },
             feed: config.initial,
             by_order,
-            upcoming: [u32::MAX; AHEAD],
+            upcoming: [InstrumentId(u32::MAX); AHEAD],
             turn: 0,
             counters: Counters::default(),
             config,
@@ -207,16 +207,14 @@ impl Books {
     }
 
     /// A message about this order is near: fetches the lines it will need. Ignoring it is always correct.
-    #[inline]
+    #[inline(always)]
     pub fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.orders.prefetch(order_id);
         prefetch::fetch(&self.books, instrument.index());
-        // Its place behind the best levels follows from the book's line: a few messages later that has come.
-        let earlier = core::mem::replace(&mut self.upcoming[self.turn & (AHEAD - 1)], instrument.0);
+        // Where the book's levels are is written in its line: some messages later that has come.
+        let earlier = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], instrument);
         self.turn = self.turn.wrapping_add(1);
-        if let Some(book) = self.books.get(earlier as usize) {
-            self.levels.prefetch(book);
-        }
+        self.approach(earlier);
     }
 
     /// The book of an instrument, `None` beyond the configured number.
@@ -279,7 +277,7 @@ impl Books {
             qty,
         );
         let changes = self.rest(book, event.order_id, slot)?;
-        self.publish(event, book, changes);
+        self.publish(event, book, event.side, changes);
         Ok(())
     }
 
@@ -300,7 +298,7 @@ impl Books {
             self.levels
                 .take(&mut self.books[book], slot.side(), slot.key, qty, false)
         };
-        self.publish(event, book, changes);
+        self.publish(event, book, slot.side(), changes);
         Ok(())
     }
 
@@ -327,7 +325,7 @@ impl Books {
         self.remove(book, event.order_id, index, old);
         let rested = self.rest(book, new_id, new);
         let changes = difference(&self.books[book], side, before, &[old.key, new.key]);
-        self.publish(event, book, changes);
+        self.publish(event, book, side, changes);
         rested.map(|_| ())
     }
 
@@ -358,7 +356,7 @@ impl Books {
                 .map(|(t, key)| if t == s { key } else { before[s as usize].0 })
         };
         let changes = Side::BOTH.map(|s| difference(&self.books[book], s, before[s as usize], &touched(s)));
-        self.publish(event, book, changes[0].with(changes[1]));
+        self.publish(event, book, side, changes[0].with(changes[1]));
         done
     }
 
@@ -380,7 +378,7 @@ impl Books {
         let before = self.books[book].best(event.side);
         self.set(book, event.side, key, event.qty, event.order_count)?;
         let changes = difference(&self.books[book], event.side, before, &[key]);
-        self.publish(event, book, changes);
+        self.publish(event, book, event.side, changes);
         Ok(())
     }
 
@@ -401,7 +399,7 @@ impl Books {
             }
             changes = changes.with(difference(&self.books[book], side, before, &[]));
         }
-        self.publish(event, book, changes);
+        self.publish(event, book, Side::Bid, changes);
         Ok(())
     }
 
@@ -445,7 +443,7 @@ impl Books {
         for side in Side::BOTH {
             changes = changes.with(difference(&self.books[book], side, before.best(side), &[]));
         }
-        self.publish(event, book, changes);
+        self.publish(event, book, Side::Bid, changes);
         Ok(())
     }
 
@@ -556,7 +554,7 @@ impl Books {
 
     /// Writes down the top of the book after an event.
     #[inline(always)]
-    fn publish(&mut self, event: &MarketEvent, book: usize, changes: UpdateFlags) {
+    fn publish(&mut self, event: &MarketEvent, book: usize, side: Side, changes: UpdateFlags) {
         let at = &mut self.books[book];
         let state = if self.feed == BookState::Live {
             at.own
@@ -568,7 +566,9 @@ impl Books {
         let last = &mut self.last;
         (last.seq, last.venue_ts, last.recv_ts) = (event.seq, event.venue_ts, event.recv_ts);
         (last.instrument, last.state, last.changed) = (InstrumentId(book as u32), state, changed);
-        for side in Side::BOTH {
+        // The side just written first: read one by one, the values come out of the store buffer; read as a pair they would
+        // have to wait for it.
+        for side in [side, !side] {
             let (key, qty) = at.best(side);
             last.price[side as usize] = price_of(side, key);
             last.qty[side as usize] = Volume(qty);

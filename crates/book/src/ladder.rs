@@ -9,6 +9,7 @@
 use crate::books::BookError;
 use crate::order_index::{Links, NONE};
 use crate::prefetch;
+use crate::touched;
 use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, Volume};
@@ -157,8 +158,8 @@ impl LevelPool {
     pub(crate) fn new(levels: usize, queues: bool) -> LevelPool {
         let blocks = levels.div_ceil(BLOCK);
         LevelPool {
-            rungs: vec![Rung::default(); blocks * BLOCK],
-            queues: vec![NO_QUEUE; if queues { blocks * BLOCK } else { 0 }],
+            rungs: touched(Rung::default(), blocks * BLOCK),
+            queues: touched(NO_QUEUE, if queues { blocks * BLOCK } else { 0 }),
             blocks: Buddies::new(blocks),
         }
     }
@@ -714,10 +715,10 @@ mod tests {
         }
         let mut owner = vec![false; count];
         for &(block, class) in &held {
-            for b in block as usize..block as usize + (1 << class) {
+            for owned in &mut owner[block as usize..][..1 << class] {
                 assert!(
-                    !core::mem::replace(&mut owner[b], true),
-                    "block {b} handed out twice"
+                    !core::mem::replace(owned, true),
+                    "part of block {block} handed out twice"
                 );
             }
         }

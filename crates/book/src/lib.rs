@@ -29,7 +29,16 @@ pub use books::{Applied, BookError, Books, BooksConfig, Depth};
 pub use digest::Digest;
 pub use view::{BookRef, OrderView, QueuePosition};
 
+use alloc::vec::Vec;
 use tickwire_market::{Price, Side};
+
+/// `len` copies of a value in memory that has been written to: the operating system gives a page when it is first
+/// written, and that must happen at start, not on the way of a packet.
+pub(crate) fn touched<T: Copy>(value: T, len: usize) -> Vec<T> {
+    let mut items = alloc::vec![value; len];
+    core::hint::black_box(&mut items).fill(value);
+    items
+}
 
 /// A price as a sort key: the better the price for its side, the larger the key. Its own inverse up to
 /// [`price_of`]; no price overflows.

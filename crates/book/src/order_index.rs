@@ -7,6 +7,7 @@
 
 use crate::books::BookError;
 use crate::prefetch;
+use crate::touched;
 use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, OrderId, Side};
@@ -104,8 +105,8 @@ impl OrderIndex {
             (2 * sparse).next_power_of_two()
         };
         OrderIndex {
-            slots: vec![Slot::default(); total],
-            links: vec![Links::default(); if queues { total } else { 0 }],
+            slots: touched(Slot::default(), total),
+            links: touched(Links::default(), if queues { total } else { 0 }),
             pages: vec![NO_PAGE; pages],
             page_of_chunk: vec![NONE; chunks],
             free_chunks: (0..chunks as u32).rev().collect(),
@@ -317,7 +318,7 @@ impl OrderIndex {
     }
 
     /// Fetches the cache lines of an order that is about to be used.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
         if let Some(index) = self.dense(id) {
             prefetch::fetch(&self.slots, index as usize);
