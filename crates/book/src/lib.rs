@@ -1,4 +1,4 @@
-//! Order books: one [`Books`] per feed turns [`MarketEvent`]s into price levels, best prices and, where wanted, queues.
+//! Order books: one [`Books`] per feed turns [`MarketEvent`](tickwire_market::MarketEvent)s into price levels, best prices and, where wanted, queues.
 //!
 //! ```text
 //! MarketEvent ─► Books::apply ─► Applied::Update(&BookUpdate)

@@ -86,7 +86,8 @@ impl Table {
     /// Whether a column holds words, which are set to the left: the first one, and those in which any cell begins with
     /// anything but a digit or a sign.
     fn is_words(&self, column: usize) -> bool {
-        let numeric = |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let numeric =
+            |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         column == 0 || !self.rows.iter().all(|row| numeric(&row[column]))
     }
 
@@ -181,9 +182,14 @@ mod tests {
 
     #[test]
     fn columns_of_words_are_set_to_the_left() {
-        let t = Table::new("", &["", "value", "meaning"]).row(["a", "1", "One."]).row(["b", "22", "Twenty-two."]);
+        let t = Table::new("", &["", "value", "meaning"])
+            .row(["a", "1", "One."])
+            .row(["b", "22", "Twenty-two."]);
         assert!(t.to_text().contains("a      1  One.\n"), "{}", t.to_text());
-        assert!(t.to_html().contains("<td>22</td><td class=\"words\">Twenty-two.</td>"));
+        assert!(
+            t.to_html()
+                .contains("<td>22</td><td class=\"words\">Twenty-two.</td>")
+        );
         assert!(t.to_markdown().contains("|:--|--:|:--|"));
     }
 

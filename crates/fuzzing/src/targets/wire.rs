@@ -50,11 +50,9 @@ pub fn moldudp64(bytes: &[u8]) {
 pub fn mdp3(bytes: &[u8]) {
     let _ = mdp3::tcp::split(bytes);
     if let Ok(packet) = mdp3::conflated::parse_packet(bytes) {
-        packet
-            .messages
-            .for_each(|message| {
-                let _ = mdp3::conflated::parse(message);
-            });
+        packet.messages.for_each(|message| {
+            let _ = mdp3::conflated::parse(message);
+        });
     }
     let Ok(packet) = mdp3::parse_packet(bytes) else {
         return;

@@ -150,7 +150,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Before the entries of a group that begins on a multiple of 8. MDP 3.0 schema, `groupSize8Byte`.
+    /// Before the entries of a group that begins on a multiple of 8. CME MDP 3.0 schema 1, "groupSize8Byte".
     pub struct GroupSize8Byte = "groupSize8Byte", 8 {
         0 => block_length: le::U16, "blockLength";
         2 => padding: [u8; 5], "padding";

@@ -21,7 +21,7 @@ const NEWEST_VERSION: u16 = 0;
 pub const MAGIC: u16 = 0xCAFE;
 
 wire_struct! {
-    /// Before the messages of every packet. Recorded sessions of conflated MDP, 2021.
+    /// Before the messages of every packet. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct Header = "ConflatedPacket", 14 {
         /// [`MAGIC`].
         0 => magic: le::U16, "EncodingType";
@@ -32,7 +32,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Root block of `RequestAck206`. Recorded sessions of conflated MDP, 2021.
+    /// Root block of `RequestAck206`. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct RequestAckRoot = "RequestAck", 6 {
         /// The request's.
         0 => request_id: le::U32, "MDReqID";
@@ -42,7 +42,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Root block of `SecurityListRequest208` and `SecurityStatusRequest209`. Recorded sessions of conflated MDP, 2021.
+    /// Root block of `SecurityListRequest208` and `SecurityStatusRequest209`. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct RequestRoot = "SecurityListRequest", 5 {
         0 => request_id: le::U32, "MDReqID";
         4 => request_type: u8, "SubscriptionReqType";
@@ -50,14 +50,14 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A security group. Recorded sessions of conflated MDP, 2021.
+    /// A security group. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct GroupEntry = "NoSecurityGroups", 6 {
         0 => security_group: Text<6>, "SecurityGroup";
     }
 }
 
 wire_struct! {
-    /// An instrument. Recorded sessions of conflated MDP, 2021.
+    /// An instrument. CME MDP 3.0 schema 1 version 12 over TCP, "Conflated TCP" (no public layout: read from recorded sessions).
     pub struct SecurityEntry = "NoRelatedSym", 4 {
         0 => security_id: le::I32, "SecurityID";
     }
