@@ -864,7 +864,8 @@ impl<S: Store> Core<S> {
         self.events.push(Event::LoggedOn {
             peer: self.writer.peer,
             heartbeat_s,
-            reset,
+            // What we asked for was done when we asked, whether the answer repeats it or not.
+            reset: reset || we_asked,
         });
         let expected = self.store.next_in();
         if seq > expected {

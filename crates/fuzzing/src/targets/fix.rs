@@ -255,9 +255,7 @@ impl Peer {
 
     fn check(&mut self, event: Event) {
         match event {
-            Event::LoggedOn { reset, .. } if reset || self.session.config().reset_on_logon => {
-                self.delivered = 0
-            }
+            Event::LoggedOn { reset: true, .. } => self.delivered = 0,
             Event::App { seq, .. } => {
                 assert!(seq.0 > self.delivered, "message {seq} after {}", self.delivered);
                 self.delivered = seq.0;
