@@ -647,3 +647,75 @@ fn uqdf_requests_what_both_lines_lost_as_moldudp64_does() {
         .map(|b| tickwire_wire::moldudp64::Request::parse(b).unwrap());
     assert_eq!(request.map(|r| (r.seq.0, r.count)), Some((2, 1)));
 }
+
+/// The obvious way to follow the national best: a map by name.
+#[test]
+fn a_naive_follower_sees_the_same_national_best_of_many_instruments() {
+    use std::collections::BTreeMap;
+    let seed = 1789;
+    println!("seed {seed}");
+    let mut rng = testdata::Rng::new(seed);
+    let mut decoder = CqsDecoder::new(&SipConfig {
+        instruments_max: 700,
+        symbols: None,
+    });
+    let mut naive: BTreeMap<String, [(Price, u64); 2]> = BTreeMap::new();
+    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+    for _ in 0..20_000 {
+        let mut random = [0; 8];
+        rng.fill(&mut random);
+        let [a, b, bid, ask, indicator, short_price, size, _] = random;
+        let symbol = format!("{}{}", char::from(b'A' + a % 26), b % 26);
+        let indicator = b" ABCDEFGHIJKLMNOPQRSTUVW"[usize::from(indicator) % 24];
+        let quote = LongQuote {
+            bid_price: Scaled(u64::from(bid).into()),
+            offer_price: Scaled(u64::from(ask).into()),
+            ..cqs_quote(b'N', &symbol, indicator)
+        };
+        let short_best = BestShort {
+            participant: Char(b'Z'),
+            price: Scaled(u16::from(short_price).into()),
+            size: u16::from(size).into(),
+        };
+        let long_best = best_long(b'K', u64::from(short_price), size.into());
+        let (bid_effect, ask_effect) = cqs::effects(indicator).unwrap();
+        let own =
+            [(bid, 100), (ask, 300)].map(|(p, qty)| (Price::from_decimal(i64::from(p), 6).unwrap(), qty));
+        let sides = naive.entry(symbol.clone()).or_default();
+        let mut parts = vec![quote.as_bytes()];
+        for ((side, own), effect) in sides.iter_mut().zip(own).zip([bid_effect, ask_effect]) {
+            match effect {
+                cqs::Effect::Unchanged => {}
+                cqs::Effect::Quote => *side = own,
+                cqs::Effect::Gone => *side = Default::default(),
+                cqs::Effect::Short => {
+                    *side = (Price::from_decimal(short_price.into(), 2).unwrap(), size.into());
+                    parts.push(short_best.as_bytes());
+                }
+                cqs::Effect::Long => {
+                    *side = (Price::from_decimal(short_price.into(), 6).unwrap(), size.into());
+                    parts.push(long_best.as_bytes());
+                }
+            }
+        }
+        let (events, counters) = decode(&mut decoder, &cqs_message(&parts));
+        assert_eq!(counters, Counters::default());
+        let next = numbers.len() as u32 + 1;
+        let number = *numbers.entry(symbol.clone()).or_insert(next);
+        assert!(
+            events.iter().all(|e| e.instrument == InstrumentId(number)),
+            "{symbol}"
+        );
+        assert_eq!((events[0].price, events[0].ask_price), (own[0].0, own[1].0));
+        if let [_, national] = events[..] {
+            let told = [
+                (national.price, national.qty.0),
+                (national.ask_price, national.ask_qty.0),
+            ];
+            assert_eq!(told, *sides, "{symbol} {}", char::from(indicator));
+        }
+        let changes = (bid_effect, ask_effect) != (cqs::Effect::Unchanged, cqs::Effect::Unchanged);
+        assert_eq!(events.len(), 1 + usize::from(changes));
+    }
+    assert_eq!(numbers.len(), 676, "every symbol was seen");
+}
