@@ -103,9 +103,10 @@ impl CqsDecoder {
         self.sip.instruments()
     }
 
+    #[inline(always)]
     fn tell<S: EventSink>(
         &mut self,
-        event: &MarketEvent,
+        event: &mut MarketEvent,
         message: &Message<'_>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
@@ -156,7 +157,7 @@ impl CqsDecoder {
     #[inline(always)]
     fn tell_with_status<S: EventSink>(
         &mut self,
-        event: &MarketEvent,
+        event: &mut MarketEvent,
         quoted: &Quoted,
         code: Char,
         sink: &mut S,
@@ -201,8 +202,8 @@ impl Decoder for CqsDecoder {
         };
         let told = cqs::parse(message).and_then(|message| {
             let time = message.body.header().timestamp.as_nanos();
-            let event = self.sip.event(context, id, Nanos(time));
-            self.tell(&event, &message, sink)
+            let mut event = self.sip.event(context, id, Nanos(time));
+            self.tell(&mut event, &message, sink)
         });
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);

@@ -4,7 +4,7 @@ use crate::decoder::Context;
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
-    SeqNo, Side, Symbol, Venue, Volume,
+    SeqNo, Symbol, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -107,6 +107,11 @@ pub(crate) struct Sip {
 impl Sip {
     pub(crate) fn new(venue: Venue, config: &SipConfig) -> Sip {
         let most = config.instruments_max.clamp(1, 1 << 20) as usize;
+        // A filter for few symbols is a small table: what is not wanted is dropped without a cache miss.
+        let most = config
+            .symbols
+            .as_ref()
+            .map_or(most, |symbols| symbols.len().clamp(1, most));
         // At most half full: a search ends soon.
         let slots = (2 * most).next_power_of_two();
         let mut instruments = Vec::with_capacity(most + 1);
@@ -226,36 +231,36 @@ impl Sip {
         }
     }
 
-    /// Tells a participant's quote, then the national best if that changed.
-    #[inline]
-    pub(crate) fn tell_quote<S: EventSink>(&mut self, event: &MarketEvent, quoted: &Quoted, sink: &mut S) {
+    /// Tells a participant's quote, then the national best if that changed. In place: a copied event costs more than the rest.
+    #[inline(always)]
+    pub(crate) fn tell_quote<S: EventSink>(
+        &mut self,
+        event: &mut MarketEvent,
+        quoted: &Quoted,
+        sink: &mut S,
+    ) {
         let followed = &mut self.followed[event.instrument.index()];
         let participant = quoted.own[0].participant;
         followed.quoting |= bit(participant);
-        let [condition, retail, luld, market, short_sale, sip] = quoted.conditions.map(|c| match c.0 {
-            b' ' => 0,
-            code => code,
-        });
-        let changes = quoted.national.iter().any(Option::is_some);
+        let [condition, retail, luld, market, short_sale, sip] = quoted.conditions.map(without_blank);
+        let changes = quoted.national[0].is_some() | quoted.national[1].is_some();
+        let flags = event.flags;
         let firm = if quoted.firm {
             EventFlags::NONE
         } else {
             EventFlags::NOT_FIRM
         };
-        let mut own = quote(event, quoted.own);
-        own.code = [participant, condition, retail, luld, market, short_sale, sip, 0];
-        own.flags = if changes {
-            without_last(event.flags)
-        } else {
-            event.flags
-        }
-        .with(firm);
-        sink.on_event(&own);
+        set_quote(event, quoted.own);
+        event.code = [participant, condition, retail, luld, market, short_sale, sip, 0];
+        event.flags = if changes { without_last(flags) } else { flags }.with(firm);
+        sink.on_event(event);
         if changes {
             for (best, new) in followed.national.iter_mut().zip(quoted.national) {
                 *best = new.unwrap_or(*best);
             }
-            sink.on_event(&national(event, followed.national, quoted.national_luld));
+            event.flags = flags;
+            set_national(event, followed.national, quoted.national_luld);
+            sink.on_event(event);
         }
     }
 
@@ -304,7 +309,9 @@ impl Sip {
                 *best = Best::default();
             }
             if held.contains(&true) {
-                sink.on_event(&national(&event, followed.national, Char::SPACE));
+                let mut national = event;
+                set_national(&mut national, followed.national, Char::SPACE);
+                sink.on_event(&national);
             }
         }
     }
@@ -368,24 +375,31 @@ const fn without_last(flags: EventFlags) -> EventFlags {
     EventFlags(flags.0 & !EventFlags::LAST.0)
 }
 
+/// What the venue leaves blank is NUL.
 #[inline(always)]
-fn quote(event: &MarketEvent, [bid, ask]: [Best; 2]) -> MarketEvent {
-    MarketEvent {
-        kind: EventKind::Quote,
-        price: bid.price,
-        qty: bid.qty,
-        ask_price: ask.price,
-        ask_qty: ask.qty,
-        ..*event
+const fn without_blank(code: Char) -> u8 {
+    match code.0 {
+        b' ' => 0,
+        code => code,
     }
 }
 
 #[inline(always)]
-fn national(event: &MarketEvent, best: [Best; 2], luld: Char) -> MarketEvent {
-    let [bid, ask] = [Side::Bid, Side::Ask].map(|side| best[side as usize].participant);
-    let luld = if luld == Char::SPACE { 0 } else { luld.0 };
-    MarketEvent {
-        code: [0, bid, ask, luld, 0, 0, 0, 0],
-        ..quote(event, best)
-    }
+fn set_quote(event: &mut MarketEvent, [bid, ask]: [Best; 2]) {
+    event.kind = EventKind::Quote;
+    (event.price, event.qty) = (bid.price, bid.qty);
+    (event.ask_price, event.ask_qty) = (ask.price, ask.qty);
+}
+
+#[inline(always)]
+fn set_national(event: &mut MarketEvent, best: [Best; 2], luld: Char) {
+    set_quote(event, best);
+    let [bid, ask] = best.map(|side| side.participant);
+    event.code = [0, bid, ask, without_blank(luld), 0, 0, 0, 0];
+}
+
+fn quote(event: &MarketEvent, sides: [Best; 2]) -> MarketEvent {
+    let mut event = *event;
+    set_quote(&mut event, sides);
+    event
 }

@@ -66,9 +66,10 @@ impl UqdfDecoder {
         self.sip.instruments()
     }
 
+    #[inline(always)]
     fn tell<S: EventSink>(
         &mut self,
-        event: &MarketEvent,
+        event: &mut MarketEvent,
         message: &Message<'_>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
@@ -90,7 +91,7 @@ impl UqdfDecoder {
     #[inline(always)]
     fn quote<S: EventSink, T: WireInt, const D: u8, Q: Into<u64> + Copy>(
         &mut self,
-        event: &MarketEvent,
+        event: &mut MarketEvent,
         message: &Message<'_>,
         m: &QuoteFields<'_, T, D, Q>,
         sink: &mut S,
@@ -207,8 +208,8 @@ impl Decoder for UqdfDecoder {
                 0 => header.sip_time.get(),
                 time => time,
             };
-            let event = self.sip.event(context, id, Nanos(time));
-            self.tell(&event, &message, sink)
+            let mut event = self.sip.event(context, id, Nanos(time));
+            self.tell(&mut event, &message, sink)
         });
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
@@ -217,16 +218,12 @@ impl Decoder for UqdfDecoder {
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
-        match message.get(1..3) {
-            Some(b"QE" | b"QF" | b"QC" | b"QD" | b"AP" | b"AH" | b"AB") => {
-                uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol))
-            }
-            Some(b"QA" | b"QB") => {
-                let indicator = if message[2] == b'A' { 35 } else { 49 };
-                message.get(indicator) != Some(&b'0')
-                    && uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol))
-            }
-            Some(b"AD" | b"CI" | b"CO" | b"CJ" | b"CZ" | b"CP") => true,
+        let wanted = || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
+        match message.first_chunk() {
+            Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B']) => wanted(),
+            Some([_, b'Q', b'A']) => message.get(35) != Some(&b'0') && wanted(),
+            Some([_, b'Q', b'B']) => message.get(49) != Some(&b'0') && wanted(),
+            Some([_, b'A', b'D'] | [_, b'C', b'I' | b'O' | b'J' | b'Z' | b'P']) => true,
             _ => false,
         }
     }

@@ -1001,10 +1001,13 @@ impl<'a> Message<'a> {
 /// messages without one.
 #[inline(always)]
 pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
-    let (kind, rest) = (message.get(2..4)?, message.get(MessageHeader::SIZE..)?);
-    match kind {
-        b"QL" | b"AS" | b"QS" | b"QA" | b"TR" | b"TL" | b"TS" => rest.first_chunk::<11>().copied(),
-        b"QQ" => {
+    let &[_, _, category, kind] = message.first_chunk::<4>()?;
+    let rest = message.get(MessageHeader::SIZE..)?;
+    match (category, kind) {
+        (b'Q', b'L' | b'S' | b'A') | (b'A', b'S') | (b'T', b'R' | b'L' | b'S') => {
+            rest.first_chunk::<11>().copied()
+        }
+        (b'Q', b'Q') => {
             let [a, b, c, d, e] = *rest.first_chunk::<5>()?;
             Some([a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' '])
         }

@@ -933,18 +933,22 @@ impl<'a> Message<'a> {
 /// messages without one.
 #[inline(always)]
 pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
-    let long = |at: usize| message.get(at..)?.first_chunk::<11>().copied();
-    let short = |at: usize| {
-        let [a, b, c, d, e] = *message.get(at..)?.first_chunk::<5>()?;
-        Some([a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' '])
-    };
-    match message.get(1..3)? {
-        b"QE" | b"QC" | b"QA" => short(29),
-        b"QF" | b"QM" | b"QD" | b"QB" | b"TN" => long(37),
-        b"TM" => short(37),
-        b"AH" | b"AK" | b"AB" | b"AV" | b"AP" | b"AE" | b"AR" => long(29),
+    let &[_, category, kind, ..] = message.first_chunk::<3>()?;
+    match (category, kind) {
+        (b'Q', b'F' | b'D' | b'B' | b'M') | (b'T', b'N') => message.get(37..)?.first_chunk::<11>().copied(),
+        (b'Q', b'E' | b'C' | b'A') => short_symbol(message.get(29..)?),
+        (b'T', b'M') => short_symbol(message.get(37..)?),
+        (b'A', b'H' | b'K' | b'B' | b'V' | b'P' | b'E' | b'R') => {
+            message.get(29..)?.first_chunk::<11>().copied()
+        }
         _ => None,
     }
+}
+
+#[inline(always)]
+fn short_symbol(bytes: &[u8]) -> Option<[u8; 11]> {
+    let [a, b, c, d, e] = *bytes.first_chunk::<5>()?;
+    Some([a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' '])
 }
 
 /// Whether a quote with this `QuoteCondition` may be the national best.
