@@ -192,6 +192,8 @@ impl Books {
             EventKind::Execute | EventKind::Reduce => self.take(event, Take::Part(event.qty)),
             EventKind::Modify => self.modify(event),
             EventKind::Level => self.level(event),
+            // One participant's quote, or what is no quote at all: the top of the book has no name.
+            EventKind::Quote if event.code[0] != 0 => return Applied::None,
             EventKind::Quote => self.quote(event),
             EventKind::Clear | EventKind::Gap | EventKind::Recovered => return self.whole(event),
             EventKind::Trade

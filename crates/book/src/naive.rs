@@ -217,6 +217,7 @@ impl NaiveBooks {
                 old.instrument
             }
             EventKind::Modify => self.modify(event, touched)?,
+            EventKind::Quote if event.code[0] != 0 => return Ok(NaiveApplied::None),
             EventKind::Level | EventKind::Quote if !by_price => return Err(BookError::Depth),
             EventKind::Level => {
                 let instrument = self.known(event.instrument)?;

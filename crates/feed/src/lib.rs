@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod arbiter;
+mod cqs;
 mod decoder;
 mod framing;
 #[doc(hidden)]
@@ -22,10 +23,13 @@ mod line;
 mod mdp3;
 mod missing;
 mod reorder;
+mod sip;
 mod snapshot;
 mod soup;
+mod uqdf;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
+pub use cqs::{Cqs, CqsDecoder, CqsFeed};
 pub use decoder::{Context, Decoder, Seen, Subscriptions};
 pub use framing::{Content, Frame, Framing, MoldUdp64};
 pub use handler::{FeedHandler, ItchFeed};
@@ -35,5 +39,7 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
+pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
+pub use uqdf::{UqdfDecoder, UqdfFeed};

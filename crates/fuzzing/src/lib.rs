@@ -72,6 +72,18 @@ pub const TARGETS: &[Target] = &[
         targets::mdp3,
     ),
     target(
+        "cqs",
+        "messages fill their block, show their fields, and are made of their parts",
+        seeds::cqs,
+        targets::cqs,
+    ),
+    target(
+        "uqdf",
+        "a message shows its fields, is made of its parts and reads the same from them",
+        seeds::uqdf,
+        targets::uqdf,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,

@@ -25,6 +25,14 @@ pub(crate) fn mdp3() -> Vec<Vec<u8>> {
     packets("mdp3")
 }
 
+pub(crate) fn cqs() -> Vec<Vec<u8>> {
+    packets("cqs")
+}
+
+pub(crate) fn uqdf() -> Vec<Vec<u8>> {
+    packets("uqdf")
+}
+
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {
     let mut seeds = packets("soupbintcp");
     seeds.push(seeds.concat());

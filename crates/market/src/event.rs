@@ -26,6 +26,8 @@ pub enum EventKind {
     /// venue's sale condition or cross type.
     Trade = 7,
     /// Top of book of a feed without depth: bid in `price qty`, ask in `ask_price ask_qty`; a quantity of 0 means no quote.
+    /// A consolidated feed tells quotes of participants too: `code[0]` names whose it is (a capital letter) or says what it is
+    /// instead (`l` limit down and limit up, `o` best odd lots); NUL is the top of the instrument's book, the national best.
     Quote = 8,
     /// A price level of a by-price feed: `side price`, `qty` = new volume (0 removes it), `order_count`.
     Level = 9,

@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+pub mod cqs;
 pub mod fast;
 pub mod itch50;
 pub mod layout;
@@ -20,6 +21,7 @@ pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
 pub mod soupbintcp;
+pub mod uqdf;
 
 pub use malformed::Malformed;
 /// The crate whose traits the layouts implement: bring `IntoBytes` into scope to encode.

@@ -1,7 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{itch50, mdp3, moldudp64, soupbintcp};
+use tickwire_wire::{cqs, itch50, mdp3, moldudp64, soupbintcp, uqdf};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -92,4 +92,56 @@ pub fn soupbintcp(bytes: &[u8]) {
         }
         rest = &rest[taken..];
     }
+}
+
+/// A block with the checksum that it should have is filled by its messages; a message is made of its parts.
+pub fn cqs(bytes: &[u8]) {
+    let mut block = bytes.to_vec();
+    let size = bytes
+        .get(1..3)
+        .map_or(0, |b| usize::from(u16::from_be_bytes([b[0], b[1]])));
+    let end = size.min(block.len());
+    for header in [cqs::BlockHeader::SIZE, cqs::SnapshotHeader::SIZE] {
+        if end < header {
+            continue;
+        }
+        block[header - 2..header].fill(0);
+        let sum = block[..end]
+            .iter()
+            .fold(0_u16, |sum, b| sum.wrapping_add((*b).into()));
+        block[header - 2..header].copy_from_slice(&sum.to_be_bytes());
+        let parsed = match header {
+            cqs::BlockHeader::SIZE => cqs::parse_block(&block).map(|block| block.messages),
+            _ => cqs::parse_snapshot_block(&block).map(|block| block.messages),
+        };
+        let Ok(messages) = parsed else { continue };
+        let filled: usize = messages.clone().map(<[u8]>::len).sum();
+        assert_eq!((header + filled).next_multiple_of(2), size);
+        messages.for_each(cqs_message);
+    }
+    cqs_message(bytes);
+}
+
+fn cqs_message(bytes: &[u8]) {
+    let _ = cqs::symbol(bytes);
+    let Ok(message) = cqs::parse(bytes) else { return };
+    assert!(bytes.starts_with(&message.parts().concat()));
+    let mut fields = 0;
+    message.visit(&mut |_, value| fields += usize::from(!format!("{value:?}").is_empty()));
+    assert!(fields >= 8, "{} shows {fields} fields", message.name());
+}
+
+/// A message is made of its parts and reads the same from them.
+pub fn uqdf(bytes: &[u8]) {
+    let _ = uqdf::symbol(bytes);
+    let Ok(message) = uqdf::parse(bytes) else { return };
+    let mut buffer = vec![0; bytes.len()];
+    let size = message
+        .encode(&mut buffer)
+        .expect("a message fits where it came from");
+    assert_eq!(buffer[..size], bytes[..size]);
+    assert_eq!(uqdf::parse(&buffer[..size]), Ok(message));
+    let mut fields = 0;
+    message.visit(&mut |_, value| fields += usize::from(!format!("{value:?}").is_empty()));
+    assert!(fields >= 8, "{} shows {fields} fields", message.name());
 }

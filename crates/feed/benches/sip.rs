@@ -1,0 +1,136 @@
+//! CQS and UQDF from packet to event: long quotes of 2,000 instruments, six messages a packet, every third with the national
+//! best behind it. A regression here means that a symbol is looked up more than once, or a block walked more often than twice.
+//!
+//! `cargo bench -p tickwire-feed --bench sip` prints the machine's nanoseconds per message, of wanted and of filtered ones;
+//! the events are counted, so a decoder that drops some cannot be fast.
+
+use std::hint::black_box;
+use std::time::Instant;
+use tickwire_feed::{
+    ArbiterConfig, Cqs, CqsDecoder, Decoder, FeedHandler, Framing, Line, MoldUdp64, SipConfig, UqdfDecoder,
+};
+use tickwire_market::{EventKind, MarketEvent, Nanos, SeqNo};
+use tickwire_testdata::Rng;
+use tickwire_wire::cqs::{self, BestLong, BlockBuilder, BlockHeader, UnixTime};
+use tickwire_wire::layout::{Alpha, Char, Scaled};
+use tickwire_wire::moldudp64::PacketBuilder;
+use tickwire_wire::uqdf::{self, NbboLong};
+use tickwire_wire::zerocopy::IntoBytes;
+
+const INSTRUMENTS: u64 = 2_000;
+const A_PACKET: usize = 6;
+
+fn main() {
+    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let (packets, rounds) = if is_bench { (1_500, 400) } else { (1_000, 1) };
+    let cqs = generate(packets, cqs_packet);
+    measure::<Cqs, _>("cqs", &cqs, rounds, is_bench, CqsDecoder::new);
+    let uqdf = generate(packets, uqdf_packet);
+    measure::<MoldUdp64, _>("uqdf", &uqdf, rounds, is_bench, UqdfDecoder::new);
+}
+
+fn measure<F: Framing, D: Decoder>(
+    name: &str,
+    packets: &[Vec<u8>],
+    rounds: usize,
+    is_bench: bool,
+    decoder: fn(&SipConfig) -> D,
+) {
+    let messages = packets.len() * A_PACKET;
+    let nobody = SipConfig {
+        symbols: Some(Vec::new()),
+        ..SipConfig::default()
+    };
+    for (what, config, expected) in [
+        ("wanted", SipConfig::default(), messages + messages / 3),
+        ("filtered out", nobody, 0),
+    ] {
+        let mut best_ns = f64::MAX;
+        for _ in 0..rounds {
+            let mut feed: FeedHandler<F, D> = FeedHandler::new(ArbiterConfig::default(), decoder(&config));
+            let (mut quotes, start) = (0, Instant::now());
+            for packet in black_box(packets) {
+                feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| {
+                    quotes += usize::from(e.kind == EventKind::Quote);
+                });
+            }
+            best_ns = best_ns.min(start.elapsed().as_nanos() as f64 / messages as f64);
+            assert_eq!(quotes, expected, "{name}, {what}");
+        }
+        if is_bench {
+            println!("{name}, {what}: {best_ns:.1} ns per message ({A_PACKET} a packet, best of {rounds})");
+        }
+    }
+}
+
+fn generate(packets: usize, packet: fn(&mut [u8], u64, &mut Rng) -> usize) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(1);
+    let mut packet = |n: usize| {
+        let mut buffer = vec![0; 1000];
+        let size = packet(&mut buffer, (1 + n * A_PACKET) as u64, &mut rng);
+        buffer.truncate(size);
+        buffer
+    };
+    (0..packets).map(&mut packet).collect()
+}
+
+fn symbol(rng: &mut Rng) -> Alpha<11> {
+    let n = rng.below(INSTRUMENTS);
+    let letter = |n: u64| b'A' + (n % 26) as u8;
+    Alpha::new(&[letter(n), letter(n / 26), letter(n / 676), b'X']).expect("four letters fit")
+}
+
+fn cqs_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
+    let time = UnixTime::from_nanos(1_775_535_399_000_000_001);
+    let mut block = BlockBuilder::new(buffer, BlockHeader::at(cqs::Feed::Quotes, seq as u32, time));
+    for n in 0..A_PACKET {
+        let best = BestLong {
+            participant: Char(b'Z'),
+            price: Scaled(29_460_000.into()),
+            size: 300.into(),
+            ..BestLong::BLANK
+        };
+        let quote = cqs::LongQuote {
+            symbol: symbol(rng),
+            condition: Char(b'R'),
+            bid_price: Scaled((29_000_000 + rng.below(100) * 10_000).into()),
+            bid_size: 100.into(),
+            offer_price: Scaled(30_470_000.into()),
+            offer_size: 300.into(),
+            national_bbo: Char(if n % 3 == 0 { b'U' } else { b'A' }),
+            ..cqs::LongQuote::at(b'N', time)
+        };
+        let parts = [quote.as_bytes(), best.as_bytes(), best.as_bytes()];
+        let parts = if n % 3 == 0 { &parts[..] } else { &parts[..1] };
+        assert!(block.push(parts), "six quotes fit");
+    }
+    block.finish()
+}
+
+fn uqdf_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
+    let mut packet = PacketBuilder::new(buffer, *b"000000001Q", SeqNo(seq));
+    for n in 0..A_PACKET {
+        let best = NbboLong {
+            bid_market_center: Char(b'Z'),
+            bid_price: Scaled(29_460_000.into()),
+            bid_size: 300.into(),
+            ..NbboLong::BLANK
+        };
+        let quote = uqdf::QuoteLong {
+            symbol: symbol(rng),
+            condition: Char(b'R'),
+            bid_price: Scaled((29_000_000 + rng.below(100) * 10_000).into()),
+            bid_size: 100.into(),
+            ask_price: Scaled(30_470_000.into()),
+            ask_size: 300.into(),
+            nbbo: Char(if n % 3 == 0 { b'3' } else { b'0' }),
+            ..uqdf::QuoteLong::at(b'Q', 1_775_535_399_000_000_001)
+        };
+        let mut message = quote.as_bytes().to_vec();
+        if n % 3 == 0 {
+            message.extend(best.as_bytes());
+        }
+        assert!(packet.push(&message), "six quotes fit");
+    }
+    packet.finish()
+}
