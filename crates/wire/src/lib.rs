@@ -19,6 +19,7 @@ mod malformed;
 pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
+pub mod pitch;
 pub mod soupbintcp;
 
 pub use malformed::Malformed;
