@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod arbiter;
 mod decoder;
+mod fixed_map;
 mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -21,6 +22,7 @@ mod itch;
 mod line;
 mod mdp3;
 mod missing;
+mod pitch;
 mod reorder;
 mod snapshot;
 mod soup;
@@ -35,5 +37,6 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
+pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
