@@ -72,6 +72,12 @@ pub const TARGETS: &[Target] = &[
         targets::mdp3,
     ),
     target(
+        "pitch",
+        "a block's messages fill it and build it again; a message shows its fields and begins its own bytes",
+        seeds::pitch,
+        targets::pitch,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,
@@ -112,6 +118,12 @@ pub const TARGETS: &[Target] = &[
         "events of a whole ITCH feed ascend, whatever arrives",
         seeds::datagrams,
         targets::feed_handler,
+    ),
+    target(
+        "pitch_feed",
+        "events of a PITCH unit ascend, whatever arrives on its lines and connections",
+        seeds::pitch_datagrams,
+        targets::pitch_feed,
     ),
     target(
         "book",
