@@ -612,6 +612,18 @@ impl PitchDecoder {
         }
     }
 
+    /// Whether a look at the order or symbol tells that nobody wants the message. The rest is found out when it is read.
+    #[inline(always)]
+    fn is_of_no_interest(&self, kind: u8, message: &[u8]) -> bool {
+        match kind {
+            0x23..=0x29 => pitch::order_id(message).is_some_and(|id| self.orders.get(id).is_none()),
+            _ => match pitch::symbol_key(message).and_then(|key| self.numbers.get(key)) {
+                Some(&number) => !self.subscriptions.has(InstrumentId(number)),
+                None => false,
+            },
+        }
+    }
+
     /// Whether a message that names an instrument will pass.
     fn names_wanted(&self, message: &[u8]) -> Option<InstrumentId> {
         let key = pitch::symbol_key(message)?;
@@ -658,6 +670,10 @@ impl Decoder for PitchDecoder {
         };
         self.upcoming.clear();
         self.by_type[kind as usize].seen += 1;
+        if self.filters && self.is_of_no_interest(kind, message) {
+            self.by_type[kind as usize].filtered += 1;
+            return counters.bump(Counter::MessagesFiltered);
+        }
         let seconds = match context.flags.has(EventFlags::SNAPSHOT) {
             true => self.seconds[1],
             // Behind a snapshot the live stream's own seconds may not have been seen.
