@@ -37,6 +37,9 @@ pub trait Decoder {
     /// The stream began anew: what was said about instruments no longer holds.
     fn restarted(&mut self);
 
+    /// A snapshot follows: what was said about orders no longer holds.
+    fn snapshot_begins(&mut self) {}
+
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
 }

@@ -41,6 +41,14 @@ pub trait Framing {
     /// Checks a datagram once and whole: an error means that none of it may be used.
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed>;
 
+    /// The number that `first` on the wire stands for, where the wire's numbers are too short to be counted on; `next` is
+    /// the one expected. Most venues' numbers stand for themselves.
+    #[inline(always)]
+    fn full_number(first: SeqNo, next: SeqNo) -> SeqNo {
+        let _ = next;
+        first
+    }
+
     /// Writes the datagram that asks for `range`; its length, `None` if `buffer` is too small.
     fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize>;
 

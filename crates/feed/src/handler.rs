@@ -48,10 +48,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     #[inline]
     pub fn on_packet<S: EventSink>(&mut self, now: Nanos, line: Line, bytes: &[u8], sink: &mut S) {
         self.counters.bump(line.counter());
-        let frame = match F::parse(bytes) {
+        let mut frame = match F::parse(bytes) {
             Ok(frame) => frame,
             Err(_) => return self.counters.bump(Counter::Malformed),
         };
+        frame.first = F::full_number(frame.first, self.arbiter.next_seq());
         if frame.trailing > 0 {
             self.counters.bump(Counter::TrailingBytes);
         }
@@ -184,6 +185,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn begin_snapshot<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.arbiter.await_snapshot();
         self.tell(now, sink);
+        self.decoder.snapshot_begins();
         self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
     }
 

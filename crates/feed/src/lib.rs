@@ -14,6 +14,7 @@ extern crate alloc;
 mod arbiter;
 mod cqs;
 mod decoder;
+mod fixed_map;
 mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -22,6 +23,7 @@ mod itch;
 mod line;
 mod mdp3;
 mod missing;
+mod pitch;
 mod reorder;
 mod sip;
 mod snapshot;
@@ -40,6 +42,7 @@ pub use mdp3::{
     ReplayState,
 };
 pub use sip::SipConfig;
+pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use uqdf::{UqdfDecoder, UqdfFeed};

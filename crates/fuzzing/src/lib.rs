@@ -82,6 +82,10 @@ pub const TARGETS: &[Target] = &[
         "a message shows its fields, is made of its parts and reads the same from them",
         seeds::uqdf,
         targets::uqdf,
+        "pitch",
+        "a block's messages fill it and build it again; a message shows its fields and begins its own bytes",
+        seeds::pitch,
+        targets::pitch,
     ),
     target(
         "soupbintcp",
@@ -124,6 +128,12 @@ pub const TARGETS: &[Target] = &[
         "events of a whole ITCH feed ascend, whatever arrives",
         seeds::datagrams,
         targets::feed_handler,
+    ),
+    target(
+        "pitch_feed",
+        "events of a PITCH unit ascend, whatever arrives on its lines and connections",
+        seeds::pitch_datagrams,
+        targets::pitch_feed,
     ),
     target(
         "book",

@@ -31,6 +31,15 @@ pub(crate) fn cqs() -> Vec<Vec<u8>> {
 
 pub(crate) fn uqdf() -> Vec<Vec<u8>> {
     packets("uqdf")
+pub(crate) fn pitch() -> Vec<Vec<u8>> {
+    [packets("pitch"), packets("pitch_unit")].concat()
+}
+
+/// Every message and block behind its length, all of them one after the other.
+pub(crate) fn pitch_datagrams() -> Vec<Vec<u8>> {
+    let operation = |bytes: Vec<u8>| [&[bytes.len() as u8, 0][..], &bytes].concat();
+    let operations: Vec<Vec<u8>> = pitch().into_iter().map(operation).collect();
+    vec![Vec::new(), operations.concat()]
 }
 
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {

@@ -20,6 +20,7 @@ mod malformed;
 pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
+pub mod pitch;
 pub mod soupbintcp;
 pub mod uqdf;
 

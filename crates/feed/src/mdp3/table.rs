@@ -1,5 +1,6 @@
 //! Two fixed tables: security number to position, order to priority. Open addressing, linear probing, at most half full.
 
+use crate::fixed_map::FixedMap;
 use alloc::{boxed::Box, vec};
 
 /// Spreads numbers that come in runs.
@@ -64,70 +65,24 @@ impl Securities {
 
 /// Priorities of resting orders, to know whether a change keeps the place in the queue. When full, orders are left out:
 /// a change of theirs then counts as one that loses the place.
-pub(super) struct Priorities {
-    /// Order number plus 1 and priority; 0 is an empty slot.
-    slots: Box<[(u64, u64)]>,
-    len: usize,
-}
+pub(super) struct Priorities(FixedMap<u64>);
 
 impl Priorities {
     pub(super) fn new(orders: u32) -> Priorities {
-        let size = if orders == 0 { 1 } else { slots(orders as usize) };
-        Priorities {
-            slots: vec![(0, 0); size].into(),
-            len: 0,
-        }
+        Priorities(FixedMap::new(orders as usize))
     }
 
     pub(super) fn clear(&mut self) {
-        self.slots.fill((0, 0));
-        self.len = 0;
+        self.0.clear();
     }
 
     /// Sets an order's priority; what it was before, if known.
     pub(super) fn set(&mut self, order: u64, priority: u64) -> Option<u64> {
-        let key = order.wrapping_add(1);
-        let slot = self.probe(key);
-        if self.slots[slot].0 == key {
-            return Some(core::mem::replace(&mut self.slots[slot].1, priority));
-        }
-        if key != 0 && self.len < self.slots.len() / 2 {
-            self.slots[slot] = (key, priority);
-            self.len += 1;
-        }
-        None
+        self.0.insert(order, priority).ok().flatten()
     }
 
     pub(super) fn remove(&mut self, order: u64) {
-        let (key, mask) = (order.wrapping_add(1), self.slots.len() - 1);
-        let mut hole = self.probe(key);
-        if key == 0 || self.slots[hole].0 != key {
-            return;
-        }
-        self.len -= 1;
-        let mut next = hole;
-        loop {
-            next = (next + 1) & mask;
-            if self.slots[next].0 == 0 {
-                break;
-            }
-            // An entry may move back into the hole unless its own slot lies between the two.
-            let home = slot_of(self.slots[next].0, mask);
-            if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
-                self.slots[hole] = self.slots[next];
-                hole = next;
-            }
-        }
-        self.slots[hole] = (0, 0);
-    }
-
-    fn probe(&self, key: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = slot_of(key, mask);
-        while self.slots[slot].0 != 0 && self.slots[slot].0 != key {
-            slot = (slot + 1) & mask;
-        }
-        slot
+        self.0.remove(order);
     }
 }
 

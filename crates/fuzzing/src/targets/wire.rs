@@ -2,6 +2,7 @@
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
 use tickwire_wire::{cqs, itch50, mdp3, moldudp64, soupbintcp, uqdf};
+use tickwire_wire::{itch50, mdp3, moldudp64, pitch, soupbintcp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -74,6 +75,42 @@ pub fn mdp3(bytes: &[u8]) {
         let reread = mdp3::parse(&again[2..length]).expect("what was written can be read");
         assert_eq!(shown(&reread), shown(&message));
     }
+}
+
+/// A block is built again from its messages; a message is a prefix of its bytes and shows every field.
+pub fn pitch(bytes: &[u8]) {
+    pitch_message(bytes);
+    let Ok(packet) = pitch::packet(bytes) else { return };
+    let own = bytes.len() - usize::from(packet.trailing);
+    let mut buffer = vec![0; own];
+    let mut builder = pitch::PacketBuilder::new(&mut buffer, packet.unit, packet.sequence);
+    for message in packet.messages.clone() {
+        pitch_message(message);
+        assert!(
+            builder.push(message),
+            "the block's own messages fit its own length"
+        );
+    }
+    assert_eq!(builder.finish(), own);
+    assert_eq!(buffer, bytes[..own]);
+    let again = pitch::split(bytes).map(|found| found.map(|(_, length)| length));
+    assert_eq!(again, Ok(Some(own)));
+}
+
+fn pitch_message(bytes: &[u8]) {
+    let _ = (pitch::order_id(bytes), pitch::symbol_key(bytes));
+    let _ = (pitch::options::parse(bytes), pitch::futures::parse(bytes));
+    let Ok(message) = pitch::parse(bytes) else { return };
+    assert!(bytes.starts_with(message.as_bytes()));
+    assert!(usize::from(bytes[0]) >= message.as_bytes().len());
+    assert_eq!(message.kind(), bytes[1]);
+    let mut fields = 0;
+    message.visit(&mut |name, value| {
+        assert!(!name.is_empty());
+        let _ = format!("{value:?}");
+        fields += 1;
+    });
+    assert!(fields >= 3, "{} shows {fields} fields", message.name());
 }
 
 /// A stream is cut into packets that take what they say; each encodes to a packet that reads the same.

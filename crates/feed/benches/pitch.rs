@@ -1,0 +1,113 @@
+//! PITCH from packet to event: orders of 64 instruments added, executed, reduced, modified and deleted, two messages a packet.
+//! A regression here means that the table of orders is searched more often than a message needs, or grows out of the cache.
+//!
+//! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and of filtered ones;
+//! the events are counted, so a decoder that drops some cannot be fast.
+
+use std::hint::black_box;
+use std::time::Instant;
+use tickwire_feed::{ArbiterConfig, Line, PitchConfig, PitchDecoder, PitchFeed};
+use tickwire_market::{EventKind, MarketEvent, Nanos};
+use tickwire_testdata::Rng;
+use tickwire_wire::layout::{Alpha, Char, Scaled};
+use tickwire_wire::pitch::{
+    AddOrderShort, DeleteOrder, ModifyOrderShort, OrderExecuted, PacketBuilder, ReduceSizeShort,
+};
+use tickwire_wire::zerocopy::IntoBytes;
+
+const MESSAGES_A_PACKET: usize = 2;
+
+fn main() {
+    let is_bench = std::env::args().any(|arg| arg == "--bench");
+    let (packets, rounds) = if is_bench { (500_000, 10) } else { (2_000, 1) };
+    let packets = generate(1, packets);
+    let all = packets.len() * MESSAGES_A_PACKET;
+    for (name, symbols, expected) in [("wanted", None, all), ("filtered out", Some(Vec::new()), 0)] {
+        let config = PitchConfig {
+            symbols,
+            orders_max: 1 << 14,
+            ..PitchConfig::default()
+        };
+        let mut best_ns = f64::MAX;
+        for _ in 0..rounds {
+            let mut feed = PitchFeed::new(ArbiterConfig::default(), PitchDecoder::new(config.clone()));
+            let (mut events, start) = (0, Instant::now());
+            for packet in black_box(&packets) {
+                feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| {
+                    events += usize::from(!matches!(e.kind, EventKind::Definition | EventKind::Recovered));
+                });
+            }
+            best_ns = best_ns.min(start.elapsed().as_nanos() as f64 / all as f64);
+            assert_eq!(events, expected, "seed 1, {name}");
+        }
+        if is_bench {
+            println!(
+                "pitch, {name}: {best_ns:.1} ns per message ({MESSAGES_A_PACKET} a packet, best of {rounds})"
+            );
+        }
+    }
+}
+
+/// About four thousand orders rest at any time; one in two messages adds or deletes one.
+fn generate(seed: u64, packets: usize) -> Vec<Vec<u8>> {
+    let mut rng = Rng::new(seed);
+    let mut resting: Vec<u64> = Vec::new();
+    let mut next_id = 0x0B1D_568F_775B_4005;
+    let mut message = || -> Vec<u8> {
+        let at = rng.below(resting.len().max(1) as u64) as usize;
+        match rng.below(12) {
+            0..=2 if resting.len() > 4000 => DeleteOrder {
+                order_id: resting.swap_remove(at).into(),
+                ..DeleteOrder::BLANK_MESSAGE
+            }
+            .as_bytes()
+            .to_vec(),
+            6 if resting.len() > 1000 => OrderExecuted {
+                order_id: resting[at].into(),
+                executed_qty: 1.into(),
+                ..OrderExecuted::BLANK_MESSAGE
+            }
+            .as_bytes()
+            .to_vec(),
+            7 if resting.len() > 1000 => ReduceSizeShort {
+                order_id: resting[at].into(),
+                cancelled_qty: 1.into(),
+                ..ReduceSizeShort::BLANK_MESSAGE
+            }
+            .as_bytes()
+            .to_vec(),
+            8..=11 if resting.len() > 1000 => ModifyOrderShort {
+                order_id: resting[at].into(),
+                qty: 60_000.into(),
+                price: Scaled((1000 + rng.below(100) as u16).into()),
+                ..ModifyOrderShort::BLANK_MESSAGE
+            }
+            .as_bytes()
+            .to_vec(),
+            _ => {
+                next_id += 1 + rng.below(50);
+                resting.push(next_id);
+                AddOrderShort {
+                    order_id: next_id.into(),
+                    side: Char(b'B'),
+                    qty: 60_000.into(),
+                    symbol: Alpha::new(format!("SYM{}", rng.below(64)).as_bytes()).expect("five letters"),
+                    price: Scaled(1000.into()),
+                    ..AddOrderShort::BLANK_MESSAGE
+                }
+                .as_bytes()
+                .to_vec()
+            }
+        }
+    };
+    let packet = |n: usize| {
+        let mut bytes = vec![0; 256];
+        let mut builder = PacketBuilder::new(&mut bytes, 1, (n * MESSAGES_A_PACKET + 1) as u32);
+        (0..MESSAGES_A_PACKET).for_each(|_| assert!(builder.push(&message())));
+        let length = builder.finish();
+        bytes.truncate(length);
+        bytes.shrink_to_fit();
+        bytes
+    };
+    (0..packets).map(packet).collect()
+}
