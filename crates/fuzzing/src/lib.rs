@@ -82,6 +82,8 @@ pub const TARGETS: &[Target] = &[
         "a message shows its fields, is made of its parts and reads the same from them",
         seeds::uqdf,
         targets::uqdf,
+    ),
+    target(
         "pitch",
         "a block's messages fill it and build it again; a message shows its fields and begins its own bytes",
         seeds::pitch,

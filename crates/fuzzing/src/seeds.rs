@@ -31,6 +31,8 @@ pub(crate) fn cqs() -> Vec<Vec<u8>> {
 
 pub(crate) fn uqdf() -> Vec<Vec<u8>> {
     packets("uqdf")
+}
+
 pub(crate) fn pitch() -> Vec<Vec<u8>> {
     [packets("pitch"), packets("pitch_unit")].concat()
 }

@@ -1,8 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{cqs, itch50, mdp3, moldudp64, soupbintcp, uqdf};
-use tickwire_wire::{itch50, mdp3, moldudp64, pitch, soupbintcp};
+use tickwire_wire::{cqs, itch50, mdp3, moldudp64, pitch, soupbintcp, uqdf};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
