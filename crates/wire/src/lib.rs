@@ -19,7 +19,9 @@ mod malformed;
 pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
+pub mod openbook;
 pub mod soupbintcp;
+pub mod xdp;
 
 pub use malformed::Malformed;
 /// The crate whose traits the layouts implement: bring `IntoBytes` into scope to encode.
