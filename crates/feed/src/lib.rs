@@ -21,13 +21,15 @@ mod itch;
 mod line;
 mod mdp3;
 mod missing;
+mod openbook;
 mod reorder;
 mod snapshot;
 mod soup;
+mod xdp;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
 pub use decoder::{Context, Decoder, Seen, Subscriptions};
-pub use framing::{Content, Frame, Framing, MoldUdp64};
+pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
 pub use line::{Line, SessionId};
@@ -35,5 +37,7 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
+pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
+pub use xdp::{Xdp, XdpConfig, XdpDecoder, XdpFeed};
