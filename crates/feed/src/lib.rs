@@ -21,6 +21,7 @@ mod itch;
 mod line;
 mod mdp3;
 mod missing;
+mod nyse;
 mod openbook;
 mod reorder;
 mod snapshot;
@@ -37,7 +38,8 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
+pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
 pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
-pub use xdp::{Xdp, XdpConfig, XdpDecoder, XdpFeed};
+pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

@@ -19,6 +19,10 @@
 //! Prices need the instrument's scale, which message 3 tells: an order of an instrument without one cannot be read.
 //! Nanoseconds count from the second of the last message 2; before the first one venue times are 0.
 
+mod refresh;
+
+pub use refresh::{RefreshState, XdpRefresh};
+
 use crate::decoder::{Context, Decoder, Seen, Subscriptions};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::{FeedHandler, MissingRange, SessionId};
@@ -218,6 +222,12 @@ impl XdpDecoder {
         scale.unit = unit;
         self.subscriptions.learn(id, &symbol);
         Ok(id)
+    }
+
+    /// A refresh is about to be taken; what earlier ones held does not count.
+    pub(crate) fn begin_refresh(&mut self) {
+        self.scales.iter_mut().for_each(|s| s.covered = 0);
+        (self.covered, self.refresh) = (0, None);
     }
 
     /// The price of an instrument's field.

@@ -1,7 +1,8 @@
 //! XDP: from messages to events, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, Start, XdpConfig, XdpDecoder, XdpFeed,
+    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, RefreshState, Start, XdpConfig, XdpDecoder,
+    XdpFeed, XdpRefresh,
 };
 use tickwire_market::{
     Counter, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Side, Symbol,
@@ -461,4 +462,130 @@ fn recorded_packets_give_events_with_exact_prices() {
     }
     assert!(told.contains(&"Add 10.01 x 1200".to_string()), "{told:?}");
     assert!(told.contains(&"Execute 10.01 x 100".to_string()), "{told:?}");
+}
+
+fn header(last: u32) -> xdp::RefreshHeader {
+    xdp::RefreshHeader {
+        current_refresh_pkt: 1.into(),
+        total_refresh_pkts: 1.into(),
+        last_seq_num: last.into(),
+        ..xdp::RefreshHeader::NEW
+    }
+}
+
+fn resting(index: u32, order: u64) -> xdp::AddOrderRefresh {
+    xdp::AddOrderRefresh {
+        symbol_index: index.into(),
+        order_id: order.into(),
+        price: I32::new(10_000_000),
+        volume: 100.into(),
+        side: Char(b'B'),
+        ..xdp::AddOrderRefresh::NEW
+    }
+}
+
+/// A feed that was joined in mid-session and holds messages 10 to 13 back: adds of orders by that number, of instruments 7
+/// and 8 in turn.
+fn joined_late() -> XdpFeed {
+    let arbiter = ArbiterConfig {
+        start: Start::Snapshot,
+        snapshot: true,
+        ..ArbiterConfig::default()
+    };
+    let mut feed = FeedHandler::new(
+        arbiter,
+        XdpDecoder::new(XdpConfig {
+            instruments_max: 100,
+            ..XdpConfig::default()
+        }),
+    );
+    for seq in 10..14 {
+        let message = add(7 + seq % 2, seq.into(), 10_000_000);
+        let datagram = packet(DeliveryFlag::Original, seq, SENT, &[message.as_bytes()]);
+        assert!(take(&mut feed, Line::A, &datagram).is_empty());
+    }
+    feed
+}
+
+/// Packets of a refresh that holds instrument 7 up to message 10 and 8 up to message 12.
+fn refresh() -> [Vec<u8>; 2] {
+    [
+        packet(
+            DeliveryFlag::RefreshStart,
+            500,
+            SENT,
+            &[
+                header(10).as_bytes(),
+                mapping(7, b"ONE", 6).as_bytes(),
+                resting(7, 10).as_bytes(),
+            ],
+        ),
+        packet(
+            DeliveryFlag::RefreshEnd,
+            503,
+            SENT,
+            &[
+                header(12).as_bytes(),
+                mapping(8, b"TWO", 6).as_bytes(),
+                resting(8, 11).as_bytes(),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
+    let mut feed = joined_late();
+    let mut client = XdpRefresh::new(Nanos::SECOND);
+    assert!(client.poll_ask(NOW, &feed) && !client.poll_ask(NOW, &feed));
+    let mut events = Vec::new();
+    let [start, end] = refresh();
+    for datagram in [&end, &start, &start, &end, &end] {
+        client.on_packet(NOW, datagram, &mut feed, &mut |e: &MarketEvent| events.push(*e));
+    }
+    assert_eq!(client.state(), RefreshState::Done(SeqNo(11)));
+    assert_eq!((feed.state(), feed.next_seq()), (FeedState::Live, SeqNo(14)));
+    let orders: Vec<(u64, u32, bool)> = events
+        .iter()
+        .filter(|e| e.kind == EventKind::Add)
+        .map(|e| (e.order_id.0, e.instrument.0, e.flags.has(EventFlags::SNAPSHOT)))
+        .collect();
+    // Message 10 is in the refresh of 7 and 11 in that of 8; 12 (of 7) and 13 (of 8) are new.
+    assert_eq!(
+        orders,
+        [(10, 7, true), (11, 8, true), (12, 7, false), (13, 8, false)]
+    );
+    let clears = events.iter().filter(|e| e.kind == EventKind::Clear);
+    assert_eq!(clears.map(|e| e.instrument.0).collect::<Vec<_>>(), [0, 7, 8]);
+    assert!(!client.poll_ask(NOW, &feed));
+}
+
+#[test]
+fn a_refresh_with_a_hole_or_of_one_instrument_is_asked_for_again() {
+    let mut feed = joined_late();
+    let mut client = XdpRefresh::new(Nanos::SECOND);
+    let mut ignore = |_: &MarketEvent| {};
+    assert!(client.poll_ask(NOW, &feed));
+    let [start, end] = refresh();
+    let mut late = end.clone();
+    late[4] += 1;
+    client.on_packet(NOW, &start, &mut feed, &mut ignore);
+    client.on_packet(NOW, &late, &mut feed, &mut ignore);
+    assert_eq!(client.state(), RefreshState::Failed);
+    assert!(client.poll_ask(NOW, &feed));
+    assert_eq!(client.poll_timeout(), Some(NOW.after(Nanos::SECOND)));
+    assert!(client.poll_ask(NOW.after(Nanos::SECOND), &feed), "nothing came");
+    let one = [
+        packet(
+            DeliveryFlag::RefreshStart,
+            600,
+            SENT,
+            &[header(13).as_bytes(), mapping(7, b"ONE", 6).as_bytes()],
+        ),
+        packet(DeliveryFlag::RefreshEnd, 602, SENT, &[resting(7, 10).as_bytes()]),
+    ];
+    one.iter()
+        .for_each(|datagram| client.on_packet(NOW, datagram, &mut feed, &mut ignore));
+    assert_eq!(client.state(), RefreshState::Failed);
+    assert!(feed.wants_snapshot());
 }
