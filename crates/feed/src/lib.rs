@@ -39,7 +39,7 @@ pub use mdp3::{
     ReplayState,
 };
 pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
-pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed};
+pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

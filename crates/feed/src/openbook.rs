@@ -14,6 +14,10 @@
 //! A full update may be split: parts repeat the fixed part, number included, and only the first one clears. An update that an
 //! instrument's refresh holds already, which its number tells, says nothing.
 
+mod refresh;
+
+pub use refresh::OpenBookRefresh;
+
 use crate::decoder::{Context, Decoder, Seen, Subscriptions};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::mdp3::Out;
@@ -204,6 +208,18 @@ impl OpenBookDecoder {
         };
         self.subscriptions.learn(InstrumentId(index), &symbol);
         true
+    }
+
+    /// A refresh is about to be taken: every instrument waits for its own.
+    pub(crate) fn begin_refresh(&mut self) {
+        self.followed.fill(Followed::default());
+    }
+
+    /// Whether every instrument of the directory that is wanted has had an update since.
+    pub(crate) fn is_refreshed(&self) -> bool {
+        self.instruments()
+            .filter(|i| self.subscriptions.has(i.id))
+            .all(|i| self.followed[i.id.index()].seq != 0)
     }
 
     fn full<S: EventSink>(

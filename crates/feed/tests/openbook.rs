@@ -1,7 +1,8 @@
 //! OpenBook Ultra: from packets to levels, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, FeedHandler, FeedState, Line, OpenBookConfig, OpenBookDecoder, OpenBookFeed, Start,
+    ArbiterConfig, FeedHandler, FeedState, Line, OpenBookConfig, OpenBookDecoder, OpenBookFeed,
+    OpenBookRefresh, RefreshState, Start,
 };
 use tickwire_market::{
     Counter, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, SeqNo, Side, Symbol, TradingStatus,
@@ -253,4 +254,97 @@ fn recorded_packets_give_levels_with_exact_prices() {
         (InstrumentId(44_936), Side::Ask, Volume(8367), 4)
     );
     assert_eq!(first.price, "171.6".parse().unwrap());
+}
+
+/// A packet of the refresh group.
+fn refreshed(link: u8, flag: u8, messages: &[Vec<u8>]) -> Vec<u8> {
+    let mut datagram = packet(230, 900 + u32::from(link), 34_200_000, messages);
+    (datagram[13], datagram[15]) = (flag, link);
+    datagram
+}
+
+/// A feed that was joined in mid-session and holds packets 10 to 12 back.
+fn joined_late() -> OpenBookFeed {
+    let arbiter = ArbiterConfig {
+        start: Start::Snapshot,
+        snapshot: true,
+        ..ArbiterConfig::default()
+    };
+    let config = OpenBookConfig {
+        instruments_max: 100,
+        ..OpenBookConfig::default()
+    };
+    let mut feed = FeedHandler::new(arbiter, OpenBookDecoder::new(config));
+    for (seq, message) in [
+        (10, delta(7, 4, &[(b'B', 1, 1)])),
+        (11, delta(7, 5, &[(b'B', 1, 2)])),
+        (12, delta(8, 9, &[(b'B', 1, 3)])),
+    ] {
+        assert!(take(&mut feed, Line::A, &packet(231, seq, 34_200_000, &[message])).is_empty());
+    }
+    feed
+}
+
+#[test]
+fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
+    let mut feed = joined_late();
+    let mut client = OpenBookRefresh::new(Nanos::SECOND);
+    assert!(client.poll_ask(NOW, &feed) && !client.poll_ask(NOW, &feed));
+    let first = refreshed(1, 5, &[full(7, 4, b"ONE", &[(b'B', 1, 1)])]);
+    let second = refreshed(2, 5, &[full(7, 4, b"ONE", &[(b'S', 9, 1)])]);
+    let last = refreshed(3, 6, &[full(8, 7, b"TWO", &[])]);
+    let mut events = Vec::new();
+    for datagram in [&second, &first, &first, &second, &last, &last] {
+        client.on_packet(NOW, datagram, &mut feed, &mut |e: &MarketEvent| events.push(*e));
+    }
+    assert_eq!(client.state(), RefreshState::Done(SeqNo(10)));
+    assert_eq!((feed.state(), feed.next_seq()), (FeedState::Live, SeqNo(13)));
+    let told: Vec<(EventKind, u32, u64)> = events
+        .iter()
+        .filter(|e| matches!(e.kind, Clear | Level | Gap) && e.instrument != InstrumentId::WHOLE_FEED)
+        .map(|e| (e.kind, e.instrument.0, e.qty.0))
+        .collect();
+    // 7 goes on with its number 5; 8 lacks its number 8.
+    assert_eq!(
+        told,
+        [
+            (Clear, 7, 0),
+            (Level, 7, 1),
+            (Level, 7, 1),
+            (Clear, 8, 0),
+            (Level, 7, 2),
+            (Gap, 8, 0),
+            (Level, 8, 3)
+        ]
+    );
+}
+
+#[test]
+fn a_refresh_with_a_hole_or_of_one_instrument_is_asked_for_again() {
+    let mut feed = joined_late();
+    let mut client = OpenBookRefresh::new(Nanos::SECOND);
+    let mut ignore = |_: &MarketEvent| {};
+    assert!(client.poll_ask(NOW, &feed));
+    client.on_packet(
+        NOW,
+        &refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
+        &mut feed,
+        &mut ignore,
+    );
+    client.on_packet(
+        NOW,
+        &refreshed(3, 6, &[full(8, 7, b"TWO", &[])]),
+        &mut feed,
+        &mut ignore,
+    );
+    assert_eq!(client.state(), RefreshState::Failed);
+    assert!(client.poll_ask(NOW, &feed));
+    client.on_packet(
+        NOW,
+        &refreshed(1, 6, &[full(7, 4, b"ONE", &[])]),
+        &mut feed,
+        &mut ignore,
+    );
+    assert_eq!(client.state(), RefreshState::Failed);
+    assert!(feed.wants_snapshot());
 }

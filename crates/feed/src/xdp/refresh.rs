@@ -53,11 +53,7 @@ impl XdpRefresh {
     /// Whether to ask for a refresh of the whole channel now. After every packet of the feed and of the refresh group, and at
     /// [`XdpRefresh::poll_timeout`]. When the request cannot be sent it is due again after the patience.
     pub fn poll_ask(&mut self, now: Nanos, feed: &XdpFeed) -> bool {
-        let asks = feed.wants_snapshot()
-            && match self.poll_timeout() {
-                Some(due) => due <= now,
-                None => true,
-            };
+        let asks = feed.wants_snapshot() && self.poll_timeout().is_none_or(|due| due <= now);
         if asks {
             (self.state, self.since) = (RefreshState::Asked, now);
         }
