@@ -72,6 +72,18 @@ pub const TARGETS: &[Target] = &[
         targets::mdp3,
     ),
     target(
+        "openbook",
+        "updates fill their packet, show their fields, and are written back as they were",
+        seeds::openbook,
+        targets::openbook,
+    ),
+    target(
+        "xdp",
+        "messages fill their packet, show their fields, and are their own bytes",
+        seeds::xdp,
+        targets::xdp,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,

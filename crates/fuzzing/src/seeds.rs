@@ -25,6 +25,14 @@ pub(crate) fn mdp3() -> Vec<Vec<u8>> {
     packets("mdp3")
 }
 
+pub(crate) fn openbook() -> Vec<Vec<u8>> {
+    packets("openbook")
+}
+
+pub(crate) fn xdp() -> Vec<Vec<u8>> {
+    packets("xdp")
+}
+
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {
     let mut seeds = packets("soupbintcp");
     seeds.push(seeds.concat());

@@ -10,7 +10,7 @@ pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, soup_stream};
 pub use fix::{fix_decode, fix_session};
 pub use runtime::capture;
-pub use wire::{itch50, mdp3, moldudp64, soupbintcp};
+pub use wire::{itch50, mdp3, moldudp64, openbook, soupbintcp, xdp};
 
 use tickwire_market::Price;
 
