@@ -33,6 +33,15 @@ pub enum Content<M> {
     EndOfSession,
 }
 
+/// A venue's announcement that its numbers begin anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// What tells it from other ones, as the venue has it.
+    pub id: u64,
+    /// When it was sent, in the venue's unit.
+    pub sent: u64,
+}
+
 /// A venue's datagrams. One implementation per framing, without state.
 pub trait Framing {
     /// Walks the messages of a checked datagram.
@@ -54,6 +63,19 @@ pub trait Framing {
 
     /// Writes a datagram that holds one message which came by another way; its length, `None` if `buffer` is too small.
     fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize>;
+
+    /// Whether a datagram of line A or B says that numbers begin anew with its own, and is not the other line's copy of the
+    /// `last` one that did. Default: no; venues that name their sessions need none.
+    fn restart(datagram: &[u8], last: Option<Restart>) -> Option<Restart> {
+        let _ = (datagram, last);
+        None
+    }
+
+    /// Whether a datagram was sent before a restart (on the slower line): its numbers are the old ones.
+    fn precedes(datagram: &[u8], restart: Restart) -> bool {
+        let _ = (datagram, restart);
+        false
+    }
 }
 
 /// MoldUDP64 1.00: Nasdaq ITCH and UTP feeds.

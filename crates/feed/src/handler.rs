@@ -11,7 +11,7 @@
 
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
 use crate::decoder::{Context, Decoder};
-use crate::framing::{Content, Frame, Framing, MoldUdp64};
+use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
 use crate::{ItchDecoder, Line, SessionId};
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
@@ -29,6 +29,8 @@ pub struct FeedHandler<F, D> {
     counters: Counters,
     /// One message that came by a reliable way, in the venue's framing.
     wrapped: Vec<u8>,
+    /// The last restart that the venue announced.
+    restart: Option<Restart>,
     framing: PhantomData<F>,
 }
 
@@ -40,6 +42,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             arbiter: Arbiter::new(config),
             decoder,
             counters: Counters::default(),
+            restart: None,
             framing: PhantomData,
         }
     }
@@ -85,6 +88,10 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         frame: Frame<F::Messages<'a>>,
         sink: &mut S,
     ) {
+        if line != Line::Retransmit && !self.follows_restart(now, bytes, frame.first) {
+            self.counters.bump(Counter::PacketsIgnored);
+            return;
+        }
         let ends = matches!(frame.content, Content::EndOfSession);
         let Content::Messages { count, messages } = frame.content else {
             self.arbiter
@@ -105,6 +112,18 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 self.release(now, sink)
             }
         }
+    }
+
+    /// Begins anew where the venue says so. `false` for a packet that was sent before and comes after.
+    fn follows_restart(&mut self, now: Nanos, bytes: &[u8], first: SeqNo) -> bool {
+        if self.restart.is_some_and(|restart| F::precedes(bytes, restart)) {
+            return false;
+        }
+        if let Some(restart) = F::restart(bytes, self.restart) {
+            self.restart = Some(restart);
+            self.arbiter.restart(now, first);
+        }
+        true
     }
 
     /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers). It gets the

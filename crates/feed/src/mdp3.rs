@@ -163,21 +163,21 @@ pub struct Mdp3Decoder {
 }
 
 /// Where events of a packet go. The last one is held back until it is known whether the match event ends behind it.
-struct Out<'a, S> {
-    sink: &'a mut S,
-    held: Option<MarketEvent>,
+pub(crate) struct Out<'a, S> {
+    pub(crate) sink: &'a mut S,
+    pub(crate) held: Option<MarketEvent>,
 }
 
 impl<S: EventSink> Out<'_, S> {
     #[inline(always)]
-    fn push(&mut self, event: MarketEvent) {
+    pub(crate) fn push(&mut self, event: MarketEvent) {
         if let Some(before) = self.held.replace(event) {
             self.sink.on_event(&before);
         }
     }
 
     #[inline(always)]
-    fn finish(self, ended: bool) {
+    pub(crate) fn finish(self, ended: bool) {
         if let Some(mut last) = self.held {
             if ended {
                 last.flags = last.flags.with(EventFlags::LAST);

@@ -88,6 +88,16 @@ pub const TARGETS: &[Target] = &[
         "a block's messages fill it and build it again; a message shows its fields and begins its own bytes",
         seeds::pitch,
         targets::pitch,
+        "openbook",
+        "updates fill their packet, show their fields, and are written back as they were",
+        seeds::openbook,
+        targets::openbook,
+    ),
+    target(
+        "xdp",
+        "messages fill their packet, show their fields, and are their own bytes",
+        seeds::xdp,
+        targets::xdp,
     ),
     target(
         "soupbintcp",

@@ -42,6 +42,12 @@ pub(crate) fn pitch_datagrams() -> Vec<Vec<u8>> {
     let operation = |bytes: Vec<u8>| [&[bytes.len() as u8, 0][..], &bytes].concat();
     let operations: Vec<Vec<u8>> = pitch().into_iter().map(operation).collect();
     vec![Vec::new(), operations.concat()]
+pub(crate) fn openbook() -> Vec<Vec<u8>> {
+    packets("openbook")
+}
+
+pub(crate) fn xdp() -> Vec<Vec<u8>> {
+    packets("xdp")
 }
 
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {

@@ -23,6 +23,9 @@ pub mod moldudp64;
 pub mod pitch;
 pub mod soupbintcp;
 pub mod uqdf;
+pub mod openbook;
+pub mod soupbintcp;
+pub mod xdp;
 
 pub use malformed::Malformed;
 /// The crate whose traits the layouts implement: bring `IntoBytes` into scope to encode.

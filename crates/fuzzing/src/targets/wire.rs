@@ -2,6 +2,7 @@
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
 use tickwire_wire::{cqs, itch50, mdp3, moldudp64, pitch, soupbintcp, uqdf};
+use tickwire_wire::{itch50, mdp3, moldudp64, openbook, soupbintcp, xdp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -180,4 +181,50 @@ pub fn uqdf(bytes: &[u8]) {
     let mut fields = 0;
     message.visit(&mut |_, value| fields += usize::from(!format!("{value:?}").is_empty()));
     assert!(fields >= 8, "{} shows {fields} fields", message.name());
+/// Messages and trailing bytes make up the datagram; each is a prefix of its bytes and shows its fields.
+pub fn xdp(bytes: &[u8]) {
+    let _ = (
+        xdp::symbol_index(bytes),
+        xdp::order_id(bytes),
+        xdp::split(bytes).is_ok(),
+    );
+    if let Ok(message) = xdp::parse(bytes) {
+        assert!(bytes.starts_with(message.as_bytes()));
+    }
+    let Ok(packet) = xdp::parse_packet(bytes) else {
+        return;
+    };
+    let filled: usize = packet.messages.clone().map(<[u8]>::len).sum();
+    assert_eq!(
+        xdp::PacketHeader::SIZE + filled + usize::from(packet.trailing),
+        bytes.len()
+    );
+    for own in packet.messages {
+        let Ok(message) = xdp::parse(own) else { continue };
+        assert!(own.starts_with(message.as_bytes()));
+        message.visit(&mut |name, value| drop(format!("{name} {value:?}")));
+    }
+}
+
+/// Messages and trailing bytes make up the datagram; each shows its fields and encodes to its bytes.
+pub fn openbook(bytes: &[u8]) {
+    let _ = openbook::split(bytes).is_ok();
+    let Ok(packet) = openbook::parse_packet(bytes) else {
+        return;
+    };
+    let filled: usize = packet.messages.clone().map(<[u8]>::len).sum();
+    assert_eq!(
+        openbook::PacketHeader::SIZE + filled + usize::from(packet.trailing),
+        bytes.len()
+    );
+    let kind = packet.kind();
+    for own in packet.messages {
+        let Ok(message) = openbook::parse(kind, own) else {
+            continue;
+        };
+        message.visit(&mut |_, name, value| drop(format!("{name} {value:?}")));
+        let mut again = vec![0; own.len()];
+        assert_eq!(message.encode(&mut again), Some(own.len()));
+        assert_eq!(again, own);
+    }
 }

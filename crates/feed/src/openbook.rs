@@ -1,0 +1,497 @@
+//! NYSE OpenBook Ultra 2.1 to [`MarketEvent`]s: books by price of NYSE and NYSE American.
+//!
+//! A packet is the unit of numbering and enters the decoder whole. What comes out:
+//!
+//! | message | event |
+//! |---|---|
+//! | 230 | the first time `Definition`; `Clear` of the instrument, then a `Level` for every price point |
+//! | 231 | a `Level` for every price point, its volume after the change |
+//! | 230, 231 whose trading status is another than before | `Status` first, `code` = trading status and quote condition |
+//! | 35 | `Definition` |
+//! | 231 whose number is not the instrument's next, a price point that cannot be read | `Gap` of the instrument: its book may be wrong until the next 230 |
+//! | 1 2 5 and requests | none |
+//!
+//! A full update may be split: parts repeat the fixed part, number included, and only the first one clears. An update that an
+//! instrument's refresh holds already, which its number tells, says nothing.
+
+mod refresh;
+
+pub use refresh::OpenBookRefresh;
+
+use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::framing::{Content, Frame, Framing, Restart};
+use crate::mdp3::Out;
+use crate::{FeedHandler, MissingRange, SessionId};
+use alloc::{boxed::Box, vec, vec::Vec};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
+    Qty, SeqNo, Symbol, TradingStatus, Venue, Volume,
+};
+use tickwire_wire::Malformed;
+use tickwire_wire::layout::{Char, I32, U16, U32};
+use tickwire_wire::openbook::{self, DeltaUpdate, FullUpdate, Message, TradingStatusCode};
+use tickwire_wire::xdp::side;
+
+/// A channel of OpenBook Ultra.
+pub type OpenBookFeed = FeedHandler<OpenBook, OpenBookDecoder>;
+
+/// Packets of OpenBook Ultra: numbered by packet, per channel.
+#[derive(Clone, Copy, Debug)]
+pub enum OpenBook {}
+
+/// Two resets sent within this time, in milliseconds, are the two lines' copies of one.
+const SAME_RESTART_MS: u64 = 1000;
+/// A packet sent at most this long before a reset, in milliseconds, is of the old numbers. The clock begins anew at midnight.
+const OLD_PACKETS_MS: u64 = 3_600_000;
+
+impl Framing for OpenBook {
+    type Messages<'a> = core::iter::Once<&'a [u8]>;
+
+    #[inline]
+    fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed> {
+        let packet = openbook::parse_packet(datagram)?;
+        // What says that packets are unavailable has no number of its own.
+        let unavailable = packet.kind() == openbook::MessageUnavailable::KIND;
+        Ok(Frame {
+            session: SessionId::NONE,
+            first: if unavailable { SeqNo(0) } else { packet.seq() },
+            trailing: packet.trailing,
+            content: if unavailable || packet.kind() == openbook::HEARTBEAT {
+                Content::Heartbeat
+            } else {
+                Content::Messages {
+                    count: 1,
+                    messages: core::iter::once(datagram),
+                }
+            },
+        })
+    }
+
+    /// Packets are asked for over a connection: [`FeedHandler::poll_missing`].
+    fn request(_: MissingRange, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    /// A message is a packet already.
+    fn wrap(_: SessionId, _: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        buffer.get_mut(..message.len())?.copy_from_slice(message);
+        Some(message.len())
+    }
+
+    fn restart(datagram: &[u8], last: Option<Restart>) -> Option<Restart> {
+        let packet = openbook::parse_packet(datagram).ok()?;
+        let resets = packet.kind() == openbook::SequenceNumberReset::KIND
+            && packet.flag() == Some(openbook::RetransFlag::Original);
+        let sent = u64::from(packet.header.send_time.get());
+        let repeats = last.is_some_and(|last| last.sent.abs_diff(sent) <= SAME_RESTART_MS);
+        (resets && !repeats).then_some(Restart { id: sent, sent })
+    }
+
+    fn precedes(datagram: &[u8], restart: Restart) -> bool {
+        openbook::parse_packet(datagram).is_ok_and(|packet| {
+            let before = restart.sent.saturating_sub(packet.header.send_time.get().into());
+            (1..=OLD_PACKETS_MS).contains(&before)
+        })
+    }
+}
+
+/// What an [`OpenBookDecoder`] has to know.
+#[derive(Clone, Debug)]
+pub struct OpenBookConfig {
+    /// NYSE or American.
+    pub venue: Venue,
+    /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue times
+    /// then count from midnight.
+    pub midnight: Nanos,
+    /// The highest symbol index plus 1, default 2^17; 72 bytes each. A message beyond it is malformed.
+    pub instruments_max: u32,
+    /// What to let through; `None` (the default) is everything.
+    pub symbols: Option<Vec<Symbol>>,
+}
+
+impl Default for OpenBookConfig {
+    fn default() -> OpenBookConfig {
+        OpenBookConfig {
+            venue: Venue::Nyse,
+            midnight: Nanos::ZERO,
+            instruments_max: 1 << 17,
+            symbols: None,
+        }
+    }
+}
+
+/// What is followed of an instrument.
+#[derive(Clone, Copy, Default)]
+struct Followed {
+    /// The number of its last update; 0: none has come.
+    seq: u32,
+    /// That was a full update, whose next part may follow.
+    is_full: bool,
+    /// As last told; 0: not yet.
+    trading_status: u8,
+    quote_condition: u8,
+}
+
+/// What updates of both kinds say first.
+#[derive(Clone, Copy)]
+struct Head {
+    index: U32,
+    seq: U32,
+    time: U32,
+    micros: U16,
+    scale: u8,
+    trading_status: Char,
+    quote_condition: Char,
+}
+
+/// A price point of either kind.
+#[derive(Clone, Copy)]
+struct Point {
+    price: I32,
+    volume: U32,
+    orders: U16,
+    side: Char,
+}
+
+/// The decoder. All memory is taken at construction: a directory entry and a number per instrument.
+pub struct OpenBookDecoder {
+    venue: Venue,
+    midnight: Nanos,
+    subscriptions: Subscriptions,
+    followed: Box<[Followed]>,
+    directory: Box<[Instrument]>,
+    updates: Seen,
+}
+
+impl OpenBookDecoder {
+    /// A decoder with an empty directory.
+    pub fn new(config: OpenBookConfig) -> OpenBookDecoder {
+        let instruments = config.instruments_max.clamp(1, 1 << 22) as usize;
+        OpenBookDecoder {
+            venue: config.venue,
+            midnight: config.midnight,
+            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
+            followed: vec![Followed::default(); instruments].into(),
+            directory: vec![Instrument::default(); instruments].into(),
+            updates: Seen::default(),
+        }
+    }
+
+    /// The instruments of the directory so far, by number.
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.directory.iter().filter(|i| !i.symbol.is_empty())
+    }
+
+    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
+    }
+
+    /// Updates of books: how many came, and how many nobody wanted.
+    pub fn updates(&self) -> Seen {
+        self.updates
+    }
+
+    /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
+    /// number beyond `instruments_max`.
+    pub fn define(&mut self, index: u32, symbol: Symbol) -> bool {
+        let Some(entry) = self.directory.get_mut(index as usize) else {
+            return false;
+        };
+        *entry = Instrument {
+            id: InstrumentId(index),
+            venue: self.venue,
+            symbol,
+            tick: Price::default(),
+            lot: Qty(0),
+            is_test: false,
+        };
+        self.subscriptions.learn(InstrumentId(index), &symbol);
+        true
+    }
+
+    /// A refresh is about to be taken: every instrument waits for its own.
+    pub(crate) fn begin_refresh(&mut self) {
+        self.followed.fill(Followed::default());
+    }
+
+    /// Whether every instrument of the directory that is wanted has had an update since.
+    pub(crate) fn is_refreshed(&self) -> bool {
+        self.instruments()
+            .filter(|i| self.subscriptions.has(i.id))
+            .all(|i| self.followed[i.id.index()].seq != 0)
+    }
+
+    fn full<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &FullUpdate<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) -> Result<(), Malformed> {
+        let head = Head {
+            index: m.head.symbol_index,
+            seq: m.head.symbol_seq_num,
+            time: m.head.source_time,
+            micros: m.head.source_time_micros,
+            scale: m.head.price_scale_code,
+            trading_status: m.head.trading_status,
+            quote_condition: m.head.quote_condition,
+        };
+        let event = self.about(context, head)?;
+        let symbol = m
+            .head
+            .symbol
+            .symbol()
+            .ok_or(Malformed::OutOfRange { offset: 17 })?;
+        if self.directory[event.instrument.index()].symbol != symbol {
+            self.define(head.index.get(), symbol);
+            if self.subscriptions.has(event.instrument) {
+                let kind = EventKind::Definition;
+                out.push(MarketEvent { kind, ..event });
+            }
+        }
+        if !self.passes(event.instrument, counters) {
+            return Ok(());
+        }
+        let followed = self.followed[event.instrument.index()];
+        let continues = followed.is_full && followed.seq == head.seq.get();
+        let is_known = followed.seq >= head.seq.get() && !context.flags.has(EventFlags::SNAPSHOT);
+        if is_known && !continues {
+            return Ok(());
+        }
+        self.status(event, head, out);
+        if !continues {
+            let kind = EventKind::Clear;
+            out.push(MarketEvent { kind, ..event });
+        }
+        self.followed[event.instrument.index()].seq = head.seq.get();
+        self.followed[event.instrument.index()].is_full = true;
+        for p in m.points {
+            let point = Point {
+                price: p.price_numerator,
+                volume: p.volume,
+                orders: p.num_orders,
+                side: p.side,
+            };
+            level(event, head, point, counters, out);
+        }
+        Ok(())
+    }
+
+    fn delta<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &DeltaUpdate<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) -> Result<(), Malformed> {
+        let head = Head {
+            index: m.head.symbol_index,
+            seq: m.head.source_seq_num,
+            time: m.head.source_time,
+            micros: m.head.source_time_micros,
+            scale: m.head.price_scale_code,
+            trading_status: m.head.trading_status,
+            quote_condition: m.head.quote_condition,
+        };
+        let event = self.about(context, head)?;
+        if !self.passes(event.instrument, counters) {
+            return Ok(());
+        }
+        let followed = &mut self.followed[event.instrument.index()];
+        let (last, seq) = (followed.seq, head.seq.get());
+        if last >= seq {
+            return Ok(());
+        }
+        (followed.seq, followed.is_full) = (seq, false);
+        if last != 0 && seq - last > 1 {
+            counters.bump(Counter::Gaps);
+            out.push(gap(event));
+        }
+        self.status(event, head, out);
+        for p in m.points {
+            let point = Point {
+                price: p.price_numerator,
+                volume: p.volume,
+                orders: p.num_orders,
+                side: p.side,
+            };
+            level(event, head, point, counters, out);
+        }
+        Ok(())
+    }
+
+    /// An event that holds what every event of an update has.
+    fn about(&self, context: Context, head: Head) -> Result<MarketEvent, Malformed> {
+        let since_midnight =
+            u64::from(head.time.get()) * Nanos::MILLI + u64::from(head.micros.get()) * Nanos::MICRO;
+        let instrument = InstrumentId(head.index.get());
+        if instrument == InstrumentId::WHOLE_FEED || instrument.index() >= self.followed.len() {
+            return Err(Malformed::OutOfRange { offset: 2 });
+        }
+        Ok(MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(since_midnight),
+            recv_ts: context.received,
+            instrument,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        })
+    }
+
+    #[inline(always)]
+    fn passes(&mut self, id: InstrumentId, counters: &mut Counters) -> bool {
+        self.updates.seen += 1;
+        let passes = self.subscriptions.has(id);
+        if !passes {
+            self.updates.filtered += 1;
+            counters.bump(Counter::MessagesFiltered);
+        }
+        passes
+    }
+
+    /// Tells the trading status if it is another than before.
+    fn status<S: EventSink>(&mut self, event: MarketEvent, head: Head, out: &mut Out<'_, S>) {
+        let followed = &mut self.followed[event.instrument.index()];
+        let told = (head.trading_status.0, head.quote_condition.0);
+        if (followed.trading_status, followed.quote_condition) == told {
+            return;
+        }
+        (followed.trading_status, followed.quote_condition) = told;
+        let mut code = [0; 8];
+        (code[0], code[1]) = told;
+        out.push(MarketEvent {
+            kind: EventKind::Status,
+            status: trading_status(head.trading_status),
+            code,
+            ..event
+        });
+    }
+}
+
+impl Decoder for OpenBookDecoder {
+    fn venue(&self) -> Venue {
+        self.venue
+    }
+
+    #[inline]
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Ok(packet) = openbook::parse_packet(message) else {
+            return counters.bump(Counter::Malformed);
+        };
+        let kind = packet.kind();
+        let mut out = Out { sink, held: None };
+        let own = Context {
+            flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
+            ..context
+        };
+        for bytes in packet.messages {
+            let done = match openbook::parse(kind, bytes) {
+                Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
+                Ok(Message::FullUpdate(m)) => self.full(own, &m, counters, &mut out),
+                Ok(Message::SymbolIndexMapping(m)) => {
+                    let index = m.symbol_index.get();
+                    match m.symbol.symbol() {
+                        Some(symbol) if index > 0 && self.define(index, symbol) => Ok(()),
+                        _ => Err(Malformed::OutOfRange { offset: 0 }),
+                    }
+                }
+                Ok(_) => Ok(()),
+                Err(malformed) => {
+                    self.refuse(own, bytes, &mut out);
+                    Err(malformed)
+                }
+            };
+            counters.add(Counter::Malformed, u64::from(done.is_err()));
+        }
+        out.finish(true);
+    }
+
+    /// Never asked: a packet is one message.
+    fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
+        true
+    }
+
+    fn restarted(&mut self) {
+        self.directory.fill(Instrument::default());
+        self.followed.fill(Followed::default());
+        self.subscriptions.forget_numbers();
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+}
+
+impl OpenBookDecoder {
+    /// An update that cannot be read: its instrument's book is stale.
+    #[cold]
+    fn refuse<S: EventSink>(&self, context: Context, bytes: &[u8], out: &mut Out<'_, S>) {
+        let Some(index) = bytes.get(2..6).and_then(|b| b.first_chunk::<4>()) else {
+            return;
+        };
+        let id = InstrumentId(u32::from_be_bytes(*index));
+        if id != InstrumentId::WHOLE_FEED && self.subscriptions.has(id) {
+            out.push(gap(MarketEvent {
+                seq: context.seq,
+                recv_ts: context.received,
+                instrument: id,
+                venue: self.venue,
+                flags: context.flags,
+                ..MarketEvent::default()
+            }));
+        }
+    }
+}
+
+/// Tells a price's volume, or that it cannot be known.
+#[inline(always)]
+fn level<S: EventSink>(
+    event: MarketEvent,
+    head: Head,
+    point: Point,
+    counters: &mut Counters,
+    out: &mut Out<'_, S>,
+) {
+    let (Some(side), Some(price)) = (side(point.side), openbook::price(point.price, head.scale)) else {
+        counters.bump(Counter::Malformed);
+        return out.push(gap(event));
+    };
+    out.push(MarketEvent {
+        kind: EventKind::Level,
+        side,
+        price,
+        qty: Volume(point.volume.get().into()),
+        order_count: point.orders.get().into(),
+        ..event
+    });
+}
+
+#[cold]
+fn gap(event: MarketEvent) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Gap,
+        ref_id: event.seq.next().0,
+        ..event
+    }
+}
+
+fn trading_status(field: Char) -> TradingStatus {
+    match TradingStatusCode::from_wire(field.0) {
+        Some(TradingStatusCode::PreOpen | TradingStatusCode::BeginAccepting) => TradingStatus::PreOpen,
+        Some(TradingStatusCode::Early | TradingStatusCode::Open | TradingStatusCode::Late) => {
+            TradingStatus::Trading
+        }
+        Some(TradingStatusCode::Closed | TradingStatusCode::ClosedOld) => TradingStatus::Closed,
+        Some(TradingStatusCode::Halted | TradingStatusCode::Suspended) => TradingStatus::Halted,
+        None => TradingStatus::Unknown,
+    }
+}

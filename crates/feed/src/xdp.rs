@@ -1,0 +1,651 @@
+//! NYSE Integrated Feed (XDP on Pillar, Integrated Feed 2.5.g, Common Client 2.4.p) to [`MarketEvent`]s; NYSE, Arca, American,
+//! National, Texas.
+//!
+//! A message enters as bytes. Its type and symbol index, in its first 16 bytes, decide whether anyone wants it; only then is
+//! it read further. The symbol index is the instrument's number. What comes out:
+//!
+//! | message | event |
+//! |---|---|
+//! | 100 101 102 103 104 | `Add` `Modify` `Delete` `Execute` `Replace` |
+//! | 106 | `Add`, in a refresh |
+//! | 110 111 112 | `Trade` `Trade` `TradeBreak` |
+//! | 105 | `Imbalance`: near is continuous book clearing, far auction interest clearing |
+//! | 3 | `Definition`, and the directory; in a refresh `Clear` of the instrument before |
+//! | 34 | `Status`, `code` = security status and halt condition; `X` also `Clear` of the instrument: no deletions follow. None for short sale restriction and indications |
+//! | 32 | `Clear` of the instrument |
+//! | any of the first two rows and 32, 34 that cannot be read | `Gap` of the instrument: its book may be wrong |
+//! | 1 2 31 35 113 114 223 and requests | none |
+//!
+//! Prices need the instrument's scale, which message 3 tells: an order of an instrument without one cannot be read.
+//! Nanoseconds count from the second of the last message 2; before the first one venue times are 0.
+
+mod refresh;
+
+pub use refresh::{RefreshState, XdpRefresh};
+
+use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::framing::{Content, Frame, Framing, Restart};
+use crate::{FeedHandler, MissingRange, SessionId};
+use alloc::{boxed::Box, vec, vec::Vec};
+use tickwire_market::{
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
+    OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+};
+use tickwire_wire::Malformed;
+use tickwire_wire::layout::le::{I32, U32};
+use tickwire_wire::layout::{Char, prefix};
+use tickwire_wire::xdp::{self, DeliveryFlag, Status};
+
+/// A channel of an integrated feed.
+pub type XdpFeed = FeedHandler<Xdp, XdpDecoder>;
+
+/// Packets of XDP: numbered by message, per channel.
+#[derive(Clone, Copy, Debug)]
+pub enum Xdp {}
+
+impl Framing for Xdp {
+    type Messages<'a> = xdp::Messages<'a>;
+
+    #[inline]
+    fn parse(datagram: &[u8]) -> Result<Frame<xdp::Messages<'_>>, Malformed> {
+        let packet = xdp::parse_packet(datagram)?;
+        let count = u32::from(packet.header.number_msgs);
+        // What says that messages are unavailable has no number of its own.
+        let unavailable = packet.header.delivery_flag == DeliveryFlag::Unavailable as u8;
+        Ok(Frame {
+            session: SessionId::NONE,
+            first: if unavailable { SeqNo(0) } else { packet.seq() },
+            trailing: packet.trailing,
+            content: if count == 0 || unavailable {
+                Content::Heartbeat
+            } else {
+                Content::Messages {
+                    count,
+                    messages: packet.messages,
+                }
+            },
+        })
+    }
+
+    /// Messages are asked for over a connection: [`FeedHandler::poll_missing`].
+    fn request(_: MissingRange, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    fn wrap(_: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        if buffer.len() < xdp::PacketHeader::SIZE {
+            return None;
+        }
+        let seq = u32::try_from(seq.0).ok()?;
+        let mut packet = xdp::PacketBuilder::new(buffer, DeliveryFlag::Retransmission, seq, Nanos::ZERO);
+        packet.push(message).then(|| packet.finish())
+    }
+
+    /// A sequence number reset that is not retransmitted; its source time is the same on both lines.
+    fn restart(datagram: &[u8], last: Option<Restart>) -> Option<Restart> {
+        let packet = xdp::parse_packet(datagram).ok()?;
+        match packet.flag()? {
+            DeliveryFlag::Original | DeliveryFlag::SequenceReset | DeliveryFlag::Failover => {}
+            _ => return None,
+        }
+        let xdp::Message::SequenceNumberReset(m) = xdp::parse(packet.messages.clone().next()?).ok()? else {
+            return None;
+        };
+        let id = xdp::time(m.source_time, m.source_time_ns).0;
+        let sent = packet.sent().0;
+        (last.map(|restart| restart.id) != Some(id)).then_some(Restart { id, sent })
+    }
+
+    fn precedes(datagram: &[u8], restart: Restart) -> bool {
+        xdp::parse_packet(datagram).is_ok_and(|packet| packet.sent().0 < restart.sent)
+    }
+}
+
+/// What an [`XdpDecoder`] has to know.
+#[derive(Clone, Debug)]
+pub struct XdpConfig {
+    /// NYSE, Arca, American, National or Texas.
+    pub venue: Venue,
+    /// The highest symbol index plus 1, default 2^17; 88 bytes each. A message beyond it is malformed.
+    pub instruments_max: u32,
+    /// What to let through; `None` (the default) is everything.
+    pub symbols: Option<Vec<Symbol>>,
+}
+
+impl Default for XdpConfig {
+    fn default() -> XdpConfig {
+        XdpConfig {
+            venue: Venue::Nyse,
+            instruments_max: 1 << 17,
+            symbols: None,
+        }
+    }
+}
+
+/// What an instrument's messages are read with.
+#[derive(Clone, Copy, Default)]
+struct Scale {
+    /// Raw price units of one unit on the wire; 0: not known.
+    unit: i64,
+    /// The last message whose effect its refresh holds; 0: none.
+    covered: u64,
+}
+
+/// The decoder. All memory is taken at construction: a directory entry, a scale and a counter per instrument.
+pub struct XdpDecoder {
+    venue: Venue,
+    subscriptions: Subscriptions,
+    scales: Box<[Scale]>,
+    /// The last message that any refresh holds.
+    covered: u64,
+    /// The second that nanoseconds count from.
+    second: Option<Nanos>,
+    /// The refresh being taken holds everything up to this message.
+    refresh: Option<u64>,
+    by_type: Box<[Seen; 256]>,
+    by_instrument: Box<[Seen]>,
+    directory: Box<[Instrument]>,
+}
+
+impl XdpDecoder {
+    /// A decoder with an empty directory.
+    pub fn new(config: XdpConfig) -> XdpDecoder {
+        let instruments = config.instruments_max.clamp(1, 1 << 22) as usize;
+        XdpDecoder {
+            venue: config.venue,
+            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
+            scales: vec![Scale::default(); instruments].into(),
+            covered: 0,
+            second: None,
+            refresh: None,
+            by_type: Box::new([Seen::default(); 256]),
+            by_instrument: vec![Seen::default(); instruments].into(),
+            directory: vec![Instrument::default(); instruments].into(),
+        }
+    }
+
+    /// The instruments of the directory so far, by number.
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.directory.iter().filter(|i| !i.symbol.is_empty())
+    }
+
+    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
+    }
+
+    /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.
+    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
+        let id = self.find(&symbol);
+        self.subscriptions.subscribe(symbol, id);
+        id
+    }
+
+    /// Stops letting a symbol through. Its number, if it is known.
+    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        let id = self.find(symbol);
+        self.subscriptions.unsubscribe(symbol, id);
+        id
+    }
+
+    /// Messages of a type; all above 255 together are `kind % 256`.
+    pub fn seen_of_type(&self, kind: u16) -> Seen {
+        self.by_type[usize::from(kind as u8)]
+    }
+
+    /// Messages of an instrument.
+    pub fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.by_instrument.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in mid-session
+    /// without a refresh. An error changes nothing.
+    pub fn define(&mut self, m: &xdp::SymbolIndexMapping) -> Result<InstrumentId, Malformed> {
+        let index = m.symbol_index.get() as usize;
+        let symbol = m.symbol.symbol().ok_or(Malformed::OutOfRange { offset: 8 })?;
+        let unit = unit(m.price_scale_code).ok_or(Malformed::BadValue {
+            offset: 24,
+            value: m.price_scale_code,
+        })?;
+        let (Some(entry), Some(scale)) = (self.directory.get_mut(index), self.scales.get_mut(index)) else {
+            return Err(Malformed::OutOfRange { offset: 4 });
+        };
+        let id = InstrumentId(m.symbol_index.get());
+        *entry = Instrument {
+            id,
+            venue: self.venue,
+            symbol,
+            tick: Price::default(),
+            lot: Qty(m.lot_size.get().into()),
+            is_test: false,
+        };
+        scale.unit = unit;
+        self.subscriptions.learn(id, &symbol);
+        Ok(id)
+    }
+
+    /// A refresh is about to be taken; what earlier ones held does not count.
+    pub(crate) fn begin_refresh(&mut self) {
+        self.scales.iter_mut().for_each(|s| s.covered = 0);
+        (self.covered, self.refresh) = (0, None);
+    }
+
+    /// The price of an instrument's field.
+    #[inline(always)]
+    fn price(&self, id: InstrumentId, field: I32) -> Result<Price, Malformed> {
+        match self.scales.get(id.index()) {
+            // 2^31 * 10^9 fits 63 bits.
+            Some(scale) if scale.unit > 0 => Ok(Price::from_raw(i64::from(field.get()) * scale.unit)),
+            _ => Err(Malformed::OutOfRange { offset: 8 }),
+        }
+    }
+
+    /// The time of a message that carries nanoseconds only.
+    #[inline(always)]
+    fn time(&self, nanoseconds: U32) -> Nanos {
+        match self.second {
+            Some(second) => second.after(nanoseconds.get().into()),
+            None => Nanos::ZERO,
+        }
+    }
+
+    /// Writes what a message says over an event that holds what every message has. `false` if it says nothing.
+    #[inline(always)]
+    fn fill(&mut self, event: &mut MarketEvent, kind: u16, bytes: &[u8]) -> Result<bool, Malformed> {
+        match kind {
+            xdp::AddOrder::KIND => self.add(event, prefix(bytes)?.0)?,
+            xdp::DeleteOrder::KIND => self.delete(event, prefix(bytes)?.0),
+            xdp::ReplaceOrder::KIND => self.replace(event, prefix(bytes)?.0)?,
+            xdp::ModifyOrder::KIND => self.modify(event, prefix(bytes)?.0)?,
+            xdp::OrderExecution::KIND => self.executed(event, prefix(bytes)?.0)?,
+            xdp::AddOrderRefresh::KIND => self.add_refresh(event, prefix(bytes)?.0)?,
+            _ => return self.fill_rare(event, kind, bytes),
+        }
+        Ok(true)
+    }
+
+    /// [`XdpDecoder::fill`] for types that are few in a day.
+    #[inline(never)]
+    fn fill_rare(&mut self, event: &mut MarketEvent, kind: u16, bytes: &[u8]) -> Result<bool, Malformed> {
+        match xdp::parse(bytes)? {
+            xdp::Message::NonDisplayedTrade(m) => self.trade(event, m)?,
+            xdp::Message::CrossTrade(m) => self.cross(event, m)?,
+            xdp::Message::TradeCancel(m) => self.cancelled(event, m),
+            xdp::Message::Imbalance(_) | xdp::Message::ImbalanceXdp21(_) => {
+                self.imbalance(event, prefix(bytes)?.0)?
+            }
+            xdp::Message::SecurityStatus(m) => return status(event, m),
+            xdp::Message::SymbolClear(m) => cleared(event, m),
+            xdp::Message::SymbolIndexMapping(m) => return self.defined(event, m),
+            xdp::Message::SourceTimeReference(m) => {
+                self.second = Some(xdp::time(m.source_time, U32::ZERO));
+                return Ok(false);
+            }
+            xdp::Message::RefreshHeader(m) if event.flags.has(EventFlags::SNAPSHOT) => {
+                self.refresh = Some(m.last_seq_num.get().into());
+                return Ok(false);
+            }
+            _ => {
+                debug_assert!(!is_of_book(kind));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn add(&self, event: &mut MarketEvent, m: &xdp::AddOrder) -> Result<(), Malformed> {
+        event.kind = EventKind::Add;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+        event.side = side_at(32, m.side)?;
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        event.code = code(m.firm_id.trimmed());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn add_refresh(&self, event: &mut MarketEvent, m: &xdp::AddOrderRefresh) -> Result<(), Malformed> {
+        event.kind = EventKind::Add;
+        event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+        event.side = side_at(36, m.side)?;
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        event.code = code(m.firm_id.trimmed());
+        Ok(())
+    }
+
+    /// An order's place is kept only where the message says so; a book moves it anyway when its price changed.
+    #[inline(always)]
+    fn modify(&self, event: &mut MarketEvent, m: &xdp::ModifyOrder) -> Result<(), Malformed> {
+        event.kind = EventKind::Modify;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        match xdp::side(m.side) {
+            Some(side) => event.side = side,
+            None => event.flags = event.flags.with(EventFlags::NO_SIDE),
+        }
+        if m.position_change == 0 {
+            event.flags = event.flags.with(EventFlags::KEEPS_PRIORITY);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn delete(&self, event: &mut MarketEvent, m: &xdp::DeleteOrder) {
+        event.kind = EventKind::Delete;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+    }
+
+    /// The side is that of the order replaced: some senders leave the field 0.
+    #[inline(always)]
+    fn replace(&self, event: &mut MarketEvent, m: &xdp::ReplaceOrder) -> Result<(), Malformed> {
+        event.kind = EventKind::Replace;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+        event.ref_id = m.new_order_id.get();
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        Ok(())
+    }
+
+    /// The price is the execution's, which need not be the order's.
+    #[inline(always)]
+    fn executed(&self, event: &mut MarketEvent, m: &xdp::OrderExecution) -> Result<(), Malformed> {
+        event.kind = EventKind::Execute;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.order_id = OrderId(m.order_id.get());
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        event.ref_id = m.trade_id.get().into();
+        event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
+        event.flags = event
+            .flags
+            .with(EventFlags::AT_OTHER_PRICE)
+            .with(printable(m.printable_flag));
+        Ok(())
+    }
+
+    fn trade(&self, event: &mut MarketEvent, m: &xdp::NonDisplayedTrade) -> Result<(), Malformed> {
+        event.kind = EventKind::Trade;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        event.ref_id = m.trade_id.get().into();
+        event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
+        event.flags = event
+            .flags
+            .with(EventFlags::NO_SIDE)
+            .with(printable(m.printable_flag));
+        Ok(())
+    }
+
+    fn cross(&self, event: &mut MarketEvent, m: &xdp::CrossTrade) -> Result<(), Malformed> {
+        event.kind = EventKind::Trade;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.qty = Volume(m.volume.get().into());
+        event.price = self.price(event.instrument, m.price)?;
+        event.ref_id = m.cross_id.get().into();
+        event.code = code(&[m.cross_type.0]);
+        event.flags = event.flags.with(EventFlags::NO_SIDE);
+        Ok(())
+    }
+
+    fn cancelled(&self, event: &mut MarketEvent, m: &xdp::TradeCancel) {
+        event.kind = EventKind::TradeBreak;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.ref_id = m.trade_id.get().into();
+    }
+
+    fn imbalance(&self, event: &mut MarketEvent, m: &xdp::ImbalanceXdp21) -> Result<(), Malformed> {
+        event.kind = EventKind::Imbalance;
+        event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
+        event.qty = Volume(m.paired_qty.get().into());
+        event.imbalance_qty = Volume(m.total_imbalance_qty.get().into());
+        event.price = self.price(event.instrument, m.reference_price)?;
+        event.near_price = self.price(event.instrument, m.continuous_book_clearing)?;
+        event.far_price = self.price(event.instrument, m.auction_interest_clearing)?;
+        event.code = code(&[m.auction_type.0]);
+        match xdp::side(m.imbalance_side) {
+            Some(side) => event.side = side,
+            None => event.flags = event.flags.with(EventFlags::NO_SIDE),
+        }
+        Ok(())
+    }
+
+    /// In a refresh what follows replaces the instrument's book.
+    fn defined(&mut self, event: &mut MarketEvent, m: &xdp::SymbolIndexMapping) -> Result<bool, Malformed> {
+        let id = self.define(m)?;
+        event.kind = EventKind::Definition;
+        if let (true, Some(covered)) = (event.flags.has(EventFlags::SNAPSHOT), self.refresh.take()) {
+            self.scales[id.index()].covered = covered;
+            self.covered = self.covered.max(covered);
+        }
+        Ok(self.subscriptions.has(id))
+    }
+}
+
+impl Decoder for XdpDecoder {
+    fn venue(&self) -> Venue {
+        self.venue
+    }
+
+    #[inline(always)]
+    fn decode<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(kind) = xdp::message_type(message) else {
+            counters.bump(Counter::Malformed);
+            return;
+        };
+        let seen = &mut self.by_type[usize::from(kind as u8)];
+        seen.seen += 1;
+        let id = InstrumentId(xdp::symbol_index(message).unwrap_or(0));
+        let Some(by_instrument) = self.by_instrument.get_mut(id.index()) else {
+            counters.bump(Counter::Malformed);
+            return;
+        };
+        by_instrument.seen += 1;
+        if !self.subscriptions.has(id) && kind != xdp::SymbolIndexMapping::KIND {
+            seen.filtered += 1;
+            by_instrument.filtered += 1;
+            counters.bump(Counter::MessagesFiltered);
+            return;
+        }
+        let is_snapshot = context.flags.has(EventFlags::SNAPSHOT);
+        if context.seq.0 <= self.covered && !is_snapshot && is_refreshed(kind) {
+            // The refresh of this instrument was made after this message.
+            if context.seq.0 <= self.scales[id.index()].covered {
+                return;
+            }
+        }
+        let mut event = MarketEvent {
+            seq: context.seq,
+            recv_ts: context.received,
+            instrument: id,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        };
+        match self.fill(&mut event, kind, message) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(malformed) => {
+                if !refused(&mut event, kind, malformed, counters) {
+                    return;
+                }
+            }
+        }
+        let clears = match event.kind {
+            EventKind::Status => event.code[0] == b'X',
+            EventKind::Definition => is_snapshot,
+            _ => false,
+        };
+        if clears {
+            clear_before(&event, sink);
+        }
+        sink.on_event(&event);
+    }
+
+    #[inline(always)]
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let Some(index) = xdp::symbol_index(message) else {
+            return false;
+        };
+        let id = InstrumentId(index);
+        if !self.subscriptions.has(id) {
+            return false;
+        }
+        match xdp::order_id(message) {
+            Some(order) => sink.upcoming(id, OrderId(order)),
+            None => return may_yield(message),
+        }
+        true
+    }
+
+    fn restarted(&mut self) {
+        self.directory.fill(Instrument::default());
+        self.scales.fill(Scale::default());
+        self.subscriptions.forget_numbers();
+        (self.covered, self.refresh) = (0, None);
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+}
+
+/// Whether a message without an order yields an event.
+fn may_yield(message: &[u8]) -> bool {
+    match xdp::message_type(message) {
+        Some(xdp::SecurityStatus::KIND) => {
+            let status = prefix::<xdp::SecurityStatus>(message).map(|(m, _)| m.security_status.0);
+            status.is_ok_and(|s| matches!(s, b'4' | b'5' | b'6' | b'P' | b'B' | b'E' | b'O' | b'L' | b'X'))
+        }
+        Some(kind) => matches!(kind, 3 | 32 | 105 | 110 | 111 | 112),
+        None => false,
+    }
+}
+
+/// Whether a message changes a book.
+const fn is_of_book(kind: u16) -> bool {
+    matches!(kind, 100..=104 | 106 | 32)
+}
+
+/// Whether a refresh holds the effect of a message of this type; trades are not repeated there.
+#[inline(always)]
+const fn is_refreshed(kind: u16) -> bool {
+    is_of_book(kind) || matches!(kind, 3 | 34 | 105)
+}
+
+/// An event of the same message that comes first: the instrument's book is empty.
+#[cold]
+fn clear_before<S: EventSink>(event: &MarketEvent, sink: &mut S) {
+    sink.on_event(&MarketEvent {
+        kind: EventKind::Clear,
+        status: TradingStatus::default(),
+        code: [0; 8],
+        flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
+        ..*event
+    });
+}
+
+/// Counts a message that could not be read. One of a book among them is missing there, and the book is stale from here on:
+/// `true` if the event now says so.
+#[cold]
+#[inline(never)]
+fn refused(event: &mut MarketEvent, kind: u16, malformed: Malformed, counters: &mut Counters) -> bool {
+    if matches!(malformed, Malformed::UnknownTemplate(_)) {
+        counters.bump(Counter::MessagesUnknown);
+        return false;
+    }
+    counters.bump(Counter::Malformed);
+    *event = MarketEvent {
+        seq: event.seq,
+        recv_ts: event.recv_ts,
+        instrument: event.instrument,
+        venue: event.venue,
+        flags: event.flags,
+        kind: EventKind::Gap,
+        ref_id: event.seq.next().0,
+        ..MarketEvent::default()
+    };
+    is_of_book(kind) || kind == xdp::SecurityStatus::KIND
+}
+
+fn cleared(event: &mut MarketEvent, m: &xdp::SymbolClear) {
+    event.kind = EventKind::Clear;
+    event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
+}
+
+fn status(event: &mut MarketEvent, m: &xdp::SecurityStatus) -> Result<bool, Malformed> {
+    let code_of = Status::from_wire(m.security_status.0).ok_or_else(|| bad(20, m.security_status))?;
+    event.kind = EventKind::Status;
+    event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
+    event.code = code(&[m.security_status.0, m.halt_condition.0]);
+    event.status = match code_of {
+        Status::Halt if m.halt_condition.0 == b'M' => TradingStatus::Paused,
+        Status::Halt | Status::Suspend => TradingStatus::Halted,
+        Status::Resume => match m.market_state.0 {
+            b'P' => TradingStatus::PreOpen,
+            b'X' => TradingStatus::Closed,
+            _ => TradingStatus::Trading,
+        },
+        Status::PreOpen | Status::BeginAccepting => TradingStatus::PreOpen,
+        Status::Early | Status::Core | Status::Late => TradingStatus::Trading,
+        Status::Closed => TradingStatus::Closed,
+        Status::RestrictionActivated
+        | Status::RestrictionContinued
+        | Status::RestrictionDeactivated
+        | Status::HaltResumeIndication
+        | Status::PreOpenIndication => return Ok(false),
+    };
+    Ok(true)
+}
+
+/// Raw price units of one unit with so many decimals, `None` beyond 9 of them.
+fn unit(decimals: u8) -> Option<i64> {
+    Price::from_decimal(1, decimals)
+        .map(Price::raw)
+        .filter(|_| decimals <= 9)
+}
+
+/// A venue code padded with NULs; at most eight bytes.
+#[inline(always)]
+fn code(text: &[u8]) -> [u8; 8] {
+    let mut code = [0; 8];
+    for (to, from) in code.iter_mut().zip(text) {
+        *to = *from;
+    }
+    code
+}
+
+#[cold]
+fn bad(offset: u16, value: Char) -> Malformed {
+    Malformed::BadValue {
+        offset,
+        value: value.0,
+    }
+}
+
+#[inline(always)]
+fn side_at(offset: u16, field: Char) -> Result<Side, Malformed> {
+    xdp::side(field).ok_or_else(|| bad(offset, field))
+}
+
+#[inline(always)]
+fn printable(flag: u8) -> EventFlags {
+    match flag {
+        0 => EventFlags::NOT_PRINTABLE,
+        _ => EventFlags::NONE,
+    }
+}
