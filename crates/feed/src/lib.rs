@@ -23,9 +23,9 @@ mod itch;
 mod line;
 mod mdp3;
 mod missing;
-mod pitch;
 mod nyse;
 mod openbook;
+mod pitch;
 mod reorder;
 mod sip;
 mod snapshot;
@@ -44,13 +44,11 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
+pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
+pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use uqdf::{UqdfDecoder, UqdfFeed};
-pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
-pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
-pub use snapshot::{Glimpse, SnapshotState};
-pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

@@ -88,6 +88,8 @@ pub const TARGETS: &[Target] = &[
         "a block's messages fill it and build it again; a message shows its fields and begins its own bytes",
         seeds::pitch,
         targets::pitch,
+    ),
+    target(
         "openbook",
         "updates fill their packet, show their fields, and are written back as they were",
         seeds::openbook,

@@ -42,6 +42,8 @@ pub(crate) fn pitch_datagrams() -> Vec<Vec<u8>> {
     let operation = |bytes: Vec<u8>| [&[bytes.len() as u8, 0][..], &bytes].concat();
     let operations: Vec<Vec<u8>> = pitch().into_iter().map(operation).collect();
     vec![Vec::new(), operations.concat()]
+}
+
 pub(crate) fn openbook() -> Vec<Vec<u8>> {
     packets("openbook")
 }

@@ -20,11 +20,10 @@ mod malformed;
 pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
+pub mod openbook;
 pub mod pitch;
 pub mod soupbintcp;
 pub mod uqdf;
-pub mod openbook;
-pub mod soupbintcp;
 pub mod xdp;
 
 pub use malformed::Malformed;

@@ -10,8 +10,7 @@ pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
 pub use runtime::capture;
-pub use wire::{cqs, itch50, mdp3, moldudp64, pitch, soupbintcp, uqdf};
-pub use wire::{itch50, mdp3, moldudp64, openbook, soupbintcp, xdp};
+pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
 use tickwire_market::Price;
 

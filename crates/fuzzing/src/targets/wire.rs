@@ -1,8 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{cqs, itch50, mdp3, moldudp64, pitch, soupbintcp, uqdf};
-use tickwire_wire::{itch50, mdp3, moldudp64, openbook, soupbintcp, xdp};
+use tickwire_wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -181,6 +180,8 @@ pub fn uqdf(bytes: &[u8]) {
     let mut fields = 0;
     message.visit(&mut |_, value| fields += usize::from(!format!("{value:?}").is_empty()));
     assert!(fields >= 8, "{} shows {fields} fields", message.name());
+}
+
 /// Messages and trailing bytes make up the datagram; each is a prefix of its bytes and shows its fields.
 pub fn xdp(bytes: &[u8]) {
     let _ = (
