@@ -40,6 +40,8 @@ impl OrderOut for TcpStream {
     }
 }
 
+/// Rounds over both lines before order entry and timers are looked at.
+const PACKETS_PER_LOOK: u32 = 16;
 /// How long unanswered orders are waited for after the end of the feed.
 const ANSWERS_PATIENCE_NS: u64 = 2 * Nanos::SECOND;
 /// How long a snapshot connection waits before it is tried again.
@@ -288,34 +290,47 @@ impl<'a> Trader<'a> {
         Ok(())
     }
 
-    /// One datagram of each source, so that no line is read far ahead of the other.
+    /// What the lines hold, up to a bound, then one retransmitted datagram. In a burst, the other sockets are looked at only
+    /// every so many packets: each look is a system call.
     #[inline]
     fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        let failed = |e: std::io::Error| Failure::system(format!("receiving market data failed: {e}"));
-        for (receiver, line) in self.lines.iter_mut().zip([Line::A, Line::B]) {
-            if let Some(datagram) = receiver.recv(buffer).map_err(failed)? {
-                let received = self.hot.clock.nanos_at(datagram.tsc);
-                let samples = self.hot.probes.samples().len();
-                self.hot.probes.begin(datagram.tsc);
-                self.hot.probes.mark(Stage::Receive, datagram.tsc);
-                self.feed.on_packet(received, line, datagram.bytes, &mut self.hot);
-                if self.hot.probes.samples().len() > samples
-                    && let Some(arrived) = receiver.last_kernel_ns()
-                {
-                    // Asked for only now that the order is out.
-                    self.hot
-                        .probes
-                        .amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
-                }
+        for _ in 0..PACKETS_PER_LOOK {
+            let a = self.receive_line(0, Line::A, buffer)?;
+            let b = self.receive_line(1, Line::B, buffer)?;
+            if !(a || b) {
+                break;
             }
         }
-        if let Some((datagram, _)) = self.retransmission.recv_from(buffer).map_err(failed)? {
+        if let Some((datagram, _)) = self.retransmission.recv_from(buffer).map_err(receive_failed)? {
             let received = self.hot.clock.nanos_at(datagram.tsc);
             self.hot.probes.begin(datagram.tsc);
             self.feed
                 .on_packet(received, Line::Retransmit, datagram.bytes, &mut self.hot);
         }
         self.request()
+    }
+
+    /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
+    #[inline]
+    fn receive_line(&mut self, index: usize, line: Line, buffer: &mut [u8]) -> Result<bool, Failure> {
+        let receiver = &mut self.lines[index];
+        let Some(datagram) = receiver.recv(buffer).map_err(receive_failed)? else {
+            return Ok(false);
+        };
+        let received = self.hot.clock.nanos_at(datagram.tsc);
+        let samples = self.hot.probes.samples().len();
+        self.hot.probes.begin(datagram.tsc);
+        self.hot.probes.mark(Stage::Receive, datagram.tsc);
+        self.feed.on_packet(received, line, datagram.bytes, &mut self.hot);
+        if self.hot.probes.samples().len() > samples
+            && let Some(arrived) = receiver.last_kernel_ns()
+        {
+            // Asked for only now that the order is out.
+            self.hot
+                .probes
+                .amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
+        }
+        Ok(true)
     }
 
     /// Sends the retransmission requests that are due.
@@ -617,6 +632,10 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+fn receive_failed(e: std::io::Error) -> Failure {
+    Failure::system(format!("receiving market data failed: {e}"))
 }
 
 fn connection_failed(e: std::io::Error) -> Failure {
