@@ -78,6 +78,9 @@ pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
     );
     match damaged {
         Some(message) => Err(Failure::check(message)),
+        None if t.malformed > 0 && t.messages == 0 => Err(Failure::check(
+            "nothing in it is ITCH 5.0 in MoldUDP64, the only protocol in packets that `decode` reads so far",
+        )),
         None if t.malformed > 0 => Err(Failure::check(format!(
             "{} packets or messages could not be decoded; they are the lines with \"Error\"",
             t.malformed

@@ -90,6 +90,7 @@ struct Replay<'a> {
 }
 
 pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
+    tickwire_runtime::alloc::populate_large_blocks();
     let symbols = symbols_of(&args.symbol)?;
     let books = BooksConfig {
         venue: Venue::Nasdaq,

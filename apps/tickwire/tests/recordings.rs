@@ -67,6 +67,18 @@ fn the_worked_example_prints_every_field_as_the_specification_names_it() {
 }
 
 #[test]
+fn a_recording_of_another_protocol_is_said_to_be_one() {
+    let file = captures("packets/Cme/Mdp3.Sbe.v1.9/MdIncrementalRefreshBook.pcap");
+    let output = run(&["decode", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("nothing in it is ITCH 5.0"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
 fn decode_limits_and_filters() {
     let file = captures("books/itch-synthetic/synth120k.itch");
     let output = run(&["decode", file.to_str().unwrap(), "--type", "U", "--limit", "5"]);
