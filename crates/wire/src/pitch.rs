@@ -148,7 +148,7 @@ pub(crate) fn bounded(bytes: &[u8]) -> Result<&[u8], Malformed> {
     }
 }
 
-/// Reads a [`bounded`] message as a `T`; a message that says it is shorter contradicts the layout.
+/// Reads a message bounded by its length as a `T`; a message that says it is shorter contradicts the layout.
 #[inline(always)]
 pub fn layout<T>(message: &[u8]) -> Result<&T, Malformed>
 where
