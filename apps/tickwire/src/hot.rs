@@ -5,7 +5,7 @@
 //!         (sequence, lines, decode)                       (book)          (rule, risk)              (FIX)
 //! ```
 //! Everything happens on the calling thread, inside the call that took the packet: no queue, no hand-over. Nothing here
-//! allocates, locks or logs after it is set up; the test at the end runs it with an armed allocator.
+//! allocates, locks or logs after it is set up; the tests of `bench.rs` run it with an armed allocator.
 
 use std::io;
 
