@@ -11,11 +11,11 @@ use std::path::Path;
 
 use tickwire_exchange::{
     ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, Outcome, PaceConfig, listings,
+    ImpairConfig, ItchPublisher, ItchPublisherConfig, Outcome, Outlet, PaceConfig, listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Nanos, Side, Symbol};
+use tickwire_market::{Nanos, Port, Side, Symbol};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
@@ -52,8 +52,27 @@ fn exchange_of(c: &Config) -> Exchange {
     let messages =
         (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize + e.symbols.0 as usize * 200 + (1 << 20);
     let max_live = 400_000.min(c.feed.max_orders / 2).max(e.symbols.0 * 100);
-    Exchange::new(ExchangeConfig {
-        listings: listings(e.symbols.0 as u16),
+    let listings = listings(e.symbols.0 as u16);
+    let publisher = ItchPublisher::new(
+        ItchPublisherConfig {
+            venue: c.feed.venue.0,
+            channel: ChannelConfig {
+                session: c.feed.session.0.unwrap_or(*b"TICKWIRE01"),
+                store_messages: messages,
+                store_bytes: messages * 40,
+                ..ChannelConfig::default()
+            },
+            connections: CONNECTIONS,
+            ..ItchPublisherConfig::default()
+        },
+        &listings,
+    );
+    let outlet = Outlet {
+        publisher: Box::new(publisher),
+        instruments: 1..e.symbols.0 + 1,
+    };
+    let config = ExchangeConfig {
+        listings,
         max_orders: max_live + max_live / 2,
         flow: FlowConfig {
             seed: e.seed,
@@ -64,23 +83,17 @@ fn exchange_of(c: &Config) -> Exchange {
             rate: e.rate.0,
             ..PaceConfig::default()
         },
-        channel: ChannelConfig {
-            session: c.feed.session.0.unwrap_or(*b"TICKWIRE01"),
-            store_messages: messages,
-            store_bytes: messages * 40,
-            ..ChannelConfig::default()
-        },
         desk: DeskConfig {
             comp_id: CompId::new(c.order_entry.exchange_comp_id.0.as_bytes())
                 .expect("a symbol fits a CompID"),
             connections: CONNECTIONS,
             ..DeskConfig::default()
         },
-        glimpse_connections: CONNECTIONS,
         duration_ns,
         linger_ns: Nanos::SECOND,
         ..ExchangeConfig::default()
-    })
+    };
+    Exchange::new(config, vec![outlet])
 }
 
 fn impair_of(i: Impairment, seed: u64) -> Impair {
@@ -293,7 +306,7 @@ impl<'a> Venue<'a> {
 
     /// Sends one datagram, if one is due, so that orders are looked at between any two.
     fn publish(&mut self, now: Nanos) -> Result<bool, Failure> {
-        let Some(datagram) = self.exchange.poll_datagram(now) else {
+        let Some(datagram) = self.exchange.poll_datagram(0, now) else {
             return Ok(false);
         };
         let mut failed = None;
@@ -417,9 +430,10 @@ impl<'a> Venue<'a> {
             self.last_request = self.clock.now();
             let mut reply = [0; 2048];
             let mut answer = None;
-            let (exchange, answers) = (&self.exchange, &mut self.drop_requests);
+            let now = self.clock.now();
+            let (exchange, answers) = (&mut self.exchange, &mut self.drop_requests);
             answers.send(datagram.bytes, &mut |bytes: &[u8]| {
-                answer = exchange.handle_request(bytes, &mut reply)
+                answer = exchange.handle_request(0, now, bytes, &mut reply)
             });
             if let Some(len) = answer {
                 self.retransmissions += 1;
@@ -433,7 +447,10 @@ impl<'a> Venue<'a> {
         let now = self.clock.now();
         while let Ok(Some(stream)) = self.snapshots.accept() {
             if let Some(id) = self.readers.iter().position(Option::is_none)
-                && self.exchange.glimpse_connect(id, now)
+                && self
+                    .exchange
+                    .publisher_mut(0)
+                    .is_some_and(|p| p.connect(Port::SnapshotServer, id, now))
             {
                 let watch = self.waiter.watch(&stream);
                 self.readers[id] = Some(Client { stream, watch });
@@ -445,7 +462,8 @@ impl<'a> Venue<'a> {
             };
             let mut is_over = match reader.stream.recv(buffer) {
                 Ok(Received::Bytes(bytes)) => {
-                    self.exchange.glimpse_bytes(id, now, bytes);
+                    self.exchange
+                        .recovery_bytes(0, Port::SnapshotServer, id, now, bytes);
                     false
                 }
                 Ok(Received::Nothing) => false,
@@ -453,13 +471,24 @@ impl<'a> Venue<'a> {
             };
             // What the kernel has no room for waits in the session, not in memory without bound.
             while !is_over && reader.stream.flush().unwrap_or(false) {
-                let Some(bytes) = self.exchange.glimpse_transmit(id, now, buffer) else {
+                let publisher = self.exchange.publisher_mut(0);
+                let Some(bytes) =
+                    publisher.and_then(|p| p.poll_transmit(Port::SnapshotServer, id, now, buffer))
+                else {
                     break;
                 };
                 is_over = reader.stream.send(bytes).is_err();
             }
-            if is_over || (self.exchange.glimpse_wants_close(id) && !reader.stream.has_unsent()) {
-                self.exchange.glimpse_disconnect(id);
+            if is_over
+                || (self
+                    .exchange
+                    .publisher_mut(0)
+                    .is_some_and(|p| p.wants_close(Port::SnapshotServer, id))
+                    && !reader.stream.has_unsent())
+            {
+                if let Some(p) = self.exchange.publisher_mut(0) {
+                    p.disconnect(Port::SnapshotServer, id);
+                }
                 if let Some(mut reader) = self.readers[id].take() {
                     self.waiter.forget(reader.watch);
                     reader.stream.finish();
@@ -473,7 +502,7 @@ impl<'a> Venue<'a> {
         if is_child {
             Notice::Progress {
                 seconds: self.opened.map_or(0.0, |t| now.since(t) as f64 / 1e9),
-                messages: self.exchange.next_seq().0 - 1,
+                messages: self.exchange.total(),
                 orders: self.exchange.ledger().len() as u64,
             }
             .send();
@@ -505,7 +534,7 @@ impl<'a> Venue<'a> {
         }
         let counts = [self.lines[0].impair.counts(), self.lines[1].impair.counts()];
         ExchangeResults {
-            messages: self.exchange.next_seq().0 - 1,
+            messages: self.exchange.total(),
             datagrams: [self.lines[0].datagrams, self.lines[1].datagrams],
             dropped: counts.map(|c| c.lost),
             retransmissions: self.retransmissions,

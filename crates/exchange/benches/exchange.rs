@@ -10,8 +10,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use tickwire_exchange::Tape;
 use tickwire_exchange::{
-    ChannelConfig, Engine, EngineConfig, ItchPublisher, MoldChannel, NewOrder, generate_itch, listings,
+    ChannelConfig, Engine, EngineConfig, ItchWriter, MoldChannel, NewOrder, generate_itch, listings,
 };
 use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, Side, TimeInForce, TradingStatus};
 use tickwire_testdata::Rng;
@@ -143,7 +144,7 @@ fn requests(count: u64) {
         store_bytes: 64 << 20,
         ..Default::default()
     });
-    let mut publisher = ItchPublisher::new(&listings(100), channel);
+    let mut publisher = ItchWriter::new(&listings(100), channel);
     let start = Spent::start();
     let (mut done_again, mut bytes) = (0, 0);
     for (i, request) in requests.iter().enumerate() {

@@ -16,12 +16,13 @@ use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce,
 };
 
+use crate::broadcast::Broadcast;
 use crate::engine::Engine;
 use crate::flow::Flow;
 use crate::index::OrderIndex;
-use crate::mold::MoldChannel;
 use crate::order::{Execution, Listener, NO_MPID, NewOrder, Order, Owner, Reject};
-use crate::publish::{ItchPublisher, Listing, VenueTime};
+use crate::tape::Tape;
+use crate::tape::{Listing, VenueTime};
 
 /// How order entry is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +127,7 @@ impl ClientOrder {
 /// What the desk acts on while it handles a request.
 pub(crate) struct Floor<'a> {
     pub(crate) engine: &'a mut Engine,
-    pub(crate) publisher: &'a mut ItchPublisher<MoldChannel>,
+    pub(crate) tape: &'a mut Broadcast,
     pub(crate) flow: &'a mut Flow,
     pub(crate) time: VenueTime,
     /// Whether new orders are taken.
@@ -489,16 +490,16 @@ impl Desk {
         now: Nanos,
         orig: Id,
         floor: &mut Floor<'_>,
-        request: impl FnOnce(&mut Engine, &mut (&mut ItchPublisher<MoldChannel>, &mut Reports<'_>)) -> T,
+        request: impl FnOnce(&mut Engine, &mut (&mut Broadcast, &mut Reports<'_>)) -> T,
     ) -> T {
-        floor.publisher.set_time(floor.time);
+        floor.tape.set_time(floor.time);
         let mut reports = Reports {
             desk: self,
             now,
             orig,
             disturbed: None,
         };
-        let done = request(floor.engine, &mut (&mut *floor.publisher, &mut reports));
+        let done = request(floor.engine, &mut (&mut *floor.tape, &mut reports));
         if let Some(instrument) = reports.disturbed {
             floor.flow.disturb(instrument, floor.time);
         }

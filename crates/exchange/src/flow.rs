@@ -19,9 +19,10 @@ use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TimeInForce};
 
 use crate::engine::Engine;
+use crate::itch::MARKET_MAKERS;
 use crate::order::{Listener, NewOrder, Order, Owner, Reject};
-use crate::publish::{Listing, MARKET_MAKERS};
 use crate::random::Random;
+use crate::tape::Listing;
 use crate::wheel::Wheel;
 
 /// How the flow behaves.

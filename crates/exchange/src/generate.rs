@@ -2,9 +2,9 @@
 
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
+use crate::itch::ItchWriter;
 use crate::listing::listings;
 use crate::pace::PaceConfig;
-use crate::publish::ItchPublisher;
 use crate::session::Session;
 
 /// 09:30 in New York, in nanoseconds since midnight.
@@ -32,7 +32,7 @@ pub fn generate_itch(seed: u64, messages: u64, symbols: u16, out: &mut impl FnMu
         ..PaceConfig::default()
     };
     let mut session = Session::new(flow, pace, &listings, MARKET_OPEN);
-    let mut publisher = ItchPublisher::new(&listings, |message: &[u8]| out(message));
+    let mut publisher = ItchWriter::new(&listings, |message: &[u8]| out(message));
     let mut published = 0;
     while let Some(due) = session.due() {
         published += session.step(due, &mut engine, &mut publisher, &mut ());

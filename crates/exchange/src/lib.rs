@@ -1,14 +1,14 @@
 //! How a venue behaves: a matching engine, order flow, and everything that publishes and serves what its books did.
 //!
 //! ```text
-//!  flow ──┐                        ┌─► ItchPublisher ─► MoldChannel ─► datagrams ─► Impair (per line) ─► line A, B
-//!         ├─► Engine ─► Listener ──┤                        └─► retransmissions
+//!  flow ──┐                        ┌─► Publisher (one per channel) ─► datagrams ─► Impair (per line) ─► line A, B
+//!         ├─► Engine ─► Listener ──┤                └─► retransmissions, snapshots
 //!  FIX  ──┘                        └─► execution reports
 //! ```
 //!
-//! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a market does,
-//! [`ItchPublisher`] turns what happened into messages, [`MoldChannel`] keeps and packs them. [`Exchange`] is all of it
-//! together, with order entry over FIX and snapshots over SoupBinTCP.
+//! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a market does, a
+//! [`Publisher`] turns what happened into datagrams of its venue and serves recovery ([`ItchPublisher`] is one).
+//! [`Exchange`] is all of it together, with order entry over FIX.
 //!
 //! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one run.
 #![no_std]
@@ -16,38 +16,42 @@
 
 extern crate alloc;
 
+mod broadcast;
 mod desk;
+mod displayed;
 mod engine;
 mod flow;
 mod generate;
 mod glimpse;
 mod impair;
 mod index;
+mod itch;
 mod listing;
 mod mold;
 mod naive;
 mod order;
 mod pace;
-mod publish;
 mod random;
 mod session;
+mod tape;
 mod venue;
 mod wheel;
 
+pub use broadcast::Outlet;
 pub use desk::{ClientOrder, DeskConfig, Outcome};
+pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
 pub use flow::{Flow, FlowConfig};
 pub use generate::generate_itch;
 pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
+pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use listing::listings;
-pub use mold::{ChannelConfig, Datagram, LineSet, MessageStore, MoldChannel};
+pub use mold::{ChannelConfig, MessageStore, MoldChannel};
 pub use naive::NaiveEngine;
 pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
 pub use pace::PaceConfig;
-pub use publish::{
-    ItchPublisher, Listing, MARKET_MAKERS, MessageSink, VenueTime, write_add, write_directory, write_status,
-};
+pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Price, Symbol};
 
-use crate::publish::Listing;
+use crate::tape::Listing;
 
 /// Well-known names first, so that a reader of reports finds them; prices in dollars, of no date.
 #[rustfmt::skip]

@@ -8,41 +8,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tickwire_market::{Nanos, SeqNo};
+use tickwire_market::{Nanos, Port, SeqNo};
 use tickwire_wire::moldudp64::{self, PacketBuilder, Request};
 
-use crate::publish::MessageSink;
-
-/// On which lines a datagram goes out, a bit set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LineSet(pub u8);
-
-impl LineSet {
-    /// The first line.
-    pub const A: LineSet = LineSet(1);
-    /// The second line.
-    pub const B: LineSet = LineSet(2);
-    /// Both.
-    pub const BOTH: LineSet = LineSet(3);
-
-    /// Whether all lines of `other` are in it.
-    pub const fn has(self, other: LineSet) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-/// A datagram to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Datagram<'a> {
-    /// Where.
-    pub lines: LineSet,
-    /// Number of its first message.
-    pub first: SeqNo,
-    /// The number after its last message; equal to `first` for heartbeats and ends of session.
-    pub next: SeqNo,
-    /// The UDP payload.
-    pub bytes: &'a [u8],
-}
+use crate::tape::MessageSink;
+use crate::tape::{Datagram, LineSet};
 
 /// Sizes and times of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -243,6 +213,7 @@ impl MoldChannel {
         };
         self.sent_at = now;
         Some(Datagram {
+            port: Port::Live,
             lines: LineSet::BOTH,
             first,
             next: SeqNo(self.unsent),

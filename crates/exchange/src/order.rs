@@ -228,6 +228,50 @@ impl Listener for () {
     fn replaced(&mut self, _: &Order, _: &Order, _: bool) {}
 }
 
+/// Both hear everything, the first one first.
+impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
+    fn accepted(&mut self, order: &Order) {
+        self.0.accepted(order);
+        self.1.accepted(order);
+    }
+    fn rested(&mut self, order: &Order) {
+        self.0.rested(order);
+        self.1.rested(order);
+    }
+    fn executed(&mut self, execution: &Execution) {
+        self.0.executed(execution);
+        self.1.executed(execution);
+    }
+    fn reduced(&mut self, order: &Order, by: Qty) {
+        self.0.reduced(order, by);
+        self.1.reduced(order, by);
+    }
+    fn deleted(&mut self, order: &Order) {
+        self.0.deleted(order);
+        self.1.deleted(order);
+    }
+    fn expired(&mut self, order: &Order) {
+        self.0.expired(order);
+        self.1.expired(order);
+    }
+    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
+        self.0.replaced(old, new, rests);
+        self.1.replaced(old, new, rests);
+    }
+    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
+        self.0.status(instrument, status);
+        self.1.status(instrument, status);
+    }
+    fn crossed(&mut self, cross: &Cross) {
+        self.0.crossed(cross);
+        self.1.crossed(cross);
+    }
+    fn indicated(&mut self, indication: &Indication) {
+        self.0.indicated(indication);
+        self.1.indicated(indication);
+    }
+}
+
 /// A hash over orders in priority order (FNV-1a on 64-bit words, then mixed): equal for two engines with equal books,
 /// whatever their inner structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

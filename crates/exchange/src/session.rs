@@ -1,14 +1,15 @@
 //! A trading day in small steps: directory, status, first orders, continuous flow, close. Paced: each step tells how
 //! many messages it published, and the next one is due accordingly.
 
-use tickwire_market::TradingStatus;
-use tickwire_wire::itch50::EventCode;
+use alloc::vec::Vec;
 
 use crate::engine::Engine;
 use crate::flow::{Flow, FlowConfig};
 use crate::order::Listener;
 use crate::pace::{Pace, PaceConfig};
-use crate::publish::{ItchPublisher, Listing, MessageSink, VenueTime};
+use crate::tape::{Listing, VenueTime};
+use crate::tape::{Milestone, Tape};
+use tickwire_market::TradingStatus;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -25,6 +26,7 @@ pub(crate) struct Session {
     phase: Phase,
     pace: Pace,
     flow: Flow,
+    listings: Vec<Listing>,
 }
 
 impl Session {
@@ -33,6 +35,7 @@ impl Session {
             phase: Phase::Directory { next: 0 },
             pace: Pace::new(pace, flow.seed, start),
             flow: Flow::new(flow, listings),
+            listings: listings.to_vec(),
         }
     }
 
@@ -66,12 +69,12 @@ impl Session {
     }
 
     /// Takes the steps due until `now`, at most `messages_max` messages or a few more. Whether any was taken.
-    pub(crate) fn advance<S: MessageSink>(
+    pub(crate) fn advance(
         &mut self,
         now: VenueTime,
         messages_max: u64,
         engine: &mut Engine,
-        publisher: &mut ItchPublisher<S>,
+        publisher: &mut impl Tape,
         other: &mut impl Listener,
     ) -> bool {
         let mut published = 0;
@@ -87,11 +90,11 @@ impl Session {
     }
 
     /// Takes the next step, whatever the time; how many messages it published. `other` hears what orders do.
-    pub(crate) fn step<S: MessageSink>(
+    pub(crate) fn step(
         &mut self,
         due: VenueTime,
         engine: &mut Engine,
-        publisher: &mut ItchPublisher<S>,
+        publisher: &mut impl Tape,
         other: &mut impl Listener,
     ) -> u64 {
         let before = publisher.total();
@@ -110,64 +113,48 @@ impl Session {
         messages
     }
 
-    fn introduce<S: MessageSink>(
-        &mut self,
-        next: usize,
-        engine: &mut Engine,
-        publisher: &mut ItchPublisher<S>,
-    ) {
+    fn introduce(&mut self, next: usize, engine: &mut Engine, publisher: &mut impl Tape) {
         if next == 0 {
-            publisher.system_event(EventCode::StartOfMessages);
+            publisher.milestone(Milestone::StartOfMessages);
         }
-        let Some(&listing) = publisher.listings().get(next) else {
-            publisher.system_event(EventCode::StartOfSystemHours);
+        let Some(&listing) = self.listings.get(next) else {
+            publisher.milestone(Milestone::StartOfSystemHours);
             self.phase = Phase::Seeding { next: 0 };
             return;
         };
         engine.set_tick(listing.id, listing.tick);
-        publisher.directory(&listing);
+        publisher.define(&listing);
         let known = engine.set_status(listing.id, TradingStatus::Trading, publisher);
         debug_assert!(known.is_ok(), "the engine is made for the listings");
         self.phase = Phase::Directory { next: next + 1 };
     }
 
-    fn seed<S: MessageSink>(
-        &mut self,
-        next: usize,
-        due: VenueTime,
-        engine: &mut Engine,
-        publisher: &mut ItchPublisher<S>,
-    ) {
-        match publisher.listings().get(next).map(|listing| listing.id) {
+    fn seed(&mut self, next: usize, due: VenueTime, engine: &mut Engine, publisher: &mut impl Tape) {
+        match self.listings.get(next).map(|listing| listing.id) {
             Some(id) => {
                 self.flow.seed_book(id, due, engine, publisher);
                 self.phase = Phase::Seeding { next: next + 1 };
             }
             None => {
-                publisher.system_event(EventCode::StartOfMarketHours);
+                publisher.milestone(Milestone::StartOfMarketHours);
                 self.phase = Phase::Continuous;
             }
         }
     }
 
-    fn wind_down<S: MessageSink>(
-        &mut self,
-        next: usize,
-        engine: &mut Engine,
-        publisher: &mut ItchPublisher<S>,
-    ) {
+    fn wind_down(&mut self, next: usize, engine: &mut Engine, publisher: &mut impl Tape) {
         if next == 0 {
-            publisher.system_event(EventCode::EndOfMarketHours);
+            publisher.milestone(Milestone::EndOfMarketHours);
         }
-        match publisher.listings().get(next).map(|listing| listing.id) {
+        match self.listings.get(next).map(|listing| listing.id) {
             Some(id) => {
                 let known = engine.close(id, publisher);
                 debug_assert!(known.is_ok(), "the engine is made for the listings");
                 self.phase = Phase::Closing { next: next + 1 };
             }
             None => {
-                publisher.system_event(EventCode::EndOfSystemHours);
-                publisher.system_event(EventCode::EndOfMessages);
+                publisher.milestone(Milestone::EndOfSystemHours);
+                publisher.milestone(Milestone::EndOfMessages);
                 self.phase = Phase::Closed;
             }
         }

@@ -3,10 +3,10 @@
 //! ```text
 //!  loop {
 //!      exchange.on_time(now);
-//!      while let Some(datagram) = exchange.poll_datagram(now) { impair and send on the lines }
-//!      requests:   exchange.handle_request(bytes, &mut reply)  → one datagram back
-//!      orders:     exchange.handle_bytes(id, now, bytes), then drain poll_transmit(id, ..)
-//!      snapshots:  exchange.glimpse_bytes(id, now, bytes), then drain glimpse_transmit(id, ..)
+//!      per channel: while let Some(datagram) = exchange.poll_datagram(channel, now) { impair and send on the lines }
+//!      requests:    exchange.handle_request(channel, now, bytes, &mut reply)  → one datagram back
+//!      recovery:    exchange.recovery_bytes(channel, port, id, now, bytes), then drain the publisher's poll_transmit
+//!      orders:      exchange.handle_bytes(id, now, bytes), then drain poll_transmit(id, ..)
 //!  }
 //! ```
 //! A day: [`Exchange::open`], directory, first orders, continuous flow for the configured time or until
@@ -15,18 +15,17 @@
 use alloc::vec::Vec;
 
 use tickwire_fix::DisconnectReason;
-use tickwire_market::{InstrumentId, Level, Nanos, SeqNo, Side, TradingStatus};
-use tickwire_wire::itch50::MESSAGE_SIZE_MAX;
+use tickwire_market::{InstrumentId, Level, Nanos, Port, Side};
 
+use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientOrder, Desk, DeskConfig, Floor};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
-use crate::glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
-use crate::mold::{ChannelConfig, Datagram, MoldChannel};
-use crate::order::{Order, StateHash};
+use crate::order::StateHash;
 use crate::pace::PaceConfig;
-use crate::publish::{ItchPublisher, Listing, VenueTime, write_add, write_directory, write_status};
 use crate::session::Session;
+use crate::tape::{Datagram, Publisher, Tape};
+use crate::tape::{Listing, VenueTime};
 
 /// Everything about a simulated venue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,14 +40,8 @@ pub struct ExchangeConfig {
     pub flow: FlowConfig,
     /// Its rate.
     pub pace: PaceConfig,
-    /// The market data channel.
-    pub channel: ChannelConfig,
     /// Order entry.
     pub desk: DeskConfig,
-    /// The snapshot service.
-    pub glimpse: GlimpseConfig,
-    /// Snapshot connections are numbered 0 to this, exclusive.
-    pub glimpse_connections: usize,
     /// Midnight in New York before the session, since the epoch: ITCH times count from it. `None`, or one that is not
     /// within the two days before the opening: the last midnight UTC.
     pub midnight: Option<Nanos>,
@@ -68,10 +61,7 @@ impl Default for ExchangeConfig {
             max_levels: 1024,
             flow: FlowConfig::default(),
             pace: PaceConfig::default(),
-            channel: ChannelConfig::default(),
             desk: DeskConfig::default(),
-            glimpse: GlimpseConfig::default(),
-            glimpse_connections: 4,
             midnight: None,
             duration_ns: 0,
             linger_ns: Nanos::SECOND,
@@ -101,10 +91,9 @@ pub enum DayPhase {
 pub struct Exchange {
     config: ExchangeConfig,
     engine: Engine,
-    publisher: ItchPublisher<MoldChannel>,
+    tape: Broadcast,
     session: Session,
     desk: Desk,
-    glimpse: Vec<GlimpseSession>,
     phase: DayPhase,
     /// Known once the day has begun.
     midnight: Option<Nanos>,
@@ -112,8 +101,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// A venue with empty books. Everything is allocated here, except snapshots for clients.
-    pub fn new(config: ExchangeConfig) -> Exchange {
+    /// A venue with empty books that publishes on these channels.
+    pub fn new(config: ExchangeConfig, outlets: Vec<Outlet>) -> Exchange {
         let engine = Engine::new(EngineConfig {
             instruments: config.listings.len() as u32,
             max_orders: config.max_orders,
@@ -121,12 +110,9 @@ impl Exchange {
         });
         Exchange {
             engine,
-            publisher: ItchPublisher::new(&config.listings, MoldChannel::new(config.channel)),
+            tape: Broadcast::new(outlets),
             session: Session::new(config.flow, config.pace, &config.listings, 0),
             desk: Desk::new(config.desk, &config.listings),
-            glimpse: (0..config.glimpse_connections)
-                .map(|_| GlimpseSession::new(config.glimpse))
-                .collect(),
             phase: DayPhase::Waiting,
             midnight: None,
             opened: Nanos::ZERO,
@@ -141,7 +127,11 @@ impl Exchange {
                 .config
                 .midnight
                 .filter(|m| *m <= now && now.since(*m) < 2 * Nanos::DAY);
-            self.midnight = Some(configured.unwrap_or(Nanos(now.0 - now.0 % Nanos::DAY)));
+            let midnight = configured.unwrap_or(Nanos(now.0 - now.0 % Nanos::DAY));
+            self.midnight = Some(midnight);
+            for outlet in self.tape.outlets_mut() {
+                outlet.publisher.open(midnight);
+            }
             let start = self.venue_time(now);
             self.session = Session::new(self.config.flow, self.config.pace, &self.config.listings, start);
             self.phase = DayPhase::Opening;
@@ -156,14 +146,14 @@ impl Exchange {
             let mut reports = self.desk.reports(now);
             let batch = self.config.batch_messages;
             self.session
-                .advance(time, batch, &mut self.engine, &mut self.publisher, &mut reports);
+                .advance(time, batch, &mut self.engine, &mut self.tape, &mut reports);
         }
         self.turn_page(now);
         let (desk, mut floor) = self.floor(time);
         desk.handle_timeout(now, &mut floor);
-        self.glimpse
-            .iter_mut()
-            .for_each(|session| session.handle_timeout(now));
+        for outlet in self.tape.outlets_mut() {
+            outlet.publisher.handle_timeout(now, &self.engine);
+        }
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
@@ -199,27 +189,51 @@ impl Exchange {
                 .due()
                 .map(|due| self.midnight.unwrap_or_default().after(due)),
         };
-        let glimpse = self.glimpse.iter().filter_map(GlimpseSession::poll_timeout).min();
-        [
-            flow,
-            glimpse,
-            self.desk.poll_timeout(),
-            self.publisher.sink().poll_timeout(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let channels = self.tape.outlets().iter();
+        let channels = channels
+            .filter_map(|outlet| outlet.publisher.poll_timeout())
+            .min();
+        [flow, channels, self.desk.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
-    /// The next datagram of market data, before any trouble on the lines.
-    pub fn poll_datagram(&mut self, now: Nanos) -> Option<Datagram<'_>> {
-        self.publisher.sink_mut().poll_datagram(now)
+    /// The next datagram of a channel, before any trouble on the lines.
+    pub fn poll_datagram(&mut self, outlet: usize, now: Nanos) -> Option<Datagram<'_>> {
+        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
+        outlet.publisher.poll_datagram(now)
     }
 
-    /// Answers a MoldUDP64 request: the length of the datagram written into `reply`, see
-    /// [`MoldChannel::handle_request`].
-    pub fn handle_request(&self, bytes: &[u8], reply: &mut [u8]) -> Option<usize> {
-        self.publisher.sink().handle_request(bytes, reply)
+    /// Answers a datagram to a channel's [`tickwire_market::Port::Requests`]: the length of the one written into `reply`.
+    pub fn handle_request(
+        &mut self,
+        outlet: usize,
+        now: Nanos,
+        bytes: &[u8],
+        reply: &mut [u8],
+    ) -> Option<usize> {
+        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
+        outlet.publisher.handle_request(now, bytes, reply)
+    }
+
+    /// The channels that it publishes.
+    pub fn outlets(&self) -> &[Outlet] {
+        self.tape.outlets()
+    }
+
+    /// Bytes of a recovery connection of a channel; everything else about one is [`Publisher`]'s own, see
+    /// [`Exchange::publisher_mut`].
+    pub fn recovery_bytes(&mut self, outlet: usize, port: Port, id: usize, now: Nanos, bytes: &[u8]) {
+        if let Some(outlet) = self.tape.outlets_mut().get_mut(outlet) {
+            outlet.publisher.handle_bytes(port, id, now, bytes, &self.engine);
+        }
+    }
+
+    /// A channel.
+    pub fn publisher_mut(&mut self, outlet: usize) -> Option<&mut dyn Publisher> {
+        let outlet = self.tape.outlets_mut().get_mut(outlet)?;
+        Some(&mut *outlet.publisher)
     }
 
     /// An order entry connection is there; `false` if the number is out of range or taken.
@@ -250,55 +264,6 @@ impl Exchange {
         let time = self.venue_time(now);
         let (desk, mut floor) = self.floor(time);
         desk.disconnect(id, now, &mut floor);
-    }
-
-    /// A snapshot connection is there; `false` if the number is out of range.
-    pub fn glimpse_connect(&mut self, id: usize, now: Nanos) -> bool {
-        let session = self.glimpse.get_mut(id);
-        session.map(|session| session.connect(now)).is_some()
-    }
-
-    /// Bytes of a snapshot connection.
-    pub fn glimpse_bytes(&mut self, id: usize, now: Nanos, bytes: &[u8]) {
-        let Some(session) = self.glimpse.get_mut(id) else {
-            return;
-        };
-        session.handle_bytes(now, bytes);
-        let channel = self.publisher.sink();
-        match session.take_login() {
-            Some(GlimpseLogin::Snapshot) => {
-                let (engine, publisher) = (&self.engine, &self.publisher);
-                session.load_snapshot(channel.store().next(), |out| {
-                    write_snapshot(engine, publisher, out)
-                });
-            }
-            Some(login) => session.start_replay(login, channel.session(), channel.store()),
-            None => {}
-        }
-    }
-
-    /// Bytes to send on a snapshot connection, as many as fit.
-    pub fn glimpse_transmit<'b>(&mut self, id: usize, now: Nanos, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        let session = self.glimpse.get_mut(id)?;
-        let store = self.publisher.sink().store();
-        session.pull(
-            store,
-            store.next(),
-            matches!(self.phase, DayPhase::Ending | DayPhase::Over),
-        );
-        session.poll_transmit(now, buf)
-    }
-
-    /// Whether a snapshot connection is to be closed.
-    pub fn glimpse_wants_close(&self, id: usize) -> bool {
-        self.glimpse.get(id).is_some_and(GlimpseSession::wants_close)
-    }
-
-    /// A snapshot connection is gone.
-    pub fn glimpse_disconnect(&mut self, id: usize) {
-        if let Some(session) = self.glimpse.get_mut(id) {
-            session.disconnect();
-        }
     }
 
     /// Every order that clients sent, in the order of arrival.
@@ -351,14 +316,9 @@ impl Exchange {
         &self.engine
     }
 
-    /// The number that the next message gets.
-    pub fn next_seq(&self) -> SeqNo {
-        self.publisher.sink().store().next()
-    }
-
-    /// How many messages of this ITCH type were published.
-    pub fn published(&self, kind: u8) -> u64 {
-        self.publisher.published(kind)
+    /// How many messages were published, over all channels.
+    pub fn total(&self) -> u64 {
+        self.tape.total()
     }
 
     fn turn_page(&mut self, now: Nanos) {
@@ -374,10 +334,14 @@ impl Exchange {
             }
             DayPhase::Closing if self.session.is_closed() => {
                 self.phase = DayPhase::Ending;
-                self.publisher.sink_mut().end(now, self.config.linger_ns);
+                for outlet in self.tape.outlets_mut() {
+                    outlet.publisher.end(now, self.config.linger_ns);
+                }
                 self.desk.logout(now);
             }
-            DayPhase::Ending if self.publisher.sink().is_over() => self.phase = DayPhase::Over,
+            DayPhase::Ending if self.tape.outlets().iter().all(|o| o.publisher.is_over()) => {
+                self.phase = DayPhase::Over
+            }
             _ => {}
         }
     }
@@ -385,7 +349,7 @@ impl Exchange {
     fn floor(&mut self, time: VenueTime) -> (&mut Desk, Floor<'_>) {
         let floor = Floor {
             engine: &mut self.engine,
-            publisher: &mut self.publisher,
+            tape: &mut self.tape,
             flow: self.session.flow_mut(),
             time,
             is_open: self.phase == DayPhase::Open,
@@ -393,32 +357,8 @@ impl Exchange {
         (&mut self.desk, floor)
     }
 
-    /// 0 before the day has begun; nothing is published then. The field's 48 bits are 78 hours.
+    /// 0 before the day has begun; nothing is published then.
     fn venue_time(&self, now: Nanos) -> VenueTime {
-        self.midnight
-            .map_or(0, |midnight| now.since(midnight).min((1 << 48) - 1))
+        self.midnight.map_or(0, |midnight| now.since(midnight))
     }
-}
-
-/// The messages of a snapshot. GLIMPSE 5.0: directory first, then trading status, then orders.
-fn write_snapshot(engine: &Engine, publisher: &ItchPublisher<MoldChannel>, out: &mut dyn FnMut(&[u8])) {
-    let at = publisher.time();
-    let mut out = |message: &[u8]| {
-        debug_assert!(message.len() <= MESSAGE_SIZE_MAX);
-        out(message)
-    };
-    for listing in publisher.listings() {
-        write_directory(listing, at, &mut out);
-    }
-    for listing in publisher.listings() {
-        let status = engine
-            .trading_status(listing.id)
-            .unwrap_or(TradingStatus::Unknown);
-        write_status(listing, status, at, &mut out);
-    }
-    engine.visit(&mut |order: &Order| {
-        if !order.hidden {
-            write_add(order, publisher.stock(order.instrument), at, &mut out);
-        }
-    });
 }

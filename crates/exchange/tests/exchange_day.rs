@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use support::Builder;
 use tickwire_exchange::{
     ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, Outcome, PaceConfig, listings,
+    ImpairConfig, ItchPublisher, ItchPublisherConfig, Outcome, Outlet, PaceConfig, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -16,7 +16,7 @@ use tickwire_fix::{
     ord_rej_reason,
 };
 use tickwire_market::{
-    Cause, InstrumentId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+    Cause, InstrumentId, Nanos, OrderType, Port, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
 };
 use tickwire_wire::moldudp64::{Payload, Request, parse};
 
@@ -38,11 +38,6 @@ fn config(seed: u64, duration_ms: u64) -> ExchangeConfig {
             rate: 20_000,
             ..PaceConfig::default()
         },
-        channel: ChannelConfig {
-            store_bytes: 16 << 20,
-            store_messages: 1 << 19,
-            ..ChannelConfig::default()
-        },
         desk: DeskConfig {
             connections: 2,
             max_orders: 10_000,
@@ -52,6 +47,37 @@ fn config(seed: u64, duration_ms: u64) -> ExchangeConfig {
         linger_ns: 50 * Nanos::MILLI,
         ..ExchangeConfig::default()
     }
+}
+
+/// The venue with one Nasdaq channel.
+fn exchange_of(config: ExchangeConfig) -> Exchange {
+    let channel = ChannelConfig {
+        store_bytes: 16 << 20,
+        store_messages: 1 << 19,
+        ..ChannelConfig::default()
+    };
+    let publisher = ItchPublisher::new(
+        ItchPublisherConfig {
+            channel,
+            ..ItchPublisherConfig::default()
+        },
+        &config.listings,
+    );
+    let outlet = Outlet {
+        publisher: Box::new(publisher),
+        instruments: 0..u32::MAX,
+    };
+    Exchange::new(config, vec![outlet])
+}
+
+fn connect(exchange: &mut Exchange, id: usize, now: Nanos) -> bool {
+    let publisher = exchange.publisher_mut(0).expect("one channel");
+    publisher.connect(Port::SnapshotServer, id, now)
+}
+
+fn transmit<'b>(exchange: &mut Exchange, id: usize, now: Nanos, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+    let publisher = exchange.publisher_mut(0).expect("one channel");
+    publisher.poll_transmit(Port::SnapshotServer, id, now, buf)
 }
 
 /// Gets datagrams in any order, with holes, and gives messages in sequence.
@@ -119,7 +145,7 @@ struct Client {
 impl World {
     fn new(config: ExchangeConfig, impair: ImpairConfig, clients: usize) -> World {
         let line = |seed| Impair::new(ImpairConfig { seed, ..impair });
-        let mut exchange = Exchange::new(config);
+        let mut exchange = exchange_of(config);
         let clients = (0..clients)
             .map(|id| {
                 let name = CompId::new(format!("CLIENT{id}").as_bytes()).unwrap();
@@ -155,7 +181,7 @@ impl World {
         self.exchange.on_time(now);
         self.exchange_bytes();
         let receiver = &mut self.receiver;
-        while let Some(datagram) = self.exchange.poll_datagram(now) {
+        while let Some(datagram) = self.exchange.poll_datagram(0, now) {
             assert!(datagram.bytes.len() <= 1400);
             for line in &mut self.lines {
                 line.send(datagram.bytes, &mut |bytes| receiver.on_datagram(bytes));
@@ -163,7 +189,10 @@ impl World {
         }
         if let Some(request) = self.receiver.request() {
             let mut reply = [0; 2048];
-            if let Some(length) = self.exchange.handle_request(&request.encode(), &mut reply) {
+            if let Some(length) = self
+                .exchange
+                .handle_request(0, self.now, &request.encode(), &mut reply)
+            {
                 self.receiver.on_datagram(&reply[..length]);
             }
         }
@@ -233,7 +262,7 @@ impl World {
         assert!(self.receiver.ended, "an end-of-session packet arrived");
         assert_eq!(
             self.receiver.next,
-            self.exchange.next_seq().0,
+            self.exchange.outlets()[0].publisher.next_seq().0,
             "every message arrived"
         );
         self.receiver.books.assert_equals(self.exchange.engine());
@@ -573,14 +602,16 @@ fn a_snapshot_in_mid_session_and_the_messages_after_it_make_the_books() {
     for _ in 0..20_000 {
         world.turn(20_000);
     }
-    assert!(world.exchange.glimpse_connect(0, world.now));
-    world.exchange.glimpse_bytes(
+    assert!(connect(&mut world.exchange, 0, world.now));
+    world.exchange.recovery_bytes(
+        0,
+        Port::SnapshotServer,
         0,
         world.now,
         LoginRequest::new(b"me", b"", b"", 1).unwrap().as_bytes(),
     );
     let (mut stream, mut buf) = (Vec::new(), [0; 1000]);
-    while let Some(bytes) = world.exchange.glimpse_transmit(0, world.now, &mut buf) {
+    while let Some(bytes) = transmit(&mut world.exchange, 0, world.now, &mut buf) {
         stream.extend_from_slice(bytes);
     }
     let (mut at, mut books, mut from) = (0, Builder::default(), None);
@@ -601,19 +632,21 @@ fn a_snapshot_in_mid_session_and_the_messages_after_it_make_the_books() {
         }
         at += length;
     }
-    assert_eq!(from, Some(world.exchange.next_seq().0));
+    assert_eq!(from, Some(world.exchange.outlets()[0].publisher.next_seq().0));
     books.assert_equals(world.exchange.engine());
 
     // The same by replay of the whole session over the stream.
-    assert!(world.exchange.glimpse_connect(1, world.now));
+    assert!(connect(&mut world.exchange, 1, world.now));
     let session = ChannelConfig::default().session;
-    world.exchange.glimpse_bytes(
+    world.exchange.recovery_bytes(
+        0,
+        Port::SnapshotServer,
         1,
         world.now,
         LoginRequest::new(b"me", b"", &session, 1).unwrap().as_bytes(),
     );
     let (mut stream, mut replayed) = (Vec::new(), Builder::default());
-    while let Some(bytes) = world.exchange.glimpse_transmit(1, world.now, &mut buf) {
+    while let Some(bytes) = transmit(&mut world.exchange, 1, world.now, &mut buf) {
         stream.extend_from_slice(bytes);
         let mut at = 0;
         while let Some((packet, length)) = split(&stream[at..]).unwrap() {
@@ -634,7 +667,10 @@ fn one_seed_is_one_day_however_often_the_clock_is_looked_at() {
         while world.now < START.after(1_500 * Nanos::MILLI) {
             world.turn(step);
         }
-        (world.exchange.next_seq(), world.exchange.books_digest())
+        (
+            world.exchange.outlets()[0].publisher.next_seq(),
+            world.exchange.books_digest(),
+        )
     };
     assert_eq!(digest(100_000), digest(300_000));
 }

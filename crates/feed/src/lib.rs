@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod arbiter;
+mod channel;
 mod cqs;
 mod decoder;
 mod fixed_map;
@@ -20,6 +21,7 @@ mod framing;
 pub mod fuzzing;
 mod handler;
 mod itch;
+mod itch_channel;
 mod line;
 mod mdp3;
 mod missing;
@@ -34,11 +36,13 @@ mod uqdf;
 mod xdp;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
+pub use channel::Channel;
 pub use cqs::{Cqs, CqsDecoder, CqsFeed};
 pub use decoder::{Context, Decoder, Seen, Subscriptions};
 pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
+pub use itch_channel::ItchChannel;
 pub use line::{Line, SessionId};
 pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,

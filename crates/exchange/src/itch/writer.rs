@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Price, Qty, Side, Symbol, TradingStatus};
+use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 use tickwire_wire::itch50::{
     AddOrder, AddOrderMpid, CrossTrade, EventCode, MarketParticipantPosition, NetOrderImbalance, OrderCancel,
     OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, RegShoRestriction, StockDirectory,
@@ -17,47 +17,18 @@ use tickwire_wire::layout::{Alpha, Char, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::order::{Cross, Execution, Indication, Listener, NO_MPID, Order};
-
-/// Takes one message of a feed.
-pub trait MessageSink {
-    /// The message's bytes, without framing.
-    fn message(&mut self, bytes: &[u8]);
-}
-
-impl<F: FnMut(&[u8])> MessageSink for F {
-    fn message(&mut self, bytes: &[u8]) {
-        self(bytes)
-    }
-}
-
-/// An instrument of the simulated venue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Listing {
-    /// Its number, the stock locate: 1 and up without holes.
-    pub id: InstrumentId,
-    /// Up to eight characters.
-    pub symbol: Symbol,
-    /// Smallest price step, a multiple of 0.0001.
-    pub tick: Price,
-    /// Where its fair value starts, a multiple of the tick.
-    pub start: Price,
-}
-
-impl Listing {
-    fn stock(&self) -> Alpha<8> {
-        Alpha::from_symbol(&self.symbol).unwrap_or(Alpha([b' '; 8]))
-    }
-}
+use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
 
 /// The market makers named in attributed orders.
 pub const MARKET_MAKERS: [[u8; 4]; 4] = [*b"GSCO", *b"JPMS", *b"MLCO", *b"CDRG"];
 
-/// The venue's clock reading of a message: nanoseconds since midnight in New York.
-pub type VenueTime = u64;
+fn stock_of(listing: &Listing) -> Alpha<8> {
+    Alpha::from_symbol(&listing.symbol).unwrap_or(Alpha([b' '; 8]))
+}
 
 /// Writes the R and Y messages of an instrument, and an L for each market maker.
-pub fn write_directory(listing: &Listing, at: VenueTime, out: &mut impl MessageSink) {
-    let (locate, stock) = (listing.id.0 as u16, listing.stock());
+pub(super) fn write_directory(listing: &Listing, at: VenueTime, out: &mut impl MessageSink) {
+    let (locate, stock) = (listing.id.0 as u16, stock_of(listing));
     let directory = StockDirectory {
         stock,
         market_category: Char(b'Q'),
@@ -95,7 +66,12 @@ pub fn write_directory(listing: &Listing, at: VenueTime, out: &mut impl MessageS
 }
 
 /// Writes the H message of an instrument.
-pub fn write_status(listing: &Listing, status: TradingStatus, at: VenueTime, out: &mut impl MessageSink) {
+pub(super) fn write_status(
+    listing: &Listing,
+    status: TradingStatus,
+    at: VenueTime,
+    out: &mut impl MessageSink,
+) {
     let state = match status {
         TradingStatus::Trading => b'T',
         TradingStatus::QuoteOnly | TradingStatus::PreOpen | TradingStatus::Auction => b'Q',
@@ -103,7 +79,7 @@ pub fn write_status(listing: &Listing, status: TradingStatus, at: VenueTime, out
         TradingStatus::Halted | TradingStatus::Closed | TradingStatus::Unknown => b'H',
     };
     let action = StockTradingAction {
-        stock: listing.stock(),
+        stock: stock_of(listing),
         trading_state: Char(state),
         ..StockTradingAction::at(listing.id.0 as u16, at)
     };
@@ -111,7 +87,7 @@ pub fn write_status(listing: &Listing, status: TradingStatus, at: VenueTime, out
 }
 
 /// Writes the A or F message of a displayed order.
-pub fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut impl MessageSink) {
+pub(super) fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut impl MessageSink) {
     let locate = order.instrument.0 as u16;
     let add = AddOrder {
         order_ref: order.id.0.into(),
@@ -142,7 +118,7 @@ fn price4(price: Price) -> Price4 {
 }
 
 /// Publishes into `S`.
-pub struct ItchPublisher<S> {
+pub struct ItchWriter<S> {
     listings: Vec<Listing>,
     /// By stock locate.
     stocks: Vec<Alpha<8>>,
@@ -153,13 +129,13 @@ pub struct ItchPublisher<S> {
     sink: S,
 }
 
-impl<S: MessageSink> ItchPublisher<S> {
+impl<S: MessageSink> ItchWriter<S> {
     /// A publisher of these instruments; `listings[i]` has number `i + 1`.
-    pub fn new(listings: &[Listing], sink: S) -> ItchPublisher<S> {
+    pub fn new(listings: &[Listing], sink: S) -> ItchWriter<S> {
         let blank = Alpha([b' '; 8]);
-        ItchPublisher {
+        ItchWriter {
             stocks: core::iter::once(blank)
-                .chain(listings.iter().map(Listing::stock))
+                .chain(listings.iter().map(stock_of))
                 .collect(),
             listings: listings.to_vec(),
             now: 0,
@@ -167,11 +143,6 @@ impl<S: MessageSink> ItchPublisher<S> {
             total: 0,
             sink,
         }
-    }
-
-    /// Sets the time of the following messages. Time does not go back: an earlier one is ignored.
-    pub fn set_time(&mut self, at: VenueTime) {
-        self.now = self.now.max(at);
     }
 
     /// The time of the following messages.
@@ -207,24 +178,12 @@ impl<S: MessageSink> ItchPublisher<S> {
         self.kinds.get(kind as usize).copied().unwrap_or(0)
     }
 
-    /// How many messages were published.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Publishes a milestone of the day.
-    pub fn system_event(&mut self, event: EventCode) {
+    fn system_event(&mut self, event: EventCode) {
         let message = SystemEvent {
             event: event.into(),
             ..SystemEvent::at(0, self.now)
         };
         self.send(message.as_bytes());
-    }
-
-    /// Publishes the directory entry of an instrument.
-    pub fn directory(&mut self, listing: &Listing) {
-        let at = self.now;
-        write_directory(listing, at, &mut |message: &[u8]| self.send(message));
     }
 
     fn send(&mut self, message: &[u8]) {
@@ -234,7 +193,34 @@ impl<S: MessageSink> ItchPublisher<S> {
     }
 }
 
-impl<S: MessageSink> Listener for ItchPublisher<S> {
+impl<S: MessageSink> Tape for ItchWriter<S> {
+    fn set_time(&mut self, at: VenueTime) {
+        // The field has 48 bits, 78 hours.
+        self.now = self.now.max(at.min((1 << 48) - 1));
+    }
+
+    fn milestone(&mut self, milestone: Milestone) {
+        self.system_event(match milestone {
+            Milestone::StartOfMessages => EventCode::StartOfMessages,
+            Milestone::StartOfSystemHours => EventCode::StartOfSystemHours,
+            Milestone::StartOfMarketHours => EventCode::StartOfMarketHours,
+            Milestone::EndOfMarketHours => EventCode::EndOfMarketHours,
+            Milestone::EndOfSystemHours => EventCode::EndOfSystemHours,
+            Milestone::EndOfMessages => EventCode::EndOfMessages,
+        });
+    }
+
+    fn define(&mut self, listing: &Listing) {
+        let at = self.now;
+        write_directory(listing, at, &mut |message: &[u8]| self.send(message));
+    }
+
+    fn total(&self) -> u64 {
+        self.total
+    }
+}
+
+impl<S: MessageSink> Listener for ItchWriter<S> {
     fn rested(&mut self, order: &Order) {
         if !order.hidden {
             let (stock, at) = (self.stock(order.instrument), self.now);
@@ -368,49 +354,5 @@ impl<S: MessageSink> Listener for ItchPublisher<S> {
             ..NetOrderImbalance::at(indication.instrument.0 as u16, self.now)
         };
         self.send(message.as_bytes());
-    }
-}
-
-/// Both hear everything, the first one first.
-impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
-    fn accepted(&mut self, order: &Order) {
-        self.0.accepted(order);
-        self.1.accepted(order);
-    }
-    fn rested(&mut self, order: &Order) {
-        self.0.rested(order);
-        self.1.rested(order);
-    }
-    fn executed(&mut self, execution: &Execution) {
-        self.0.executed(execution);
-        self.1.executed(execution);
-    }
-    fn reduced(&mut self, order: &Order, by: Qty) {
-        self.0.reduced(order, by);
-        self.1.reduced(order, by);
-    }
-    fn deleted(&mut self, order: &Order) {
-        self.0.deleted(order);
-        self.1.deleted(order);
-    }
-    fn expired(&mut self, order: &Order) {
-        self.0.expired(order);
-        self.1.expired(order);
-    }
-    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        self.0.replaced(old, new, rests);
-        self.1.replaced(old, new, rests);
-    }
-    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
-        self.0.status(instrument, status);
-        self.1.status(instrument, status);
-    }
-    fn crossed(&mut self, cross: &Cross) {
-        self.0.crossed(cross);
-        self.1.crossed(cross);
-    }
-    fn indicated(&mut self, indication: &Indication) {
-        self.0.indicated(indication);
-        self.1.indicated(indication);
     }
 }

@@ -1,0 +1,107 @@
+//! Every channel that the venue publishes, as one [`Tape`].
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use tickwire_market::{InstrumentId, Qty, TradingStatus};
+
+use crate::order::{Cross, Execution, Indication, Listener, Order};
+use crate::tape::{Listing, VenueTime};
+use crate::tape::{Milestone, Publisher, Tape};
+
+/// A channel and the instruments that it carries, by number.
+pub struct Outlet {
+    /// The channel.
+    pub publisher: Box<dyn Publisher>,
+    /// What it hears of.
+    pub instruments: Range<u32>,
+}
+
+/// Hears everything and passes it to whom it concerns.
+pub(crate) struct Broadcast {
+    outlets: Vec<Outlet>,
+    now: VenueTime,
+}
+
+impl Broadcast {
+    pub(crate) fn new(outlets: Vec<Outlet>) -> Broadcast {
+        Broadcast { outlets, now: 0 }
+    }
+
+    pub(crate) fn outlets(&self) -> &[Outlet] {
+        &self.outlets
+    }
+
+    pub(crate) fn outlets_mut(&mut self) -> &mut [Outlet] {
+        &mut self.outlets
+    }
+
+    /// The channels that carry an instrument; their clocks are set.
+    fn carriers(&mut self, instrument: InstrumentId) -> impl Iterator<Item = &mut Box<dyn Publisher>> {
+        let now = self.now;
+        let carries = move |outlet: &&mut Outlet| outlet.instruments.contains(&instrument.0);
+        self.outlets.iter_mut().filter(carries).map(move |outlet| {
+            outlet.publisher.set_time(now);
+            &mut outlet.publisher
+        })
+    }
+}
+
+impl Tape for Broadcast {
+    fn set_time(&mut self, at: VenueTime) {
+        self.now = self.now.max(at);
+    }
+
+    fn milestone(&mut self, milestone: Milestone) {
+        for outlet in &mut self.outlets {
+            outlet.publisher.set_time(self.now);
+            outlet.publisher.milestone(milestone);
+        }
+    }
+
+    fn define(&mut self, listing: &Listing) {
+        self.carriers(listing.id).for_each(|p| p.define(listing));
+    }
+
+    fn total(&self) -> u64 {
+        self.outlets.iter().map(|outlet| outlet.publisher.total()).sum()
+    }
+}
+
+impl Listener for Broadcast {
+    fn accepted(&mut self, order: &Order) {
+        self.carriers(order.instrument).for_each(|p| p.accepted(order));
+    }
+    fn rested(&mut self, order: &Order) {
+        self.carriers(order.instrument).for_each(|p| p.rested(order));
+    }
+    fn executed(&mut self, execution: &Execution) {
+        self.carriers(execution.maker.instrument)
+            .for_each(|p| p.executed(execution));
+    }
+    fn reduced(&mut self, order: &Order, by: Qty) {
+        self.carriers(order.instrument).for_each(|p| p.reduced(order, by));
+    }
+    fn deleted(&mut self, order: &Order) {
+        self.carriers(order.instrument).for_each(|p| p.deleted(order));
+    }
+    fn expired(&mut self, order: &Order) {
+        self.carriers(order.instrument).for_each(|p| p.expired(order));
+    }
+    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
+        self.carriers(old.instrument)
+            .for_each(|p| p.replaced(old, new, rests));
+    }
+    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
+        self.carriers(instrument)
+            .for_each(|p| p.status(instrument, status));
+    }
+    fn crossed(&mut self, cross: &Cross) {
+        self.carriers(cross.instrument).for_each(|p| p.crossed(cross));
+    }
+    fn indicated(&mut self, indication: &Indication) {
+        self.carriers(indication.instrument)
+            .for_each(|p| p.indicated(indication));
+    }
+}

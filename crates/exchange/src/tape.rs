@@ -1,0 +1,184 @@
+//! What everything that publishes has in common: a [`Tape`] is told of the day and of the book, a [`Publisher`] turns that
+//! into datagrams of one channel and serves its recovery.
+
+use alloc::vec::Vec;
+
+use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
+
+use crate::engine::Engine;
+use crate::order::Listener;
+
+/// Takes one message of a feed.
+pub trait MessageSink {
+    /// The message's bytes, without framing.
+    fn message(&mut self, bytes: &[u8]);
+}
+
+impl<F: FnMut(&[u8])> MessageSink for F {
+    fn message(&mut self, bytes: &[u8]) {
+        self(bytes)
+    }
+}
+
+/// An instrument of the simulated venue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listing {
+    /// Its number: 1 and up without holes. ITCH's stock locate.
+    pub id: InstrumentId,
+    /// Up to eight characters.
+    pub symbol: Symbol,
+    /// Smallest price step, a multiple of 0.0001.
+    pub tick: Price,
+    /// Where its fair value starts, a multiple of the tick.
+    pub start: Price,
+}
+
+/// The venue's clock reading of a message: nanoseconds since midnight where the venue is.
+pub type VenueTime = u64;
+
+/// A point of the trading day, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Milestone {
+    /// The first message; definitions follow.
+    StartOfMessages,
+    /// Everything is defined; orders may come.
+    StartOfSystemHours,
+    /// Continuous trading begins.
+    StartOfMarketHours,
+    /// Continuous trading ends; closing messages follow.
+    EndOfMarketHours,
+    /// No more orders.
+    EndOfSystemHours,
+    /// The last message.
+    EndOfMessages,
+}
+
+/// Hears of the day and of every change of the books.
+pub trait Tape: Listener {
+    /// Sets the time of what follows. Time does not go back: an earlier one is ignored.
+    fn set_time(&mut self, at: VenueTime);
+
+    /// A point of the day is reached.
+    fn milestone(&mut self, milestone: Milestone);
+
+    /// An instrument will trade.
+    fn define(&mut self, listing: &Listing);
+
+    /// How many messages were published.
+    fn total(&self) -> u64;
+}
+
+/// On which lines a datagram goes out, a bit set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineSet(pub u8);
+
+impl LineSet {
+    /// The first line.
+    pub const A: LineSet = LineSet(1);
+    /// The second line.
+    pub const B: LineSet = LineSet(2);
+    /// Both.
+    pub const BOTH: LineSet = LineSet(3);
+
+    /// Whether all lines of `other` are in it.
+    pub const fn has(self, other: LineSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A datagram to send to a multicast port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    /// Where.
+    pub port: Port,
+    /// On which of its lines.
+    pub lines: LineSet,
+    /// Number of its first message. Of live datagrams only; 0 otherwise.
+    pub first: SeqNo,
+    /// The number after its last message; equal to `first` for heartbeats and ends of session.
+    pub next: SeqNo,
+    /// The UDP payload.
+    pub bytes: &'a [u8],
+}
+
+/// One channel of a venue's feed with everything that serves it, for whoever owns the sockets; the counterpart of
+/// `tickwire_feed::Channel`. Bytes and time in, bytes out.
+///
+/// A channel is made for its own instruments and hears of no others. Snapshots are taken from the engine, which is handed
+/// to the calls that may need one.
+pub trait Publisher: Tape {
+    /// Whose feed it is.
+    fn venue(&self) -> Venue;
+
+    /// The day begins: venue times count from `midnight` (nanoseconds since the epoch).
+    fn open(&mut self, midnight: Nanos);
+
+    /// Does what is due: loops, heartbeats. Call it when [`Publisher::poll_timeout`] says so.
+    fn handle_timeout(&mut self, now: Nanos, engine: &Engine) {
+        let _ = (now, engine);
+    }
+
+    /// When [`Publisher::handle_timeout`] or [`Publisher::poll_datagram`] next has something to do.
+    fn poll_timeout(&self) -> Option<Nanos>;
+
+    /// The next datagram to send, if any is due, before any trouble on the lines.
+    fn poll_datagram(&mut self, now: Nanos) -> Option<Datagram<'_>>;
+
+    /// The number of the first message of a live datagram and the one after its last; `None` if it holds none.
+    fn span(&self, datagram: &[u8]) -> Option<(SeqNo, SeqNo)>;
+
+    /// Answers a datagram to [`Port::Requests`]: the length of the one written into `reply`.
+    fn handle_request(&mut self, now: Nanos, bytes: &[u8], reply: &mut [u8]) -> Option<usize> {
+        let _ = (now, bytes, reply);
+        None
+    }
+
+    /// A client connected to a stream port; `false` if the number is out of range or the port is none of ours.
+    fn connect(&mut self, port: Port, id: usize, now: Nanos) -> bool {
+        let _ = (port, id, now);
+        false
+    }
+
+    /// Bytes of a client.
+    fn handle_bytes(&mut self, port: Port, id: usize, now: Nanos, bytes: &[u8], engine: &Engine) {
+        let _ = (port, id, now, bytes, engine);
+    }
+
+    /// Bytes to send to a client, as many as fit. Any client may have some after any call.
+    fn poll_transmit<'b>(
+        &mut self,
+        port: Port,
+        id: usize,
+        now: Nanos,
+        buf: &'b mut [u8],
+    ) -> Option<&'b [u8]> {
+        let _ = (port, id, now, buf);
+        None
+    }
+
+    /// Whether a client is to be hung up on, once everything is transmitted.
+    fn wants_close(&self, port: Port, id: usize) -> bool {
+        let _ = (port, id);
+        false
+    }
+
+    /// A client is gone.
+    fn disconnect(&mut self, port: Port, id: usize) {
+        let _ = (port, id);
+    }
+
+    /// No message follows: the venue's end of session goes out for `linger_ns`, then nothing. Recovery is still served.
+    fn end(&mut self, now: Nanos, linger_ns: u64);
+
+    /// Whether everything was sent, ends of session included.
+    fn is_over(&self) -> bool;
+
+    /// The number that the next message gets.
+    fn next_seq(&self) -> SeqNo;
+
+    /// The levels of a side as this channel shows them, best first: what a receiver must have in the end. All displayed
+    /// levels unless the feed shows fewer.
+    fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
+        engine.levels(instrument, side).collect()
+    }
+}

@@ -1,0 +1,99 @@
+//! One channel of a feed with all its ways of recovery, for whoever owns the sockets.
+//!
+//! ```text
+//!   multicast Live A B ─┐                                   ┌─► events
+//!   Retransmission ─────┤ on_datagram                       │
+//!   Snapshot loops ─────┤                ┌─────────────┐    │
+//!   Requests (UDP) ─────┘ ◄─ poll_request│   Channel   │────┘
+//!   Replay (TCP) ────────── on_bytes ───►│             │
+//!   SnapshotServer (TCP) ─ ◄poll_transmit└─────────────┘
+//! ```
+//! After every call the owner drains [`Channel::poll_request`] and, for each open connection,
+//! [`Channel::poll_transmit`]; opens a connection where [`Channel::wants_connection`] says so, closes one where it no
+//! longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What the recovery of a venue
+//! is made of stays behind this trait: the owner knows addresses, not protocols.
+
+use crate::{FeedState, Line};
+use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+
+/// See the module's description.
+pub trait Channel {
+    /// The venue whose messages these are.
+    fn venue(&self) -> Venue;
+
+    /// Takes a datagram: of a multicast port (`line` says which line) or an answer of [`Port::Requests`] (the line means
+    /// nothing then). A corrupt one is counted and treated as lost.
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
+
+    /// Time has passed. Call it when [`Channel::poll_timeout`] says so.
+    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S);
+
+    /// When to call [`Channel::handle_timeout`], if nothing comes before.
+    fn poll_timeout(&self) -> Option<Nanos>;
+
+    /// The next datagram for [`Port::Requests`], written into `buffer`.
+    fn poll_request<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let _ = buffer;
+        None
+    }
+
+    /// Whether a connection to this stream port should be open now. To open it, and to close it when the answer changes, is
+    /// the owner's part; after a failure it waits before it tries again.
+    fn wants_connection(&self, port: Port) -> bool {
+        let _ = port;
+        false
+    }
+
+    /// The connection is there; the channel logs in next.
+    fn connected(&mut self, now: Nanos, port: Port) {
+        let _ = (now, port);
+    }
+
+    /// Bytes of a connection, cut anywhere.
+    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
+        let _ = (now, port, bytes, sink);
+    }
+
+    /// Bytes to send on a connection, as many as fit.
+    fn poll_transmit<'b>(&mut self, port: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let _ = (port, buffer);
+        None
+    }
+
+    /// The connection is gone, whoever closed it; or it could not be opened.
+    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
+        let _ = (now, port, sink);
+    }
+
+    /// How far the feed can be trusted.
+    fn state(&self) -> FeedState;
+
+    /// Whether the session has ended and nothing of it is missing.
+    fn is_done(&self) -> bool {
+        self.state() == FeedState::Ended
+    }
+
+    /// The next message to deliver.
+    fn next_seq(&self) -> SeqNo;
+
+    /// When the last live packet came; [`Nanos::ZERO`] before the first.
+    fn last_packet(&self) -> Nanos;
+
+    /// Everything counted here, as of now.
+    fn counters(&self) -> Counters;
+
+    /// What is known about an instrument.
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+
+    /// The number of a symbol, once the venue has said it.
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;
+
+    /// Every instrument known, in order of number. Not for the way of a packet.
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument));
+
+    /// Wants a symbol from now on; its number, if known.
+    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId>;
+
+    /// No longer wants a symbol; its number, if known.
+    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId>;
+}

@@ -1,0 +1,143 @@
+//! A Nasdaq channel: ITCH 5.0 in MoldUDP64, requests by datagram, GLIMPSE when requests do not help.
+
+use crate::{Channel, FeedState, Glimpse, ItchFeed, Line, STREAM_CHUNK_MAX, SnapshotState, SoupConfig};
+use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+
+/// See the module's description.
+pub struct ItchChannel {
+    feed: ItchFeed,
+    glimpse: Glimpse,
+    is_connected: bool,
+}
+
+impl ItchChannel {
+    /// A channel that has seen nothing; `login` is for GLIMPSE.
+    pub fn new(feed: ItchFeed, login: SoupConfig) -> ItchChannel {
+        ItchChannel {
+            feed,
+            glimpse: Glimpse::new(login),
+            is_connected: false,
+        }
+    }
+
+    /// The feed behind it.
+    pub fn feed(&self) -> &ItchFeed {
+        &self.feed
+    }
+
+    /// The feed behind it: messages of a file, subscriptions.
+    pub fn feed_mut(&mut self) -> &mut ItchFeed {
+        &mut self.feed
+    }
+}
+
+impl Channel for ItchChannel {
+    fn venue(&self) -> Venue {
+        use crate::Decoder;
+        self.feed.decoder().venue()
+    }
+
+    #[inline]
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
+        let line = if port == Port::Live {
+            line
+        } else {
+            Line::Retransmit
+        };
+        self.feed.on_packet(now, line, bytes, sink);
+    }
+
+    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.handle_timeout(now, sink);
+        if self.glimpse.poll_timeout().is_some_and(|t| t <= now) {
+            self.glimpse.handle_timeout(now);
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Nanos> {
+        match (self.feed.poll_timeout(), self.is_connected) {
+            (feed, false) => feed,
+            (feed, true) => feed.into_iter().chain(self.glimpse.poll_timeout()).min(),
+        }
+    }
+
+    #[inline]
+    fn poll_request<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        self.feed.poll_transmit(buffer)
+    }
+
+    fn wants_connection(&self, port: Port) -> bool {
+        let is_over = matches!(
+            self.glimpse.state(),
+            SnapshotState::Done(_) | SnapshotState::Failed(_)
+        );
+        port == Port::SnapshotServer
+            && match self.is_connected {
+                true => !is_over,
+                false => self.feed.wants_snapshot(),
+            }
+    }
+
+    fn connected(&mut self, now: Nanos, port: Port) {
+        if port == Port::SnapshotServer {
+            self.is_connected = true;
+            self.glimpse.handle_connected(now);
+        }
+    }
+
+    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut S) {
+        for chunk in bytes.chunks(STREAM_CHUNK_MAX) {
+            self.glimpse.handle_bytes(now, chunk, &mut self.feed, sink);
+        }
+    }
+
+    fn poll_transmit<'b>(&mut self, _: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        self.glimpse.poll_transmit(buffer)
+    }
+
+    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+        if port == Port::SnapshotServer && self.is_connected {
+            self.is_connected = false;
+            self.glimpse.handle_closed();
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> FeedState {
+        self.feed.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.feed.next_seq()
+    }
+
+    fn last_packet(&self) -> Nanos {
+        self.feed.arbiter().last_packet()
+    }
+
+    fn counters(&self) -> Counters {
+        self.feed.counters()
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        use crate::Decoder;
+        self.feed.decoder().instrument(id)
+    }
+
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder().find(symbol)
+    }
+
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
+        self.feed.decoder().instruments().for_each(each);
+    }
+
+    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().subscribe(symbol)
+    }
+
+    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().unsubscribe(symbol)
+    }
+}

@@ -1,0 +1,391 @@
+//! A test rig: a simulated venue and a receiving channel, joined by a network that loses, doubles and delays, all in
+//! virtual time and without a socket. One seed, one run.
+//!
+//! ```text
+//!  Exchange ─► Publisher ─► Impair (line A) ─► ┌─────────┐
+//!      │          ▲   └───► Impair (line B) ─► │ Channel │ ─► Books
+//!      │          └── requests, connections ─► └─────────┘      │
+//!      └────────────── levels in the end  ══════ compared ══════┘
+//! ```
+//! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
+//! are the venue's.
+
+use std::collections::BTreeMap;
+
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_exchange::{
+    DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig, LineSet, Listing,
+    Outlet, PaceConfig, Publisher,
+};
+use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_market::{
+    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId,
+    Port, Side, Transport,
+};
+
+/// 2026-01-05 14:30 UTC, 09:30 in New York.
+pub const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+
+/// A day and its troubles.
+#[derive(Clone, Debug)]
+pub struct RigConfig {
+    /// Of order flow and impairments.
+    pub seed: u64,
+    /// Messages per second over all channels.
+    pub rate: u32,
+    /// Length of continuous trading, milliseconds.
+    pub duration_ms: u64,
+    /// What happens to the datagrams of each line, of every multicast port. The seed is set per line.
+    pub impair: ImpairConfig,
+    /// Share of requests by datagram that are dropped, parts per million.
+    pub requests_lost_ppm: u32,
+    /// Whether the receiver may connect to the server of a stream port.
+    pub connects: bool,
+    /// The receiver joins this long after the venue's opening, milliseconds.
+    pub joins_after_ms: u64,
+    /// Bytes of one read of a connection: small ones cut messages everywhere.
+    pub read_max: usize,
+    /// Resting orders of all instruments together.
+    pub max_live: u32,
+    /// Orders are numbered below this in the receiver's direct index; others are hashed.
+    pub dense_order_ids: u64,
+}
+
+impl Default for RigConfig {
+    fn default() -> RigConfig {
+        RigConfig {
+            seed: 1,
+            rate: 20_000,
+            duration_ms: 500,
+            impair: ImpairConfig::default(),
+            requests_lost_ppm: 0,
+            connects: true,
+            joins_after_ms: 0,
+            read_max: 4096,
+            max_live: 20_000,
+            dense_order_ids: 1 << 16,
+        }
+    }
+}
+
+impl RigConfig {
+    /// 1 % loss, 0.5 % duplication and 0.5 % reordering on both lines.
+    pub fn bad_lines(seed: u64) -> RigConfig {
+        RigConfig {
+            seed,
+            impair: ImpairConfig {
+                loss_ppm: 10_000,
+                duplicate_ppm: 5_000,
+                reorder_ppm: 5_000,
+                reorder_depth: 3,
+                ..ImpairConfig::default()
+            },
+            ..RigConfig::default()
+        }
+    }
+}
+
+/// What a run left behind.
+pub struct Outcome<C> {
+    /// The receiver.
+    pub channel: C,
+    /// The venue.
+    pub exchange: Exchange,
+    /// The receiver's books.
+    pub books: Books,
+    /// How many events of each kind the books were given.
+    pub events: BTreeMap<EventKindName, u64>,
+    /// Everything counted by channel and books.
+    pub counters: Counters,
+    /// How many live datagrams the venue sent, before the lines.
+    pub datagrams: u64,
+    /// How many connections the receiver opened, by port.
+    pub connections: BTreeMap<&'static str, u64>,
+}
+
+/// The name of an event kind, as `Debug` has it.
+pub type EventKindName = String;
+
+struct Sink {
+    books: Books,
+    kinds: [u64; 32],
+}
+
+impl EventSink for Sink {
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.kinds[event.kind as usize] += 1;
+        self.books.apply(event);
+    }
+
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+    }
+}
+
+struct Net {
+    /// By port and line.
+    lines: Vec<Impair>,
+    requests: Impair,
+    read_max: usize,
+    connected: [bool; Port::COUNT],
+    retry: [Nanos; Port::COUNT],
+    connections: BTreeMap<&'static str, u64>,
+    datagrams: u64,
+}
+
+/// Runs a day of the channel at `outlets[0]`; further outlets are published to nobody. Panics, with the seed, when the feed
+/// does not end whole or a book differs.
+pub fn run<C: Channel>(
+    config: &RigConfig,
+    listings: &[Listing],
+    publisher: Box<dyn Publisher>,
+    channel: C,
+    depth: Depth,
+) -> Outcome<C> {
+    let first = listings.first().map_or(1, |l| l.id.0);
+    let instruments = first..first + listings.len() as u32;
+    let mut exchange = Exchange::new(
+        ExchangeConfig {
+            listings: listings.to_vec(),
+            max_orders: config.max_live * 2,
+            max_levels: 512,
+            flow: FlowConfig {
+                seed: config.seed,
+                max_live: config.max_live,
+                ..FlowConfig::default()
+            },
+            pace: PaceConfig {
+                rate: config.rate,
+                ..PaceConfig::default()
+            },
+            desk: DeskConfig {
+                connections: 1,
+                max_orders: 16,
+                ..DeskConfig::default()
+            },
+            duration_ns: config.duration_ms * Nanos::MILLI,
+            linger_ns: 500 * Nanos::MILLI,
+            ..ExchangeConfig::default()
+        },
+        vec![Outlet {
+            publisher,
+            instruments,
+        }],
+    );
+    let impair = |seed: u64, of: ImpairConfig| {
+        Impair::new(ImpairConfig {
+            seed: config.seed.wrapping_mul(1000).wrapping_add(seed),
+            ..of
+        })
+    };
+    let mut net = Net {
+        lines: (0..Port::COUNT as u64 * 2)
+            .map(|i| impair(i, config.impair))
+            .collect(),
+        requests: impair(
+            99,
+            ImpairConfig {
+                loss_ppm: config.requests_lost_ppm,
+                ..ImpairConfig::default()
+            },
+        ),
+        read_max: config.read_max,
+        connected: [false; Port::COUNT],
+        retry: [Nanos::ZERO; Port::COUNT],
+        connections: BTreeMap::new(),
+        datagrams: 0,
+    };
+    let mut channel = channel;
+    let mut sink = Sink {
+        books: Books::new(BooksConfig {
+            venue: channel.venue(),
+            depth,
+            instruments: 70_000,
+            dense_orders: config.max_live * 2,
+            dense_order_ids: config.dense_order_ids,
+            sparse_orders: config.max_live * 2,
+            levels: config.max_live * 2,
+            initial: BookState::Building,
+        }),
+        kinds: [0; 32],
+    };
+    exchange.open(START);
+    let mut now = START;
+    let joins = START.after(config.joins_after_ms * Nanos::MILLI);
+    let give_up = START.after((config.duration_ms + 60_000) * Nanos::MILLI);
+    while !(channel.is_done() && matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
+        now = now.after(20_000);
+        assert!(
+            now < give_up,
+            "seed {}: the feed does not end: {:?}, next {}, venue's next {}, {:?}, counters {}",
+            config.seed,
+            channel.state(),
+            channel.next_seq(),
+            exchange.outlets()[0].publisher.next_seq(),
+            exchange.phase(),
+            counted(&channel.counters()),
+        );
+        exchange.on_time(now);
+        net.datagrams(now, joins <= now, &mut exchange, &mut channel, &mut sink);
+        if joins <= now {
+            if channel.poll_timeout().is_some_and(|t| t <= now) {
+                channel.handle_timeout(now, &mut sink);
+            }
+            net.ask(now, &mut exchange, &mut channel, &mut sink);
+            for port in [Port::Replay, Port::SnapshotServer] {
+                net.connection(now, port, config.connects, &mut exchange, &mut channel, &mut sink);
+            }
+        }
+        if exchange.phase() == DayPhase::Over && exchange.outlets()[0].publisher.poll_timeout().is_none() {
+            // Nothing more will be sent on its own; time goes on for what is still recovering.
+            now = now.after(Nanos::MILLI);
+        }
+    }
+    assert_eq!(channel.state(), FeedState::Ended, "seed {}", config.seed);
+    compare(config.seed, listings, &exchange, &channel, &sink.books);
+    let mut counters = channel.counters();
+    counters.merge(sink.books.counters());
+    let kinds =
+        (0..32_u8).filter_map(|k| EventKind::from_u8(k).map(|kind| (kind, sink.kinds[usize::from(k)])));
+    Outcome {
+        events: kinds
+            .filter(|k| k.1 > 0)
+            .map(|(kind, count)| (format!("{kind:?}"), count))
+            .collect(),
+        channel,
+        exchange,
+        books: sink.books,
+        counters,
+        datagrams: net.datagrams,
+        connections: net.connections,
+    }
+}
+
+/// The counters that are not 0.
+fn counted(counters: &Counters) -> String {
+    Counter::ALL
+        .iter()
+        .filter(|c| counters.get(**c) > 0)
+        .map(|c| format!("{c:?} {} ", counters.get(*c)))
+        .collect()
+}
+
+impl Net {
+    fn datagrams<C: Channel>(
+        &mut self,
+        now: Nanos,
+        is_joined: bool,
+        exchange: &mut Exchange,
+        channel: &mut C,
+        sink: &mut Sink,
+    ) {
+        while let Some(datagram) = exchange.poll_datagram(0, now) {
+            assert_eq!(datagram.port.transport(), Transport::Multicast);
+            assert!(
+                datagram.bytes.len() <= 1472,
+                "a datagram of {} bytes",
+                datagram.bytes.len()
+            );
+            self.datagrams += u64::from(datagram.port == Port::Live);
+            for (line, set, index) in [(Line::A, LineSet::A, 0), (Line::B, LineSet::B, 1)] {
+                if datagram.lines.has(set) {
+                    let impair = &mut self.lines[datagram.port as usize * 2 + index];
+                    impair.send(datagram.bytes, &mut |bytes: &[u8]| {
+                        if is_joined {
+                            channel.on_datagram(now, datagram.port, line, bytes, sink);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn ask<C: Channel>(&mut self, now: Nanos, exchange: &mut Exchange, channel: &mut C, sink: &mut Sink) {
+        let (mut request, mut reply) = ([0; 256], [0; 2048]);
+        while let Some(bytes) = channel.poll_request(&mut request) {
+            let mut answered = None;
+            self.requests.send(bytes, &mut |bytes: &[u8]| {
+                answered = exchange.handle_request(0, now, bytes, &mut reply);
+            });
+            if let Some(length) = answered {
+                channel.on_datagram(now, Port::Requests, Line::A, &reply[..length], sink);
+            }
+        }
+    }
+
+    fn connection<C: Channel>(
+        &mut self,
+        now: Nanos,
+        port: Port,
+        connects: bool,
+        exchange: &mut Exchange,
+        channel: &mut C,
+        sink: &mut Sink,
+    ) {
+        let at = port as usize;
+        let wanted = channel.wants_connection(port);
+        if !self.connected[at] {
+            if !wanted || now < self.retry[at] {
+                return;
+            }
+            self.retry[at] = now.after(50 * Nanos::MILLI);
+            let accepted = connects
+                && exchange
+                    .publisher_mut(0)
+                    .is_some_and(|publisher| publisher.connect(port, 0, now));
+            if !accepted {
+                return channel.disconnected(now, port, sink);
+            }
+            *self.connections.entry(port.name()).or_default() += 1;
+            self.connected[at] = true;
+            channel.connected(now, port);
+        }
+        let mut buffer = vec![0; self.read_max];
+        for _ in 0..64 {
+            let mut moved = false;
+            while let Some(bytes) = channel.poll_transmit(port, &mut buffer) {
+                exchange.recovery_bytes(0, port, 0, now, bytes);
+                moved = true;
+            }
+            let Some(publisher) = exchange.publisher_mut(0) else {
+                return;
+            };
+            if let Some(bytes) = publisher.poll_transmit(port, 0, now, &mut buffer) {
+                channel.on_bytes(now, port, bytes, sink);
+                moved = true;
+            }
+            if !moved {
+                break;
+            }
+        }
+        let Some(publisher) = exchange.publisher_mut(0) else {
+            return;
+        };
+        if publisher.wants_close(port, 0) || !channel.wants_connection(port) {
+            publisher.disconnect(port, 0);
+            self.connected[at] = false;
+            channel.disconnected(now, port, sink);
+        }
+    }
+}
+
+/// Every level of every book must be the venue's, and every book live.
+fn compare<C: Channel>(seed: u64, listings: &[Listing], exchange: &Exchange, channel: &C, books: &Books) {
+    for listing in listings {
+        let symbol = listing.symbol;
+        let id = channel
+            .find(&symbol)
+            .unwrap_or_else(|| panic!("seed {seed}: {symbol} is not known to the receiver"));
+        let book = books
+            .book(id)
+            .unwrap_or_else(|| panic!("seed {seed}: no book of {symbol}"));
+        assert_eq!(book.state(), BookState::Live, "seed {seed}: {symbol}");
+        for side in Side::BOTH {
+            let theirs = exchange.outlets()[0]
+                .publisher
+                .levels(exchange.engine(), listing.id, side);
+            let ours: Vec<Level> = book.levels(side).collect();
+            assert_eq!(ours, theirs, "seed {seed}: {symbol} {side:?}");
+        }
+    }
+}
