@@ -191,7 +191,8 @@ fn books(session: &Recorded) -> Books {
 
 /// A hot path whose order entry session is logged on, with nothing but memory around it.
 pub(crate) fn memory_path<const STAMPED: bool>(
-    session: &Recorded,
+    books: Books,
+    symbols: u32,
     symbol: Symbol,
     clock: Clock,
 ) -> Result<HotPath<MemoryOut, STAMPED>, Failure> {
@@ -199,7 +200,7 @@ pub(crate) fn memory_path<const STAMPED: bool>(
     let mut rule = TickToTrade::new(&TradingConfig {
         instrument: InstrumentId(1),
         lot: Qty(100),
-        max_instruments: u32::from(session.symbols) + 1,
+        max_instruments: symbols + 1,
         max_orders: 1 << 21,
         risk: RiskConfig {
             max_order_qty: Qty(1000),
@@ -217,7 +218,7 @@ pub(crate) fn memory_path<const STAMPED: bool>(
     rule.set_session(true);
     let template = initiator.order_template(symbol);
     Ok(HotPath {
-        books: books(session),
+        books,
         rule,
         session: initiator,
         template,
@@ -445,7 +446,7 @@ fn path(
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(session.symbols);
-    let mut hot = memory_path::<true>(session, symbol, clock.clone())?;
+    let mut hot = memory_path::<true>(books(session), session.symbols.into(), symbol, clock.clone())?;
     for packet in walk(packets) {
         let before = hot.out.orders;
         let begin = tsc();
@@ -508,7 +509,7 @@ fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Resul
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(1);
-    let mut hot = memory_path::<STAMPED>(&session, symbol, clock.clone())?;
+    let mut hot = memory_path::<STAMPED>(books(&session), session.symbols.into(), symbol, clock.clone())?;
     for (i, packet) in walk(&packets).enumerate() {
         let begin = tsc();
         feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
@@ -612,7 +613,8 @@ mod tests {
         for packets in [&single, &many] {
             let mut feed = feed(session.symbols);
             let symbol = tickwire_exchange::listings(1)[0].symbol;
-            let mut hot = memory_path::<true>(&session, symbol, clock.clone()).unwrap();
+            let mut hot =
+                memory_path::<true>(books(&session), session.symbols.into(), symbol, clock.clone()).unwrap();
             let ((), count) = count_allocations(|| {
                 for packet in walk(packets) {
                     feed.on_packet(clock.now(), Line::A, packet, &mut hot);
@@ -633,7 +635,8 @@ mod tests {
         let packets: Vec<&[u8]> = walk(&packets).collect();
         let mut feed = feed(session.symbols);
         let symbol = tickwire_exchange::listings(1)[0].symbol;
-        let mut hot = memory_path::<true>(&session, symbol, clock.clone()).unwrap();
+        let mut hot =
+            memory_path::<true>(books(&session), session.symbols.into(), symbol, clock.clone()).unwrap();
         let ((), count) = count_allocations(|| {
             for group in packets.chunks(50) {
                 // The first of each group comes last: 49 packets wait for it.

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::protocol::Protocol;
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -33,13 +35,15 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Example:
   tickwire demo --loss 0.01 --seconds 10
+  tickwire demo --feed mdp3 --loss 0.01
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
-    /// The simulated exchange: publishes ITCH 5.0 over MoldUDP64 multicast, takes FIX 4.4 orders
+    /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes FIX 4.4 orders
     #[command(after_help = "\
-Example:
-  tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)")]
-    Exchange(SideArgs),
+Examples:
+  tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)
+  tickwire exchange -c examples/cme.toml --write-capture cme.pcap")]
+    Exchange(ExchangeArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
 Example:
@@ -51,13 +55,16 @@ Examples:
   tickwire replay capture.pcap.zst                    both lines and gaps as recorded, at full speed
   tickwire replay 01302020.NASDAQ_ITCH50.gz           a raw ITCH 5.0 file, 2-byte length framing
   tickwire replay capture.pcap --speed 3 --book AAPL  at three times the capture's speed, AAPL's book at the end
-  tickwire replay capture.pcap --step                 one packet per Enter key")]
+  tickwire replay capture.pcap --step                 one packet per Enter key
+  tickwire replay -c examples/whole-market.toml day.pcap.zst   every configured feed at once, a table per feed")]
     Replay(ReplayArgs),
     /// Prints one JSON object per message, every field named as in the specification
     #[command(after_help = "\
 Examples:
-  tickwire decode capture.pcap | head
-  tickwire decode day.itch.gz --type A --limit 10")]
+  tickwire decode capture.pcap | head                         the protocol is recognised from the packets
+  tickwire decode day.itch.gz --type A --limit 10
+  tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
+  tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml")]
     Decode(DecodeArgs),
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
@@ -76,12 +83,16 @@ Example:
     #[command(after_help = "\
 Examples:
   tickwire bench
-  tickwire bench --messages 20000000 --symbols 8500 --core 1")]
+  tickwire bench --messages 20000000 --symbols 8500 --core 1
+  tickwire bench --feed all --messages 500000           decode -> event, books, filtered, packet -> order, feed by feed")]
     Bench(BenchArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
+    /// The feed between exchange and trader
+    #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
+    pub(crate) feed: Protocol,
     /// Length of the trading session in seconds
     #[arg(long, default_value_t = 15.0, value_name = "S")]
     pub(crate) seconds: f64,
@@ -122,10 +133,28 @@ pub(crate) struct SideArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ExchangeArgs {
+    #[command(flatten)]
+    pub(crate) side: SideArgs,
+    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["results", "child_of"])]
+    pub(crate) write_capture: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
     /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one capture
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub(crate) protocol: Option<Protocol>,
+    /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) templates: Vec<PathBuf>,
     /// Speed: `max`, or a multiple of the capture's own
     #[arg(long, default_value = "max", value_name = "X", value_parser = parse_speed, conflicts_with = "step")]
     pub(crate) speed: Speed,
@@ -144,15 +173,15 @@ pub(crate) struct ReplayArgs {
     /// Results as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Highest stock locate accepted
+    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted
     #[arg(long, default_value_t = 65_535, value_name = "N")]
     pub(crate) max_instruments: u32,
-    /// Live orders to make room for
-    #[arg(long, default_value_t = 4 << 20, value_name = "N")]
-    pub(crate) max_orders: u32,
-    /// Price levels to make room for
-    #[arg(long, default_value_t = 4 << 20, value_name = "N")]
-    pub(crate) max_levels: u32,
+    /// Live orders of one channel to make room for; by default 4,194,304, or 262,144 with --config
+    #[arg(long, value_name = "N")]
+    pub(crate) max_orders: Option<u32>,
+    /// Price levels of one channel to make room for; by default as many
+    #[arg(long, value_name = "N")]
+    pub(crate) max_levels: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -160,15 +189,24 @@ pub(crate) struct DecodeArgs {
     /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Only messages of this type (repeatable), for example A
+    /// Only messages of this type (repeatable): as the venue writes it (A, 0x21, 46, QF, 3610), or its name
     #[arg(long = "type", value_name = "T")]
-    pub(crate) types: Vec<char>,
+    pub(crate) types: Vec<String>,
     /// Stop after this many messages
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// What the payloads are
-    #[arg(long, value_enum, default_value_t = Protocol::Auto)]
-    pub(crate) protocol: Protocol,
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub(crate) protocol: Option<Protocol>,
+    /// Feeds by group and port (TOML, see examples/): names feed, channel and line of every packet
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) templates: Vec<PathBuf>,
+    /// Print the header of every packet too, as an object with "Header"
+    #[arg(long)]
+    pub(crate) headers: bool,
 }
 
 #[derive(Args, Debug)]
@@ -188,20 +226,27 @@ pub(crate) struct BenchArgs {
     /// Repetitions; the table shows the median run
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub(crate) runs: usize,
+    /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
+    #[arg(long, value_name = "P", value_parser = parse_feed)]
+    pub(crate) feed: Vec<FeedChoice>,
     /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,
 }
 
-/// The protocol of a capture's payloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Protocol {
-    /// Recognised from the first packets
-    Auto,
-    /// ITCH 5.0 in MoldUDP64
-    Itch50Mold,
-    /// ITCH 5.0 with 2-byte lengths, no packets
-    Itch50File,
+/// Feeds to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FeedChoice {
+    All,
+    One(Protocol),
+}
+
+fn parse_feed(text: &str) -> Result<FeedChoice, String> {
+    use clap::ValueEnum;
+    match text {
+        "all" => Ok(FeedChoice::All),
+        _ => Protocol::from_str(text, false).map(FeedChoice::One),
+    }
 }
 
 /// How fast to replay.

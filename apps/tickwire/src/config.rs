@@ -7,36 +7,28 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Symbol, TimeInForce, Venue};
+use tickwire_market::{Symbol, TimeInForce};
 
+use crate::channels::{FeedConfig, FeedFile};
 use crate::failure::Failure;
+use crate::protocol::Protocol;
 
 /// Everything a run needs.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    pub(crate) feed: FeedSection,
+    /// Where the exchange publishes and the trader listens; the trader trades on the first channel of the first feed.
+    pub(crate) feed: Vec<FeedConfig>,
+    pub(crate) receiver: ReceiverSection,
     pub(crate) order_entry: OrderEntrySection,
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
 }
 
-/// The market data feed: where the exchange publishes and the trader listens.
+/// Sizes and patience of the receiving side, alike for every feed.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct FeedSection {
-    /// The venue's name; ITCH 5.0 venues are `nasdaq`, `nasdaq-texas` and `psx`.
-    pub(crate) venue: VenueName,
-    /// MoldUDP64 session, exactly 10 characters; empty takes the first session seen.
-    pub(crate) session: SessionName,
-    /// Address of the network interface for multicast, loopback unless told otherwise.
-    pub(crate) interface: Ipv4Addr,
-    pub(crate) line_a: Group,
-    pub(crate) line_b: Group,
-    /// MoldUDP64 retransmission server (UDP).
-    pub(crate) retransmission: SocketAddrV4,
-    /// GLIMPSE snapshot server (SoupBinTCP).
-    pub(crate) snapshot: SocketAddrV4,
+pub(crate) struct ReceiverSection {
     /// Socket receive buffer per line, bytes.
     pub(crate) receive_buffer: u32,
     /// How long a gap waits for the other line before it is requested, microseconds.
@@ -47,20 +39,12 @@ pub(crate) struct FeedSection {
     pub(crate) request_attempts: u32,
     /// Packets kept while a gap is open.
     pub(crate) buffer_packets: u32,
-    /// Highest stock locate accepted, which sizes the directory and the books.
+    /// Instruments of one channel, which sizes the directory and the books.
     pub(crate) max_instruments: u32,
     /// Live orders over all books.
     pub(crate) max_orders: u32,
     /// Price levels over all books and both sides.
     pub(crate) max_levels: u32,
-}
-
-/// A multicast group and port.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Group {
-    pub(crate) group: MulticastAddr,
-    pub(crate) port: u16,
 }
 
 /// The FIX 4.4 order entry session.
@@ -192,23 +176,6 @@ macro_rules! checked {
 }
 
 checked! {
-    /// A venue by its configuration name.
-    VenueName(Venue) from String, |s| Venue::from_name(s).ok_or_else(|| {
-        let names: Vec<_> = Venue::ALL.iter().map(|v| v.name()).collect();
-        format!("unknown venue {s:?}; one of {}", names.join(", "))
-    });
-    /// A MoldUDP64 session name, or none.
-    SessionName(Option<[u8; 10]>) from String, |s| match s.len() {
-        0 => Ok(None),
-        10 if s.is_ascii() => Ok(Some(s.as_bytes().try_into().expect("length checked"))),
-        _ => Err(format!("session {s:?} must have exactly 10 ASCII characters, or be empty")),
-    };
-    /// A multicast group address.
-    MulticastAddr(Ipv4Addr) from String, |s| match s.parse::<Ipv4Addr>() {
-        Ok(a) if a.is_multicast() => Ok(a),
-        Ok(a) => Err(format!("{a} is not a multicast address; use one in 239.0.0.0/8 for tests")),
-        Err(_) => Err(format!("{s:?} is not an IPv4 address")),
-    };
     /// A FIX CompID.
     CompId(Symbol) from String, |s| match Symbol::new(s.as_bytes()) {
         Some(id) if !id.is_empty() && !s.contains(['=', ' ']) => Ok(id),
@@ -221,22 +188,6 @@ checked! {
     };
 }
 
-impl From<VenueName> for String {
-    fn from(v: VenueName) -> String {
-        v.0.name().into()
-    }
-}
-impl From<SessionName> for String {
-    fn from(v: SessionName) -> String {
-        v.0.map(|s| String::from_utf8_lossy(&s).into_owned())
-            .unwrap_or_default()
-    }
-}
-impl From<MulticastAddr> for String {
-    fn from(v: MulticastAddr) -> String {
-        v.0.to_string()
-    }
-}
 impl From<CompId> for String {
     fn from(v: CompId) -> String {
         v.0.to_string()
@@ -287,23 +238,21 @@ ranged! {
     Lot(u32) 1u32..=1_000_000, "shares";
 }
 
-impl Default for FeedSection {
+impl Default for Config {
     fn default() -> Self {
-        let addr = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        FeedSection {
-            venue: VenueName(Venue::Nasdaq),
-            session: SessionName(None),
-            interface: Ipv4Addr::LOCALHOST,
-            line_a: Group {
-                group: MulticastAddr(Ipv4Addr::new(239, 192, 77, 1)),
-                port: 26400,
-            },
-            line_b: Group {
-                group: MulticastAddr(Ipv4Addr::new(239, 192, 77, 2)),
-                port: 26401,
-            },
-            retransmission: addr(26402),
-            snapshot: addr(26403),
+        Config {
+            feed: vec![FeedConfig::on_loopback(Protocol::Itch50)],
+            receiver: ReceiverSection::default(),
+            order_entry: OrderEntrySection::default(),
+            exchange: ExchangeSection::default(),
+            trader: TraderSection::default(),
+        }
+    }
+}
+
+impl Default for ReceiverSection {
+    fn default() -> Self {
+        ReceiverSection {
             receive_buffer: 8 << 20,
             line_wait_us: 500,
             request_timeout_ms: 20,
@@ -381,27 +330,40 @@ impl Config {
                 path.display()
             ))
         })?;
-        let config: Config = toml::from_str(&text)
-            .map_err(|e| Failure::config(format!("{}: {}", path.display(), e.to_string().trim_end())))?;
+        let mut config =
+            Config::parse(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
         config
-            .check()
-            .map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+            .feed
+            .iter_mut()
+            .for_each(|feed| feed.resolve_templates(folder));
         Ok(config)
+    }
+
+    /// Reads and checks the text of a file. Without a feed in it, there is the one of the demo.
+    fn parse(text: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        if text.contains("[[feed]]") {
+            FeedFile::parse(text)?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The defaults with a feed of another protocol.
+    pub(crate) fn of_protocol(protocol: Protocol) -> Config {
+        Config {
+            feed: vec![FeedConfig::on_loopback(protocol)],
+            ..Config::default()
+        }
     }
 
     /// Checks what concerns more than one value.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let (a, b) = (self.feed.line_a, self.feed.line_b);
-        if a == b {
+        if self.exchange.symbols.0 >= self.receiver.max_instruments {
             return Err(format!(
-                "feed.line_a and feed.line_b are both {}:{}; the lines need different groups or ports",
-                a.group.0, a.port
-            ));
-        }
-        if self.exchange.symbols.0 >= self.feed.max_instruments {
-            return Err(format!(
-                "exchange.symbols = {} needs feed.max_instruments above it, which is {}",
-                self.exchange.symbols.0, self.feed.max_instruments
+                "exchange.symbols = {} needs receiver.max_instruments above it, which is {}",
+                self.exchange.symbols.0, self.receiver.max_instruments
             ));
         }
         if self.trader.lot.0 > self.trader.risk.max_order_qty {
@@ -411,11 +373,11 @@ impl Config {
             ));
         }
         for (name, value) in [
-            ("feed.request_timeout_ms", self.feed.request_timeout_ms),
-            ("feed.request_attempts", self.feed.request_attempts),
-            ("feed.buffer_packets", self.feed.buffer_packets),
-            ("feed.max_orders", self.feed.max_orders),
-            ("feed.max_levels", self.feed.max_levels),
+            ("receiver.request_timeout_ms", self.receiver.request_timeout_ms),
+            ("receiver.request_attempts", self.receiver.request_attempts),
+            ("receiver.buffer_packets", self.receiver.buffer_packets),
+            ("receiver.max_orders", self.receiver.max_orders),
+            ("receiver.max_levels", self.receiver.max_levels),
             ("order_entry.heartbeat_s", self.order_entry.heartbeat_s),
             ("trader.risk.max_orders", self.trader.risk.max_orders),
         ] {
@@ -437,9 +399,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
-        let c: Config = toml::from_str(text).map_err(|e| e.to_string())?;
-        c.check()?;
-        Ok(c)
+        Config::parse(text)
     }
 
     #[test]
@@ -453,19 +413,21 @@ mod tests {
         let cases = [
             ("[exchange]\nloss = 1\n", "line 2", "unknown field"),
             ("[exchange.line_a]\nloss = 1.5\n", "line 2", "outside 0..=1"),
-            ("[feed]\nvenue = \"bats\"\n", "line 2", "nasdaq-texas"),
+            ("[[feed]]\nvenue = \"bats\"\n", "line 2", "nasdaq-texas"),
             (
-                "[feed]\n\nline_a = { group = \"10.0.0.1\", port = 1 }\n",
-                "line 3",
-                "not a multicast address",
+                "[[feed]]\nvenue = \"psx\"\n[[feed.channel]]\nname = \"1\"\nlive = { a = \"10.0.0.1:1\" }\n",
+                "line 5",
+                "not a multicast group",
             ),
-            ("[feed]\nsession = \"short\"\n", "line 2", "exactly 10"),
+            (
+                "[[feed]]\nvenue = \"psx\"\nsession = \"short\"\n",
+                "line 3",
+                "exactly 10",
+            ),
         ];
         for (text, line, what) in cases {
             let e = parse(text).unwrap_err();
             assert!(e.contains(line) && e.contains(what), "{e}");
         }
-        let same = "[feed]\nline_a = { group = \"239.1.1.1\", port = 1 }\nline_b = { group = \"239.1.1.1\", port = 1 }\n";
-        assert!(parse(same).unwrap_err().contains("different groups"));
     }
 }

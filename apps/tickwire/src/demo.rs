@@ -11,13 +11,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tickwire_market::Port;
 use tickwire_runtime::affinity;
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::DemoArgs;
-use crate::config::{Config, DurationS, Impairment, Probability, Rate, SessionName, Symbols};
+use crate::config::{Config, DurationS, Impairment, Probability, Rate, Symbols};
 use crate::failure::{Code, Failure};
+use crate::protocol::Protocol;
 use crate::report;
 use crate::results::{self, ExchangeResults, TraderResults};
 
@@ -28,8 +30,8 @@ pub(crate) enum Notice {
     /// The exchange listens: the ports it was given.
     Listening {
         order_entry: u16,
-        retransmission: u16,
-        snapshot: u16,
+        /// Recovery servers: name of the port, TCP or UDP port.
+        servers: Vec<(String, u16)>,
     },
     /// Progress: seconds into the session, market data messages, orders.
     Progress {
@@ -75,14 +77,15 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
 
     let mut exchange = Side::start("exchange", &config, &args.dir)?;
     match exchange.next_notice(Duration::from_secs(10))? {
-        Notice::Listening {
-            order_entry,
-            retransmission,
-            snapshot,
-        } => {
+        Notice::Listening { order_entry, servers } => {
             config.order_entry.address.set_port(order_entry);
-            config.feed.retransmission.set_port(retransmission);
-            config.feed.snapshot.set_port(snapshot);
+            for (name, number) in servers {
+                for port in Port::ALL.into_iter().filter(|port| port.name() == name) {
+                    if let Some(server) = config.feed[0].channels[0].server_mut(port) {
+                        server.set_port(number);
+                    }
+                }
+            }
         }
         other => {
             return Err(Failure::system(format!(
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
         config.exchange.symbols.0,
         config.exchange.rate.0,
         config.exchange.duration_s.0,
-        config.feed.interface,
+        config.feed[0].interface,
     );
     watch(&mut exchange, &mut trader, config.exchange.duration_s.0, stop)?;
     conclude(args, &config, started)
@@ -109,7 +112,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
 /// The configuration both children get: free ports, two cores where there are two.
 fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
-    let mut c = Config::default();
+    let mut c = Config::of_protocol(args.feed);
     let cores = affinity::available_cores();
     let (first, last) = (
         cores.first().copied().unwrap_or(0),
@@ -129,17 +132,19 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
         reorder: Probability::try_from(args.reorder).map_err(usage("reorder"))?,
     };
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
-    let session = format!("TW{:08}", std::process::id() % 100_000_000);
-    c.feed.session = SessionName::try_from(session).expect("ten characters");
-    c.feed.line_a.port = free_udp_port()?;
-    c.feed.line_b.port = free_udp_port()?;
-    for address in [
-        &mut c.feed.retransmission,
-        &mut c.feed.snapshot,
-        &mut c.order_entry.address,
-    ] {
-        address.set_port(0);
+    let feed = &mut c.feed[0];
+    if matches!(args.feed, Protocol::Itch50 | Protocol::Uqdf) {
+        feed.session = Some(format!("TW{:08}", std::process::id() % 100_000_000));
     }
+    for channel in &mut feed.channels {
+        channel.renumber_groups(free_udp_port)?;
+        for port in Port::ALL {
+            if let Some(server) = channel.server_mut(port) {
+                server.set_port(0);
+            }
+        }
+    }
+    c.order_entry.address.set_port(0);
     c.check().map_err(Failure::config)?;
     Ok(c)
 }

@@ -5,18 +5,24 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod channels;
 mod cli;
 mod config;
 mod decode;
 mod demo;
 mod failure;
+mod feedbench;
 mod hot;
 mod json;
+mod played;
+mod ports;
+mod protocol;
 mod replay;
 mod report;
 mod results;
 mod trader;
 mod venue;
+mod wiring;
 
 use std::process::ExitCode;
 
@@ -24,7 +30,7 @@ use clap::Parser;
 use tickwire_runtime::affinity;
 use tickwire_runtime::signal::{self, StopFlag};
 
-use cli::{Cli, Command, SideArgs};
+use cli::{Cli, Command, ExchangeArgs, SideArgs};
 use config::Config;
 use demo::Notice;
 use failure::Failure;
@@ -34,7 +40,10 @@ static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let is_child = matches!(&cli.command, Command::Exchange(a) | Command::Trade(a) if a.child_of.is_some());
+    let is_child = match &cli.command {
+        Command::Exchange(ExchangeArgs { side, .. }) | Command::Trade(side) => side.child_of.is_some(),
+        _ => false,
+    };
     match run(&cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -56,9 +65,12 @@ fn run(command: &Command) -> Result<(), Failure> {
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     match command {
         Command::Demo(args) => demo::run(args, &stop),
-        Command::Exchange(args) => side(args, |c, a| {
-            venue::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
-        }),
+        Command::Exchange(args) => match &args.write_capture {
+            Some(path) => venue::write_capture(&Config::load(&args.side.config)?, path, &stop),
+            None => side(&args.side, |c, a| {
+                venue::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
+            }),
+        },
         Command::Trade(args) => side(args, |c, a| {
             trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
         }),
@@ -69,6 +81,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             print!("{}", report::counter_list());
             Ok(())
         }
+        Command::Bench(args) if !args.feed.is_empty() => feedbench::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }
@@ -80,13 +93,6 @@ fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Fail
             .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))?;
     }
     let config = Config::load(&args.config)?;
-    if !trader::speaks_itch(config.feed.venue.0) {
-        return Err(Failure::config(format!(
-            "{}: feed.venue = {:?} is not supported here yet; nasdaq, nasdaq-texas and psx are",
-            args.config.display(),
-            config.feed.venue.0.name()
-        )));
-    }
     if let Some(dir) = &args.results {
         std::fs::create_dir_all(dir).map_err(|e| {
             Failure::system(format!("cannot create the results folder {}: {e}", dir.display()))

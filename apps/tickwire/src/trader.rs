@@ -1,37 +1,34 @@
 //! `tickwire trade`: the sockets, timers and sessions around the hot loop of one trading thread.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig, Depth};
-use tickwire_feed::{
-    ArbiterConfig, Glimpse, ItchConfig, ItchDecoder, ItchFeed, Line, STREAM_CHUNK_MAX, SessionId,
-    SnapshotState, SoupConfig, Start,
-};
+use tickwire_feed::{Channel, Line};
 use tickwire_fix::{
     AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Precision, Role, Session,
     SessionConfig, Status,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
-    BookState, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderId, Qty, Side, Symbol, Venue,
+    BookState, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderId, Port, Qty, Side, Symbol, Venue,
 };
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
-use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastConfig, MulticastReceiver, Stamping, UdpEndpoint};
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
-use crate::config::{Config, FeedSection, Wait};
+use crate::config::{Config, ReceiverSection, Wait};
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
+use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
+use crate::wiring::{self, Reception, WithChannel};
 
 impl OrderOut for TcpStream {
     #[inline]
@@ -44,37 +41,14 @@ impl OrderOut for TcpStream {
 const PACKETS_PER_LOOK: u32 = 16;
 /// How long unanswered orders are waited for after the end of the feed.
 const ANSWERS_PATIENCE_NS: u64 = 2 * Nanos::SECOND;
-/// How long a snapshot connection waits before it is tried again.
-const SNAPSHOT_RETRY_NS: u64 = 200 * Nanos::MILLI;
 /// A feed without any packet for this long is reported as lost.
 const SILENCE_NS: u64 = 5 * Nanos::SECOND;
 
-/// The feed handler of the configuration.
-pub(crate) fn feed_of(c: &FeedSection) -> ItchFeed {
-    let arbiter = ArbiterConfig {
-        start: Start::Beginning,
-        session: c.session.0.map(SessionId),
-        snapshot: true,
-        buffer_packets: c.buffer_packets.min(u16::MAX.into()) as u16,
-        line_wait_ns: u64::from(c.line_wait_us) * Nanos::MICRO,
-        request_timeout_ns: u64::from(c.request_timeout_ms) * Nanos::MILLI,
-        request_attempts: c.request_attempts.min(u8::MAX.into()) as u8,
-        ..ArbiterConfig::default()
-    };
-    let decoder = ItchDecoder::new(ItchConfig {
-        venue: c.venue.0,
-        midnight: Nanos::ZERO,
-        instruments_max: c.max_instruments,
-        symbols: None,
-    });
-    ItchFeed::new(arbiter, decoder)
-}
-
 /// The books of the configuration.
-pub(crate) fn books_of(c: &FeedSection) -> Books {
+pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books {
     Books::new(BooksConfig {
-        venue: c.venue.0,
-        depth: Depth::Aggregated,
+        venue,
+        depth,
         instruments: c.max_instruments,
         dense_orders: c.max_orders,
         dense_order_ids: u64::from(c.max_orders) * 64,
@@ -91,7 +65,7 @@ pub(crate) fn rule_of(c: &Config) -> TickToTrade {
         instrument: InstrumentId::WHOLE_FEED,
         lot: Qty(t.lot.0),
         time_in_force: t.time_in_force.into(),
-        max_instruments: c.feed.max_instruments,
+        max_instruments: c.receiver.max_instruments,
         max_orders: t.risk.max_orders,
         risk: RiskConfig {
             max_order_qty: Qty(t.risk.max_order_qty),
@@ -119,24 +93,15 @@ pub(crate) fn session_of(c: &Config) -> Session {
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
-struct Trader<'a> {
+struct Trader<'a, C> {
     config: &'a Config,
-    feed: ItchFeed,
+    channel: C,
     hot: HotPath<TcpStream>,
-    lines: [MulticastReceiver; 2],
-    retransmission: UdpEndpoint,
-    snapshot: Option<Snapshot>,
-    snapshot_retry: Nanos,
+    intake: Intake,
     waiter: Waiter,
     end: End,
     /// The exchange has ended the order entry session in good order.
     logged_out: bool,
-}
-
-/// A snapshot being loaded.
-struct Snapshot {
-    stream: TcpStream,
-    glimpse: Glimpse,
 }
 
 /// How far the end of the session is.
@@ -164,50 +129,65 @@ pub(crate) fn run(
     }
     crate::pin(config.trader.core)?;
     alloc::populate_large_blocks();
-    let mut trader = Trader::start(config, clock)?;
-    let outcome = trader.trade(is_child, stop);
-    if outcome.is_ok() {
-        if let Some(dir) = results {
-            trader.write(dir)?;
-        }
-        if !is_child {
-            print!("{}", crate::report::trader_summary(&trader.results()));
-        }
-    }
-    outcome
+    let feed = config
+        .feed
+        .first()
+        .ok_or_else(|| Failure::config("the configuration has no [[feed]] to trade on"))?;
+    let session = Run {
+        config,
+        clock,
+        results,
+        is_child,
+        stop,
+    };
+    let reception = Reception::new(feed, &config.receiver);
+    wiring::with_channel(feed, &reception, session)?
 }
 
-impl<'a> Trader<'a> {
-    /// Opens everything in the order that loses nothing: multicast first, then order entry.
-    fn start(config: &'a Config, clock: Clock) -> Result<Trader<'a>, Failure> {
-        let f = &config.feed;
-        let system = |e: tickwire_runtime::NetError| Failure::system(e.to_string());
-        let interface = Interface::find(&f.interface.to_string()).map_err(system)?;
-        let join = |g: crate::config::Group, line: u8| {
-            let mut receiver = MulticastConfig::new(SocketAddrV4::new(g.group.0, g.port), interface.clone())
-                .line(line)
-                .stamping(Stamping::OnDemand);
-            receiver.receive_buffer_bytes = f.receive_buffer;
-            MulticastReceiver::join(receiver).map_err(system)
-        };
-        let lines = [join(f.line_a, 0)?, join(f.line_b, 1)?];
-        if let Some(warning) = lines[0].buffer_warning() {
-            eprintln!("warning: {warning}");
-        }
-        let local = SocketAddrV4::new(f.interface, 0);
-        let retransmission = UdpEndpoint::bind(local).map_err(system)?;
-        let stream =
-            TcpStream::connect(config.order_entry.address.into(), Duration::from_secs(5)).map_err(system)?;
+/// A run, whatever the feed.
+struct Run<'a> {
+    config: &'a Config,
+    clock: Clock,
+    results: Option<&'a Path>,
+    is_child: bool,
+    stop: &'a StopFlag,
+}
 
+impl WithChannel for Run<'_> {
+    type Output = Result<(), Failure>;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Result<(), Failure> {
+        let mut trader = Trader::start(self.config, self.clock, channel, depth)?;
+        let outcome = trader.trade(self.is_child, self.stop);
+        if outcome.is_ok() {
+            if let Some(dir) = self.results {
+                trader.write(dir)?;
+            }
+            if !self.is_child {
+                print!("{}", crate::report::trader_summary(&trader.results()));
+            }
+        }
+        outcome
+    }
+}
+
+impl<'a, C: Channel> Trader<'a, C> {
+    /// Opens everything in the order that loses nothing: multicast first, then order entry.
+    fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
+        let feed = &config.feed[0];
         let strategy = match config.trader.wait {
             Wait::Spin => WaitStrategy::Spin,
             Wait::Poll => WaitStrategy::Poll,
             Wait::Auto => WaitStrategy::for_threads(2),
         };
         let mut waiter = Waiter::new(strategy);
-        waiter.watch(&lines[0]);
-        waiter.watch(&lines[1]);
-        waiter.watch(&retransmission);
+        let ports = feed.channels[0].ports(feed.interface);
+        let intake = Intake::join(&ports, config.receiver.receive_buffer, &mut waiter)?;
+        if let Some(warning) = intake.live[0].buffer_warning() {
+            eprintln!("warning: {warning}");
+        }
+        let stream = TcpStream::connect(config.order_entry.address.into(), Duration::from_secs(5))
+            .map_err(|e| Failure::system(e.to_string()))?;
         waiter.watch(&stream);
         let now = clock.now();
         let mut session = session_of(config);
@@ -215,7 +195,7 @@ impl<'a> Trader<'a> {
         let mut rule = rule_of(config);
         rule.set_session(false);
         let hot = HotPath {
-            books: books_of(f),
+            books: books_of(&config.receiver, channel.venue(), depth),
             rule,
             session,
             template: None,
@@ -227,12 +207,9 @@ impl<'a> Trader<'a> {
         };
         Ok(Trader {
             config,
-            feed: feed_of(f),
+            channel,
             hot,
-            lines,
-            retransmission,
-            snapshot: None,
-            snapshot_retry: Nanos::ZERO,
+            intake,
             waiter,
             end: End::Open,
             logged_out: false,
@@ -253,7 +230,8 @@ impl<'a> Trader<'a> {
             if let Some(error) = self.hot.failure.take() {
                 return Err(connection_failed(error));
             }
-            self.load_snapshot(now, &mut buffer);
+            self.intake
+                .links(now, &mut buffer, &mut self.channel, &mut self.hot);
             if now >= next_look {
                 // Everything slow, ten times a second; the clock follows the kernel's once a second.
                 looks += 1;
@@ -272,14 +250,14 @@ impl<'a> Trader<'a> {
                 if is_child {
                     Notice::Progress {
                         seconds: now.since(started) as f64 / 1e9,
-                        messages: self.feed.counters().get(Counter::Messages),
+                        messages: self.channel.counters().get(Counter::Messages),
                         orders: self.hot.rule.counters().get(Counter::OrdersSent),
                     }
                     .send();
                 }
             }
             let due = self
-                .feed
+                .channel
                 .poll_timeout()
                 .map_or(Nanos::MILLI, |t| t.since(now))
                 .min(Nanos::MILLI);
@@ -296,24 +274,19 @@ impl<'a> Trader<'a> {
     fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         for _ in 0..PACKETS_PER_LOOK {
             let a = self.receive_line(0, Line::A, buffer)?;
-            let b = self.receive_line(1, Line::B, buffer)?;
+            let b = self.intake.live.len() > 1 && self.receive_line(1, Line::B, buffer)?;
             if !(a || b) {
                 break;
             }
         }
-        if let Some((datagram, _)) = self.retransmission.recv_from(buffer).map_err(receive_failed)? {
-            let received = self.hot.clock.nanos_at(datagram.tsc);
-            self.hot.probes.begin(datagram.tsc);
-            self.feed
-                .on_packet(received, Line::Retransmit, datagram.bytes, &mut self.hot);
-        }
-        self.request()
+        let now = self.hot.clock.now();
+        self.intake.recover(now, buffer, &mut self.channel, &mut self.hot)
     }
 
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
     #[inline]
     fn receive_line(&mut self, index: usize, line: Line, buffer: &mut [u8]) -> Result<bool, Failure> {
-        let receiver = &mut self.lines[index];
+        let receiver = &mut self.intake.live[index];
         let Some(datagram) = receiver.recv(buffer).map_err(receive_failed)? else {
             return Ok(false);
         };
@@ -321,7 +294,8 @@ impl<'a> Trader<'a> {
         let samples = self.hot.probes.samples().len();
         self.hot.probes.begin(datagram.tsc);
         self.hot.probes.mark(Stage::Receive, datagram.tsc);
-        self.feed.on_packet(received, line, datagram.bytes, &mut self.hot);
+        self.channel
+            .on_datagram(received, Port::Live, line, datagram.bytes, &mut self.hot);
         if self.hot.probes.samples().len() > samples
             && let Some(arrived) = receiver.last_kernel_ns()
         {
@@ -333,22 +307,10 @@ impl<'a> Trader<'a> {
         Ok(true)
     }
 
-    /// Sends the retransmission requests that are due.
-    #[inline]
-    fn request(&mut self) -> Result<(), Failure> {
-        let mut request = [0; 64];
-        while let Some(bytes) = self.feed.poll_transmit(&mut request) {
-            self.retransmission
-                .send_to(bytes, self.config.feed.retransmission.into())
-                .map_err(|e| Failure::system(format!("sending a retransmission request failed: {e}")))?;
-        }
-        Ok(())
-    }
-
     fn timers(&mut self, now: Nanos) -> Result<(), Failure> {
-        if self.feed.poll_timeout().is_some_and(|t| t <= now) {
-            self.feed.handle_timeout(now, &mut self.hot);
-            self.request()?;
+        if self.channel.poll_timeout().is_some_and(|t| t <= now) {
+            self.channel.handle_timeout(now, &mut self.hot);
+            self.intake.request(&mut self.channel)?;
         }
         if self.hot.session.poll_timeout().is_some_and(|t| t <= now) {
             self.hot.session.handle_timeout(now);
@@ -468,50 +430,16 @@ impl<'a> Trader<'a> {
             return;
         }
         let symbol = self.config.trader.symbol.0;
-        if let Some(id) = self.feed.decoder().find(&symbol) {
+        if let Some(id) = self.channel.find(&symbol) {
             self.hot.template = self.hot.session.order_template(symbol);
             self.hot.rule.watch(id);
-        }
-    }
-
-    /// Connects to the snapshot server when the feed cannot be made whole otherwise.
-    fn load_snapshot(&mut self, now: Nanos, buffer: &mut [u8]) {
-        if self.snapshot.is_none() {
-            if !self.feed.wants_snapshot() || now < self.snapshot_retry {
-                return;
-            }
-            self.snapshot_retry = now.after(SNAPSHOT_RETRY_NS);
-            let address = SocketAddr::from(self.config.feed.snapshot);
-            match TcpStream::connect(address, Duration::from_secs(1)) {
-                Ok(stream) => {
-                    let mut glimpse = Glimpse::new(SoupConfig::default());
-                    glimpse.handle_connected(now);
-                    self.snapshot = Some(Snapshot { stream, glimpse });
-                }
-                Err(e) => eprintln!("warning: no snapshot yet: {e}"),
-            }
-        }
-        let Some(snapshot) = &mut self.snapshot else {
-            return;
-        };
-        let mut is_over = snapshot.step(now, buffer, &mut self.feed, &mut self.hot).is_err();
-        match snapshot.glimpse.state() {
-            SnapshotState::Done(_) => is_over = true,
-            SnapshotState::Failed(reason) => {
-                eprintln!("warning: the snapshot failed ({reason:?}); trying again");
-                is_over = true;
-            }
-            _ => {}
-        }
-        if is_over {
-            self.snapshot = None;
         }
     }
 
     /// After the feed's end: waits for answers, then logs out.
     fn conclude(&mut self, now: Nanos) -> Result<(), Failure> {
         match self.end {
-            End::Open if self.feed.is_done() => self.end = End::AwaitingAnswers { since: now },
+            End::Open if self.channel.is_done() => self.end = End::AwaitingAnswers { since: now },
             End::AwaitingAnswers { .. } if self.logged_out => self.end = End::Done,
             End::AwaitingAnswers { since } => {
                 let unanswered = self.hot.rule.orders().count(OrderState::PendingNew);
@@ -527,14 +455,11 @@ impl<'a> Trader<'a> {
     }
 
     fn check_silence(&mut self, now: Nanos, started: Nanos) -> Result<(), Failure> {
-        let last = self.feed.arbiter().last_packet().0.max(started.0);
+        let last = self.channel.last_packet().0.max(started.0);
         if self.end == End::Open && now.since(Nanos(last)) > SILENCE_NS && last > started.0 {
             return Err(Failure::peer_lost(format!(
-                "no packet on {}:{} and {}:{} for {} s, not even a heartbeat; the books can no longer be trusted",
-                self.config.feed.line_a.group.0,
-                self.config.feed.line_a.port,
-                self.config.feed.line_b.group.0,
-                self.config.feed.line_b.port,
+                "no packet on {} for {} s, not even a heartbeat; the books can no longer be trusted",
+                self.intake.groups(),
                 SILENCE_NS / Nanos::SECOND
             )));
         }
@@ -543,14 +468,11 @@ impl<'a> Trader<'a> {
 
     /// Everything counted on this side.
     fn counters(&self) -> Counters {
-        let mut all = self.feed.counters();
+        let mut all = self.channel.counters();
         all.merge(self.hot.books.counters());
         all.merge(self.hot.rule.counters());
         all.merge(self.hot.session.counters());
-        all.add(
-            Counter::KernelDrops,
-            self.lines.iter().map(|line| u64::from(line.kernel_drops())).sum(),
-        );
+        all.add(Counter::KernelDrops, self.intake.kernel_drops());
         all
     }
 
@@ -570,8 +492,7 @@ impl<'a> Trader<'a> {
             })
             .collect();
         let position = self
-            .feed
-            .decoder()
+            .channel
             .find(&self.config.trader.symbol.0)
             .map_or(0, |id| self.hot.rule.positions().get(id).qty);
         let span = |ticks| self.hot.clock.span_ns(ticks);
@@ -593,44 +514,18 @@ impl<'a> Trader<'a> {
 
     fn write(&self, dir: &Path) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-trader.txt"))?;
-        for instrument in self.feed.decoder().instruments() {
-            if let Some(book) = self.hot.books.book(instrument.id) {
+        let mut known = Vec::new();
+        self.channel.instruments(&mut |i| known.push((i.symbol, i.id)));
+        known.sort_unstable();
+        for (symbol, id) in known {
+            if let Some(book) = self.hot.books.book(id) {
                 for side in Side::BOTH {
-                    levels.book(instrument.symbol.as_str(), side, book.levels(side))?;
+                    levels.book(symbol.as_str(), side, book.levels(side))?;
                 }
             }
         }
         levels.finish()?;
         write_json(&dir.join("trader.json"), &self.results())
-    }
-}
-
-impl Snapshot {
-    /// Moves bytes both ways; an error means that the connection is over.
-    fn step(
-        &mut self,
-        now: Nanos,
-        buffer: &mut [u8],
-        feed: &mut ItchFeed,
-        hot: &mut HotPath<TcpStream>,
-    ) -> Result<(), ()> {
-        let chunk = buffer.len().min(STREAM_CHUNK_MAX);
-        match self.stream.recv(&mut buffer[..chunk]) {
-            Ok(Received::Bytes(bytes)) => self.glimpse.handle_bytes(now, bytes, feed, hot),
-            Ok(Received::Nothing) => {}
-            Ok(Received::Closed) | Err(_) => {
-                self.glimpse.handle_closed();
-                return Err(());
-            }
-        }
-        if self.glimpse.poll_timeout().is_some_and(|t| t <= now) {
-            self.glimpse.handle_timeout(now);
-        }
-        let mut out = [0; 256];
-        while let Some(bytes) = self.glimpse.poll_transmit(&mut out) {
-            self.stream.send(bytes).map_err(drop)?;
-        }
-        Ok(())
     }
 }
 
@@ -667,9 +562,4 @@ fn ord_status(state: OrderState) -> char {
         OrderState::Cancelled => '4',
         OrderState::Rejected => '8',
     }
-}
-
-/// The venues whose feed is ITCH 5.0.
-pub(crate) fn speaks_itch(venue: Venue) -> bool {
-    matches!(venue, Venue::Nasdaq | Venue::NasdaqTexas | Venue::Psx)
 }

@@ -1,40 +1,40 @@
 //! `tickwire exchange`: the sockets around the simulated venue.
 //!
-//! One thread does everything: publishes on two multicast lines (through their impairments), answers retransmission
-//! requests, serves snapshots, takes orders. It notes when each datagram first left and when each order came in, so that
+//! One thread does everything: publishes every channel on its multicast lines (through their impairments), answers
+//! retransmission requests, serves snapshots, takes orders. It notes when each datagram first left and when each order came in, so that
 //! packet-to-order latency is measured from outside the trader, with the exchange's clock alone.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use tickwire_exchange::{
-    ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, ItchPublisher, ItchPublisherConfig, Outcome, Outlet, PaceConfig, listings,
+    ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Listing, Outcome,
+    Outlet, PaceConfig, listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Nanos, Port, Side, Symbol};
+use tickwire_market::{Nanos, Side, Symbol};
+use tickwire_runtime::capture::{LinkType, PcapWriter};
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
-use tickwire_runtime::udp::{MulticastSender, UdpEndpoint};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
-use tickwire_wire::moldudp64;
 
-use crate::config::{Config, Impairment};
+use crate::config::{Config, Impairment, Probability};
 use crate::demo::Notice;
 use crate::failure::Failure;
+use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
 use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, write_json};
+use crate::wiring;
 
-/// Connections of each kind served at once; further ones are closed at once.
-const CONNECTIONS: usize = 4;
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
-/// How many hops multicast may go; 0 stays on this machine.
-const TTL: u8 = 1;
+/// When the session of a written capture opens: 2026-01-05 14:30 UTC, 09:30 in New York.
+const CAPTURE_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+/// Where the datagrams of a written capture come from.
+const CAPTURE_SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 20_000);
 
 /// The acceptor's side of the order entry session, for a client in the same process.
 pub(crate) fn acceptor_of(c: &Config) -> Session {
@@ -45,32 +45,27 @@ pub(crate) fn acceptor_of(c: &Config) -> Session {
     Session::new(config)
 }
 
-fn exchange_of(c: &Config) -> Exchange {
+/// The exchange of the configuration, with the addresses of its channels in the same order.
+pub(crate) fn exchange_of(c: &Config) -> Result<(Exchange, Vec<Ports>), Failure> {
     let e = &c.exchange;
-    let duration_ns = (e.duration_s.0 * 1e9) as u64;
     // Directory, opening orders and bursts come on top of rate times duration.
     let messages =
         (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize + e.symbols.0 as usize * 200 + (1 << 20);
-    let max_live = 400_000.min(c.feed.max_orders / 2).max(e.symbols.0 * 100);
+    let max_live = 400_000.min(c.receiver.max_orders / 2).max(e.symbols.0 * 100);
     let listings = listings(e.symbols.0 as u16);
-    let publisher = ItchPublisher::new(
-        ItchPublisherConfig {
-            venue: c.feed.venue.0,
-            channel: ChannelConfig {
-                session: c.feed.session.0.unwrap_or(*b"TICKWIRE01"),
-                store_messages: messages,
-                store_bytes: messages * 40,
-                ..ChannelConfig::default()
-            },
-            connections: CONNECTIONS,
-            ..ItchPublisherConfig::default()
-        },
-        &listings,
-    );
-    let outlet = Outlet {
-        publisher: Box::new(publisher),
-        instruments: 1..e.symbols.0 + 1,
-    };
+    let (mut outlets, mut ports) = (Vec::new(), Vec::new());
+    for feed in &c.feed {
+        for (number, channel) in feed.channels.iter().enumerate() {
+            let own = share_of(&listings, number, feed.channels.len());
+            outlets.push(Outlet {
+                instruments: own
+                    .first()
+                    .map_or(0..0, |first| first.id.0..first.id.0 + own.len() as u32),
+                publisher: wiring::publisher(feed, number, own, messages)?,
+            });
+            ports.push(channel.ports(feed.interface));
+        }
+    }
     let config = ExchangeConfig {
         listings,
         max_orders: max_live + max_live / 2,
@@ -89,29 +84,38 @@ fn exchange_of(c: &Config) -> Exchange {
             connections: CONNECTIONS,
             ..DeskConfig::default()
         },
-        duration_ns,
+        duration_ns: (e.duration_s.0 * 1e9) as u64,
         linger_ns: Nanos::SECOND,
         ..ExchangeConfig::default()
     };
-    Exchange::new(config, vec![outlet])
+    Ok((Exchange::new(config, outlets), ports))
 }
 
-fn impair_of(i: Impairment, seed: u64) -> Impair {
+/// The instruments of one of a feed's channels: equal parts, in order.
+fn share_of(listings: &[Listing], channel: usize, channels: usize) -> &[Listing] {
+    let bound = |channel: usize| listings.len() * channel / channels;
+    &listings[bound(channel)..bound(channel + 1)]
+}
+
+fn impair_of(i: Impairment) -> ImpairConfig {
     let ppm = |share: f64| (share * 1e6) as u32;
-    Impair::new(ImpairConfig {
-        seed,
+    ImpairConfig {
+        seed: 0,
         loss_ppm: ppm(i.loss.0),
         duplicate_ppm: ppm(i.duplicate.0),
         reorder_ppm: ppm(i.reorder.0),
         reorder_depth: 3,
-    })
+    }
 }
 
-/// A multicast line with its trouble.
-struct Line {
-    sender: MulticastSender,
-    impair: Impair,
-    datagrams: u64,
+fn troubles_of(c: &Config) -> LineTroubles {
+    LineTroubles {
+        lines: [impair_of(c.exchange.line_a), impair_of(c.exchange.line_b)],
+        requests: impair_of(Impairment {
+            loss: Probability(1.0 - c.exchange.answer_requests.0),
+            ..Impairment::default()
+        }),
+    }
 }
 
 /// A connected client.
@@ -120,43 +124,15 @@ struct Client {
     watch: Watch,
 }
 
-/// When datagrams first left: number of the first message, of the one after the last, ticks.
-#[derive(Default)]
-struct Departures(Vec<(u64, u64, u64)>);
-
-impl Departures {
-    /// The first departure of a message.
-    fn of(&self, seq: u64) -> Option<u64> {
-        let at = self
-            .0
-            .partition_point(|&(first, _, _)| first <= seq)
-            .checked_sub(1)?;
-        let (_, next, ticks) = self.0[at];
-        (seq < next).then_some(ticks)
-    }
-
-    /// In order of number, only the first departure of each: held-back and duplicate datagrams come later again.
-    fn settle(&mut self) {
-        self.0.sort_unstable();
-        self.0.dedup_by_key(|d| d.0);
-    }
-}
-
 struct Venue<'a> {
     config: &'a Config,
     clock: Clock,
     exchange: Exchange,
-    lines: [Line; 2],
-    requests: UdpEndpoint,
+    outlets: Vec<OutletSockets>,
     orders: TcpListener,
-    snapshots: TcpListener,
     clients: [Option<Client>; CONNECTIONS],
-    readers: [Option<Client>; CONNECTIONS],
     waiter: Waiter,
     departures: Departures,
-    drop_requests: Impair,
-    retransmissions: u64,
-    last_request: Nanos,
     opened: Option<Nanos>,
 }
 
@@ -169,20 +145,18 @@ pub(crate) fn run(
     let clock = Clock::calibrate();
     crate::pin(config.exchange.core)?;
     let mut venue = Venue::start(config, clock)?;
-    let port = |a: io::Result<std::net::SocketAddr>| a.map(|a| a.port()).unwrap_or_default();
+    let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
+    let servers = venue.outlets.iter().flat_map(OutletSockets::listening);
+    let servers: Vec<(String, u16)> = servers.map(|(port, at)| (port.name().to_string(), at)).collect();
     if is_child {
-        Notice::Listening {
-            order_entry: port(venue.orders.local_addr()),
-            retransmission: port(venue.requests.local_addr()),
-            snapshot: port(venue.snapshots.local_addr()),
-        }
-        .send();
+        Notice::Listening { order_entry, servers }.send();
     } else {
+        let servers: String = servers
+            .iter()
+            .map(|(name, at)| format!(", {name} on port {at}"))
+            .collect();
         eprintln!(
-            "listening: order entry on port {}, retransmission on port {}, snapshots on port {}{}",
-            port(venue.orders.local_addr()),
-            port(venue.requests.local_addr()),
-            port(venue.snapshots.local_addr()),
+            "listening: order entry on port {order_entry}{servers}{}",
             if config.exchange.start_on_logon {
                 "; the session starts with the first logon"
             } else {
@@ -201,61 +175,71 @@ pub(crate) fn run(
     Ok(())
 }
 
+/// Writes what a session would send on its multicast ports into a capture, in virtual time: no socket, no client. The
+/// lines' troubles do not apply; each datagram stands there once per line.
+pub(crate) fn write_capture(config: &Config, path: &Path, stop: &StopFlag) -> Result<(), Failure> {
+    let failed = |e: tickwire_runtime::capture::CaptureError| Failure::system(e.to_string());
+    let (mut exchange, ports) = exchange_of(config)?;
+    let mut out = PcapWriter::create(path, LinkType::ETHERNET).map_err(failed)?;
+    let mut now = CAPTURE_START;
+    exchange.open(now);
+    let mut datagrams = 0_u64;
+    while !exchange.is_over() {
+        if let Some(reason) = stop.reason() {
+            return Err(Failure::interrupted(format!(
+                "{reason}; the capture is not complete"
+            )));
+        }
+        let more = exchange.on_time(now);
+        for (index, ports) in ports.iter().enumerate() {
+            while let Some(datagram) = exchange.poll_datagram(index, now) {
+                let groups = &ports.groups[datagram.port as usize];
+                for (line, group) in groups.iter().enumerate() {
+                    let Some(group) = *group else { continue };
+                    if datagram.lines.has(tickwire_exchange::LineSet(1 << line)) {
+                        datagrams += 1;
+                        out.write_udp(now, CAPTURE_SOURCE, group, datagram.bytes)
+                            .map_err(failed)?;
+                    }
+                }
+            }
+        }
+        if !more {
+            let due = exchange.poll_timeout().unwrap_or(now).max(now.after(1_000));
+            now = due.min(now.after(Nanos::MILLI));
+        }
+    }
+    out.finish().map_err(failed)?;
+    eprintln!(
+        "{}: {} messages in {datagrams} datagrams over both lines",
+        path.display(),
+        exchange.total()
+    );
+    Ok(())
+}
+
 impl<'a> Venue<'a> {
     fn start(config: &'a Config, clock: Clock) -> Result<Venue<'a>, Failure> {
-        let f = &config.feed;
-        let system = |e: tickwire_runtime::NetError| Failure::system(e.to_string());
-        let interface = Interface::find(&f.interface.to_string()).map_err(system)?;
-        let line = |g: crate::config::Group, i: Impairment, seed: u64| -> Result<Line, Failure> {
-            let group = SocketAddrV4::new(g.group.0, g.port);
-            let sender = MulticastSender::open(group, &interface, TTL).map_err(system)?;
-            Ok(Line {
-                sender,
-                impair: impair_of(i, seed),
-                datagrams: 0,
-            })
-        };
-        let seed = config.exchange.seed;
-        let lines = [
-            line(
-                f.line_a,
-                config.exchange.line_a,
-                seed.wrapping_mul(2).wrapping_add(1),
-            )?,
-            line(
-                f.line_b,
-                config.exchange.line_b,
-                seed.wrapping_mul(2).wrapping_add(2),
-            )?,
-        ];
-        let requests = UdpEndpoint::bind(f.retransmission).map_err(system)?;
-        let orders = TcpListener::bind(config.order_entry.address.into()).map_err(system)?;
-        let snapshots = TcpListener::bind(f.snapshot.into()).map_err(system)?;
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
-        waiter.watch(&requests);
+        let (exchange, ports) = exchange_of(config)?;
+        let troubles = troubles_of(config);
+        let outlets = ports.iter().enumerate().map(|(index, ports)| {
+            OutletSockets::open(index, ports, troubles, config.exchange.seed, &mut waiter)
+        });
+        let outlets = outlets.collect::<Result<Vec<_>, _>>()?;
+        let orders = TcpListener::bind(config.order_entry.address.into())
+            .map_err(|e| Failure::system(e.to_string()))?;
         waiter.watch(&orders);
-        waiter.watch(&snapshots);
-        let now = clock.now();
-        let dropped = Impairment {
-            loss: crate::config::Probability(1.0 - config.exchange.answer_requests.0),
-            ..Impairment::default()
-        };
         let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
         Ok(Venue {
-            exchange: exchange_of(config),
+            exchange,
             config,
             clock,
-            lines,
-            requests,
+            outlets,
             orders,
-            snapshots,
             clients: [const { None }; CONNECTIONS],
-            readers: [const { None }; CONNECTIONS],
             waiter,
-            departures: Departures(Vec::with_capacity((packets as usize).min(1 << 24))),
-            drop_requests: impair_of(dropped, seed.wrapping_add(77)),
-            retransmissions: 0,
-            last_request: now,
+            departures: Departures::with_capacity(packets as usize),
             opened: None,
         })
     }
@@ -269,10 +253,14 @@ impl<'a> Venue<'a> {
         loop {
             let now = self.clock.now();
             let more = self.exchange.on_time(now);
-            let sent = self.publish(now)?;
+            let mut sent = false;
+            for outlet in &mut self.outlets {
+                sent |= outlet.publish(now, &mut self.exchange, &mut self.departures)?;
+            }
             self.serve_orders(&mut buffer)?;
-            self.serve_requests(&mut buffer)?;
-            self.serve_snapshots(&mut buffer)?;
+            for outlet in &mut self.outlets {
+                outlet.serve(&self.clock, &mut self.exchange, &mut self.waiter, &mut buffer)?;
+            }
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
@@ -302,34 +290,6 @@ impl<'a> Venue<'a> {
     fn open(&mut self, now: Nanos) {
         self.exchange.open(now);
         self.opened = Some(now);
-    }
-
-    /// Sends one datagram, if one is due, so that orders are looked at between any two.
-    fn publish(&mut self, now: Nanos) -> Result<bool, Failure> {
-        let Some(datagram) = self.exchange.poll_datagram(0, now) else {
-            return Ok(false);
-        };
-        let mut failed = None;
-        for line in &mut self.lines {
-            let (sender, count, departures) = (&line.sender, &mut line.datagrams, &mut self.departures);
-            line.impair.send(datagram.bytes, &mut |bytes: &[u8]| {
-                // The clock is read before the call: the receiver may run before it returns.
-                depart(departures, bytes, tsc());
-                *count += 1;
-                if let Err(e) = sender.send(bytes) {
-                    failed.get_or_insert(e);
-                }
-            });
-        }
-        match failed {
-            // A full socket buffer is a lost packet, as on any network.
-            Some(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(true),
-            Some(e) => Err(Failure::system(format!(
-                "publishing on {} failed: {e}; is there a multicast route (`ip route get 239.192.77.1`)?",
-                self.config.feed.line_a.group.0
-            ))),
-            None => Ok(true),
-        }
     }
 
     fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
@@ -424,80 +384,6 @@ impl<'a> Venue<'a> {
         Ok(())
     }
 
-    fn serve_requests(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        let failed = |e: io::Error| Failure::system(format!("the retransmission socket failed: {e}"));
-        while let Some((datagram, from)) = self.requests.recv_from(buffer).map_err(failed)? {
-            self.last_request = self.clock.now();
-            let mut reply = [0; 2048];
-            let mut answer = None;
-            let now = self.clock.now();
-            let (exchange, answers) = (&mut self.exchange, &mut self.drop_requests);
-            answers.send(datagram.bytes, &mut |bytes: &[u8]| {
-                answer = exchange.handle_request(0, now, bytes, &mut reply)
-            });
-            if let Some(len) = answer {
-                self.retransmissions += 1;
-                self.requests.send_to(&reply[..len], from).map_err(failed)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn serve_snapshots(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        let now = self.clock.now();
-        while let Ok(Some(stream)) = self.snapshots.accept() {
-            if let Some(id) = self.readers.iter().position(Option::is_none)
-                && self
-                    .exchange
-                    .publisher_mut(0)
-                    .is_some_and(|p| p.connect(Port::SnapshotServer, id, now))
-            {
-                let watch = self.waiter.watch(&stream);
-                self.readers[id] = Some(Client { stream, watch });
-            }
-        }
-        for id in 0..CONNECTIONS {
-            let Some(reader) = &mut self.readers[id] else {
-                continue;
-            };
-            let mut is_over = match reader.stream.recv(buffer) {
-                Ok(Received::Bytes(bytes)) => {
-                    self.exchange
-                        .recovery_bytes(0, Port::SnapshotServer, id, now, bytes);
-                    false
-                }
-                Ok(Received::Nothing) => false,
-                Ok(Received::Closed) | Err(_) => true,
-            };
-            // What the kernel has no room for waits in the session, not in memory without bound.
-            while !is_over && reader.stream.flush().unwrap_or(false) {
-                let publisher = self.exchange.publisher_mut(0);
-                let Some(bytes) =
-                    publisher.and_then(|p| p.poll_transmit(Port::SnapshotServer, id, now, buffer))
-                else {
-                    break;
-                };
-                is_over = reader.stream.send(bytes).is_err();
-            }
-            if is_over
-                || (self
-                    .exchange
-                    .publisher_mut(0)
-                    .is_some_and(|p| p.wants_close(Port::SnapshotServer, id))
-                    && !reader.stream.has_unsent())
-            {
-                if let Some(p) = self.exchange.publisher_mut(0) {
-                    p.disconnect(Port::SnapshotServer, id);
-                }
-                if let Some(mut reader) = self.readers[id].take() {
-                    self.waiter.forget(reader.watch);
-                    reader.stream.finish();
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn progress(&self, is_child: bool, now: Nanos) {
         if is_child {
             Notice::Progress {
@@ -511,8 +397,7 @@ impl<'a> Venue<'a> {
 
     /// Everything was sent, and nobody asks for anything any more.
     fn is_done(&self, now: Nanos) -> bool {
-        let busy = self.readers.iter().any(Option::is_some) || now.since(self.last_request) < QUIET_NS;
-        self.exchange.is_over() && !busy
+        self.exchange.is_over() && !self.outlets.iter().any(|outlet| outlet.is_busy(now, QUIET_NS))
     }
 
     fn results(&mut self) -> ExchangeResults {
@@ -532,12 +417,17 @@ impl<'a> Venue<'a> {
                 None => unmatched += 1,
             }
         }
-        let counts = [self.lines[0].impair.counts(), self.lines[1].impair.counts()];
+        let mut counts = [(0, 0); 2];
+        for outlet in &self.outlets {
+            for (sum, line) in counts.iter_mut().zip(outlet.live_counts()) {
+                *sum = (sum.0 + line.0, sum.1 + line.1);
+            }
+        }
         ExchangeResults {
             messages: self.exchange.total(),
-            datagrams: [self.lines[0].datagrams, self.lines[1].datagrams],
-            dropped: counts.map(|c| c.lost),
-            retransmissions: self.retransmissions,
+            datagrams: counts.map(|c| c.0),
+            dropped: counts.map(|c| c.1),
+            retransmissions: self.outlets.iter().map(OutletSockets::answered).sum(),
             orders: self
                 .exchange
                 .ledger()
@@ -552,28 +442,21 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        for listing in self.exchange.listings() {
+        let outlet = self.exchange.outlets().first();
+        let mut listings = self.exchange.listings().to_vec();
+        listings.sort_unstable_by_key(|listing| listing.symbol);
+        for listing in listings {
             for side in Side::BOTH {
-                levels.book(
-                    listing.symbol.as_str(),
-                    side,
-                    self.exchange.levels(listing.id, side),
-                )?;
+                // As the first channel shows them: what its receiver must have.
+                let Some(outlet) = outlet.filter(|o| o.instruments.contains(&listing.id.0)) else {
+                    continue;
+                };
+                let shown = outlet.publisher.levels(self.exchange.engine(), listing.id, side);
+                levels.book(listing.symbol.as_str(), side, shown.into_iter())?;
             }
         }
         levels.finish()?;
         write_json(&dir.join("exchange.json"), results)
-    }
-}
-
-/// Notes a datagram's departure; heartbeats carry no message.
-fn depart(departures: &mut Departures, bytes: &[u8], ticks: u64) {
-    if let Ok(packet) = moldudp64::parse(bytes)
-        && packet.count() > 0
-        && packet.next_seq() > packet.seq
-        && departures.0.len() < departures.0.capacity()
-    {
-        departures.0.push((packet.seq.0, packet.next_seq().0, ticks));
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Outlet {
 }
 
 /// Hears everything and passes it to whom it concerns.
-pub(crate) struct Broadcast {
+pub struct Broadcast {
     outlets: Vec<Outlet>,
     now: VenueTime,
 }

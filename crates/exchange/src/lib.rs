@@ -37,7 +37,7 @@ mod tape;
 mod venue;
 mod wheel;
 
-pub use broadcast::Outlet;
+pub use broadcast::{Broadcast, Outlet};
 pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};

@@ -170,6 +170,12 @@ impl Exchange {
         }
     }
 
+    /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.
+    pub fn trade<T>(&mut self, now: Nanos, request: impl FnOnce(&mut Engine, &mut Broadcast) -> T) -> T {
+        self.tape.set_time(self.venue_time(now));
+        request(&mut self.engine, &mut self.tape)
+    }
+
     /// Where the day stands.
     pub fn phase(&self) -> DayPhase {
         self.phase

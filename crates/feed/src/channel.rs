@@ -25,6 +25,12 @@ pub trait Channel {
     /// nothing then). A corrupt one is counted and treated as lost.
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
 
+    /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a venue has such
+    /// files (Nasdaq). Other venues' channels ignore it.
+    fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        let _ = (now, message, sink);
+    }
+
     /// Time has passed. Call it when [`Channel::poll_timeout`] says so.
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S);
 

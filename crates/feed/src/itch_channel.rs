@@ -47,6 +47,10 @@ impl Channel for ItchChannel {
         self.feed.on_packet(now, line, bytes, sink);
     }
 
+    fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        self.feed.on_message(now, message, sink);
+    }
+
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.feed.handle_timeout(now, sink);
         if self.glimpse.poll_timeout().is_some_and(|t| t <= now) {

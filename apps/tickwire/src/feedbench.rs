@@ -1,0 +1,429 @@
+//! `tickwire bench --feed`: what a message costs, feed by feed, on one core and in one run.
+//!
+//! For each protocol the simulator publishes one session in virtual time. Its live datagrams are then taken by the
+//! receiving channel: into nothing (decode → event), into books, and with nothing subscribed but the least active
+//! instruments (filtered out). The books must be the venue's at every level, else no figure is shown.
+
+use std::hint::black_box;
+
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_exchange::{DayPhase, Exchange, NewOrder};
+use tickwire_feed::{Channel, Line};
+use tickwire_lab::{Histogram, Table, format_count};
+use tickwire_market::{
+    BookState, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, Port, Price, Qty,
+    Side, Symbol,
+};
+use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+
+use crate::bench::{answer, memory_path, walk};
+use crate::cli::{BenchArgs, FeedChoice};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::protocol::Protocol;
+use crate::venue;
+use crate::wiring::{self, Reception, WithChannel};
+
+/// 2026-01-05 14:30 UTC, 09:30 in New York.
+const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+/// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
+const RATE: u32 = 100_000;
+const STEP_NS: u64 = 200_000;
+/// Packets that each move the best offer.
+const WARM_PACKETS: u32 = 20_000;
+
+/// A published session.
+struct Session {
+    config: Config,
+    /// What came on other ports than the live one: definitions.
+    before: Vec<(Port, Vec<u8>)>,
+    /// Live datagrams, each behind its length.
+    live: Vec<u8>,
+    datagrams: u64,
+    messages: u64,
+    exchange: Exchange,
+}
+
+/// Events counted, and thrown away.
+struct Discard(u64);
+
+impl EventSink for Discard {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.0 += 1;
+        black_box(event);
+    }
+}
+
+/// Books alone.
+struct BooksOnly(Books, u64);
+
+impl EventSink for BooksOnly {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.1 += u64::from(!matches!(event.kind, EventKind::Gap | EventKind::Recovered));
+        let _ = black_box(self.0.apply(event));
+    }
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.0.upcoming(instrument, order_id);
+    }
+}
+
+fn config_of(protocol: Protocol, seed: u64, symbols: u32) -> Result<Config, Failure> {
+    let usage = |e: String| Failure::config(format!("--symbols: {e}"));
+    let mut config = Config::of_protocol(protocol);
+    config.exchange.seed = seed;
+    config.exchange.symbols = crate::config::Symbols::try_from(f64::from(symbols)).map_err(usage)?;
+    config.exchange.rate = crate::config::Rate(RATE);
+    config.exchange.duration_s = crate::config::DurationS(3600.0);
+    config.receiver.max_instruments = symbols + 2;
+    Ok(config)
+}
+
+impl Session {
+    fn publish(protocol: Protocol, seed: u64, messages: u64, symbols: u32) -> Result<Session, Failure> {
+        let config = config_of(protocol, seed, symbols)?;
+        let (exchange, _) = venue::exchange_of(&config)?;
+        let mut session = Session {
+            config,
+            before: Vec::new(),
+            live: Vec::new(),
+            datagrams: 0,
+            messages: 0,
+            exchange,
+        };
+        let mut now = START;
+        session.exchange.open(now);
+        while session.exchange.phase() != DayPhase::Ending {
+            now = now.after(STEP_NS);
+            while session.exchange.on_time(now) && session.exchange.phase() != DayPhase::Ending {
+                session.drain(now);
+            }
+            session.drain(now);
+            if session.exchange.total() >= messages && session.exchange.phase() == DayPhase::Open {
+                session.exchange.stop(now);
+            }
+        }
+        session.drain(now);
+        session.messages = session.exchange.total();
+        Ok(session)
+    }
+
+    fn drain(&mut self, now: Nanos) {
+        // One turn of a loop (definitions, snapshots) is enough.
+        const LOOP_MAX: usize = 1 << 16;
+        while let Some(datagram) = self.exchange.poll_datagram(0, now) {
+            if datagram.port == Port::Live {
+                self.datagrams += 1;
+                self.live
+                    .extend_from_slice(&(datagram.bytes.len() as u16).to_be_bytes());
+                self.live.extend_from_slice(datagram.bytes);
+            } else if datagram.port == Port::Definitions && self.before.len() < LOOP_MAX {
+                self.before.push((datagram.port, datagram.bytes.to_vec()));
+            }
+        }
+    }
+
+    fn books(&self, depth: Depth) -> Books {
+        let orders = (self.messages as u32 / 2).next_power_of_two().max(1 << 16);
+        let symbols = self.config.exchange.symbols.0;
+        Books::new(BooksConfig {
+            depth,
+            instruments: symbols + 2,
+            dense_orders: orders,
+            dense_order_ids: self.messages.next_power_of_two() * 2,
+            sparse_orders: 1 << 16,
+            levels: (symbols * 256).max(1 << 16),
+            initial: BookState::Building,
+            ..BooksConfig::default()
+        })
+    }
+
+    /// How many price levels of these books are not the venue's.
+    fn differences<C: Channel>(&self, channel: &C, books: &Books) -> usize {
+        let mut different = 0;
+        for listing in self.exchange.listings() {
+            for side in Side::BOTH {
+                let outlet = &self.exchange.outlets()[0];
+                let theirs = outlet.publisher.levels(self.exchange.engine(), listing.id, side);
+                let book = channel.find(&listing.symbol).and_then(|id| books.book(id));
+                let ours: Vec<Level> = book.map(|book| book.levels(side).collect()).unwrap_or_default();
+                different += usize::from(theirs != ours);
+            }
+        }
+        different
+    }
+
+    /// The least active percent of the instruments.
+    fn quiet_symbols(&self) -> Vec<Symbol> {
+        let listings = self.exchange.listings();
+        let quiet = &listings[listings.len() - listings.len().div_ceil(100)..];
+        quiet.iter().map(|l| l.symbol).collect()
+    }
+}
+
+/// What is done with a session.
+#[derive(Clone, Copy, PartialEq)]
+enum Into {
+    Nothing,
+    Books,
+    Filter,
+}
+
+/// One measurement: nanoseconds and events.
+struct Pass<'a> {
+    session: &'a Session,
+    into: Into,
+}
+
+impl WithChannel for Pass<'_> {
+    type Output = Result<(u64, u64), Failure>;
+
+    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
+        let session = self.session;
+        match self.into {
+            Into::Nothing | Into::Filter => {
+                let mut sink = Discard(0);
+                let ns = play(session, &mut channel, &mut sink);
+                Ok((ns, sink.0))
+            }
+            Into::Books => {
+                let mut sink = BooksOnly(session.books(depth), 0);
+                let ns = play(session, &mut channel, &mut sink);
+                match session.differences(&channel, &sink.0) {
+                    0 => Ok((ns, sink.1)),
+                    n => Err(Failure::check(format!(
+                        "{n} sides of books differ from the venue's: the figures would mean nothing"
+                    ))),
+                }
+            }
+        }
+    }
+}
+
+fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C, sink: &mut S) -> u64 {
+    for (port, datagram) in &session.before {
+        channel.on_datagram(START, *port, Line::A, datagram, sink);
+    }
+    let begin = thread_cpu_ns();
+    for datagram in walk(&session.live) {
+        channel.on_datagram(START, Port::Live, Line::A, datagram, sink);
+    }
+    thread_cpu_ns() - begin
+}
+
+/// Packet bytes → order bytes when every packet moves the best offer of one instrument.
+struct WarmPath<'a> {
+    config: &'a Config,
+    clock: Clock,
+    times: &'a mut Histogram,
+}
+
+impl WithChannel for WarmPath<'_> {
+    type Output = Result<u64, Failure>;
+
+    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
+        let (mut exchange, _) = venue::exchange_of(self.config)?;
+        let listing = exchange.listings()[0];
+        let books = Books::new(BooksConfig {
+            depth,
+            instruments: 4,
+            dense_orders: 1 << 16,
+            dense_order_ids: 1 << 20,
+            sparse_orders: 1 << 14,
+            levels: 1 << 14,
+            initial: BookState::Building,
+            ..BooksConfig::default()
+        });
+        let mut hot = memory_path::<false>(books, 2, listing.symbol, self.clock.clone())?;
+        let mut now = START;
+        exchange.open(now);
+        while exchange.phase() != DayPhase::Open {
+            now = now.after(STEP_NS);
+            exchange.on_time(now);
+            while let Some(d) = exchange.poll_datagram(0, now) {
+                channel.on_datagram(now, d.port, Line::A, d.bytes, &mut hot);
+            }
+        }
+        if let Some(id) = channel.find(&listing.symbol) {
+            hot.rule.watch(id);
+        }
+        // An offer one tick better than the best, and away again.
+        let best = |exchange: &Exchange, side| exchange.engine().best(listing.id, side).map(|l| l.price);
+        while let (Some(bid), Some(ask)) = (best(&exchange, Side::Bid), best(&exchange, Side::Ask))
+            && ask.raw() - bid.raw() < 3 * listing.tick.raw()
+        {
+            // Room between the best bid and the best offer.
+            let first = exchange
+                .engine()
+                .queue(listing.id, Side::Ask, 0)
+                .next()
+                .map(|o| o.id);
+            let Some(first) = first else { break };
+            let _ = exchange.trade(now, |engine, tape| engine.cancel(first, tape));
+        }
+        drain(&mut exchange, now, &mut channel, &mut hot);
+        let mut orders = 0;
+        for i in 0..WARM_PACKETS {
+            let Some(ask) = best(&exchange, Side::Ask) else {
+                break;
+            };
+            let better = Price::from_raw(ask.raw() - listing.tick.raw());
+            let new = NewOrder::limit(listing.id, Side::Ask, better, Qty(100));
+            now = now.after(1_000);
+            let Ok(id) = exchange.trade(now, |engine, tape| engine.submit(&new, tape)) else {
+                break;
+            };
+            let before = hot.out.orders;
+            let mut took = 0;
+            while let Some(d) = exchange.poll_datagram(0, now) {
+                if d.port == Port::Live {
+                    let begin = tsc();
+                    channel.on_datagram(self.clock.nanos_at(begin), d.port, Line::A, d.bytes, &mut hot);
+                    took += tsc() - begin;
+                }
+            }
+            if hot.out.orders > before {
+                orders += 1;
+                if i > 1_000 {
+                    self.times.record(self.clock.span_ns(took));
+                }
+                answer(&mut hot);
+            }
+            let _ = exchange.trade(now, |engine, tape| engine.cancel(id, tape));
+            drain(&mut exchange, now, &mut channel, &mut hot);
+            answer(&mut hot);
+        }
+        match orders {
+            0 => Err(Failure::check(
+                "no order was sent, so nothing was measured".to_string(),
+            )),
+            orders => Ok(orders),
+        }
+    }
+}
+
+fn drain<C: Channel, S: EventSink>(exchange: &mut Exchange, now: Nanos, channel: &mut C, sink: &mut S) {
+    while let Some(d) = exchange.poll_datagram(0, now) {
+        if d.port == Port::Live {
+            channel.on_datagram(now, d.port, Line::A, d.bytes, sink);
+        }
+    }
+}
+
+/// The figures of one feed.
+struct Row {
+    protocol: Protocol,
+    messages: u64,
+    events: u64,
+    per_packet: f64,
+    /// Nanoseconds a message: into nothing, into books, filtered out.
+    ns: [f64; 3],
+    path: Histogram,
+}
+
+fn measure(protocol: Protocol, args: &BenchArgs, clock: &Clock) -> Result<Row, Failure> {
+    let symbols = args.symbols.min(1_000);
+    let session = Session::publish(protocol, args.seed, args.messages, symbols)?;
+    let feed = &session.config.feed[0];
+    let mut ns = [f64::MAX; 3];
+    let mut events = 0;
+    for _ in 0..args.runs.max(1) {
+        for (at, into) in [Into::Nothing, Into::Books, Into::Filter].into_iter().enumerate() {
+            let mut reception = Reception::new(feed, &session.config.receiver);
+            reception.symbols = (into == Into::Filter).then(|| session.quiet_symbols());
+            let session = &session;
+            let (took, seen) = wiring::with_channel(feed, &reception, Pass { session, into })??;
+            ns[at] = ns[at].min(took as f64 / session.messages as f64);
+            if into == Into::Nothing {
+                events = seen;
+            }
+        }
+    }
+    let config = config_of(protocol, args.seed, 1)?;
+    let mut path = Histogram::new();
+    let reception = Reception::new(&config.feed[0], &config.receiver);
+    let warm = WarmPath {
+        config: &config,
+        clock: clock.clone(),
+        times: &mut path,
+    };
+    wiring::with_channel(&config.feed[0], &reception, warm)??;
+    Ok(Row {
+        protocol,
+        messages: session.messages,
+        events,
+        per_packet: session.messages as f64 / session.datagrams as f64,
+        ns,
+        path,
+    })
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let chosen = args.feed.iter().flat_map(|choice| match choice {
+        FeedChoice::All => wiring::PUBLISHED.to_vec(),
+        FeedChoice::One(protocol) => vec![*protocol],
+    });
+    let clock = Clock::calibrate();
+    let mut rows = Vec::new();
+    for protocol in chosen {
+        eprintln!("{protocol} ...");
+        let row = measure(protocol, args, &clock).map_err(|f| Failure {
+            message: format!("{protocol}: {}", f.message),
+            ..f
+        })?;
+        rows.push(row);
+    }
+    let mut table = Table::new(
+        &format!(
+            "nanoseconds a message, processor time of one core, best of {} runs, warm; {} messages a feed",
+            args.runs,
+            format_count(args.messages)
+        ),
+        &[
+            "feed",
+            "messages",
+            "per packet",
+            "events",
+            "decode -> event",
+            "million/s",
+            "-> books",
+            "filtered out",
+            "filtered/booked",
+        ],
+    );
+    for row in &rows {
+        table = table.row([
+            row.protocol.to_string(),
+            row.messages.to_string(),
+            format!("{:.1}", row.per_packet),
+            row.events.to_string(),
+            format!("{:.1}", row.ns[0]),
+            format!("{:.1}", 1e3 / row.ns[0]),
+            format!("{:.1}", row.ns[1]),
+            format!("{:.1}", row.ns[2]),
+            format!("{:.2}", row.ns[2] / row.ns[1]),
+        ]);
+    }
+    println!("{}", table.to_text());
+    let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
+    let times: Vec<(&str, &Histogram)> = names
+        .iter()
+        .map(String::as_str)
+        .zip(rows.iter().map(|r| &r.path))
+        .collect();
+    println!(
+        "{}",
+        Table::latencies(
+            "packet bytes -> order bytes, every packet moves the best offer (warm)",
+            &times
+        )
+        .to_text()
+    );
+    println!("every book equals the venue's at every level that the feed shows");
+    for (name, value) in crate::report::host(&clock, None) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
