@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
+
+use crate::protocol::Protocol;
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -56,8 +58,10 @@ Examples:
     /// Prints one JSON object per message, every field named as in the specification
     #[command(after_help = "\
 Examples:
-  tickwire decode capture.pcap | head
-  tickwire decode day.itch.gz --type A --limit 10")]
+  tickwire decode capture.pcap | head                         the protocol is recognised from the packets
+  tickwire decode day.itch.gz --type A --limit 10
+  tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
+  tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml")]
     Decode(DecodeArgs),
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
@@ -160,15 +164,24 @@ pub(crate) struct DecodeArgs {
     /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Only messages of this type (repeatable), for example A
+    /// Only messages of this type (repeatable): as the venue writes it (A, 0x21, 46, QF, 3610), or its name
     #[arg(long = "type", value_name = "T")]
-    pub(crate) types: Vec<char>,
+    pub(crate) types: Vec<String>,
     /// Stop after this many messages
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// What the payloads are
-    #[arg(long, value_enum, default_value_t = Protocol::Auto)]
-    pub(crate) protocol: Protocol,
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub(crate) protocol: Option<Protocol>,
+    /// Feeds by group and port (TOML, see examples/): names feed, channel and line of every packet
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) templates: Vec<PathBuf>,
+    /// Print the header of every packet too, as an object with "Header"
+    #[arg(long)]
+    pub(crate) headers: bool,
 }
 
 #[derive(Args, Debug)]
@@ -191,17 +204,6 @@ pub(crate) struct BenchArgs {
     /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,
-}
-
-/// The protocol of a capture's payloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Protocol {
-    /// Recognised from the first packets
-    Auto,
-    /// ITCH 5.0 in MoldUDP64
-    Itch50Mold,
-    /// ITCH 5.0 with 2-byte lengths, no packets
-    Itch50File,
 }
 
 /// How fast to replay.

@@ -1,21 +1,32 @@
 //! `tickwire decode`: one JSON object per message, on standard output.
 //!
-//! Every object begins with where the message comes from (file, packet or offset, time, addresses, session, sequence
+//! Every object begins with where the message comes from (file, packet or offset, time, addresses, feed, session, sequence
 //! number), then its name and every field as the specification names them. What cannot be decoded is an object too, with
 //! `"Error"`, so that nothing is passed over in silence.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
-use tickwire_market::SeqNo;
-use tickwire_runtime::capture::{self, CaptureReader, UdpPacket};
+use tickwire_market::Port;
+use tickwire_runtime::capture::{self, CaptureReader, NotUdp};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
-use tickwire_wire::moldudp64::{self, Payload};
-use tickwire_wire::{Malformed, itch50};
+use tickwire_wire::fast::Plan;
+use tickwire_wire::itch50;
 
-use crate::cli::{DecodeArgs, Protocol};
+use crate::channels::{Destination, FeedConfig, FeedFile};
+use crate::cli::DecodeArgs;
 use crate::failure::Failure;
 use crate::json::JsonLine;
+use crate::protocol::{self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict};
+
+/// Packets that wait while the protocol of one of them is not settled.
+const HELD_MAX: usize = 4096;
+/// Destinations of packets that were left out which the closing line names.
+const NAMED_MAX: usize = 8;
 
 /// What was found, for the closing line and the exit code.
 #[derive(Debug, Default)]
@@ -23,14 +34,25 @@ struct Tally {
     packets: u64,
     messages: u64,
     malformed: u64,
+    tcp: u64,
     not_udp: u64,
+    /// Packets without messages, of a known protocol.
+    idle: u64,
     printed: u64,
+    /// Packets that were left out, by destination: of no configured feed, or of no protocol known here.
+    left_out: BTreeMap<SocketAddr, u64>,
 }
 
-/// Stops the walk: the limit is reached, or the reader of our output has gone.
+/// Stops the walk.
 enum Stop {
+    /// The limit is reached.
     Enough,
+    /// The reader of our output has gone.
     Output(io::Error),
+    /// The file cannot be read on.
+    Damaged(String),
+    /// It cannot go on without being told more.
+    Failed(Failure),
 }
 
 impl From<io::Error> for Stop {
@@ -39,181 +61,404 @@ impl From<io::Error> for Stop {
     }
 }
 
-struct Decoder<'a, W: Write> {
-    args: &'a DecodeArgs,
-    out: W,
-    tally: Tally,
+/// How the protocol of a packet is known.
+enum Routes {
+    /// The user said it.
+    One(Reader),
+    /// From a configuration: a reader for every feed.
+    Feeds(FeedFile, Vec<Reader>),
+    /// From the packets, of which some may have to wait for others.
+    Detect(Box<Detector>, VecDeque<Held>),
+}
+
+/// A packet that waits.
+struct Held {
+    number: u64,
+    time: Option<u64>,
+    destination: SocketAddr,
+    payload: Vec<u8>,
 }
 
 pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
+    let mut routes = Routes::new(args)?;
     let stdout = io::stdout().lock();
-    let mut decoder = Decoder {
+    let mut out = Output {
         args,
         out: BufWriter::with_capacity(1 << 16, stdout),
+        line: Vec::new(),
         tally: Tally::default(),
     };
     let mut damaged = None;
     for file in &args.files {
-        match decoder.file(file) {
+        match routes.file(file, &mut out) {
             Ok(()) => {}
-            Err(FileEnd::Stopped(Stop::Enough)) => break,
+            Err(Stop::Enough) => break,
             // Whoever reads our output has seen enough (`| head`): a good end.
-            Err(FileEnd::Stopped(Stop::Output(e))) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(FileEnd::Stopped(Stop::Output(e))) => {
-                return Err(Failure::system(format!("cannot write the output: {e}")));
+            Err(Stop::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(Stop::Output(e)) => return Err(Failure::system(format!("cannot write the output: {e}"))),
+            Err(Stop::Damaged(message)) => damaged = Some(message),
+            Err(Stop::Failed(failure)) => {
+                // What came before it stands.
+                let _ = out.out.flush();
+                return Err(failure);
             }
-            Err(FileEnd::Damaged(message)) => damaged = Some(message),
         }
     }
-    match decoder.out.flush() {
+    match out.out.flush() {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::system(format!("cannot write the output: {e}")));
         }
         _ => {}
     }
-    let t = &decoder.tally;
-    eprintln!(
-        "{} messages in {} packets; {} malformed, {} frames without UDP",
-        t.messages, t.packets, t.malformed, t.not_udp
-    );
+    let t = &out.tally;
+    eprintln!("{}", closing_line(t, matches!(routes, Routes::Feeds(..))));
     match damaged {
         Some(message) => Err(Failure::check(message)),
-        None if t.malformed > 0 && t.messages == 0 => Err(Failure::check(
-            "nothing in it is ITCH 5.0 in MoldUDP64, the only protocol in packets that `decode` reads so far",
-        )),
+        None if t.malformed > 0 && t.messages == 0 => Err(Failure::check(format!(
+            "nothing in it is {}; see --protocol",
+            routes.name()
+        ))),
         None if t.malformed > 0 => Err(Failure::check(format!(
             "{} packets or messages could not be decoded; they are the lines with \"Error\"",
             t.malformed
+        ))),
+        None if !t.left_out.is_empty() && t.messages + t.idle == 0 => Err(Failure::check(format!(
+            "nothing in it is {}; see --protocol{}",
+            routes.name(),
+            match args.templates[..] {
+                [] if matches!(routes, Routes::Detect(..)) => ", and --templates for MOEX",
+                _ => "",
+            }
         ))),
         None => Ok(()),
     }
 }
 
-/// Why a file was not read to its end.
-enum FileEnd {
-    Stopped(Stop),
-    Damaged(String),
-}
-
-impl<E: Into<Stop>> From<E> for FileEnd {
-    fn from(e: E) -> FileEnd {
-        FileEnd::Stopped(e.into())
+fn closing_line(t: &Tally, configured: bool) -> String {
+    let mut line = format!(
+        "{} messages in {} packets; {} malformed, {} frames without UDP",
+        t.messages, t.packets, t.malformed, t.not_udp
+    );
+    if t.tcp > 0 {
+        let _ = write!(line, ", {} TCP segments skipped", t.tcp);
     }
+    if !t.left_out.is_empty() {
+        let of = if configured {
+            "of no configured feed"
+        } else {
+            "of no protocol known here"
+        };
+        let _ = write!(line, "; {} packets {of}:", t.left_out.values().sum::<u64>());
+        let mut most: Vec<_> = t.left_out.iter().collect();
+        most.sort_by_key(|(destination, count)| (std::cmp::Reverse(**count), **destination));
+        for (destination, count) in most.iter().take(NAMED_MAX) {
+            let _ = write!(line, " {destination} ({count})");
+        }
+        if most.len() > NAMED_MAX {
+            let _ = write!(line, " and {} more destinations", most.len() - NAMED_MAX);
+        }
+    }
+    line
 }
 
-impl<W: Write> Decoder<'_, W> {
-    fn file(&mut self, path: &Path) -> Result<(), FileEnd> {
-        let damaged = |e: capture::CaptureError| FileEnd::Damaged(e.to_string());
+impl Routes {
+    fn new(args: &DecodeArgs) -> Result<Routes, Failure> {
+        let config = |message: String| Failure::config(message);
+        let templates: Vec<Arc<Plan>> = args
+            .templates
+            .iter()
+            .map(|path| protocol::templates(path))
+            .collect::<Result<_, _>>()
+            .map_err(config)?;
+        if let Some(path) = &args.config {
+            let file = FeedFile::load(path)?;
+            let readers = file
+                .feeds
+                .iter()
+                .map(|feed| feed_reader(path, feed))
+                .collect::<Result<_, _>>()
+                .map_err(config)?;
+            return Ok(Routes::Feeds(file, readers));
+        }
+        match args.protocol {
+            Some(Protocol::Moex) if templates.is_empty() => Err(Failure::config(
+                "--protocol moex needs --templates FILE: the exchange's FAST template file",
+            )),
+            Some(protocol) => Reader::new(protocol, &templates).map(Routes::One).map_err(config),
+            None => Detector::new(&templates)
+                .map(|detector| Routes::Detect(Box::new(detector), VecDeque::new()))
+                .map_err(config),
+        }
+    }
+
+    /// What it takes packets for, in a sentence.
+    fn name(&self) -> String {
+        let names = |of: &mut dyn Iterator<Item = Protocol>| {
+            let mut names: Vec<_> = of.map(Protocol::name).collect();
+            names.dedup();
+            names.join(", ")
+        };
+        match self {
+            Routes::One(reader) => reader.protocol().to_string(),
+            Routes::Feeds(file, _) => {
+                let feeds: Vec<_> = file.feeds.iter().map(FeedConfig::name).collect();
+                format!("of the configured feeds ({})", feeds.join(", "))
+            }
+            Routes::Detect(..) => {
+                format!(
+                    "of a protocol that `decode` reads ({})",
+                    names(&mut Protocol::ALL.into_iter())
+                )
+            }
+        }
+    }
+
+    fn file<W: Write>(&mut self, path: &Path, out: &mut Output<'_, W>) -> Result<(), Stop> {
+        let damaged = |e: capture::CaptureError| Stop::Damaged(e.to_string());
         let name = path.display().to_string();
         match Recording::open(path, itch50::message_size).map_err(damaged)? {
-            Recording::Packets(reader) => self.packets(&name, reader),
-            Recording::Messages(file) => self.messages(&name, file),
+            Recording::Packets(reader) => self.packets(&name, reader, out),
+            Recording::Messages(file) => match self {
+                Routes::One(reader) if reader.protocol() != Protocol::Itch50 => Err(Stop::Damaged(format!(
+                    "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
+                    reader.protocol()
+                ))),
+                _ => itch_messages(&name, file, out),
+            },
         }
     }
 
-    fn packets(&mut self, name: &str, mut reader: CaptureReader) -> Result<(), FileEnd> {
-        if self.args.protocol == Protocol::Itch50File {
-            return Err(FileEnd::Damaged(format!(
-                "{name} is a packet capture, not a file of messages; leave --protocol out"
-            )));
-        }
+    fn packets<W: Write>(
+        &mut self,
+        name: &str,
+        mut reader: CaptureReader,
+        out: &mut Output<'_, W>,
+    ) -> Result<(), Stop> {
         let mut number = 0_u64;
-        while let Some(packet) = reader
-            .next_packet()
-            .map_err(|e| FileEnd::Damaged(e.to_string()))?
-        {
+        let end = loop {
+            let packet = match reader.next_packet() {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(Stop::Damaged(e.to_string())),
+            };
             number += 1;
-            self.tally.packets += 1;
-            let Ok(udp) = capture::udp(packet.link, packet.bytes) else {
-                self.tally.not_udp += 1;
-                continue;
+            out.tally.packets += 1;
+            let udp = match capture::udp(packet.link, packet.bytes) {
+                Ok(udp) => udp,
+                Err(NotUdp::Protocol(6)) => {
+                    out.tally.tcp += 1;
+                    continue;
+                }
+                Err(_) => {
+                    out.tally.not_udp += 1;
+                    continue;
+                }
             };
             let origin = Origin {
                 file: name,
                 number,
                 time: packet.time.map(|t| t.0),
-                udp: Some(&udp),
+                destination: Some(udp.destination),
+                ..Origin::default()
             };
-            self.datagram(&origin, udp.payload)?;
-        }
-        Ok(())
-    }
-
-    fn messages(&mut self, name: &str, mut file: ItchFile) -> Result<(), FileEnd> {
-        let mut number = 0;
-        while let Some(message) = file.next_message().map_err(|e| FileEnd::Damaged(e.to_string()))? {
-            number += 1;
-            let origin = Origin {
-                file: name,
-                number,
-                time: None,
-                udp: None,
-            };
-            self.message(&origin, None, message.bytes)?;
-        }
-        Ok(())
-    }
-
-    fn datagram(&mut self, origin: &Origin<'_>, payload: &[u8]) -> Result<(), Stop> {
-        let packet = match moldudp64::parse(payload) {
-            Ok(packet) => packet,
-            Err(e) => return self.malformed(origin, None, e),
+            match self {
+                Routes::One(reader) => out.read(reader, origin, udp.payload)?,
+                Routes::Feeds(file, readers) => {
+                    let source = file.find(udp.source).filter(|d| d.port == Port::Requests);
+                    match file.find(udp.destination).or(source) {
+                        Some(place) => {
+                            let feed = &file.feeds[place.feed];
+                            let reader = &mut readers[place.feed];
+                            // To the server of requests, not from it.
+                            let asks = place.port == Port::Requests && source.is_none();
+                            let origin = Origin {
+                                feed: Some((feed, place)),
+                                ..origin
+                            };
+                            if asks {
+                                out.request(reader.protocol(), origin, udp.payload)?;
+                            } else {
+                                out.read(reader, origin, udp.payload)?;
+                            }
+                        }
+                        None => out.leave_out(udp.destination),
+                    }
+                }
+                Routes::Detect(detector, held) => {
+                    let settled = |a: protocol::Ambiguous| Stop::Failed(Failure::config(a.to_string()));
+                    let verdict = detector.observe(udp.destination, udp.payload).map_err(settled)?;
+                    if held.is_empty() && verdict != Verdict::Wait {
+                        out.judged(detector, verdict, origin, udp.payload)?;
+                        continue;
+                    }
+                    held.push_back(Held {
+                        number,
+                        time: origin.time,
+                        destination: udp.destination,
+                        payload: udp.payload.to_vec(),
+                    });
+                    if held.len() >= HELD_MAX {
+                        detector.settle_all().map_err(settled)?;
+                    }
+                    if detector.open() == 0 {
+                        out.release(name, detector, held)?;
+                    }
+                }
+            }
         };
-        match packet.payload {
-            Payload::Heartbeat => self.framing(origin, &packet, "Heartbeat"),
-            Payload::EndOfSession => self.framing(origin, &packet, "EndOfSession"),
-            Payload::Messages(blocks) => {
-                let mut seq = packet.seq;
-                for block in blocks {
-                    self.message(origin, Some((&packet.session, seq)), block)?;
-                    seq = seq.next();
+        if let Routes::Detect(detector, held) = self {
+            detector
+                .settle_all()
+                .map_err(|a| Stop::Failed(Failure::config(a.to_string())))?;
+            out.release(name, detector, held)?;
+        }
+        end
+    }
+}
+
+fn feed_reader(path: &Path, feed: &FeedConfig) -> Result<Reader, String> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let templates: Vec<_> = feed
+        .templates
+        .iter()
+        .map(|file| protocol::templates(&folder.join(file)))
+        .collect::<Result<_, _>>()?;
+    Reader::new(feed.protocol(), &templates).map_err(|e| format!("feed {}: {e}", feed.name()))
+}
+
+fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, W>) -> Result<(), Stop> {
+    let mut number = 0;
+    while let Some(message) = file.next_message().map_err(|e| Stop::Damaged(e.to_string()))? {
+        number += 1;
+        let origin = Origin {
+            file: name,
+            number,
+            protocol: Protocol::Itch50.name(),
+            ..Origin::default()
+        };
+        Reader::itch_message(
+            message.bytes,
+            &mut Told {
+                origin,
+                trailing: 0,
+                out,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// Where objects are written.
+struct Output<'a, W: Write> {
+    args: &'a DecodeArgs,
+    out: W,
+    line: Vec<u8>,
+    tally: Tally,
+}
+
+impl<W: Write> Output<'_, W> {
+    fn read(&mut self, reader: &mut Reader, origin: Origin<'_>, payload: &[u8]) -> Result<(), Stop> {
+        let origin = Origin {
+            protocol: reader.protocol().name(),
+            ..origin
+        };
+        reader.packet(
+            payload,
+            &mut Told {
+                origin,
+                trailing: 0,
+                out: self,
+            },
+        )
+    }
+
+    fn request(&mut self, protocol: Protocol, origin: Origin<'_>, payload: &[u8]) -> Result<(), Stop> {
+        let origin = Origin {
+            protocol: protocol.name(),
+            ..origin
+        };
+        Reader::request(
+            payload,
+            &mut Told {
+                origin,
+                trailing: 0,
+                out: self,
+            },
+        )
+    }
+
+    /// Reads a packet whose protocol was found out.
+    fn judged(
+        &mut self,
+        detector: &mut Detector,
+        verdict: Verdict,
+        origin: Origin<'_>,
+        payload: &[u8],
+    ) -> Result<(), Stop> {
+        match verdict {
+            Verdict::Is(protocol) | Verdict::Idle(protocol) => {
+                self.read(detector.reader(protocol), origin, payload)
+            }
+            Verdict::Wait | Verdict::Unknown => {
+                if let Some(destination) = origin.destination {
+                    self.leave_out(destination);
                 }
                 Ok(())
             }
         }
     }
 
-    /// A packet without messages.
-    fn framing(
+    /// Reads the packets that waited.
+    fn release(
+        &mut self,
+        name: &str,
+        detector: &mut Detector,
+        held: &mut VecDeque<Held>,
+    ) -> Result<(), Stop> {
+        while let Some(packet) = held.pop_front() {
+            let verdict = detector.verdict(packet.destination, &packet.payload);
+            let origin = Origin {
+                file: name,
+                number: packet.number,
+                time: packet.time,
+                destination: Some(packet.destination),
+                ..Origin::default()
+            };
+            self.judged(detector, verdict, origin, &packet.payload)?;
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, destination: SocketAddr) {
+        *self.tally.left_out.entry(destination).or_default() += 1;
+    }
+
+    fn wanted(&self, kind: Kind, name: &str) -> bool {
+        let types = &self.args.types;
+        if types.is_empty() {
+            return true;
+        }
+        let kind = kind.to_string();
+        let is_byte = kind.starts_with("0x");
+        types
+            .iter()
+            .any(|t| *t == kind || t == name || (is_byte && t.eq_ignore_ascii_case(&kind)))
+    }
+
+    /// Writes one object.
+    fn put(
         &mut self,
         origin: &Origin<'_>,
-        packet: &moldudp64::Packet<'_>,
-        name: &str,
+        place: Place<'_>,
+        write: impl FnOnce(&mut JsonLine<'_>),
     ) -> Result<(), Stop> {
-        if !self.args.types.is_empty() {
-            return Ok(());
-        }
-        let mut line = origin.begin(&mut self.out, Some((&packet.session, packet.seq)));
-        line.text("Message", name);
-        line.end()?;
-        self.count_printed()
-    }
-
-    fn message(&mut self, origin: &Origin<'_>, place: Place<'_>, bytes: &[u8]) -> Result<(), Stop> {
-        self.tally.messages += 1;
-        if let [kind, ..] = bytes
-            && !self.args.types.is_empty()
-            && !self.args.types.contains(&char::from(*kind))
-        {
-            return Ok(());
-        }
-        let message = match itch50::parse(bytes) {
-            Ok(message) => message,
-            Err(e) => return self.malformed(origin, place, e),
-        };
-        let mut line = origin.begin(&mut self.out, place);
-        line.text("Message", message.name());
-        message.visit(&mut |name, value| line.field(name, value));
-        line.end()?;
-        self.count_printed()
-    }
-
-    fn malformed(&mut self, origin: &Origin<'_>, place: Place<'_>, e: Malformed) -> Result<(), Stop> {
-        self.tally.malformed += 1;
-        let mut line = origin.begin(&mut self.out, place);
-        line.text("Error", &e.to_string());
-        line.end()?;
-        self.count_printed()
+        self.line.clear();
+        let mut line = JsonLine::begin(&mut self.line);
+        origin.write(place, &mut line);
+        write(&mut line);
+        line.end();
+        self.out.write_all(&self.line)?;
+        Ok(())
     }
 
     fn count_printed(&mut self) -> Result<(), Stop> {
@@ -225,33 +470,111 @@ impl<W: Write> Decoder<'_, W> {
     }
 }
 
-/// Session and sequence number, where the transport has them.
-type Place<'a> = Option<(&'a [u8; 10], SeqNo)>;
+/// One packet on its way to the output.
+struct Told<'o, 'a, 'b, W: Write> {
+    origin: Origin<'o>,
+    /// Bytes behind the packet.
+    trailing: usize,
+    out: &'b mut Output<'a, W>,
+}
 
-/// Where a message was found.
+impl<W: Write> Sink for Told<'_, '_, '_, W> {
+    type Stop = Stop;
+
+    fn header(&mut self, header: Header<'_>) -> Result<(), Stop> {
+        self.trailing = header.trailing;
+        if !self.out.args.headers {
+            return Ok(());
+        }
+        self.out.put(&self.origin, Place::default(), |line| {
+            line.text("Header", header.name);
+            (header.fields)(line);
+            if header.trailing > 0 {
+                line.number("TrailingBytes", header.trailing as u64);
+            }
+        })
+    }
+
+    fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Stop> {
+        self.out.tally.idle += 1;
+        if !self.out.args.types.is_empty() {
+            return Ok(());
+        }
+        let trailing = self.trailing;
+        self.out.put(&self.origin, place, |line| {
+            line.text("Message", name);
+            if trailing > 0 {
+                line.number("TrailingBytes", trailing as u64);
+            }
+        })?;
+        self.out.count_printed()
+    }
+
+    fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Stop> {
+        self.out.tally.messages += 1;
+        if !self.out.wanted(message.kind, message.name) {
+            return Ok(());
+        }
+        self.out.put(&self.origin, place, |line| {
+            line.text("Message", message.name);
+            (message.fields)(line);
+            if message.unread > 0 {
+                line.number("UnreadBytes", message.unread as u64);
+            }
+        })?;
+        self.out.count_printed()
+    }
+
+    fn malformed(&mut self, place: Place<'_>, error: &dyn fmt::Display, bytes: &[u8]) -> Result<(), Stop> {
+        self.out.tally.malformed += 1;
+        self.out.put(&self.origin, place, |line| {
+            line.text("Error", &error.to_string());
+            line.bytes("Bytes", bytes);
+        })?;
+        self.out.count_printed()
+    }
+}
+
+/// Where a packet, or a message of a file of messages, was found.
+#[derive(Clone, Copy, Default)]
 struct Origin<'a> {
     file: &'a str,
     /// Of the packet in a capture, of the message in a file of messages; from 1.
     number: u64,
     time: Option<u64>,
-    udp: Option<&'a UdpPacket<'a>>,
+    destination: Option<SocketAddr>,
+    feed: Option<(&'a FeedConfig, Destination)>,
+    protocol: &'a str,
 }
 
 impl Origin<'_> {
-    fn begin<'o, W: Write>(&self, out: &'o mut W, place: Place<'_>) -> JsonLine<'o, W> {
-        let mut line = JsonLine::begin(out);
+    fn write(&self, place: Place<'_>, line: &mut JsonLine<'_>) {
         line.text("File", self.file);
-        line.number(if self.udp.is_some() { "Packet" } else { "Number" }, self.number);
+        let packet = self.destination.is_some();
+        line.number(if packet { "Packet" } else { "Number" }, self.number);
         if let Some(time) = self.time {
             line.number("CaptureTime", time);
         }
-        if let Some(udp) = self.udp {
-            line.text("Destination", &udp.destination.to_string());
+        if let Some(destination) = self.destination {
+            line.text("Destination", &destination.to_string());
         }
-        if let Some((session, seq)) = place {
+        if let Some((feed, at)) = self.feed {
+            line.text("Feed", feed.name());
+            line.text("Channel", &feed.channels[at.channel].name);
+            line.text("Port", at.port.name());
+            if let Some(name) = at.line_name() {
+                line.text("Line", name);
+            }
+        }
+        line.text("Protocol", self.protocol);
+        if let Some(session) = place.session {
             line.text("Session", &session.escape_ascii().to_string());
-            line.number("SequenceNumber", seq.0);
         }
-        line
+        if let Some(unit) = place.unit {
+            line.number("Unit", unit.into());
+        }
+        if let Some(seq) = place.seq {
+            line.number("SequenceNumber", seq);
+        }
     }
 }

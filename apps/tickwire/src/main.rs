@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod channels;
 mod cli;
 mod config;
 mod decode;
@@ -12,6 +13,7 @@ mod demo;
 mod failure;
 mod hot;
 mod json;
+mod protocol;
 mod replay;
 mod report;
 mod results;

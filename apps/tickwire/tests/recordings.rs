@@ -68,14 +68,25 @@ fn the_worked_example_prints_every_field_as_the_specification_names_it() {
 
 #[test]
 fn a_recording_of_another_protocol_is_said_to_be_one() {
-    let file = captures("packets/Cme/Mdp3.Sbe.v1.9/MdIncrementalRefreshBook.pcap");
+    // ISE's feeds stand in MoldUDP64 too, and share some letters with ITCH 5.0.
+    let file = captures("packets/Nasdaq/Ise.OrderComboFeed.v1.1/ComplexStrategyAuctionMessage.pcap");
     let output = run(&["decode", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
     assert!(
-        text(&output.stderr).contains("nothing in it is ITCH 5.0"),
-        "{}",
-        text(&output.stderr)
+        said.contains("1 packets of no protocol known here: 233.")
+            && said.contains("nothing in it is of a protocol that `decode` reads (itch50, pitch"),
+        "{said}"
     );
+    // Told to be ITCH, every message of it is an error that shows its bytes.
+    let output = run(&["decode", file.to_str().unwrap(), "--protocol", "mdp3"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("\"Error\":"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(text(&output.stderr).contains("nothing in it is mdp3"));
 }
 
 #[test]

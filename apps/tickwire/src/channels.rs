@@ -1,0 +1,513 @@
+//! The feeds of a configuration file: which venue speaks which protocol on which addresses, channel by channel.
+//!
+//! ```toml
+//! [[feed]]
+//! name = "bzx"                                   # in reports; the venue's name unless given
+//! venue = "bzx"
+//! protocol = "pitch"                             # only needed where a venue has more than one
+//! interface = "127.0.0.1"
+//!
+//! [[feed.channel]]
+//! name = "1"                                     # unit, channel or line as the venue names it
+//! live = { a = "239.192.1.1:30001", b = "239.192.2.1:30001" }
+//! retransmission = { a = "239.192.3.1:30001" }
+//! replay = "127.0.0.1:30101"
+//! symbols = { first = "A", last = "AAL" }        # or a list; for the reader of the file only
+//! ```
+//! A channel's addresses have the names of [`Port`]: groups of multicast have a line `a` and, where the venue sends twice,
+//! a line `b`; servers have one address. [`FeedFile::load`] checks a file whole; errors name the line.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use tickwire_feed::Line;
+use tickwire_market::{Port, Transport, Venue};
+use toml::Spanned;
+
+use crate::failure::Failure;
+use crate::protocol::Protocol;
+
+/// One feed of one venue.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FeedConfig {
+    /// In reports; the venue's name unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(with = "venue_name")]
+    pub(crate) venue: Venue,
+    /// Only needed where the venue has more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<Protocol>,
+    /// Address of the network interface for multicast, loopback unless told otherwise.
+    #[serde(default = "loopback")]
+    pub(crate) interface: Ipv4Addr,
+    /// FAST template files (MOEX), relative to the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) templates: Vec<PathBuf>,
+    #[serde(rename = "channel", default)]
+    pub(crate) channels: Vec<ChannelConfig>,
+}
+
+/// One channel: a stream of numbers of its own, with all its ways of recovery.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChannelConfig {
+    /// As the venue names it.
+    pub(crate) name: String,
+    pub(crate) live: Lines,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retransmission: Option<Lines>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot: Option<Lines>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot_by_order: Option<Lines>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) definitions: Option<Lines>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) requests: Option<SocketAddrV4>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replay: Option<SocketAddrV4>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot_server: Option<SocketAddrV4>,
+    /// Which instruments it carries, as the venue says. Says nothing to the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) symbols: Option<Symbols>,
+}
+
+/// The groups of one port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lines {
+    pub(crate) a: SocketAddrV4,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) b: Option<SocketAddrV4>,
+}
+
+/// Instruments of a channel.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "symbols are a list such as [\"ES\", \"NQ\"], or a range such as { first = \"A\", last = \"BK\" }"
+)]
+pub(crate) enum Symbols {
+    /// By name: symbols, first letters, products.
+    List(Vec<String>),
+    /// From the first to the last, in alphabetical order.
+    Range(SymbolRange),
+}
+
+/// A range of symbols.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SymbolRange {
+    pub(crate) first: String,
+    pub(crate) last: String,
+}
+
+impl FeedConfig {
+    /// Its name in reports.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.venue.name())
+    }
+
+    /// What its packets are.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::of_venue(self.venue)[0])
+    }
+}
+
+impl ChannelConfig {
+    /// The groups of a multicast port.
+    pub(crate) fn lines(&self, port: Port) -> Option<Lines> {
+        match port {
+            Port::Live => Some(self.live),
+            Port::Retransmission => self.retransmission,
+            Port::Snapshot => self.snapshot,
+            Port::SnapshotByOrder => self.snapshot_by_order,
+            Port::Definitions => self.definitions,
+            Port::Requests | Port::Replay | Port::SnapshotServer => None,
+        }
+    }
+
+    /// The address of a server.
+    pub(crate) fn server(&self, port: Port) -> Option<SocketAddrV4> {
+        match port {
+            Port::Requests => self.requests,
+            Port::Replay => self.replay,
+            Port::SnapshotServer => self.snapshot_server,
+            Port::Live
+            | Port::Retransmission
+            | Port::Snapshot
+            | Port::SnapshotByOrder
+            | Port::Definitions => None,
+        }
+    }
+
+    /// Every address of a port with its line; servers have none.
+    fn addresses(&self, port: Port) -> impl Iterator<Item = (SocketAddrV4, Option<Line>)> + use<> {
+        let lines = self.lines(port);
+        let a = lines.map(|lines| (lines.a, Some(Line::A)));
+        let b = lines.and_then(|lines| lines.b).map(|b| (b, Some(Line::B)));
+        let server = self.server(port).map(|server| (server, None));
+        a.into_iter().chain(b).chain(server)
+    }
+}
+
+/// What an address is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Destination {
+    /// Index of the feed.
+    pub(crate) feed: usize,
+    /// Index of the channel within the feed; the first of those that share the address.
+    pub(crate) channel: usize,
+    pub(crate) port: Port,
+    /// `None`: a server.
+    pub(crate) line: Option<Line>,
+}
+
+impl Destination {
+    /// The line's name in a configuration.
+    pub(crate) fn line_name(&self) -> Option<&'static str> {
+        match self.line {
+            Some(Line::A) => Some("a"),
+            Some(Line::B) => Some("b"),
+            Some(Line::Retransmit) | None => None,
+        }
+    }
+}
+
+/// The feeds of one file, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct FeedFile {
+    pub(crate) feeds: Vec<FeedConfig>,
+    /// Of datagrams: groups, and servers of requests.
+    datagrams: HashMap<SocketAddrV4, Destination>,
+}
+
+/// What contradicts what, in a file whose values are all well formed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Fault {
+    feed: usize,
+    channel: Option<usize>,
+    key: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl FeedFile {
+    /// Reads and checks a file. Tables of other parts of the program may stand in it.
+    pub(crate) fn load(path: &Path) -> Result<FeedFile, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            Failure::config(format!(
+                "cannot read {}: {e}; give the path of a TOML file (see examples/)",
+                path.display()
+            ))
+        })?;
+        FeedFile::parse(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))
+    }
+
+    /// Reads and checks the text of a file.
+    pub(crate) fn parse(text: &str) -> Result<FeedFile, String> {
+        let file: File = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())?;
+        if file.feed.is_empty() {
+            return Err("there is no [[feed]] in it".into());
+        }
+        FeedFile::new(file.feed)
+            .map_err(|fault| format!("line {}: {fault}", line_of(text, &fault).unwrap_or(1)))
+    }
+
+    /// Checks feeds that are well formed each.
+    pub(crate) fn new(feeds: Vec<FeedConfig>) -> Result<FeedFile, Fault> {
+        let mut used = HashMap::new();
+        for (index, feed) in feeds.iter().enumerate() {
+            let fault = |key, message: String| Fault {
+                feed: index,
+                channel: None,
+                key,
+                message,
+            };
+            check_feed(feed).map_err(|(key, message)| fault(key, message))?;
+            if feeds[..index].iter().any(|other| other.name() == feed.name()) {
+                let message = format!(
+                    "two feeds have the name {:?}; give them different ones with `name`",
+                    feed.name()
+                );
+                return Err(fault(if feed.name.is_some() { "name" } else { "venue" }, message));
+            }
+            for (at, channel) in feed.channels.iter().enumerate() {
+                let fault = |(key, message): (&'static str, String)| Fault {
+                    feed: index,
+                    channel: Some(at),
+                    key,
+                    message: format!("feed {}, channel {:?}: {message}", feed.name(), channel.name),
+                };
+                let is_twice = feed.channels[..at].iter().any(|c| c.name == channel.name);
+                if channel.name.is_empty() || is_twice {
+                    let what = if is_twice {
+                        "a second channel of this name"
+                    } else {
+                        "no name"
+                    };
+                    return Err(fault(("name", what.into())));
+                }
+                check_channel(feed.protocol(), channel).map_err(fault)?;
+                for port in Port::ALL {
+                    for (address, line) in channel.addresses(port) {
+                        let place = Destination {
+                            feed: index,
+                            channel: at,
+                            port,
+                            line,
+                        };
+                        enter(&mut used, &feeds, address, place).map_err(|m| fault((port.name(), m)))?;
+                    }
+                }
+            }
+        }
+        let datagrams = used
+            .into_iter()
+            .filter(|((transport, _), _)| *transport != Transport::Stream)
+            .map(|((_, address), place)| (address, place))
+            .collect();
+        Ok(FeedFile { feeds, datagrams })
+    }
+
+    /// What a datagram to this address is.
+    pub(crate) fn find(&self, address: SocketAddr) -> Option<Destination> {
+        match address {
+            SocketAddr::V4(address) => self.datagrams.get(&address).copied(),
+            SocketAddr::V6(_) => None,
+        }
+    }
+}
+
+/// Every address with what it is for. Groups and servers of requests share the numbers of UDP.
+type Used = HashMap<(Transport, SocketAddrV4), Destination>;
+
+/// Notes an address. One that does one job for several channels of a feed is fine, but for live data.
+fn enter(
+    used: &mut Used,
+    feeds: &[FeedConfig],
+    address: SocketAddrV4,
+    place: Destination,
+) -> Result<(), String> {
+    let transport = match place.port.transport() {
+        Transport::Stream => Transport::Stream,
+        Transport::Multicast | Transport::Datagram => Transport::Multicast,
+    };
+    let Some(before) = used.get(&(transport, address)) else {
+        used.insert((transport, address), place);
+        return Ok(());
+    };
+    let same_job = (before.feed, before.port, before.line) == (place.feed, place.port, place.line);
+    if same_job && place.port != Port::Live {
+        return Ok(());
+    }
+    let feed = &feeds[before.feed];
+    let line = before
+        .line_name()
+        .map_or(String::new(), |line| format!(".{line}"));
+    Err(format!(
+        "{address} is already {}{line} of feed {}, channel {:?}",
+        before.port.name(),
+        feed.name(),
+        feed.channels[before.channel].name
+    ))
+}
+
+/// What concerns a feed beside its channels; the key to blame and the sentence.
+fn check_feed(feed: &FeedConfig) -> Result<(), (&'static str, String)> {
+    let spoken = Protocol::of_venue(feed.venue);
+    let names = |protocols: &[Protocol]| {
+        let names: Vec<_> = protocols.iter().map(|p| format!("{:?}", p.name())).collect();
+        names.join(" or ")
+    };
+    match feed.protocol {
+        None if spoken.len() > 1 => {
+            let message = format!("venue {} needs protocol = {}", feed.venue.name(), names(spoken));
+            return Err(("venue", message));
+        }
+        Some(protocol) if !spoken.contains(&protocol) => {
+            let message = format!(
+                "venue {} does not speak {protocol}, but {}",
+                feed.venue.name(),
+                names(spoken)
+            );
+            return Err(("protocol", message));
+        }
+        _ => {}
+    }
+    match (feed.protocol(), &feed.templates[..]) {
+        (Protocol::Moex, []) => {
+            let message = format!(
+                "feed {}: MOEX needs templates = [\"FILE\"], the exchange's FAST template file",
+                feed.name()
+            );
+            return Err(("venue", message));
+        }
+        (Protocol::Moex, _) | (_, []) => {}
+        (protocol, _) => {
+            let message = format!(
+                "feed {}: templates are for MOEX, {protocol} has none",
+                feed.name()
+            );
+            return Err(("templates", message));
+        }
+    }
+    if feed.name().is_empty() {
+        return Err((
+            "name",
+            "a feed's name must not be empty; leave it out for the venue's".into(),
+        ));
+    }
+    if feed.channels.is_empty() {
+        let message = format!("feed {} has no [[feed.channel]]", feed.name());
+        return Err(("venue", message));
+    }
+    Ok(())
+}
+
+/// What concerns one channel; the key to blame and the sentence.
+fn check_channel(protocol: Protocol, channel: &ChannelConfig) -> Result<(), (&'static str, String)> {
+    let allowed = protocol.ports();
+    for port in Port::ALL {
+        for (address, line) in channel.addresses(port) {
+            let wrong = |message: String| Err((port.name(), message));
+            if !allowed.contains(&port) {
+                let names: Vec<_> = allowed.iter().map(|p| p.name()).collect();
+                return wrong(format!(
+                    "{protocol} has no {}; it has {}",
+                    port.name(),
+                    names.join(", ")
+                ));
+            }
+            if address.port() == 0 {
+                return wrong(format!("{} = {address}: port 0 is none", port.name()));
+            }
+            match line {
+                Some(_) if !address.ip().is_multicast() => {
+                    return wrong(format!(
+                        "{} = {address} is not a multicast group; use one in 239.0.0.0/8 for tests",
+                        port.name()
+                    ));
+                }
+                None if address.ip().is_multicast() => {
+                    return wrong(format!(
+                        "{} = {address} is a multicast group, but a server has an address of its own",
+                        port.name()
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+    let answers: &[Port] = match protocol {
+        Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => &[Port::Retransmission],
+        Protocol::Xdp | Protocol::Openbook => &[Port::Retransmission, Port::Snapshot],
+        _ => &[],
+    };
+    let has = |port: &Port| channel.lines(*port).is_some();
+    if channel.replay.is_some() && !answers.is_empty() && !answers.iter().any(has) {
+        let names: Vec<_> = answers.iter().map(|p| p.name()).collect();
+        return Err((
+            "replay",
+            format!(
+                "what {protocol} replays comes on multicast: {} is missing",
+                names.join(" or ")
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn loopback() -> Ipv4Addr {
+    Ipv4Addr::LOCALHOST
+}
+
+/// A venue by its configuration name.
+mod venue_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use tickwire_market::Venue;
+
+    pub(super) fn serialize<S: Serializer>(venue: &Venue, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(venue.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Venue, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Venue::from_name(&name).ok_or_else(|| {
+            let names: Vec<_> = Venue::ALL.iter().map(|v| v.name()).collect();
+            D::Error::custom(format!("unknown venue {name:?}; one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// A file: feeds, and what other parts of the program read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    feed: Vec<FeedConfig>,
+    #[serde(rename = "exchange")]
+    _exchange: Option<IgnoredAny>,
+    #[serde(rename = "trader")]
+    _trader: Option<IgnoredAny>,
+    #[serde(rename = "order_entry")]
+    _order_entry: Option<IgnoredAny>,
+}
+
+/// Where in the text values stand.
+type Keys = HashMap<String, Spanned<IgnoredAny>>;
+
+#[derive(Deserialize)]
+struct SpannedFile {
+    feed: Vec<Spanned<SpannedFeed>>,
+}
+
+#[derive(Deserialize)]
+struct SpannedFeed {
+    name: Option<Spanned<IgnoredAny>>,
+    venue: Option<Spanned<IgnoredAny>>,
+    protocol: Option<Spanned<IgnoredAny>>,
+    templates: Option<Spanned<IgnoredAny>>,
+    #[serde(default)]
+    channel: Vec<Spanned<Keys>>,
+}
+
+/// The line of the value that a fault is about, or of the table that should have it; from 1.
+fn line_of(text: &str, fault: &Fault) -> Option<usize> {
+    let file: SpannedFile = toml::from_str(text).ok()?;
+    let feed = file.feed.get(fault.feed)?;
+    let of_feed = |key: &str| {
+        let value = match key {
+            "name" => &feed.get_ref().name,
+            "protocol" => &feed.get_ref().protocol,
+            "templates" => &feed.get_ref().templates,
+            _ => &feed.get_ref().venue,
+        };
+        value.as_ref().map_or(feed.span(), Spanned::span)
+    };
+    let span = match fault.channel {
+        None => of_feed(fault.key),
+        Some(channel) => {
+            let channel = feed.get_ref().channel.get(channel)?;
+            let value = channel.get_ref().get(fault.key);
+            value.map_or(channel.span(), Spanned::span)
+        }
+    };
+    Some(1 + text.get(..span.start)?.matches('\n').count())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! The market data protocols, each read packet by packet into what [`Sink`] is told.
+//!
+//! A payload goes into [`Reader::packet`]; its header, its messages with their fields, and what cannot be read come out.
+//! Nothing here keeps state between packets: a message decodes alone, whichever line, retransmission or snapshot brought it.
+
+mod detect;
+mod messages;
+
+pub(crate) use detect::{Ambiguous, Detector, Verdict};
+
+use std::fmt;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tickwire_market::{Port, Venue};
+use tickwire_wire::fast::{Limits, Plan};
+use tickwire_wire::moex;
+
+use crate::json::JsonLine;
+
+/// What the payloads of a feed are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Protocol {
+    /// Nasdaq TotalView-ITCH 5.0 in MoldUDP64, or a file of its messages
+    Itch50,
+    /// Cboe Multicast PITCH of the equities exchanges
+    Pitch,
+    /// Cboe Multicast PITCH of the options exchanges
+    PitchOptions,
+    /// Cboe Multicast PITCH of the futures exchange
+    PitchFutures,
+    /// NYSE Integrated Feed (XDP, Pillar)
+    Xdp,
+    /// NYSE OpenBook Ultra
+    Openbook,
+    /// Consolidated Quotation System of the CTA
+    Cqs,
+    /// UTP Quotation Data Feed in MoldUDP64
+    Uqdf,
+    /// CME MDP 3.0
+    Mdp3,
+    /// Moscow Exchange ASTS in FAST; needs --templates
+    Moex,
+}
+
+impl Protocol {
+    /// Every protocol.
+    pub(crate) const ALL: [Protocol; 10] = [
+        Protocol::Itch50,
+        Protocol::Pitch,
+        Protocol::PitchOptions,
+        Protocol::PitchFutures,
+        Protocol::Xdp,
+        Protocol::Openbook,
+        Protocol::Cqs,
+        Protocol::Uqdf,
+        Protocol::Mdp3,
+        Protocol::Moex,
+    ];
+
+    /// The name on the command line, in configurations and in reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Protocol::Itch50 => "itch50",
+            Protocol::Pitch => "pitch",
+            Protocol::PitchOptions => "pitch-options",
+            Protocol::PitchFutures => "pitch-futures",
+            Protocol::Xdp => "xdp",
+            Protocol::Openbook => "openbook",
+            Protocol::Cqs => "cqs",
+            Protocol::Uqdf => "uqdf",
+            Protocol::Mdp3 => "mdp3",
+            Protocol::Moex => "moex",
+        }
+    }
+
+    /// What a venue speaks; the first is meant where a configuration does not say, if it is the only one.
+    pub(crate) const fn of_venue(venue: Venue) -> &'static [Protocol] {
+        match venue {
+            Venue::Nasdaq | Venue::NasdaqTexas | Venue::Psx => &[Protocol::Itch50],
+            Venue::Bzx | Venue::Byx | Venue::Edga | Venue::Edgx => &[Protocol::Pitch],
+            Venue::Nyse | Venue::American => &[Protocol::Xdp, Protocol::Openbook],
+            Venue::Arca | Venue::National | Venue::NyseTexas => &[Protocol::Xdp],
+            Venue::Cqs => &[Protocol::Cqs],
+            Venue::Uqdf => &[Protocol::Uqdf],
+            Venue::Cme => &[Protocol::Mdp3],
+            Venue::Moex => &[Protocol::Moex],
+        }
+    }
+
+    /// The addresses that a channel may have, [`Port::Live`] first: that one it must have.
+    pub(crate) const fn ports(self) -> &'static [Port] {
+        use Port::{
+            Definitions, Live, Replay, Requests, Retransmission, Snapshot, SnapshotByOrder, SnapshotServer,
+        };
+        match self {
+            Protocol::Itch50 => &[Live, Requests, SnapshotServer],
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => {
+                &[Live, Retransmission, Replay, SnapshotServer]
+            }
+            Protocol::Xdp | Protocol::Openbook => &[Live, Retransmission, Snapshot, Replay],
+            Protocol::Cqs => &[Live, Retransmission, Snapshot],
+            Protocol::Uqdf => &[Live, Requests],
+            Protocol::Mdp3 => &[Live, Snapshot, SnapshotByOrder, Definitions, Replay],
+            Protocol::Moex => &[Live, Snapshot, Definitions, Replay],
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The type of a message as its venue writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// One letter (ITCH).
+    Letter(u8),
+    /// One byte in hexadecimal (PITCH).
+    Byte(u8),
+    /// A number (XDP, OpenBook, MDP 3.0, FAST).
+    Number(u32),
+    /// Category and type (CTA, UTP).
+    Pair([u8; 2]),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Letter(letter) => write!(f, "{}", letter.escape_ascii()),
+            Kind::Byte(byte) => write!(f, "0x{byte:02X}"),
+            Kind::Number(number) => write!(f, "{number}"),
+            Kind::Pair(pair) => write!(f, "{}", pair.escape_ascii()),
+        }
+    }
+}
+
+/// Where a message stands in its feed.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Place<'a> {
+    /// Session of MoldUDP64.
+    pub(crate) session: Option<&'a [u8; 10]>,
+    /// Unit of PITCH.
+    pub(crate) unit: Option<u8>,
+    /// The message's number, or the packet's where the protocol numbers packets.
+    pub(crate) seq: Option<u64>,
+}
+
+/// A packet's header.
+pub(crate) struct Header<'a> {
+    pub(crate) name: &'a str,
+    /// Bytes of the payload behind the packet.
+    pub(crate) trailing: usize,
+    pub(crate) fields: &'a dyn Fn(&mut JsonLine<'_>),
+}
+
+/// A decoded message.
+pub(crate) struct Message<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'a str,
+    /// Bytes of the message behind its layout.
+    pub(crate) unread: usize,
+    pub(crate) fields: &'a dyn Fn(&mut JsonLine<'_>),
+}
+
+/// Who is told what a packet holds.
+pub(crate) trait Sink {
+    /// Why it wants no more.
+    type Stop;
+
+    /// First of all; not for a packet that cannot be read.
+    fn header(&mut self, header: Header<'_>) -> Result<(), Self::Stop>;
+
+    /// The packet has no message; what that means.
+    fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Self::Stop>;
+
+    /// A message.
+    fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Self::Stop>;
+
+    /// These bytes, a packet or a message, cannot be read.
+    fn malformed(
+        &mut self,
+        place: Place<'_>,
+        error: &dyn fmt::Display,
+        bytes: &[u8],
+    ) -> Result<(), Self::Stop>;
+}
+
+/// Reads payloads of one protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    protocol: Protocol,
+    /// Of [`Protocol::Moex`]: one for each template file.
+    moex: Vec<moex::Decoder>,
+}
+
+impl Reader {
+    /// A reader; `templates` are for MOEX, which has none of its own.
+    ///
+    /// # Errors
+    /// The sentence to say when a template file lacks a field that every one has, or MOEX has no template file.
+    pub(crate) fn new(protocol: Protocol, templates: &[Arc<Plan>]) -> Result<Reader, String> {
+        let moex = match protocol {
+            Protocol::Moex if templates.is_empty() => {
+                return Err(
+                    "MOEX messages have their layout in the exchange's template file; name it".into(),
+                );
+            }
+            Protocol::Moex => templates
+                .iter()
+                .map(|plan| moex::Decoder::new(plan.clone(), Limits::default()))
+                .collect::<Result<_, _>>()
+                .map_err(|e| format!("not a template file of MOEX: {e}"))?,
+            _ => Vec::new(),
+        };
+        Ok(Reader { protocol, moex })
+    }
+
+    /// What it reads.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+}
+
+/// Reads a FAST template file.
+///
+/// # Errors
+/// The sentence to say.
+pub(crate) fn templates(path: &std::path::Path) -> Result<Arc<Plan>, String> {
+    let xml = std::fs::read_to_string(path)
+        .map_err(|e| format!("cannot read {}: {e}; give a FAST template file", path.display()))?;
+    Plan::parse(&xml)
+        .map(Arc::new)
+        .map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_one_name_everywhere() {
+        for protocol in Protocol::ALL {
+            let value = protocol.to_possible_value().unwrap();
+            assert_eq!(value.get_name(), protocol.name());
+            assert_eq!(serde_json::to_value(protocol).unwrap(), protocol.name());
+            assert_eq!(protocol.ports()[0], Port::Live);
+        }
+        assert_eq!(Protocol::value_variants(), Protocol::ALL);
+    }
+
+    #[test]
+    fn types_are_written_as_the_venues_write_them() {
+        assert_eq!(Kind::Letter(b'A').to_string(), "A");
+        assert_eq!(Kind::Byte(0x2D).to_string(), "0x2D");
+        assert_eq!(Kind::Number(3610).to_string(), "3610");
+        assert_eq!(Kind::Pair(*b"QF").to_string(), "QF");
+    }
+}
