@@ -83,8 +83,9 @@ fn a_port_in_use_is_named() {
     let file = folder.file(
         "port.toml",
         format!(
-            "[feed]\nline_a = {{ group = \"239.192.77.1\", port = {a} }}\nline_b = {{ group = \"239.192.77.2\", port = {b} }}\n\
-             retransmission = \"127.0.0.1:{r}\"\nsnapshot = \"127.0.0.1:{s}\"\n[order_entry]\naddress = \"127.0.0.1:{port}\"\n"
+            "[[feed]]\nvenue = \"nasdaq\"\n[[feed.channel]]\nname = \"1\"\n\
+             live = {{ a = \"239.192.77.1:{a}\", b = \"239.192.77.2:{b}\" }}\n\
+             requests = \"127.0.0.1:{r}\"\nsnapshot_server = \"127.0.0.1:{s}\"\n[order_entry]\naddress = \"127.0.0.1:{port}\"\n"
         ),
     );
     let (code, said) = failed(&run(&["exchange", "-c", file.to_str().unwrap()]));
@@ -107,7 +108,7 @@ fn an_exchange_that_is_not_there_and_an_interface_that_is_not_there_are_named() 
         code == 3 && said.contains(&orders.to_string()) && said.contains("refused"),
         "{code} {said}"
     );
-    let file = folder.file("interface.toml", "[feed]\ninterface = \"203.0.113.9\"\n");
+    let file = folder.file("interface.toml", "[[feed]]\nvenue = \"nasdaq\"\ninterface = \"203.0.113.9\"\n[[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.77.1:26400\" }\n");
     for command in ["trade", "exchange"] {
         let (code, said) = failed(&run(&[command, "-c", file.to_str().unwrap()]));
         assert!(

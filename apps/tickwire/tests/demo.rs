@@ -180,12 +180,15 @@ fn unanswered_requests_lead_to_a_snapshot_and_right_books() {
         "both.toml",
         format!(
             r#"
-[feed]
+[[feed]]
+venue = "nasdaq"
 session = "SNAPSHOT01"
-line_a = {{ group = "239.192.77.1", port = {a} }}
-line_b = {{ group = "239.192.77.2", port = {b} }}
-retransmission = "127.0.0.1:{retransmission}"
-snapshot = "127.0.0.1:{snapshot}"
+[[feed.channel]]
+name = "1"
+live = {{ a = "239.192.77.1:{a}", b = "239.192.77.2:{b}" }}
+requests = "127.0.0.1:{retransmission}"
+snapshot_server = "127.0.0.1:{snapshot}"
+[receiver]
 request_timeout_ms = 5
 request_attempts = 2
 [order_entry]
