@@ -69,10 +69,14 @@ Examples:
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
 Example:
-  tickwire config examples/demo.toml")]
+  tickwire config examples/demo.toml
+  tickwire config --feed mdp3 > cme.toml        a configuration to begin with")]
     Config {
         /// The file; without it, the defaults are printed.
         file: Option<PathBuf>,
+        /// Of the defaults, those for this protocol
+        #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P", conflicts_with = "file")]
+        feed: Protocol,
     },
     /// Lists every counter: id, unit, meaning
     #[command(after_help = "\

@@ -34,6 +34,7 @@ use cli::{Cli, Command, ExchangeArgs, SideArgs};
 use config::Config;
 use demo::Notice;
 use failure::Failure;
+use protocol::Protocol;
 
 #[global_allocator]
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
@@ -76,7 +77,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         }),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
-        Command::Config { file } => print_config(file.as_deref()),
+        Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());
             Ok(())
@@ -101,8 +102,8 @@ fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Fail
     run(&config, args)
 }
 
-fn print_config(file: Option<&std::path::Path>) -> Result<(), Failure> {
-    let config = file.map_or_else(|| Ok(Config::default()), Config::load)?;
+fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {
+    let config = file.map_or_else(|| Ok(Config::of_protocol(feed)), Config::load)?;
     print!("{}", config.to_toml());
     Ok(())
 }
