@@ -6,7 +6,7 @@ mod pcap;
 mod rng;
 mod vector;
 
-pub use pcap::pcap_payloads;
+pub use pcap::{pcap_payloads, pcap_tcp_payloads};
 pub use rng::Rng;
 pub use vector::{Vector, hex, unhex, vectors};
 

@@ -5,6 +5,15 @@ use std::path::Path;
 /// The UDP payloads of a capture in order, bounded by the UDP length (frames carry padding and trailers). Other
 /// packets are skipped; fragments too.
 pub fn pcap_payloads(path: &Path) -> Vec<Vec<u8>> {
+    payloads(path, udp_payload)
+}
+
+/// The payloads of the TCP segments of a capture in order, bounded by the IP length; segments without payload are skipped.
+pub fn pcap_tcp_payloads(path: &Path) -> Vec<Vec<u8>> {
+    payloads(path, tcp_payload)
+}
+
+fn payloads(path: &Path, payload: fn(&[u8]) -> Option<&[u8]>) -> Vec<Vec<u8>> {
     let bytes = crate::file_bytes(path);
     let name = path.display();
     assert!(bytes.len() >= 24, "{name}: too short for a pcap file");
@@ -25,13 +34,26 @@ pub fn pcap_payloads(path: &Path) -> Vec<Vec<u8>> {
         let captured = u32_at(at + 8) as usize;
         at += 16;
         assert!(at + captured <= bytes.len(), "{name}: last record is cut");
-        payloads.extend(udp_payload(&bytes[at..at + captured]).map(<[u8]>::to_vec));
+        payloads.extend(payload(&bytes[at..at + captured]).map(<[u8]>::to_vec));
         at += captured;
     }
     payloads
 }
 
 fn udp_payload(frame: &[u8]) -> Option<&[u8]> {
+    let (udp, _) = ip_payload(frame, 17)?;
+    udp.get(8..usize::from(u16_at(udp, 4)?))
+}
+
+fn tcp_payload(frame: &[u8]) -> Option<&[u8]> {
+    let (tcp, length) = ip_payload(frame, 6)?;
+    let tcp = tcp.get(..length)?;
+    let header = usize::from(tcp.get(12)? >> 4) * 4;
+    tcp.get(header..).filter(|payload| !payload.is_empty())
+}
+
+/// The frame from an IPv4 payload of this protocol on, and the payload's length.
+fn ip_payload(frame: &[u8], protocol: u8) -> Option<(&[u8], usize)> {
     const VLAN: [u16; 2] = [0x8100, 0x88A8];
     let mut at = 12;
     while VLAN.contains(&u16_at(frame, at)?) {
@@ -43,11 +65,11 @@ fn udp_payload(frame: &[u8]) -> Option<&[u8]> {
     let ip = frame.get(at + 2..)?;
     let header = usize::from(ip.first()? & 0x0F) * 4;
     let is_fragment = u16_at(ip, 6)? & 0x3FFF != 0;
-    if *ip.get(9)? != 17 || is_fragment {
+    if *ip.get(9)? != protocol || is_fragment {
         return None;
     }
-    let udp = ip.get(header..)?;
-    udp.get(8..usize::from(u16_at(udp, 4)?))
+    let length = usize::from(u16_at(ip, 2)?).checked_sub(header)?;
+    Some((ip.get(header..)?, length))
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -6,7 +6,6 @@ mod mdp3_schema;
 use mdp3_schema::{Message as SchemaMessage, Schema};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::path::Path;
 use tickwire_testdata::{self as testdata, Rng, hex, unhex};
 use tickwire_wire::mdp3::block::{GroupSize, MessageBuilder, MessageHeader, Visit};
 use tickwire_wire::mdp3::{self, Body, Book, BookEntry, EventRoot, Optional, Price9, conflated, tcp};
@@ -200,7 +199,7 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
 fn recorded_conflated_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let mut counts = Counts::new();
     for file in testdata::files(&testdata::captures("packets/Cme/Mdp3.Sbe.v1.12"), "pcap") {
-        let (name, payload) = (file.display(), tcp_payload(&file));
+        let (name, payload) = (file.display(), testdata::pcap_tcp_payloads(&file).remove(0));
         let packet = conflated::parse_packet(&payload).unwrap_or_else(|e| panic!("{name}: {e}"));
         let mut again = payload[..conflated::Header::SIZE].to_vec();
         for bytes in packet.messages {
@@ -228,15 +227,6 @@ fn recorded_conflated_packets_decode_whole_and_encode_back_to_the_same_bytes() {
         ("SubscriberHeartbeat210", 1),
     ];
     assert_eq!(counts, expected.into());
-}
-
-/// The payload of a capture of one TCP segment (Ethernet, IPv4).
-fn tcp_payload(file: &Path) -> Vec<u8> {
-    let frame = &testdata::file_bytes(file)[24 + 16..];
-    let ip = &frame[14..];
-    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-    let segment = &ip[usize::from(ip[0] & 15) * 4..total];
-    segment[usize::from(segment[12] >> 4) * 4..].to_vec()
 }
 
 /// `Mdp3.Sbe.v1.9/MdIncrementalRefreshOrderBook.pcap`, worked out by hand in the digest.

@@ -290,3 +290,39 @@ fn what_is_not_well_formed_is_refused_with_its_line() {
         assert!(said.contains("line ") && said.contains(says), "{instead}: {said}");
     }
 }
+
+/// Every venue's file, and the one for a capture of several; `demo.toml` is of another form.
+#[test]
+fn every_example_is_right() {
+    let folder = tickwire_testdata::workspace().join("examples");
+    let mut venues = Vec::new();
+    for path in tickwire_testdata::files(&folder, "toml") {
+        if path.file_name().is_some_and(|name| name == "demo.toml") {
+            continue;
+        }
+        let file = FeedFile::load(&path).unwrap_or_else(|e| panic!("{e}"));
+        for feed in &file.feeds {
+            println!(
+                "{}: {}, {} channels",
+                path.display(),
+                feed.name(),
+                feed.channels.len()
+            );
+            feed.templates
+                .iter()
+                .for_each(|t| assert!(folder.join(t).exists(), "{t:?}"));
+            venues.push(feed.venue);
+            let used: Vec<_> = Port::ALL
+                .into_iter()
+                .filter(|port| feed.channels.iter().any(|c| c.addresses(*port).next().is_some()))
+                .collect();
+            if !path.ends_with("whole-market.toml") {
+                let known = feed.protocol().ports().to_vec();
+                assert!(known.iter().all(|port| used.contains(port)), "{}", feed.name());
+            }
+        }
+    }
+    venues.sort_unstable();
+    venues.dedup();
+    assert_eq!(venues, Venue::ALL);
+}

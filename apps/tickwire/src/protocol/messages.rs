@@ -85,7 +85,7 @@ impl Reader {
 fn mold<S: Sink>(
     payload: &[u8],
     sink: &mut S,
-    message: fn(&[u8], Place<'_>, &mut S) -> Result<(), S::Stop>,
+    message: impl Fn(&[u8], Place<'_>, &mut S) -> Result<(), S::Stop>,
 ) -> Result<(), S::Stop> {
     let packet = checked!(sink, payload, moldudp64::parse(payload));
     let (header, _) = checked!(sink, payload, prefix::<moldudp64::Header>(payload));

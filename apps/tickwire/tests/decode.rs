@@ -1,0 +1,322 @@
+//! `tickwire decode` on captures of several feeds: told by a configuration, by the user, or by the packets.
+
+mod common;
+
+use common::{Folder, run, text};
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+use tickwire_market::{Nanos, SeqNo};
+use tickwire_runtime::capture::{LinkType, PcapWriter};
+use tickwire_testdata::{captures, pcap_payloads, specs, unhex, workspace};
+use tickwire_wire::moldudp64;
+
+/// The first payload of a recording.
+fn recorded(rel: &str) -> Vec<u8> {
+    pcap_payloads(&captures(&format!("packets/{rel}"))).remove(0)
+}
+
+fn itch() -> Vec<u8> {
+    recorded("Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0/OrderDeleteMessage.pcap")
+}
+
+fn pitch() -> Vec<u8> {
+    recorded("Cboe/Byx.Equities.DepthOfBook.Pitch.v2.41/AddOrderShortMessage.pcap")
+}
+
+fn xdp() -> Vec<u8> {
+    recorded("Nyse/IntegratedFeed.Pillar.v2.5/AddOrderMessage.pcap")
+}
+
+fn cqs() -> Vec<u8> {
+    recorded("Siac/Cqs.Cta.v1.91/LongQuoteMessage.pcap")
+}
+
+fn uqdf() -> Vec<u8> {
+    recorded("Nasdaq/Uqdf.Output.Utp.v1.5/QuoteLongFormMessage.pcap")
+}
+
+fn mdp3() -> Vec<u8> {
+    recorded("Cme/Mdp3.Sbe.v1.9/MdIncrementalRefreshBook.pcap")
+}
+
+/// A capture of these packets: sender, destination, payload.
+fn capture(folder: &Folder, packets: &[(&str, &str, Vec<u8>)]) -> PathBuf {
+    let path = folder.0.join("mixed.pcap");
+    let mut pcap = PcapWriter::create(&path, LinkType::ETHERNET).unwrap();
+    let address = |text: &str| text.parse::<SocketAddrV4>().unwrap();
+    for (at, (from, to, payload)) in (1..).zip(packets) {
+        pcap.write_udp(Nanos(at), address(from), address(to), payload)
+            .unwrap();
+    }
+    pcap.finish().unwrap();
+    path
+}
+
+/// A capture of packets of one sender.
+fn sent(folder: &Folder, packets: &[(&str, Vec<u8>)]) -> PathBuf {
+    let packets: Vec<_> = packets
+        .iter()
+        .map(|(to, payload)| ("10.0.0.1:1", *to, payload.clone()))
+        .collect();
+    capture(folder, &packets)
+}
+
+/// The objects that `decode` writes, and what it says at the end.
+fn decode(args: &[&str], file: &Path) -> (Option<i32>, Vec<serde_json::Value>, String) {
+    let output = run(&[&["decode", file.to_str().unwrap()], args].concat());
+    let objects = text(&output.stdout)
+        .lines()
+        .map(|l| serde_json::from_str(l).expect(l))
+        .collect();
+    (output.status.code(), objects, text(&output.stderr))
+}
+
+fn column<'a>(objects: &'a [serde_json::Value], name: &str) -> Vec<&'a str> {
+    objects.iter().map(|o| o[name].as_str().unwrap_or("-")).collect()
+}
+
+#[test]
+fn a_configuration_tells_feed_channel_and_line_of_every_packet() {
+    let folder = Folder::new("whole-market");
+    let file = sent(
+        &folder,
+        &[
+            ("239.1.1.1:26400", itch()),
+            ("239.1.2.1:26400", itch()),
+            ("239.4.2.17:30417", pitch()),
+            ("239.99.0.1:5000", pitch()),
+            ("239.8.1.3:32003", xdp()),
+            ("239.16.1.12:33512", cqs()),
+            ("239.17.2.6:33606", uqdf()),
+            ("239.99.0.1:5000", pitch()),
+            ("239.99.0.2:5000", mdp3()),
+        ],
+    );
+    let config = workspace().join("examples/whole-market.toml");
+    let (code, objects, said) = decode(&["-c", config.to_str().unwrap()], &file);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        column(&objects, "Feed"),
+        ["nasdaq", "nasdaq", "bzx", "nyse", "cqs", "uqdf"]
+    );
+    assert_eq!(column(&objects, "Channel"), ["1", "1", "17", "3", "B12", "6"]);
+    assert_eq!(column(&objects, "Line"), ["a", "b", "b", "a", "a", "b"]);
+    assert_eq!(column(&objects, "Port"), ["live"; 6]);
+    assert_eq!(
+        column(&objects, "Protocol"),
+        ["itch50", "itch50", "pitch", "xdp", "cqs", "uqdf"]
+    );
+    assert!(
+        said.contains("6 messages in 9 packets")
+            && said.contains("3 packets of no configured feed: 239.99.0.1:5000 (2) 239.99.0.2:5000 (1)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn without_a_configuration_every_group_is_told_by_its_packets() {
+    let folder = Folder::new("mixed");
+    let mut heartbeat = vec![0; 20];
+    moldudp64::heartbeat(&mut heartbeat, *b"0000000001", SeqNo(7));
+    let file = sent(
+        &folder,
+        &[
+            ("239.0.0.1:1", heartbeat),
+            ("239.0.0.2:1", b"what is this?".to_vec()),
+            ("239.0.0.3:1", mdp3()),
+            ("239.0.0.1:1", uqdf()),
+            ("239.0.0.4:1", cqs()),
+            ("239.0.0.5:1", xdp()),
+            ("239.0.0.6:1", pitch()),
+        ],
+    );
+    let (code, objects, said) = decode(&[], &file);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        column(&objects, "Protocol"),
+        ["itch50", "mdp3", "mdp3", "uqdf", "cqs", "xdp", "pitch"]
+    );
+    assert_eq!(objects[0]["Message"], "Heartbeat");
+    // In the order of the capture, though the second packet had to wait for the end.
+    let numbers: Vec<_> = objects.iter().map(|o| o["Packet"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 3, 3, 4, 5, 6, 7]);
+    assert!(
+        said.contains("1 packets of no protocol known here: 239.0.0.2:1 (1)"),
+        "{said}"
+    );
+}
+
+#[test]
+fn requests_and_their_answers_are_known_by_the_server() {
+    let folder = Folder::new("requests");
+    let request = moldudp64::Request {
+        session: *b"000010059B",
+        seq: SeqNo(14_757_721),
+        count: 3,
+    };
+    let file = capture(
+        &folder,
+        &[
+            ("10.0.0.9:4000", "127.0.0.1:26401", request.encode().to_vec()),
+            ("127.0.0.1:26401", "10.0.0.9:4000", itch()),
+        ],
+    );
+    let config = workspace().join("examples/nasdaq.toml");
+    let (code, objects, said) = decode(&["--headers", "-c", config.to_str().unwrap()], &file);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(column(&objects, "Port"), ["requests"; 4]);
+    assert_eq!(
+        (&objects[0]["Header"], &objects[0]["MessageCount"]),
+        (&"RequestPacket".into(), &3.into())
+    );
+    assert_eq!(
+        (&objects[1]["Message"], &objects[1]["SequenceNumber"]),
+        (&"Request".into(), &14_757_721.into())
+    );
+    assert_eq!(objects[2]["Header"], "DownstreamPacket");
+    assert_eq!(objects[3]["Message"], "OrderDelete");
+}
+
+#[test]
+fn types_are_asked_for_as_the_venue_writes_them() {
+    let folder = Folder::new("types");
+    let file = sent(
+        &folder,
+        &[
+            ("239.0.0.1:1", pitch()),
+            ("239.0.0.2:1", uqdf()),
+            ("239.0.0.3:1", mdp3()),
+        ],
+    );
+    for (wanted, messages) in [
+        ("0x22", 1),
+        ("0X22", 1),
+        ("AddOrderShort", 1),
+        ("QF", 1),
+        ("46", 1),
+        ("A", 0),
+        ("22", 0),
+    ] {
+        let (code, objects, said) = decode(&["--type", wanted], &file);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            objects.len() >= messages && (messages > 0 || objects.is_empty()),
+            "{wanted}: {objects:?}"
+        );
+    }
+    let (_, objects, _) = decode(&["--type", "0x22", "--type", "QF"], &file);
+    assert_eq!(column(&objects, "Protocol"), ["pitch", "uqdf"]);
+}
+
+#[test]
+fn headers_come_before_the_messages_of_their_packet() {
+    let folder = Folder::new("headers");
+    let file = sent(&folder, &[("239.0.0.1:1", cqs()), ("239.0.0.2:1", mdp3())]);
+    let (_, objects, _) = decode(&["--headers"], &file);
+    assert_eq!(objects[0]["Header"], "BlockHeader");
+    assert_eq!(objects[0]["BlockChecksum"], 0x1A82);
+    assert_eq!(objects[1]["Message"], "LongQuote");
+    assert_eq!(objects[2]["Header"], "BinaryPacketHeader");
+    assert!(objects[2]["SendingTime"].is_u64());
+    // Only messages count for the limit.
+    let (_, objects, _) = decode(&["--headers", "--limit", "2"], &file);
+    assert_eq!(
+        column(&objects, "Header"),
+        ["BlockHeader", "-", "BinaryPacketHeader", "-"]
+    );
+}
+
+#[test]
+fn groups_of_entries_are_arrays() {
+    let folder = Folder::new("arrays");
+    let delta = recorded("Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b/DeltaUpdateMessage.pcap");
+    let file = sent(&folder, &[("239.0.0.1:1", mdp3()), ("239.0.0.2:1", delta)]);
+    let (_, objects, _) = decode(&[], &file);
+    let book = objects.iter().find(|o| o["templateId"] == 46).unwrap();
+    let entries = book["NoMDEntries"].as_array().unwrap();
+    assert!(!entries.is_empty() && entries.iter().all(|e| e["SecurityID"].is_i64()));
+    assert!(book["NoOrderIDEntries"].is_array());
+    let delta = objects.iter().find(|o| o["MsgType"] == 231).unwrap();
+    assert_eq!(delta["PricePoints"][0]["PriceNumerator"], 1_716_000);
+}
+
+#[test]
+fn moex_is_read_with_the_first_template_file_that_fits() {
+    let folder = Folder::new("moex");
+    let packets: Vec<(&str, Vec<u8>)> = ["packets-2017.hex", "packets-2020.hex"]
+        .iter()
+        .flat_map(|file| {
+            let text = std::fs::read_to_string(captures(&format!("moex-asts/{file}"))).unwrap();
+            let lines: Vec<_> = text.lines().take(3).map(unhex).collect();
+            lines.into_iter().map(|payload| ("239.195.0.1:16001", payload))
+        })
+        .collect();
+    let file = sent(&folder, &packets);
+    let [old, new] = ["templates-2017-03.xml", "templates-2020-11.xml"]
+        .map(|name| specs(&format!("moex/{name}")).to_str().unwrap().to_string());
+    let all = ["--protocol", "moex", "--templates", &old, "--templates", &new];
+    let (code, objects, said) = decode(&all, &file);
+    assert_eq!((code, objects.len()), (Some(0), 6), "{said}");
+    let log = objects.iter().find(|o| o["Message"] == "X-OLR-CURR").unwrap();
+    assert_eq!(log["MsgSeqNum"], log["SequenceNumber"]);
+    assert!(log["TemplateId"].is_u64());
+    let entries = log
+        .as_object()
+        .unwrap()
+        .values()
+        .find_map(|v| v.as_array())
+        .unwrap();
+    assert!(!entries.is_empty());
+    // With templates, MOEX is one of the protocols that packets are tried for.
+    let (code, found, said) = decode(&["--templates", &old, "--templates", &new], &file);
+    assert_eq!((code, found.len()), (Some(0), 6), "{said}");
+    let (code, _, said) = decode(&["--protocol", "moex"], &file);
+    assert!(code == Some(2) && said.contains("--templates FILE"), "{said}");
+    let (code, _, said) = decode(&["--protocol", "moex", "--templates", "/nowhere.xml"], &file);
+    assert!(code == Some(2) && said.contains("/nowhere.xml"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_refused() {
+    let folder = Folder::new("refused");
+    let file = sent(&folder, &[("239.0.0.1:1", cqs())]);
+    let bad = folder.file("bad.toml", "[[feed]]\nvenue = \"bats\"\n");
+    let (code, _, said) = decode(&["-c", bad.to_str().unwrap()], &file);
+    assert!(
+        code == Some(2)
+            && said.contains("bad.toml")
+            && said.contains("line 2")
+            && said.contains("unknown venue"),
+        "{said}"
+    );
+    let (code, _, said) = decode(&["-c", bad.to_str().unwrap(), "--protocol", "cqs"], &file);
+    assert!(code == Some(2) && said.contains("cannot be used with"), "{said}");
+    let (code, _, said) = decode(&["--protocol", "sbe"], &file);
+    assert!(code == Some(2) && said.contains("mdp3"), "{said}");
+    // A configuration without the capture's feed.
+    let config = workspace().join("examples/cme.toml");
+    let (code, _, said) = decode(&["-c", config.to_str().unwrap()], &file);
+    assert!(
+        code == Some(1) && said.contains("nothing in it is of the configured feeds (cme)"),
+        "{said}"
+    );
+    // Another protocol than the packets'.
+    let (code, objects, said) = decode(&["--protocol", "xdp"], &file);
+    assert!(code == Some(1) && said.contains("nothing in it is xdp"), "{said}");
+    assert!(objects[0]["Error"].is_string() && objects[0]["Bytes"].is_string());
+    // A file of ITCH messages is of no other protocol.
+    let messages = captures("itch-files/real-head-1000.itch");
+    let (code, _, said) = decode(&["--protocol", "cqs"], &messages);
+    assert!(
+        code == Some(1) && said.contains("is a file of ITCH 5.0 messages"),
+        "{said}"
+    );
+}
+
+#[test]
+fn tcp_is_skipped_and_counted() {
+    let file = captures("packets/Cme/iLink3.Sbe.8.5/Sequence.pcap");
+    let (code, objects, said) = decode(&[], &file);
+    assert_eq!((code, objects.len()), (Some(0), 0));
+    assert!(said.contains("1 TCP segments skipped"), "{said}");
+}
