@@ -28,6 +28,26 @@ const HELD_MAX: usize = 4096;
 /// Destinations of packets that were left out which the closing line names.
 const NAMED_MAX: usize = 8;
 
+/// Members of every object; a field of such a name is shown as `Message.Field`.
+const MEMBERS: [&str; 16] = [
+    "File",
+    "Packet",
+    "Number",
+    "CaptureTime",
+    "Destination",
+    "Feed",
+    "Channel",
+    "Port",
+    "Line",
+    "Protocol",
+    "Session",
+    "Unit",
+    "SequenceNumber",
+    "Message",
+    "Error",
+    "UnreadBytes",
+];
+
 /// What was found, for the closing line and the exit code.
 #[derive(Debug, Default)]
 struct Tally {
@@ -310,11 +330,12 @@ impl Routes {
 }
 
 fn feed_reader(path: &Path, feed: &FeedConfig) -> Result<Reader, String> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut feed = feed.clone();
+    feed.resolve_templates(path.parent().unwrap_or(Path::new("")));
     let templates: Vec<_> = feed
         .templates
         .iter()
-        .map(|file| protocol::templates(&folder.join(file)))
+        .map(|file| protocol::templates(file))
         .collect::<Result<_, _>>()?;
     Reader::new(feed.protocol(), &templates).map_err(|e| format!("feed {}: {e}", feed.name()))
 }
@@ -510,6 +531,7 @@ impl<W: Write> Sink for Told<'_, '_, '_, W> {
         }
         self.out.put(&self.origin, place, |line| {
             line.text("Message", message.name);
+            line.taken(&MEMBERS, message.name);
             (message.fields)(line);
             if message.unread > 0 {
                 line.number("UnreadBytes", message.unread as u64);
@@ -659,9 +681,11 @@ mod tests {
                 cqs::TYPES.iter().map(packet).collect()
             }
             Protocol::Mdp3 => {
-                // A root block and empty groups, then what no schema version explains.
+                // A root block and empty groups, then what no schema version explains. Some templates are of old
+                // versions only.
+                let version = if fill == 0 { mdp3::NEWEST_VERSION } else { 5 };
                 let packet = |template: &mdp3::Template| {
-                    let head = [template.block_length, template.id, 1, mdp3::NEWEST_VERSION];
+                    let head = [template.block_length, template.id, 1, version];
                     let head = head.map(u16::to_le_bytes).concat();
                     let body = vec![0; usize::from(template.block_length) + 64];
                     let size = (2 + head.len() + body.len()) as u16;
@@ -731,7 +755,7 @@ mod tests {
                 for line in lines.lines() {
                     let Members(names) = serde_json::from_str(line).expect(line);
                     // What a configuration would add.
-                    let more = ["Feed", "Channel", "Port", "Line", "Error", "Bytes"].map(String::from);
+                    let more = ["Feed", "Channel", "Port", "Line"].map(String::from);
                     let all: BTreeSet<_> = names.iter().chain(&more).collect();
                     assert_eq!(all.len(), names.len() + more.len(), "{line}");
                     shown += 1;

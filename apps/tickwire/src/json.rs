@@ -13,6 +13,8 @@ pub(crate) struct JsonLine<'a> {
     first: bool,
     /// Of every array that is open: whether its current object is its last.
     open: Vec<bool>,
+    /// Names that the outer object has used already, and what goes before a member of such a name.
+    taken: (&'static [&'static str], String),
 }
 
 impl<'a> JsonLine<'a> {
@@ -22,7 +24,13 @@ impl<'a> JsonLine<'a> {
             out,
             first: true,
             open: Vec::new(),
+            taken: (&[], String::new()),
         }
+    }
+
+    /// From here on a member of the outer object with one of these names is called `owner.name`.
+    pub(crate) fn taken(&mut self, names: &'static [&'static str], owner: &str) {
+        self.taken = (names, owner.into());
     }
 
     pub(crate) fn number(&mut self, name: &str, value: u64) {
@@ -122,7 +130,13 @@ impl<'a> JsonLine<'a> {
         if !std::mem::replace(&mut self.first, false) {
             self.out.push(b',');
         }
-        self.utf8(name);
+        let (names, owner) = &self.taken;
+        if self.open.is_empty() && names.contains(&name) {
+            let name = format!("{owner}.{name}");
+            self.utf8(&name);
+        } else {
+            self.utf8(name);
+        }
         self.out.push(b':');
     }
 
@@ -206,6 +220,23 @@ mod tests {
         assert_eq!(
             text,
             "{\"Px\":59.955,\"Name\":\"Газпром \\\"АО\\\"\",\"Text\":\"\\u007f\",\"Group\":true,\"Raw\":\"FE\"}\n"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_its_owner_before_it() {
+        let text = written(|line| {
+            line.number("Unit", 1);
+            line.taken(&["Unit"], "GapRequest");
+            line.number("Unit", 2);
+            line.number("Count", 3);
+            line.enter("Units", 0, 1);
+            line.number("Unit", 4);
+            line.leave();
+        });
+        assert_eq!(
+            text,
+            "{\"Unit\":1,\"GapRequest.Unit\":2,\"Count\":3,\"Units\":[{\"Unit\":4}]}\n"
         );
     }
 

@@ -9,6 +9,7 @@ mod messages;
 pub(crate) use detect::{Ambiguous, Detector, Verdict};
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -17,6 +18,7 @@ use tickwire_market::{Port, Venue};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex;
 
+use crate::channels::BUILT_IN;
 use crate::json::JsonLine;
 
 /// What the payloads of a feed are.
@@ -226,14 +228,23 @@ impl Reader {
     }
 }
 
-/// Reads a FAST template file.
+/// The project's own small template set, for the simulator: the file of the examples.
+const OWN_TEMPLATES: &str = include_str!("../../../../examples/moex-templates.xml");
+
+/// Reads a FAST template file; [`BUILT_IN`] stands for the project's own.
 ///
 /// # Errors
 /// The sentence to say.
-pub(crate) fn templates(path: &std::path::Path) -> Result<Arc<Plan>, String> {
-    let xml = std::fs::read_to_string(path)
-        .map_err(|e| format!("cannot read {}: {e}; give a FAST template file", path.display()))?;
-    Plan::parse(&xml)
+pub(crate) fn templates(path: &Path) -> Result<Arc<Plan>, String> {
+    let read;
+    let xml = if path.as_os_str() == BUILT_IN {
+        OWN_TEMPLATES
+    } else {
+        read = std::fs::read_to_string(path)
+            .map_err(|e| format!("cannot read {}: {e}; give a FAST template file", path.display()))?;
+        &read
+    };
+    Plan::parse(xml)
         .map(Arc::new)
         .map_err(|e| format!("{}: {e}", path.display()))
 }
@@ -251,6 +262,15 @@ mod tests {
             assert_eq!(protocol.ports()[0], Port::Live);
         }
         assert_eq!(Protocol::value_variants(), Protocol::ALL);
+    }
+
+    #[test]
+    fn the_projects_own_templates_are_built_in() {
+        let plan = templates(Path::new(BUILT_IN)).unwrap();
+        assert!(Reader::new(Protocol::Moex, &[plan]).is_ok());
+        let said = templates(Path::new("/nowhere.xml")).unwrap_err();
+        assert!(said.contains("cannot read /nowhere.xml"), "{said}");
+        assert!(Reader::new(Protocol::Moex, &[]).unwrap_err().contains("name it"));
     }
 
     #[test]
