@@ -913,14 +913,12 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
         .get(..length)
         .ok_or_else(|| Malformed::truncated(length, bytes.len()))?;
     let (body, rest) = Body::read(kind, message)?;
-    let (bid, offer) = match body {
-        Body::LongQuote(m) => indicated(m.national_bbo, 86)?,
-        Body::ShortQuote(m) => indicated(m.national_bbo, 40)?,
-        Body::SpecialLongQuote(m) => indicated(m.national_bbo, 119)?,
-        _ => (Effect::Unchanged, Effect::Unchanged),
+    let [best_bid, best_offer] = match body {
+        Body::LongQuote(m) => appended(kind, m.national_bbo, 86, rest)?,
+        Body::ShortQuote(m) => appended(kind, m.national_bbo, 40, rest)?,
+        Body::SpecialLongQuote(m) => appended(kind, m.national_bbo, 119, rest)?,
+        _ => [Best::Unchanged; 2],
     };
-    let (best_bid, rest) = Best::read(bid, kind, rest)?;
-    let (best_offer, _) = Best::read(offer, kind, rest)?;
     Ok(Message {
         body,
         best_bid,
@@ -928,9 +926,38 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     })
 }
 
-#[inline]
-fn indicated(indicator: Char, offset: u16) -> Result<(Effect, Effect), Malformed> {
-    effects(indicator.0).ok_or(bad(offset, indicator.0))
+/// What the indicator at `offset` of a quote and the `rest` of the message say about bid and offer.
+#[inline(always)]
+fn appended(
+    kind: [u8; 2],
+    indicator: Char,
+    offset: u16,
+    rest: &[u8],
+) -> Result<[Best<'_>; 2], Malformed> {
+    let (bid, offer) = effects(indicator.0).ok_or(bad(offset, indicator.0))?;
+    let (best_bid, rest) = Best::read(bid, kind, rest)?;
+    let (best_offer, _) = Best::read(offer, kind, rest)?;
+    Ok([best_bid, best_offer])
+}
+
+/// The short way of the most frequent message: a long quote and what follows it, for [`LongQuote::national_best`]. `None`
+/// for any other message, and for one whose length is not that of `bytes`.
+#[inline(always)]
+pub fn long_quote(bytes: &[u8]) -> Option<(&LongQuote, &[u8])> {
+    let (m, rest) = LongQuote::ref_from_prefix(bytes).ok()?;
+    let is_one = [m.header.category.0, m.header.kind.0] == LongQuote::KIND;
+    (is_one && usize::from(m.header.length.get()) == bytes.len()).then_some((m, rest))
+}
+
+impl LongQuote {
+    /// What it and the `rest` of its message say about bid and offer of the national best.
+    #[inline(always)]
+    pub fn national_best<'a>(&self, rest: &'a [u8]) -> Result<[Best<'a>; 2], Malformed> {
+        match self.national_bbo.0 {
+            b' ' | b'A' => Ok([Best::Unchanged; 2]),
+            _ => appended(LongQuote::KIND, self.national_bbo, 86, rest),
+        }
+    }
 }
 
 /// The next part of a message; its length field is to blame if there is not enough.
