@@ -152,6 +152,22 @@ wire_enum! {
     }
 }
 
+impl SnapshotHeader {
+    /// A block whose first message is `seq`, holding the effect of every live message up to `last_seq`; the builder sets the
+    /// rest.
+    pub fn at(seq: u32, delivery: Delivery, last_seq: u32, rollover: u8, time: UnixTime) -> SnapshotHeader {
+        SnapshotHeader {
+            version: VERSION_SNAPSHOT,
+            seq: seq.into(),
+            delivery: delivery as u8,
+            last_seq: last_seq.into(),
+            rollover,
+            time,
+            ..SnapshotHeader::BLANK
+        }
+    }
+}
+
 impl BlockHeader {
     /// An original block whose first message is `seq`; the builder sets the rest.
     pub fn at(feed: Feed, seq: u32, time: UnixTime) -> BlockHeader {
@@ -311,31 +327,48 @@ impl<'a> Iterator for Messages<'a> {
 impl ExactSizeIterator for Messages<'_> {}
 impl core::iter::FusedIterator for Messages<'_> {}
 
+/// What a [`BlockBuilder`] completes: the header of a live block, or of one of the snapshot stream.
+pub trait Header: Fields + IntoBytes + Immutable {
+    /// Sets size and number of messages.
+    fn complete(&mut self, size: u16, messages: u8);
+}
+
+impl Header for BlockHeader {
+    fn complete(&mut self, size: u16, messages: u8) {
+        (self.size, self.messages) = (size.into(), messages);
+    }
+}
+
+impl Header for SnapshotHeader {
+    fn complete(&mut self, size: u16, messages: u8) {
+        (self.size, self.messages) = (size.into(), messages);
+    }
+}
+
 /// Builds one block in a caller's buffer; its size, or [`BLOCK_SIZE_MAX`] if that is less, is the limit of the block.
 #[derive(Debug)]
-pub struct BlockBuilder<'b> {
+pub struct BlockBuilder<'b, H = BlockHeader> {
     buffer: &'b mut [u8],
-    header: BlockHeader,
+    header: H,
+    messages: u8,
     length: usize,
 }
 
-impl<'b> BlockBuilder<'b> {
+impl<'b, H: Header> BlockBuilder<'b, H> {
     /// Starts a block. The buffer must hold at least a header.
-    pub fn new(buffer: &'b mut [u8], header: BlockHeader) -> BlockBuilder<'b> {
+    pub fn new(buffer: &'b mut [u8], header: H) -> BlockBuilder<'b, H> {
         assert!(
-            buffer.len() >= BlockHeader::SIZE,
+            buffer.len() >= size_of::<H>(),
             "a block buffer holds at least the {} bytes of {}",
-            BlockHeader::SIZE,
-            BlockHeader::NAME
+            size_of::<H>(),
+            H::NAME
         );
         let limit = buffer.len().min(BLOCK_SIZE_MAX);
         BlockBuilder {
             buffer: &mut buffer[..limit],
-            header: BlockHeader {
-                messages: 0,
-                ..header
-            },
-            length: BlockHeader::SIZE,
+            header,
+            messages: 0,
+            length: size_of::<H>(),
         }
     }
 
@@ -352,24 +385,24 @@ impl<'b> BlockBuilder<'b> {
         let headed = parts
             .first()
             .is_some_and(|part| part.len() >= MessageHeader::SIZE);
-        if !headed || self.header.messages == MESSAGES_MAX || padded > self.buffer.len() {
+        if !headed || self.messages == MESSAGES_MAX || padded > self.buffer.len() {
             return false;
         }
-        self.header.messages += 1;
+        self.messages += 1;
         let mut at = self.length;
         for part in parts {
             self.buffer[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
         self.buffer[self.length..self.length + 2].copy_from_slice(&length.to_be_bytes());
-        self.buffer[self.length + core::mem::offset_of!(MessageHeader, message_id)] = self.header.messages;
+        self.buffer[self.length + core::mem::offset_of!(MessageHeader, message_id)] = self.messages;
         self.length = end;
         true
     }
 
     /// Messages so far.
     pub fn count(&self) -> u8 {
-        self.header.messages
+        self.messages
     }
 
     /// Completes the block and gives its size.
@@ -378,11 +411,11 @@ impl<'b> BlockBuilder<'b> {
             self.buffer[self.length] = 0;
             self.length += 1;
         }
-        let block = &mut self.buffer[..self.length];
-        self.header.size = (self.length as u16).into(); // at most BLOCK_SIZE_MAX
-        block[..BlockHeader::SIZE].copy_from_slice(self.header.as_bytes());
-        let sum = checksum(block, BlockHeader::SIZE);
-        block[BlockHeader::SIZE - 2..BlockHeader::SIZE].copy_from_slice(&sum.to_be_bytes());
+        let (block, header) = (&mut self.buffer[..self.length], size_of::<H>());
+        self.header.complete(self.length as u16, self.messages); // at most BLOCK_SIZE_MAX
+        block[..header].copy_from_slice(self.header.as_bytes());
+        let sum = checksum(block, header);
+        block[header - 2..header].copy_from_slice(&sum.to_be_bytes());
         self.length
     }
 }
@@ -1157,9 +1190,9 @@ wire_enum! {
         b' ' => NotApplicable;
         /// Both sides executable.
         b'A' => Executable;
-        /// Bid non-executable: it is above the upper band.
+        /// Bid non-executable: it is below the lower band.
         b'B' => BidNonExecutable;
-        /// Offer non-executable: it is below the lower band.
+        /// Offer non-executable: it is above the upper band.
         b'C' => OfferNonExecutable;
         /// Both sides non-executable.
         b'D' => BothNonExecutable;
