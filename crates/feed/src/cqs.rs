@@ -154,6 +154,36 @@ impl CqsDecoder {
         self.sip.find(symbol)
     }
 
+    /// A long quote that changes no national best, as most.
+    #[inline(always)]
+    fn tell_long<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        m: &cqs::LongQuote,
+        best: [cqs::Best<'_>; 2],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        let quoted = long_quote(m, best)?;
+        let time = Nanos(m.header.timestamp.as_nanos());
+        self.sip.tell_quote(context, id, time, &quoted, sink);
+        Ok(())
+    }
+
+    /// A long quote that does.
+    #[inline(never)]
+    fn tell_change<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        m: &cqs::LongQuote,
+        rest: &[u8],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        let best = m.national_best(rest)?;
+        self.tell_long(context, id, m, best, sink)
+    }
+
     /// Everything but a long quote without a status.
     #[inline(never)]
     fn decode_rare<S: EventSink>(
@@ -268,17 +298,20 @@ impl Decoder for CqsDecoder {
         let Some(id) = self.sip.wanted(&m.symbol.0, counters) else {
             return;
         };
-        match m.national_best(rest).and_then(|best| long_quote(m, best)) {
-            Ok(quoted) => {
-                let time = Nanos(m.header.timestamp.as_nanos());
-                self.sip.tell_quote(context, id, time, &quoted, sink);
-            }
-            Err(malformed) => self.sip.refuse(context, id, malformed, counters, sink),
+        let told = match m.national_bbo.0 {
+            b' ' | b'A' => self.tell_long(context, id, m, [cqs::Best::Unchanged; 2], sink),
+            _ => self.tell_change(context, id, m, rest, sink),
+        };
+        if let Err(malformed) = told {
+            self.sip.refuse(context, id, malformed, counters, sink);
         }
     }
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
+        if let Some((m, _)) = cqs::long_quote(message) {
+            return self.sip.may_want(&m.symbol.0);
+        }
         match message.get(2..4) {
             Some(b"QL" | b"QQ" | b"QS" | b"AS") => {
                 self.sip.wants_all() || cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))

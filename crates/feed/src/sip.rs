@@ -72,8 +72,9 @@ impl Best {
     }
 }
 
-/// What is followed of an instrument.
+/// What is followed of an instrument: a cache line.
 #[derive(Clone, Copy, Default)]
+#[repr(align(64))]
 struct Followed {
     national: [Best; 2],
     /// Bit by bit the participants, from `A` on, that have quoted.
@@ -89,6 +90,7 @@ const UNTOLD: u8 = 0b100;
 
 /// A participant's quote as it counts for the national best: no quantity where it may not.
 #[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 struct Standing {
     price: [Price; 2],
     qty: [u32; 2],
@@ -118,7 +120,7 @@ pub(crate) struct Quoted {
 pub(crate) struct Sip {
     symbols: Symbols,
     followed: Box<[Followed]>,
-    /// By instrument and participant, where a participant's quotes can all be void at once; else none.
+    /// By participant, then instrument, where a participant's quotes can all be void at once; else none.
     standing: Box<[Standing]>,
     /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the rest.
     event: MarketEvent,
@@ -214,7 +216,10 @@ impl Sip {
         followed[..self.followed.len()].copy_from_slice(&self.followed);
         if !self.standing.is_empty() {
             let mut standing = vec![Standing::default(); room * PARTICIPANTS];
-            standing[..self.standing.len()].copy_from_slice(&self.standing);
+            let old = self.standing.chunks(self.followed.len());
+            for (new, old) in standing.chunks_mut(room).zip(old) {
+                new[..old.len()].copy_from_slice(old);
+            }
             self.standing = standing.into();
         }
         self.followed = followed.into();
@@ -335,18 +340,20 @@ impl Sip {
         quoted: &Quoted,
         sink: &mut S,
     ) {
-        let followed = &mut self.followed[id.index()];
         let participant = quoted.own[0].participant;
-        followed.quoting |= bit(participant);
         if !self.standing.is_empty() {
-            let at = id.index() * PARTICIPANTS + usize::from(participant.wrapping_sub(b'A')) % PARTICIPANTS;
+            let at = column(participant) * self.followed.len() + id.index();
             stand(&mut self.standing[at], quoted, seq);
         }
+        let followed = &mut self.followed[id.index()];
+        followed.quoting |= bit(participant);
         let event = &mut self.event;
         (event.seq, event.recv_ts, event.instrument, event.venue_ts) = (seq, received, id, venue_ts);
         if followed.unsure & UNTOLD != 0 {
             followed.unsure = UNSURE;
-            sink.on_event(&gap(event));
+            let mut before = gap(event);
+            before.flags = without_last(flags);
+            sink.on_event(&before);
         }
         let [condition, retail, luld, market, short_sale, sip] = quoted.conditions.map(without_blank);
         let changes = quoted.national[0].is_some() | quoted.national[1].is_some();
@@ -364,14 +371,11 @@ impl Sip {
                 *best = new.unwrap_or(*best);
             }
             set_national(event, followed.national, quoted.national_luld);
-            event.flags = if followed.unsure != 0 {
-                without_last(flags)
-            } else {
-                flags
-            };
+            let recovers = followed.unsure != 0 && is_sure_again(followed, quoted.national);
+            event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
-            if followed.unsure != 0 {
-                said_again(followed, quoted.national, event, flags, sink);
+            if recovers {
+                sink.on_event(&recovered(event, flags));
             }
         }
     }
@@ -386,11 +390,14 @@ impl Sip {
             return sink.on_event(&national);
         }
         if followed.unsure & UNTOLD != 0 {
-            sink.on_event(&gap(&national));
+            let mut before = gap(&national);
+            before.flags = without_last(event.flags);
+            sink.on_event(&before);
         }
+        followed.unsure = 0;
         national.flags = without_last(event.flags);
         sink.on_event(&national);
-        said_again(followed, best.map(Some), &national, event.flags, sink);
+        sink.on_event(&recovered(&national, event.flags));
     }
 
     /// Tells limit down and limit up prices.
@@ -420,6 +427,7 @@ impl Sip {
     /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the national best,
     /// the best of the others is, by the rules of the plans: price, then size, then time. After a loss that is not sure.
     pub(crate) fn wipe_out<S: EventSink>(&mut self, event: &MarketEvent, participant: u8, sink: &mut S) {
+        let room = self.followed.len();
         for (number, followed) in (0..).zip(self.followed.iter_mut()) {
             if followed.quoting & bit(participant) == 0 {
                 continue;
@@ -433,14 +441,14 @@ impl Sip {
             own.code[0] = participant;
             own.flags = own.flags.with(EventFlags::NOT_FIRM);
             sink.on_event(&own);
-            let standing = number as usize * PARTICIPANTS..(number as usize + 1) * PARTICIPANTS;
-            let standing = self.standing.get_mut(standing).unwrap_or(&mut []);
-            if let Some(own) = standing.get_mut(usize::from(participant.wrapping_sub(b'A'))) {
+            let at = number as usize;
+            if let Some(own) = self.standing.get_mut(column(participant) * room + at) {
                 *own = Standing::default();
             }
+            let standing = || self.standing.iter().skip(at).step_by(room);
             let held = followed.national.map(|best| best.participant == participant);
             for side in Side::BOTH.into_iter().filter(|side| held[*side as usize]) {
-                followed.national[side as usize] = best_of(standing, side);
+                followed.national[side as usize] = best_of(standing(), side);
             }
             if held.contains(&true) {
                 let mut national = event;
@@ -500,15 +508,14 @@ fn stand(standing: &mut Standing, quoted: &Quoted, seq: SeqNo) {
         // Sizes have 32 bits at most.
         let qty = if counts { quoted.own[side].qty.0 as u32 } else { 0 };
         let price = quoted.own[side].price;
-        if (price, qty) != (standing.price[side], standing.qty[side]) {
-            (standing.price[side], standing.qty[side]) = (price, qty);
-            standing.since[side] = seq.0 as u32;
-        }
+        let is_same = (price == standing.price[side]) & (qty == standing.qty[side]);
+        let since = if is_same { standing.since[side] } else { seq.0 as u32 };
+        (standing.price[side], standing.qty[side], standing.since[side]) = (price, qty, since);
     }
 }
 
 /// The best of the participants' quotes: by price, then size, then time.
-fn best_of(standing: &[Standing], side: Side) -> Best {
+fn best_of<'a>(standing: impl Iterator<Item = &'a Standing>, side: Side) -> Best {
     let at = side as usize;
     let quoting = (b'A'..).zip(standing).filter(|(_, s)| s.qty[at] > 0);
     let best = quoting.max_by_key(|(_, s)| {
@@ -541,26 +548,23 @@ fn gap(event: &MarketEvent) -> MarketEvent {
     }
 }
 
-/// Sides of a doubtful national best were said: it is right again once both were.
+/// Sides of a doubtful national best are said: whether both have been now.
 #[cold]
-fn said_again<S: EventSink>(
-    followed: &mut Followed,
-    said: [Option<Best>; 2],
-    event: &MarketEvent,
-    flags: EventFlags,
-    sink: &mut S,
-) {
+fn is_sure_again(followed: &mut Followed, said: [Option<Best>; 2]) -> bool {
     for (side, _) in said.iter().enumerate().filter(|(_, said)| said.is_some()) {
         followed.unsure &= !(1 << side);
     }
-    if followed.unsure & UNSURE == 0 {
-        followed.unsure = 0;
-        sink.on_event(&MarketEvent {
-            kind: EventKind::Recovered,
-            ref_id: 0,
-            flags,
-            ..gap(event)
-        });
+    followed.unsure & UNSURE == 0
+}
+
+/// An instrument's national best is right again.
+#[cold]
+fn recovered(event: &MarketEvent, flags: EventFlags) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Recovered,
+        ref_id: 0,
+        flags,
+        ..gap(event)
     }
 }
 
@@ -571,6 +575,12 @@ const fn bit(participant: u8) -> u32 {
         b'A'..=b'Z' => 1 << (participant - b'A'),
         _ => 0,
     }
+}
+
+/// Where a participant's quotes are kept.
+#[inline(always)]
+const fn column(participant: u8) -> usize {
+    participant.wrapping_sub(b'A') as usize % PARTICIPANTS
 }
 
 const fn without_last(flags: EventFlags) -> EventFlags {

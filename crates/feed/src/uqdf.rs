@@ -229,6 +229,20 @@ impl UqdfDecoder {
         Ok(())
     }
 
+    /// A quote that changes the national best.
+    #[inline(never)]
+    fn quote_change<S: EventSink, T: WireInt, const D: u8, Q: Into<u64> + Copy>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        indicator: Char,
+        rest: &[u8],
+        m: &QuoteFields<'_, T, D, Q>,
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        self.quote(context, id, uqdf::nbbo(indicator, rest)?, m, sink)
+    }
+
     #[inline(never)]
     fn tell_rare<S: EventSink>(
         &mut self,
@@ -301,15 +315,19 @@ impl Decoder for UqdfDecoder {
                 return;
             };
             id = wanted;
-            told = uqdf::nbbo(m.nbbo, rest)
-                .and_then(|nbbo| self.quote(context, id, nbbo, &fields!(m), sink));
+            told = match m.nbbo.0 {
+                b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
+                _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
+            };
         } else if let Some((m, rest)) = uqdf::quote_short(message) {
             let Some(wanted) = self.sip.wanted(&uqdf::padded(&m.symbol), counters) else {
                 return;
             };
             id = wanted;
-            told = uqdf::nbbo(m.nbbo, rest)
-                .and_then(|nbbo| self.quote(context, id, nbbo, &fields!(m), sink));
+            told = match m.nbbo.0 {
+                b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
+                _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
+            };
         } else {
             return self.decode_rare(context, message, counters, sink);
         }
@@ -320,6 +338,9 @@ impl Decoder for UqdfDecoder {
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
+        if let Some((m, _)) = uqdf::quote_long(message) {
+            return self.sip.may_want(&m.symbol.0);
+        }
         let wanted = || {
             self.sip.wants_all() || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol))
         };
