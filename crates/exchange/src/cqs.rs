@@ -18,8 +18,8 @@ use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::sip::{
-    Best, Consolidation, Interest, PARTICIPANTS_MAX, Plan, Quote, SipModel, SipPublisher, Update,
-    luld_code, national_luld_code, sides_code,
+    Best, Consolidation, Interest, PARTICIPANTS_MAX, Plan, Quote, SipModel, SipPublisher, Update, luld_code,
+    national_luld_code, sides_code,
 };
 use crate::tape::{Datagram, Listing, Milestone};
 use line::CqsLine;
@@ -170,7 +170,10 @@ impl Plan for Cqs {
     }
 
     fn band(&mut self, symbol: &Symbol, band: [Price; 2], _: bool, at: u64) {
-        self.send(at, &[limits(symbol, band, b'0', UnixTime::from_nanos(at)).as_bytes()]);
+        self.send(
+            at,
+            &[limits(symbol, band, b'0', UnixTime::from_nanos(at)).as_bytes()],
+        );
     }
 
     /// A quote of the primary market without prices says it.
@@ -339,7 +342,10 @@ fn limits(symbol: &Symbol, [lower, upper]: [Price; 2], status: u8, time: UnixTim
 
 /// Price and size of a short form, if they fit.
 fn short_side(interest: Interest) -> Option<(PriceShort, u16)> {
-    Some((PriceShort::from_price(interest.price)?, u16::try_from(interest.qty).ok()?))
+    Some((
+        PriceShort::from_price(interest.price)?,
+        u16::try_from(interest.qty).ok()?,
+    ))
 }
 
 /// A regular quote that says nothing but its prices, if they fit.

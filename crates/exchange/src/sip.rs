@@ -8,7 +8,9 @@ pub use consolidation::{Outage, SipModel};
 use alloc::vec::Vec;
 
 pub(crate) use consolidation::{Best, Consolidation, Interest, National, ODD_LOTS_MAX, Quote, Update};
-use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume};
+use tickwire_market::{
+    InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+};
 
 use crate::engine::Engine;
 use crate::order::{Cross, Execution, Listener, Order};
@@ -128,7 +130,9 @@ impl<P: Plan> SipPublisher<P> {
 
     /// The limit prices follow the last sale.
     fn follow(&mut self, instrument: InstrumentId, price: Price) {
-        let Some(place) = self.place(instrument) else { return };
+        let Some(place) = self.place(instrument) else {
+            return;
+        };
         let is_due = self.opened.is_some() && self.now >= self.referenced[place] + REFERENCE_NS;
         if is_due {
             self.referenced[place] = self.now;
@@ -233,7 +237,9 @@ impl<P: Plan> Listener for SipPublisher<P> {
     }
 
     fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
-        let Some(place) = self.place(instrument) else { return };
+        let Some(place) = self.place(instrument) else {
+            return;
+        };
         let halted = matches!(status, TradingStatus::Halted | TradingStatus::Paused);
         let at = self.at();
         let changes = self.sip.set_halted(instrument, halted);

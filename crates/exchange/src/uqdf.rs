@@ -5,10 +5,10 @@ use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Side, Symbol, TradingSt
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64;
 use tickwire_wire::uqdf::{
-    Action, BandIndicator, BoloIndicator, BoloLong, BoloShort, CloseRecap, CombinedLong, CombinedShort, Control,
-    ControlType, IssueDirectory, MarketCenterClose, MwcbDeclineLevels, NbboIndicator, NbboLong, NbboShort,
-    OddLotLong, OddLotQuoteLong, OddLotQuoteShort, OddLotShort, OddLotType, PriceBand, PriceLong, PriceShort,
-    QuoteLong, QuoteShort, TradingAction,
+    Action, BandIndicator, BoloIndicator, BoloLong, BoloShort, CloseRecap, CombinedLong, CombinedShort,
+    Control, ControlType, IssueDirectory, MarketCenterClose, MwcbDeclineLevels, NbboIndicator, NbboLong,
+    NbboShort, OddLotLong, OddLotQuoteLong, OddLotQuoteShort, OddLotShort, OddLotType, PriceBand, PriceLong,
+    PriceShort, QuoteLong, QuoteShort, TradingAction,
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
@@ -313,7 +313,10 @@ impl Uqdf {
     ) -> Draft {
         let originator = LETTERS[update.participant];
         let [bid, ask] = update.quote.best;
-        let (luld, retail) = (Char(luld_code(&update.quote)), Char(sides_code(update.quote.retail)));
+        let (luld, retail) = (
+            Char(luld_code(&update.quote)),
+            Char(sides_code(update.quote.retail)),
+        );
         let national_luld = Char(national_luld_code(&update.national, update.band));
         let (condition, nbbo) = (Char(b'R'), nbbo.into());
         let short = (
@@ -322,7 +325,7 @@ impl Uqdf {
             short_side(ask),
         );
         macro_rules! draft {
-            ($layout:ident { $($field:ident: $value:expr),* }) => {{
+            ($layout:ident, $($field:ident = $value:expr),*) => {{
                 let mut m = $layout {
                     $($field: $value,)*
                     condition,
@@ -337,22 +340,44 @@ impl Uqdf {
             }};
         }
         match (short, odd_lots) {
-            ((Some(symbol), Some(bid), Some(ask)), None) => draft!(QuoteShort {
-                symbol: symbol, bid_price: bid.0, bid_size: bid.1.into(), ask_price: ask.0, ask_size: ask.1.into()
-            }),
-            ((Some(symbol), Some(bid), Some(ask)), Some((bolo, kind, count))) => draft!(CombinedShort {
-                symbol: symbol, bid_price: bid.0, bid_size: bid.1.into(), ask_price: ask.0, ask_size: ask.1.into(),
-                bolo: bolo.into(), odd_lot_type: kind.into(), odd_lot_count: count.into()
-            }),
-            (_, None) => draft!(QuoteLong {
-                symbol: alpha(symbol), bid_price: price(bid.price), bid_size: bid.qty.into(),
-                ask_price: price(ask.price), ask_size: ask.qty.into()
-            }),
-            (_, Some((bolo, kind, count))) => draft!(CombinedLong {
-                symbol: alpha(symbol), bid_price: price(bid.price), bid_size: bid.qty.into(),
-                ask_price: price(ask.price), ask_size: ask.qty.into(),
-                bolo: bolo.into(), odd_lot_type: kind.into(), odd_lot_count: count.into()
-            }),
+            ((Some(name), Some(bid), Some(ask)), None) => draft!(
+                QuoteShort,
+                symbol = name,
+                bid_price = bid.0,
+                bid_size = bid.1.into(),
+                ask_price = ask.0,
+                ask_size = ask.1.into()
+            ),
+            ((Some(name), Some(bid), Some(ask)), Some((bolo, kind, count))) => draft!(
+                CombinedShort,
+                symbol = name,
+                bid_price = bid.0,
+                bid_size = bid.1.into(),
+                ask_price = ask.0,
+                ask_size = ask.1.into(),
+                bolo = bolo.into(),
+                odd_lot_type = kind.into(),
+                odd_lot_count = count.into()
+            ),
+            (_, None) => draft!(
+                QuoteLong,
+                symbol = alpha(symbol),
+                bid_price = price(bid.price),
+                bid_size = bid.qty.into(),
+                ask_price = price(ask.price),
+                ask_size = ask.qty.into()
+            ),
+            (_, Some((bolo, kind, count))) => draft!(
+                CombinedLong,
+                symbol = alpha(symbol),
+                bid_price = price(bid.price),
+                bid_size = bid.qty.into(),
+                ask_price = price(ask.price),
+                ask_size = ask.qty.into(),
+                bolo = bolo.into(),
+                odd_lot_type = kind.into(),
+                odd_lot_count = count.into()
+            ),
         }
     }
 }
@@ -407,7 +432,8 @@ impl Plan for Uqdf {
 
     fn quote(&mut self, symbol: &Symbol, update: &Update, at: u64) {
         let nbbo = self.nbbo(update);
-        let is_quote = update.quote.protected() != update.before.protected() || nbbo != NbboIndicator::Unchanged;
+        let is_quote =
+            update.quote.protected() != update.before.protected() || nbbo != NbboIndicator::Unchanged;
         if !is_quote {
             if self.odd_lots {
                 self.odd_lot_quote(symbol, update, at);
@@ -448,7 +474,9 @@ impl Plan for Uqdf {
         let action = match status {
             TradingStatus::Trading => Action::Trading,
             TradingStatus::Paused => Action::Paused,
-            TradingStatus::QuoteOnly | TradingStatus::PreOpen | TradingStatus::Auction => Action::QuotationOnly,
+            TradingStatus::QuoteOnly | TradingStatus::PreOpen | TradingStatus::Auction => {
+                Action::QuotationOnly
+            }
             TradingStatus::Halted | TradingStatus::Closed | TradingStatus::Unknown => Action::Halted,
         };
         self.actions += 1;

@@ -9,8 +9,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tickwire_feed::{
-    ArbiterConfig, Content, Context, Cqs, CqsDecoder, Decoder, FeedHandler, Framing, Line, MoldUdp64, SipConfig,
-    UqdfDecoder,
+    ArbiterConfig, Content, Context, Cqs, CqsDecoder, Decoder, FeedHandler, Framing, Line, MoldUdp64,
+    SipConfig, UqdfDecoder,
 };
 use tickwire_market::{Counters, EventFlags, EventKind, MarketEvent, Nanos, SeqNo};
 use tickwire_testdata::Rng;
@@ -27,7 +27,11 @@ const NAMING: usize = (INSTRUMENTS as usize).div_ceil(A_PACKET);
 
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
-    let (packets, rounds) = if is_bench { (NAMING + 600, 1_000) } else { (NAMING + 100, 1) };
+    let (packets, rounds) = if is_bench {
+        (NAMING + 600, 1_000)
+    } else {
+        (NAMING + 100, 1)
+    };
     let cqs = generate(packets, cqs_packet);
     measure::<Cqs, _>("cqs", &cqs, rounds, is_bench, CqsDecoder::new);
     let uqdf = generate(packets, uqdf_packet);
@@ -95,10 +99,12 @@ fn decode<F: Framing, D: Decoder>(
 ) -> f64 {
     let messages: Vec<&[u8]> = packets
         .iter()
-        .flat_map(|packet| match F::parse(packet).expect("a packet of our own").content {
-            Content::Messages { messages, .. } => messages.collect::<Vec<_>>(),
-            _ => Vec::new(),
-        })
+        .flat_map(
+            |packet| match F::parse(packet).expect("a packet of our own").content {
+                Content::Messages { messages, .. } => messages.collect::<Vec<_>>(),
+                _ => Vec::new(),
+            },
+        )
         .collect();
     let (warm, measured) = messages.split_at(NAMING * A_PACKET);
     let mut counters = Counters::default();
@@ -139,7 +145,11 @@ fn generate(packets: usize, packet: fn(&mut [u8], u64, &mut Rng) -> usize) -> Ve
 
 /// First every instrument in turn, then any.
 fn symbol(rng: &mut Rng, number: u64) -> Alpha<11> {
-    let n = if number <= INSTRUMENTS { number - 1 } else { rng.below(INSTRUMENTS) };
+    let n = if number <= INSTRUMENTS {
+        number - 1
+    } else {
+        rng.below(INSTRUMENTS)
+    };
     let letter = |n: u64| b'A' + (n % 26) as u8;
     Alpha::new(&[letter(n), letter(n / 26), letter(n / 676), b'X']).expect("four letters fit")
 }

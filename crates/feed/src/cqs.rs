@@ -398,10 +398,7 @@ fn finra_quote(m: &cqs::SpecialLongQuote, best: [cqs::Best<'_>; 2]) -> Result<Qu
 }
 
 #[inline(always)]
-fn national(
-    [bid, offer]: [cqs::Best<'_>; 2],
-    own: [Best; 2],
-) -> Result<[Option<Best>; 2], Malformed> {
+fn national([bid, offer]: [cqs::Best<'_>; 2], own: [Best; 2]) -> Result<[Option<Best>; 2], Malformed> {
     Ok([national_side(bid, own[0])?, national_side(offer, own[1])?])
 }
 

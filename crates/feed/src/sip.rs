@@ -4,11 +4,11 @@ mod symbols;
 
 use crate::decoder::Context;
 use alloc::{boxed::Box, vec, vec::Vec};
+use symbols::Symbols;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
     SeqNo, Side, Symbol, Venue, Volume,
 };
-use symbols::Symbols;
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
 
@@ -144,7 +144,11 @@ impl Sip {
             .map_or(most, |symbols| symbols.len().clamp(1, most));
         let mut instruments = Vec::with_capacity(room + 1);
         instruments.push(Instrument::default());
-        let standing = if keeps_quotes { (room + 1) * PARTICIPANTS } else { 0 };
+        let standing = if keeps_quotes {
+            (room + 1) * PARTICIPANTS
+        } else {
+            0
+        };
         let mut sip = Sip {
             symbols: Symbols::new(room),
             followed: vec![Followed::default(); room + 1].into(),
@@ -509,7 +513,11 @@ fn stand(standing: &mut Standing, quoted: &Quoted, seq: SeqNo) {
         let qty = if counts { quoted.own[side].qty.0 as u32 } else { 0 };
         let price = quoted.own[side].price;
         let is_same = (price == standing.price[side]) & (qty == standing.qty[side]);
-        let since = if is_same { standing.since[side] } else { seq.0 as u32 };
+        let since = if is_same {
+            standing.since[side]
+        } else {
+            seq.0 as u32
+        };
         (standing.price[side], standing.qty[side], standing.since[side]) = (price, qty, since);
     }
 }

@@ -24,8 +24,8 @@ use std::fmt::Write;
 use tickwire_feed::{ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, Line, SessionId, SipConfig};
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{
-    BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, SnapshotHeader, Transmission,
-    UnixTime,
+    BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, SnapshotHeader,
+    Transmission, UnixTime,
 };
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -61,7 +61,9 @@ impl Player {
     fn hear(&mut self, port: Port, line: Line, block: &[u8]) {
         let events = &mut self.events;
         self.channel
-            .on_datagram(self.now, port, line, block, &mut |e: &MarketEvent| events.push(*e));
+            .on_datagram(self.now, port, line, block, &mut |e: &MarketEvent| {
+                events.push(*e)
+            });
     }
 
     /// A block sent now.

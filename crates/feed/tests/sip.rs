@@ -509,16 +509,18 @@ fn what_is_lost_for_good_makes_each_book_stale_until_both_sides_of_its_national_
     decode(&mut decoder, uqdf_quote(b'Q', "WIRE", b'4').as_bytes());
     let mut heard = Heard::default();
     decoder.lose(SeqNo(9), Nanos(1), &mut heard);
-    let kinds = |events: &[MarketEvent]| events.iter().map(|e| (e.kind, e.instrument.0)).collect::<Vec<_>>();
+    let kinds = |events: &[MarketEvent]| {
+        events
+            .iter()
+            .map(|e| (e.kind, e.instrument.0))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(kinds(&heard.0), [(EventKind::Gap, 1)]);
     let quoted = |n| (EventKind::Quote, n);
     let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "WIRE", b'0').as_bytes());
     assert_eq!(kinds(&events), [quoted(1)], "nothing said of the national best");
     let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "WIRE", b'4').as_bytes());
-    assert_eq!(
-        kinds(&events),
-        [quoted(1), quoted(1), (EventKind::Recovered, 1)]
-    );
+    assert_eq!(kinds(&events), [quoted(1), quoted(1), (EventKind::Recovered, 1)]);
     let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "LATER", b'0').as_bytes());
     assert_eq!(
         kinds(&events),
@@ -554,9 +556,8 @@ fn what_is_lost_for_good_makes_each_book_stale_until_both_sides_of_its_national_
 fn subscriptions_change_while_messages_come() {
     let mut decoder = CqsDecoder::new(&config(Some(&["WIRE"])));
     let symbol = |text: &str| Symbol::new(text.as_bytes()).unwrap();
-    let mut count = |decoder: &mut CqsDecoder, text| {
-        decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len()
-    };
+    let mut count =
+        |decoder: &mut CqsDecoder, text| decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len();
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (1, 0));
     assert_eq!(decoder.subscribe(&symbol("MORE")), Some(InstrumentId(2)));
     assert_eq!(decoder.unsubscribe(&symbol("WIRE")), Some(InstrumentId(1)));

@@ -117,7 +117,11 @@ impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
         self.kinds[event.kind as usize] += 1;
         self.books.apply(event);
-        let level = |price, qty| Level { price, qty, orders: 0 };
+        let level = |price, qty| Level {
+            price,
+            qty,
+            orders: 0,
+        };
         match (event.kind, event.code[0]) {
             (EventKind::Clear, _) if event.instrument == InstrumentId::WHOLE_FEED => self.quotes.clear(),
             (EventKind::Quote, participant @ b'A'..=b'Z') => {

@@ -8,10 +8,7 @@ use tickwire_rig::{Outcome, RigConfig, run};
 
 fn day(config: &RigConfig, publisher: UqdfPublisherConfig) -> Outcome<UqdfChannel> {
     let listings = listings(20);
-    let feed = UqdfFeed::new(
-        ArbiterConfig::default(),
-        UqdfDecoder::new(&SipConfig::default()),
-    );
+    let feed = UqdfFeed::new(ArbiterConfig::default(), UqdfDecoder::new(&SipConfig::default()));
     run(
         config,
         &listings,
@@ -81,7 +78,12 @@ fn what_nobody_sends_again_is_made_good_by_the_next_quotes() {
 
 #[test]
 fn a_wipe_out_leaves_the_best_of_the_others() {
-    for (seed, lasts_ns) in [(1, 150 * Nanos::MILLI), (2, Nanos::DAY), (3, Nanos::DAY), (4, Nanos::DAY)] {
+    for (seed, lasts_ns) in [
+        (1, 150 * Nanos::MILLI),
+        (2, Nanos::DAY),
+        (3, Nanos::DAY),
+        (4, Nanos::DAY),
+    ] {
         let model = SipModel {
             participants: 3,
             outage: Some(Outage {

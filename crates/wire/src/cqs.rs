@@ -961,12 +961,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
 
 /// What the indicator at `offset` of a quote and the `rest` of the message say about bid and offer.
 #[inline(always)]
-fn appended(
-    kind: [u8; 2],
-    indicator: Char,
-    offset: u16,
-    rest: &[u8],
-) -> Result<[Best<'_>; 2], Malformed> {
+fn appended(kind: [u8; 2], indicator: Char, offset: u16, rest: &[u8]) -> Result<[Best<'_>; 2], Malformed> {
     let (bid, offer) = effects(indicator.0).ok_or(bad(offset, indicator.0))?;
     let (best_bid, rest) = Best::read(bid, kind, rest)?;
     let (best_offer, _) = Best::read(offer, kind, rest)?;

@@ -147,8 +147,14 @@ impl CqsLine {
 
     /// Numbers a message, given as its parts; `at` in nanoseconds since the epoch.
     pub(super) fn message(&mut self, at: u64, parts: &[&[u8]]) {
-        let (since, number) = (self.store.next().0 - self.epoch.0, self.number(self.store.next().0));
-        let wanted = self.config.reset.filter(|reset| self.epoch == (1, 1) && since >= reset.after);
+        let (since, number) = (
+            self.store.next().0 - self.epoch.0,
+            self.number(self.store.next().0),
+        );
+        let wanted = self
+            .config
+            .reset
+            .filter(|reset| self.epoch == (1, 1) && since >= reset.after);
         if let Some(to) = wanted.map(|reset| reset.to).or((number == u32::MAX).then_some(1)) {
             self.rollovers = self.rollovers.wrapping_add(u8::from(to == 1));
             (self.before, self.epoch) = (self.epoch, (self.store.next().0, to));
@@ -229,7 +235,10 @@ impl CqsLine {
         if matches!(self.stage, Stage::Starting) || self.unsent < self.store.next().0 {
             return Some(self.sent_at);
         }
-        let snapshot = match (self.turn.sent < self.turn.bytes.len(), self.config.snapshot_ns > 0) {
+        let snapshot = match (
+            self.turn.sent < self.turn.bytes.len(),
+            self.config.snapshot_ns > 0,
+        ) {
             (true, _) => Some(self.block_due),
             (false, true) if !matches!(self.stage, Stage::Waiting) => Some(self.snapshot_due),
             _ => None,
@@ -311,7 +320,14 @@ impl CqsLine {
             false => (self.number(from), u64::MAX),
         };
         let header = BlockHeader::at(Feed::Quotes, seq, UnixTime::from_nanos(now.0));
-        let (length, packed) = pack(&self.store, &mut self.scratch, header, from, end, self.config.messages_max);
+        let (length, packed) = pack(
+            &self.store,
+            &mut self.scratch,
+            header,
+            from,
+            end,
+            self.config.messages_max,
+        );
         self.unsent = match packed {
             // The store forgot what was not sent: receivers see a gap that nobody can fill.
             0 => self.store.first().0.max(from + 1),
@@ -338,7 +354,14 @@ impl CqsLine {
             transmission: Transmission::Retransmitted.into(),
             ..BlockHeader::at(Feed::Quotes, self.number(first), UnixTime::from_nanos(now.0))
         };
-        let (length, packed) = pack(&self.store, &mut self.scratch, header, first, end, self.config.messages_max);
+        let (length, packed) = pack(
+            &self.store,
+            &mut self.scratch,
+            header,
+            first,
+            end,
+            self.config.messages_max,
+        );
         if first + packed < end {
             self.again.push_front((due, first + packed, end));
         }
@@ -418,4 +441,181 @@ fn pack(
         }
     }
     (block.finish(), seq - first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_wire::cqs::{parse_block, parse_snapshot_block};
+
+    const AT: Nanos = Nanos(1_775_535_399_000_000_000);
+
+    fn line(config: CqsLineConfig) -> CqsLine {
+        CqsLine::new(CqsLineConfig {
+            store_bytes: 0,
+            store_messages: 64,
+            messages_max: 3,
+            snapshot_ns: 0,
+            ..config
+        })
+    }
+
+    fn control(kind: ControlType) -> Control {
+        Control::new(kind, UnixTime::from_nanos(AT.0))
+    }
+
+    /// A message of `n` bytes beyond its header.
+    fn message(n: u8) -> Vec<u8> {
+        let mut message = control(ControlType::EndOfDay).as_bytes().to_vec();
+        message[2..4].copy_from_slice(b"QL");
+        message.extend(vec![n; n.into()]);
+        message
+    }
+
+    /// Port, number, indicator, and the kinds of messages of every block that is due.
+    fn drain(line: &mut CqsLine, now: Nanos) -> Vec<(Port, u32, char, Vec<String>)> {
+        use alloc::string::String as Text;
+        let mut all = Vec::new();
+        while let Some(sent) = line.poll_datagram(now) {
+            assert!(sent.bytes.len() <= BLOCK_SIZE_MAX && sent.lines == LineSet::BOTH);
+            let kinds = |message: &[u8]| Text::from_utf8_lossy(&message[2..4]).into_owned();
+            all.push(match sent.port {
+                Port::Snapshot => {
+                    let block = parse_snapshot_block(sent.bytes).unwrap();
+                    let delivery = char::from(b'0' + block.header.delivery);
+                    (
+                        sent.port,
+                        block.header.seq.get(),
+                        delivery,
+                        block.messages.map(kinds).collect(),
+                    )
+                }
+                port => {
+                    let block = parse_block(sent.bytes).unwrap();
+                    let indicator = char::from(block.header.transmission.0);
+                    (
+                        port,
+                        block.header.seq.get(),
+                        indicator,
+                        block.messages.map(kinds).collect(),
+                    )
+                }
+            });
+        }
+        all
+    }
+
+    fn live(seq: u32, kinds: &[&str]) -> (Port, u32, char, Vec<String>) {
+        (
+            Port::Live,
+            seq,
+            'O',
+            kinds.iter().map(|kind| (*kind).into()).collect(),
+        )
+    }
+
+    use alloc::string::String;
+
+    #[test]
+    fn a_day_is_integrity_start_messages_end_integrity_and_nothing() {
+        let mut line = line(CqsLineConfig::default());
+        assert_eq!(drain(&mut line, AT), [live(0, &["CT"])]);
+        line.start();
+        (0..5).for_each(|n| line.message(AT.0, &[&message(n)]));
+        line.message(AT.0, &[control(ControlType::EndOfDay).as_bytes()]);
+        let quotes = ["QL", "QL", "QL"];
+        let day = [
+            live(0, &["CA"]),
+            live(1, &quotes),
+            live(4, &quotes[..2]),
+            live(6, &["CZ"]),
+        ];
+        assert_eq!(drain(&mut line, AT), day);
+        assert_eq!(drain(&mut line, AT.after(Nanos::SECOND)), [live(6, &["CT"])]);
+        line.end(AT.after(Nanos::SECOND), 30 * Nanos::MILLI);
+        assert_eq!(
+            drain(&mut line, AT.after(1_020 * Nanos::MILLI)),
+            [live(6, &["CT"])]
+        );
+        assert_eq!(drain(&mut line, AT.after(1_040 * Nanos::MILLI)), []);
+        assert!(line.is_over() && line.poll_timeout().is_none());
+    }
+
+    #[test]
+    fn what_was_sent_and_is_not_forgotten_is_sent_again_with_its_numbers() {
+        let mut line = line(CqsLineConfig::default());
+        line.start();
+        (0..5).for_each(|n| line.message(AT.0, &[&message(n)]));
+        line.send_again(AT, SeqNo(1), 5);
+        drain(&mut line, AT);
+        let mut again = |first, count| {
+            line.send_again(AT, SeqNo(first), count);
+            let blocks = drain(&mut line, AT).into_iter();
+            blocks
+                .map(|(port, seq, indicator, kinds)| {
+                    assert_eq!((port, indicator), (Port::Retransmission, 'V'));
+                    (seq, kinds.len())
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(again(2, 2), [(2, 2)]);
+        assert_eq!(again(1, u32::MAX), [(1, 3), (4, 2)]);
+        assert_eq!(again(0, 1), [], "start of day is never sent again");
+        assert_eq!(again(6, 1), [], "not sent yet");
+    }
+
+    #[test]
+    fn the_counter_goes_on_where_a_reset_says() {
+        let reset = Some(CqsReset { after: 4, to: 1 });
+        let mut line = line(CqsLineConfig {
+            reset,
+            ..CqsLineConfig::default()
+        });
+        line.start();
+        (0..6).for_each(|n| line.message(AT.0, &[&message(n)]));
+        let blocks = [
+            live(0, &["CA"]),
+            live(1, &["QL", "QL", "QL"]),
+            live(4, &["QL"]),
+            live(1, &["CL"]),
+            live(2, &["QL", "QL"]),
+        ];
+        assert_eq!(drain(&mut line, AT), blocks);
+        assert_eq!(line.next_seq(), SeqNo(4));
+    }
+
+    #[test]
+    fn a_turn_of_the_snapshot_stream_says_where_it_begins_and_ends_and_what_it_holds() {
+        let mut line = CqsLine::new(CqsLineConfig {
+            store_bytes: 0,
+            messages_max: 2,
+            snapshot_gap_ns: 0,
+            ..CqsLineConfig::default()
+        });
+        assert!(!line.wants_snapshot(AT), "before the day");
+        line.start();
+        line.message(AT.0, &[&message(1)]);
+        drain(&mut line, AT);
+        let turn = |line: &mut CqsLine, now: Nanos, count: u8| {
+            assert!(line.wants_snapshot(now));
+            line.load_snapshot(now, |out| (0..count).for_each(|n| out(&[&message(n)])));
+            assert!(!line.wants_snapshot(now));
+            let blocks = drain(line, now)
+                .into_iter()
+                .filter(|block| block.0 == Port::Snapshot);
+            blocks
+                .map(|block| (block.1, block.2, block.3.len()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(turn(&mut line, AT, 5), [(1, '1', 2), (3, '2', 2), (5, '3', 1)]);
+        let later = AT.after(Nanos::SECOND);
+        assert_eq!(turn(&mut line, later, 1), [(6, '4', 1)]);
+        line.message(AT.0, &[control(ControlType::EndOfDay).as_bytes()]);
+        let latest = later.after(Nanos::SECOND);
+        assert_eq!(
+            turn(&mut line, latest, 1),
+            [(7, '4', 2)],
+            "with the end of the day"
+        );
+    }
 }

@@ -84,10 +84,16 @@ pub(crate) struct Quote {
 
 impl Quote {
     const NONE: Quote = Quote {
-        best: [Interest { price: Price::ZERO, qty: 0 }; 2],
+        best: [Interest {
+            price: Price::ZERO,
+            qty: 0,
+        }; 2],
         retail: [false; 2],
         executable: [true; 2],
-        odd_lots: [[Interest { price: Price::ZERO, qty: 0 }; ODD_LOTS_MAX]; 2],
+        odd_lots: [[Interest {
+            price: Price::ZERO,
+            qty: 0,
+        }; ODD_LOTS_MAX]; 2],
     };
 
     /// The quote without its odd lots.
@@ -329,7 +335,9 @@ impl Consolidation {
 
     /// Trading halts, or goes on. [`Consolidation::refresh`] tells what that changes.
     pub(crate) fn set_halted(&mut self, instrument: InstrumentId, halted: bool) -> bool {
-        let Some(at) = self.at(instrument) else { return false };
+        let Some(at) = self.at(instrument) else {
+            return false;
+        };
         core::mem::replace(&mut self.securities[at].halted, halted) != halted
     }
 
@@ -440,7 +448,10 @@ fn national(standing: &[Standing]) -> National {
         let best =
             counted.max_by_key(|(_, interest, since)| (rank(side, *interest), core::cmp::Reverse(*since)));
         if let Some((participant, interest, _)) = best {
-            national.best[at] = Best { interest, participant };
+            national.best[at] = Best {
+                interest,
+                participant,
+            };
         }
         let odd_lots = standing
             .iter()
@@ -452,7 +463,10 @@ fn national(standing: &[Standing]) -> National {
             });
         let best = odd_lots.max_by_key(|(p, odd)| (rank(side, *odd), core::cmp::Reverse(*p)));
         if let Some((participant, interest)) = best {
-            national.odd_lots[at] = Best { interest, participant };
+            national.odd_lots[at] = Best {
+                interest,
+                participant,
+            };
         }
     }
     national
@@ -500,11 +514,19 @@ mod tests {
         let update = sip.rested(&bid(2, 1000, 300)).unwrap();
         assert_eq!(shown(update.national.best[0]), (2, 1000, 300), "the larger one");
         let update = sip.rested(&bid(4, 1001, 60)).unwrap();
-        assert_eq!(update.quote.best[0].price, bid(0, 1000, 0).price, "an odd lot is no quote");
+        assert_eq!(
+            update.quote.best[0].price,
+            bid(0, 1000, 0).price,
+            "an odd lot is no quote"
+        );
         assert_eq!(update.quote.best[0].qty, 200, "260 shares down to there");
         assert_eq!(shown(update.national.odd_lots[0]), (1, 1001, 60));
         let update = sip.rested(&bid(7, 1001, 40)).unwrap();
-        assert_eq!(shown(update.national.best[0]), (1, 1001, 100), "two odd lots are a round one");
+        assert_eq!(
+            shown(update.national.best[0]),
+            (1, 1001, 100),
+            "two odd lots are a round one"
+        );
         assert_eq!(update.national.odd_lots[0], Best::default());
         sip.wipe_out(1);
         assert_eq!(shown(sip.national(InstrumentId(1)).best[0]), (2, 1000, 300));
