@@ -17,6 +17,7 @@
 extern crate alloc;
 
 mod broadcast;
+mod cqs;
 mod desk;
 mod displayed;
 mod engine;
@@ -33,11 +34,15 @@ mod order;
 mod pace;
 mod random;
 mod session;
+mod sip;
 mod tape;
+mod uqdf;
 mod venue;
 mod wheel;
 
 pub use broadcast::{Broadcast, Outlet};
+pub use broadcast::Outlet;
+pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
@@ -53,5 +58,9 @@ pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
 pub use pace::PaceConfig;
-pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
+pub use sip::{Outage, SipModel, SipPublisher};
+pub use tape::{
+    Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,
+};
+pub use uqdf::{UqdfPublisher, UqdfPublisherConfig};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};

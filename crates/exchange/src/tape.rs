@@ -101,6 +101,15 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What a participant of a consolidated feed quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParticipantQuote {
+    /// The plan's letter.
+    pub participant: u8,
+    /// By side; no quantity: nothing.
+    pub sides: [Level; 2],
+}
+
 /// One channel of a venue's feed with everything that serves it, for whoever owns the sockets; the counterpart of
 /// `tickwire_feed::Channel`. Bytes and time in, bytes out.
 ///
@@ -180,5 +189,12 @@ pub trait Publisher: Tape {
     /// levels unless the feed shows fewer.
     fn levels(&self, engine: &Engine, instrument: InstrumentId, side: Side) -> Vec<Level> {
         engine.levels(instrument, side).collect()
+    }
+
+    /// The quotes of an instrument's participants as a receiver must have heard them last; one without interest may be left
+    /// out. Of consolidated feeds only.
+    fn participant_quotes(&self, instrument: InstrumentId) -> Vec<ParticipantQuote> {
+        let _ = instrument;
+        Vec::new()
     }
 }

@@ -1,15 +1,18 @@
 //! CQS and UQDF from packet to event: long quotes of 2,000 instruments, six messages a packet, every third with the national
 //! best behind it. A regression here means that a symbol is looked up more than once, or a block walked more often than twice.
 //!
+//! The first packets name every instrument; the rest, which fit into the second-level cache, are measured.
+//!
 //! `cargo bench -p tickwire-feed --bench sip` prints the machine's nanoseconds per message, of wanted and of filtered ones;
 //! the events are counted, so a decoder that drops some cannot be fast.
 
 use std::hint::black_box;
 use std::time::Instant;
 use tickwire_feed::{
-    ArbiterConfig, Cqs, CqsDecoder, Decoder, FeedHandler, Framing, Line, MoldUdp64, SipConfig, UqdfDecoder,
+    ArbiterConfig, Content, Context, Cqs, CqsDecoder, Decoder, FeedHandler, Framing, Line, MoldUdp64,
+    SipConfig, UqdfDecoder,
 };
-use tickwire_market::{EventKind, MarketEvent, Nanos, SeqNo};
+use tickwire_market::{Counters, EventFlags, EventKind, MarketEvent, Nanos, SeqNo};
 use tickwire_testdata::Rng;
 use tickwire_wire::cqs::{self, BestLong, BlockBuilder, BlockHeader, UnixTime};
 use tickwire_wire::layout::{Alpha, Char, Scaled};
@@ -19,10 +22,16 @@ use tickwire_wire::zerocopy::IntoBytes;
 
 const INSTRUMENTS: u64 = 2_000;
 const A_PACKET: usize = 6;
+/// Packets that name all instruments.
+const NAMING: usize = (INSTRUMENTS as usize).div_ceil(A_PACKET);
 
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
-    let (packets, rounds) = if is_bench { (1_500, 400) } else { (1_000, 1) };
+    let (packets, rounds) = if is_bench {
+        (NAMING + 600, 1_000)
+    } else {
+        (NAMING + 100, 1)
+    };
     let cqs = generate(packets, cqs_packet);
     measure::<Cqs, _>("cqs", &cqs, rounds, is_bench, CqsDecoder::new);
     let uqdf = generate(packets, uqdf_packet);
@@ -36,31 +45,91 @@ fn measure<F: Framing, D: Decoder>(
     is_bench: bool,
     decoder: fn(&SipConfig) -> D,
 ) {
-    let messages = packets.len() * A_PACKET;
+    let (warm, measured) = packets.split_at(NAMING);
+    let messages = measured.len() * A_PACKET;
+    let all = SipConfig {
+        instruments_max: 4_096,
+        symbols: None,
+    };
     let nobody = SipConfig {
         symbols: Some(Vec::new()),
-        ..SipConfig::default()
+        ..all.clone()
     };
     for (what, config, expected) in [
-        ("wanted", SipConfig::default(), messages + messages / 3),
+        ("wanted", all, messages + messages / 3),
         ("filtered out", nobody, 0),
     ] {
+        let alone_ns = decode::<F, _>(packets, rounds, expected, decoder(&config));
         let mut best_ns = f64::MAX;
         for _ in 0..rounds {
-            let mut feed: FeedHandler<F, D> = FeedHandler::new(ArbiterConfig::default(), decoder(&config));
+            let arbiter = ArbiterConfig {
+                buffer_packets: 16,
+                ..ArbiterConfig::default()
+            };
+            let mut feed: FeedHandler<F, D> = FeedHandler::new(arbiter, decoder(&config));
+            for packet in warm {
+                feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| _ = black_box(e));
+            }
+            // In the cache, as what a network card has just written.
+            black_box(measured.iter().flatten().fold(0_u8, |sum, b| sum ^ b));
             let (mut quotes, start) = (0, Instant::now());
-            for packet in black_box(packets) {
+            for packet in black_box(measured) {
                 feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| {
-                    quotes += usize::from(e.kind == EventKind::Quote);
+                    quotes += usize::from(black_box(e).kind == EventKind::Quote);
                 });
             }
             best_ns = best_ns.min(start.elapsed().as_nanos() as f64 / messages as f64);
             assert_eq!(quotes, expected, "{name}, {what}");
         }
         if is_bench {
-            println!("{name}, {what}: {best_ns:.1} ns per message ({A_PACKET} a packet, best of {rounds})");
+            println!(
+                "{name}, {what}: {alone_ns:.1} ns per message, {best_ns:.1} with lines and framing \
+                 ({A_PACKET} a packet, best of {rounds})"
+            );
         }
     }
+}
+
+/// Messages to events alone.
+fn decode<F: Framing, D: Decoder>(
+    packets: &[Vec<u8>],
+    rounds: usize,
+    expected: usize,
+    mut decoder: D,
+) -> f64 {
+    let messages: Vec<&[u8]> = packets
+        .iter()
+        .flat_map(
+            |packet| match F::parse(packet).expect("a packet of our own").content {
+                Content::Messages { messages, .. } => messages.collect::<Vec<_>>(),
+                _ => Vec::new(),
+            },
+        )
+        .collect();
+    let (warm, measured) = messages.split_at(NAMING * A_PACKET);
+    let mut counters = Counters::default();
+    let mut round = |messages: &[&[u8]]| {
+        let (mut quotes, start) = (0, Instant::now());
+        for (message, seq) in black_box(messages).iter().zip(1..) {
+            let context = Context {
+                seq: SeqNo(seq),
+                received: Nanos(1),
+                flags: EventFlags::NONE,
+            };
+            decoder.decode(context, message, &mut counters, &mut |e: &MarketEvent| {
+                quotes += usize::from(black_box(e).kind == EventKind::Quote);
+            });
+        }
+        (quotes, start.elapsed().as_nanos() as f64 / messages.len() as f64)
+    };
+    round(warm);
+    let mut best_ns = f64::MAX;
+    for _ in 0..rounds {
+        let (quotes, ns) = round(measured);
+        assert_eq!(quotes, expected);
+        best_ns = best_ns.min(ns);
+    }
+    best_ns
 }
 
 fn generate(packets: usize, packet: fn(&mut [u8], u64, &mut Rng) -> usize) -> Vec<Vec<u8>> {
@@ -74,8 +143,13 @@ fn generate(packets: usize, packet: fn(&mut [u8], u64, &mut Rng) -> usize) -> Ve
     (0..packets).map(&mut packet).collect()
 }
 
-fn symbol(rng: &mut Rng) -> Alpha<11> {
-    let n = rng.below(INSTRUMENTS);
+/// First every instrument in turn, then any.
+fn symbol(rng: &mut Rng, number: u64) -> Alpha<11> {
+    let n = if number <= INSTRUMENTS {
+        number - 1
+    } else {
+        rng.below(INSTRUMENTS)
+    };
     let letter = |n: u64| b'A' + (n % 26) as u8;
     Alpha::new(&[letter(n), letter(n / 26), letter(n / 676), b'X']).expect("four letters fit")
 }
@@ -91,7 +165,7 @@ fn cqs_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
             ..BestLong::BLANK
         };
         let quote = cqs::LongQuote {
-            symbol: symbol(rng),
+            symbol: symbol(rng, seq + n as u64),
             condition: Char(b'R'),
             bid_price: Scaled((29_000_000 + rng.below(100) * 10_000).into()),
             bid_size: 100.into(),
@@ -117,7 +191,7 @@ fn uqdf_packet(buffer: &mut [u8], seq: u64, rng: &mut Rng) -> usize {
             ..NbboLong::BLANK
         };
         let quote = uqdf::QuoteLong {
-            symbol: symbol(rng),
+            symbol: symbol(rng, seq + n as u64),
             condition: Char(b'R'),
             bid_price: Scaled((29_000_000 + rng.below(100) * 10_000).into()),
             bid_size: 100.into(),

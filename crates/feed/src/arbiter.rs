@@ -518,6 +518,27 @@ impl Arbiter {
         self.settle();
     }
 
+    /// Whether nothing is missing or held, but messages were given up for lost or the session's first never came.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.incomplete && self.whole
+    }
+
+    /// What was lost is made up for otherwise: the feed counts as whole.
+    pub fn accept_loss(&mut self) {
+        if self.has_lost() {
+            (self.incomplete, self.building) = (false, false);
+            self.push(Situation::Recovered {
+                next: SeqNo(self.next),
+            });
+        }
+    }
+
+    /// The number after the latest message known to exist.
+    pub fn highest(&self) -> SeqNo {
+        SeqNo(self.high())
+    }
+
     /// The next message to deliver.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.next)

@@ -14,18 +14,27 @@
 //! | `CZ` | `Status` of the whole feed: closed |
 //! | any about an instrument that is malformed | `Gap` of the instrument: a quote may be missing |
 //! | `QA` `MK`, other controls, messages of the trade feed | none |
+//!
+//! `CA` begins the numbers anew, and so does `CL`: see [`Cqs`]. [`CqsChannel`] adds the snapshot stream.
+
+mod channel;
+mod snapshot;
+
+pub use channel::CqsChannel;
+pub use snapshot::CqsSnapshot;
 
 use crate::decoder::{Context, Decoder};
-use crate::framing::{Content, Frame, Framing};
+use crate::framing::{Content, Frame, Framing, Restart};
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, MissingRange, SessionId, SipConfig};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, SeqNo,
+    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, SeqNo, Symbol,
     TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::cqs::{
-    self, BlockBuilder, BlockHeader, Body, ControlType, Message, SecurityStatus, UnixTime, may_be_best,
+    self, BlockBuilder, BlockHeader, Body, ControlType, Message, SecurityStatus, Transmission, UnixTime,
+    may_be_best,
 };
 use tickwire_wire::layout::Char;
 
@@ -34,8 +43,9 @@ pub type CqsFeed = FeedHandler<Cqs, CqsDecoder>;
 
 /// The framing: blocks of SIAC, numbered by message without a session.
 ///
-/// Start of day (number 0) and line integrity (the last number again) use no number: they tell the next one. When the
-/// numbers of a new day begin at 1, line integrity messages confirm it to the arbiter before the first data comes.
+/// Start of day (number 0) and line integrity (the last number again) use no number: they tell the next one. A start of day
+/// begins the numbers anew, and so does a reset, from its own number on; blocks that the SIP sent before, on the slower line,
+/// are known by their time. Where both start of day and its line integrity were lost, 32 blocks in a row say the same.
 #[derive(Clone, Copy, Debug)]
 pub enum Cqs {}
 
@@ -69,6 +79,20 @@ impl Framing for Cqs {
         None
     }
 
+    fn restart(datagram: &[u8], last: Option<Restart>) -> Option<Restart> {
+        let (control, header) = control(datagram)?;
+        let begins = matches!(control, ControlType::StartOfDay | ControlType::ResetSequence);
+        // Both lines carry the same block: its time tells it from the next one.
+        let sent = header.time.as_nanos();
+        let original = header.transmission.0 == Transmission::Original as u8;
+        (begins && original && last.map(|restart| restart.id) != Some(sent))
+            .then_some(Restart { id: sent, sent })
+    }
+
+    fn precedes(datagram: &[u8], restart: Restart) -> bool {
+        cqs::parse_block(datagram).is_ok_and(|block| block.header.time.as_nanos() < restart.sent)
+    }
+
     fn wrap(_: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
         if buffer.len() < BlockHeader::SIZE {
             return None;
@@ -80,7 +104,19 @@ impl Framing for Cqs {
     }
 }
 
+/// The control message of a block that holds one, which is alone in it.
+fn control(datagram: &[u8]) -> Option<(ControlType, &BlockHeader)> {
+    const AT: usize = BlockHeader::SIZE + 2;
+    if datagram.get(AT) != Some(&b'C') {
+        return None;
+    }
+    let control = ControlType::from_wire(*datagram.get(AT + 1)?)?;
+    let block = cqs::parse_block(datagram).ok()?;
+    (block.messages.len() == 1).then_some((control, block.header))
+}
+
 /// Control messages are alone in their block.
+#[inline(always)]
 fn is_line_integrity(messages: &cqs::Messages<'_>) -> bool {
     messages.clone().next().and_then(|m| m.get(2..4)) == Some(&[b'C', ControlType::LineIntegrity as u8])
 }
@@ -94,7 +130,7 @@ impl CqsDecoder {
     /// A decoder that has seen nothing.
     pub fn new(config: &SipConfig) -> CqsDecoder {
         CqsDecoder {
-            sip: Sip::new(Venue::Cqs, config),
+            sip: Sip::new(Venue::Cqs, config, false),
         }
     }
 
@@ -103,13 +139,83 @@ impl CqsDecoder {
         self.sip.instruments()
     }
 
+    /// Wants a symbol from now on; its number.
+    pub fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.subscribe(symbol)
+    }
+
+    /// No longer wants a symbol; its number, if it has one.
+    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.unsubscribe(symbol)
+    }
+
+    /// The number of a symbol, if it has one.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.find(symbol)
+    }
+
+    /// A long quote that changes no national best, as most.
     #[inline(always)]
+    fn tell_long<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        m: &cqs::LongQuote,
+        best: [cqs::Best<'_>; 2],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        let quoted = long_quote(m, best)?;
+        let time = Nanos(m.header.timestamp.as_nanos());
+        self.sip.tell_quote(context, id, time, &quoted, sink);
+        Ok(())
+    }
+
+    /// A long quote that does.
+    #[inline(never)]
+    fn tell_change<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        m: &cqs::LongQuote,
+        rest: &[u8],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        let best = m.national_best(rest)?;
+        self.tell_long(context, id, m, best, sink)
+    }
+
+    /// Everything but a long quote without a status.
+    #[inline(never)]
+    fn decode_rare<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let id = match cqs::symbol(message) {
+            None => InstrumentId::WHOLE_FEED,
+            Some(symbol) => match self.sip.wanted(&symbol, counters) {
+                Some(id) => id,
+                None => return,
+            },
+        };
+        let told = cqs::parse(message).and_then(|message| self.tell(context, id, &message, sink));
+        if let Err(malformed) = told {
+            self.sip.refuse(context, id, malformed, counters, sink);
+        }
+    }
+
     fn tell<S: EventSink>(
         &mut self,
-        event: &mut MarketEvent,
+        context: Context,
+        id: InstrumentId,
         message: &Message<'_>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
+        let time = Nanos(message.body.header().timestamp.as_nanos());
+        let event = self.sip.event(context, id, time);
+        let best = [message.best_bid, message.best_offer];
         match message.body {
             Body::LongQuote(m)
                 if SecurityStatus::from_wire(m.security_status.0) == Some(SecurityStatus::PriceBand) =>
@@ -118,66 +224,58 @@ impl CqsDecoder {
                     Best::new(m.header.participant, m.bid_price, 0_u32)?,
                     Best::new(m.header.participant, m.offer_price, 0_u32)?,
                 ];
-                self.sip.tell_band(event, band, m.security_status, sink);
+                self.sip.tell_band(&event, band, m.security_status, sink);
             }
             Body::LongQuote(m) => {
-                let quoted = long_quote(message, m)?;
-                self.tell_with_status(event, &quoted, m.security_status, sink);
+                let quoted = long_quote(m, best)?;
+                tell_status(&event, m.header.participant, m.security_status, sink);
+                self.sip.tell_quote(context, id, time, &quoted, sink);
             }
             Body::ShortQuote(m) => {
-                let quoted = short_quote(message, m)?;
-                self.sip.tell_quote(event, &quoted, sink);
+                let quoted = short_quote(m, best)?;
+                self.sip.tell_quote(context, id, time, &quoted, sink);
             }
             Body::SpecialLongQuote(m) => {
-                let quoted = finra_quote(message, m)?;
-                self.tell_with_status(event, &quoted, m.security_status, sink);
+                let quoted = finra_quote(m, best)?;
+                tell_status(&event, m.header.participant, m.security_status, sink);
+                self.sip.tell_quote(context, id, time, &quoted, sink);
             }
             Body::SymbolReferenceData(m) => {
                 let is_test = !matches!(m.test.0, b' ' | b'N' | b'0');
-                self.sip
-                    .define(event.instrument, m.round_lot_size.get().into(), is_test);
+                self.sip.define(id, m.round_lot_size.get().into(), is_test);
                 sink.on_event(&MarketEvent {
                     kind: EventKind::Definition,
-                    ..*event
+                    ..event
                 });
             }
             Body::MwcbStatus(m) => {
                 let code = [b'M', b'W', b'C', m.level.0, 0, 0, 0, 0];
-                sink.on_event(&status(event, TradingStatus::Halted, code));
+                sink.on_event(&status(&event, TradingStatus::Halted, code));
             }
             Body::Control(ControlType::EndOfDay, _) => {
-                sink.on_event(&status(event, TradingStatus::Closed, [b'Z', 0, 0, 0, 0, 0, 0, 0]));
+                sink.on_event(&status(
+                    &event,
+                    TradingStatus::Closed,
+                    [b'Z', 0, 0, 0, 0, 0, 0, 0],
+                ));
             }
             _ => {}
         }
         Ok(())
     }
+}
 
-    /// A status that holds for all markets comes before the quote that carries it.
-    #[inline(always)]
-    fn tell_with_status<S: EventSink>(
-        &mut self,
-        event: &mut MarketEvent,
-        quoted: &Quoted,
-        code: Char,
-        sink: &mut S,
-    ) {
-        if code != Char::SPACE {
-            let trading = match SecurityStatus::from_wire(code.0) {
-                Some(SecurityStatus::RegulatoryHalt) => Some(TradingStatus::Halted),
-                Some(SecurityStatus::RangeIndication) => Some(TradingStatus::QuoteOnly),
-                Some(SecurityStatus::Resume) => Some(TradingStatus::Trading),
-                _ => None,
-            };
-            if let Some(trading) = trading {
-                let code = [code.0, quoted.own[0].participant, 0, 0, 0, 0, 0, 0];
-                let mut said = status(event, trading, code);
-                said.flags = EventFlags(said.flags.0 & !EventFlags::LAST.0);
-                sink.on_event(&said);
-            }
-        }
-        self.sip.tell_quote(event, quoted, sink);
-    }
+/// A status that holds for all markets comes before the quote that carries it.
+fn tell_status<S: EventSink>(event: &MarketEvent, participant: Char, code: Char, sink: &mut S) {
+    let trading = match SecurityStatus::from_wire(code.0) {
+        Some(SecurityStatus::RegulatoryHalt) => TradingStatus::Halted,
+        Some(SecurityStatus::RangeIndication) => TradingStatus::QuoteOnly,
+        Some(SecurityStatus::Resume) => TradingStatus::Trading,
+        _ => return,
+    };
+    let mut said = status(event, trading, [code.0, participant.0, 0, 0, 0, 0, 0, 0]);
+    said.flags = EventFlags(said.flags.0 & !EventFlags::LAST.0);
+    sink.on_event(&said);
 }
 
 impl Decoder for CqsDecoder {
@@ -193,18 +291,17 @@ impl Decoder for CqsDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let id = match cqs::symbol(message) {
-            None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted(&symbol, counters) {
-                Some(id) => id,
-                None => return,
-            },
+        let quote = cqs::long_quote(message).filter(|(m, _)| m.security_status == Char::SPACE);
+        let Some((m, rest)) = quote else {
+            return self.decode_rare(context, message, counters, sink);
         };
-        let told = cqs::parse(message).and_then(|message| {
-            let time = message.body.header().timestamp.as_nanos();
-            let mut event = self.sip.event(context, id, Nanos(time));
-            self.tell(&mut event, &message, sink)
-        });
+        let Some(id) = self.sip.wanted(&m.symbol.0, counters) else {
+            return;
+        };
+        let told = match m.national_bbo.0 {
+            b' ' | b'A' => self.tell_long(context, id, m, [cqs::Best::Unchanged; 2], sink),
+            _ => self.tell_change(context, id, m, rest, sink),
+        };
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
         }
@@ -212,9 +309,12 @@ impl Decoder for CqsDecoder {
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
+        if let Some((m, _)) = cqs::long_quote(message) {
+            return self.sip.may_want(&m.symbol.0);
+        }
         match message.get(2..4) {
             Some(b"QL" | b"QQ" | b"QS" | b"AS") => {
-                cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
+                self.sip.wants_all() || cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
             }
             Some(b"ML" | b"CZ") => true,
             _ => false,
@@ -225,13 +325,17 @@ impl Decoder for CqsDecoder {
         self.sip.forget_quotes();
     }
 
+    fn snapshot_begins(&mut self) {
+        self.sip.forget_quotes();
+    }
+
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.sip.instrument(id)
     }
 }
 
 #[inline(always)]
-fn long_quote(message: &Message<'_>, m: &cqs::LongQuote) -> Result<Quoted, Malformed> {
+fn long_quote(m: &cqs::LongQuote, best: [cqs::Best<'_>; 2]) -> Result<Quoted, Malformed> {
     let own = [
         Best::new(m.header.participant, m.bid_price, m.bid_size)?,
         Best::new(m.header.participant, m.offer_price, m.offer_size)?,
@@ -251,14 +355,13 @@ fn long_quote(message: &Message<'_>, m: &cqs::LongQuote) -> Result<Quoted, Malfo
             m.sip_generated,
         ],
         firm: may_be_best(m.condition.0) != (false, false),
-        national: national(message, own)?,
+        national: national(best, own)?,
         national_luld: m.national_luld,
     })
 }
 
 /// A short quote has no condition: it is a regular one.
-#[inline(always)]
-fn short_quote(message: &Message<'_>, m: &cqs::ShortQuote) -> Result<Quoted, Malformed> {
+fn short_quote(m: &cqs::ShortQuote, best: [cqs::Best<'_>; 2]) -> Result<Quoted, Malformed> {
     let own = [
         Best::new(m.header.participant, m.bid_price, m.bid_size)?,
         Best::new(m.header.participant, m.offer_price, m.offer_size)?,
@@ -267,13 +370,13 @@ fn short_quote(message: &Message<'_>, m: &cqs::ShortQuote) -> Result<Quoted, Mal
         own,
         conditions: [Char::SPACE; 6],
         firm: true,
-        national: national(message, own)?,
+        national: national(best, own)?,
         national_luld: Char::SPACE,
     })
 }
 
 /// One market maker's quote changed FINRA's best, which is what stands for FINRA among the participants.
-fn finra_quote(message: &Message<'_>, m: &cqs::SpecialLongQuote) -> Result<Quoted, Malformed> {
+fn finra_quote(m: &cqs::SpecialLongQuote, best: [cqs::Best<'_>; 2]) -> Result<Quoted, Malformed> {
     let own = [
         Best::new(m.header.participant, m.finra_bid_price, m.finra_bid_size)?,
         Best::new(m.header.participant, m.finra_offer_price, m.finra_offer_size)?,
@@ -289,17 +392,14 @@ fn finra_quote(message: &Message<'_>, m: &cqs::SpecialLongQuote) -> Result<Quote
             m.sip_generated,
         ],
         firm: may_be_best(m.finra_bid_condition.0).0 || may_be_best(m.finra_offer_condition.0).1,
-        national: national(message, own)?,
+        national: national(best, own)?,
         national_luld: m.national_luld,
     })
 }
 
 #[inline(always)]
-fn national(message: &Message<'_>, own: [Best; 2]) -> Result<[Option<Best>; 2], Malformed> {
-    Ok([
-        national_side(message.best_bid, own[0])?,
-        national_side(message.best_offer, own[1])?,
-    ])
+fn national([bid, offer]: [cqs::Best<'_>; 2], own: [Best; 2]) -> Result<[Option<Best>; 2], Malformed> {
+    Ok([national_side(bid, own[0])?, national_side(offer, own[1])?])
 }
 
 #[inline(always)]

@@ -226,6 +226,29 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.release(now, sink);
     }
 
+    /// A venue's own message says that nothing follows before `next`: the feed has ended once it is there.
+    pub fn ends_at<S: EventSink>(&mut self, now: Nanos, line: Line, next: SeqNo, sink: &mut S) {
+        let session = self.arbiter.session().unwrap_or(SessionId::NONE);
+        self.arbiter.on_heartbeat(now, line, session, next, true);
+        self.release(now, sink);
+    }
+
+    /// The last restart that the venue announced.
+    pub fn last_restart(&self) -> Option<Restart> {
+        self.restart
+    }
+
+    /// What was given up for lost is made up for otherwise: the feed is whole again.
+    pub fn accept_loss<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.arbiter.accept_loss();
+        self.tell(now, sink);
+    }
+
+    /// Counts a packet of a recovery stream that cannot be read.
+    pub(crate) fn count_malformed(&mut self) {
+        self.counters.bump(Counter::Malformed);
+    }
+
     /// How far the feed can be trusted.
     pub fn state(&self) -> FeedState {
         self.arbiter.state()

@@ -37,7 +37,7 @@ mod xdp;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
 pub use channel::Channel;
-pub use cqs::{Cqs, CqsDecoder, CqsFeed};
+pub use cqs::{Cqs, CqsChannel, CqsDecoder, CqsFeed, CqsSnapshot};
 pub use decoder::{Context, Decoder, Seen, Subscriptions};
 pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
@@ -54,5 +54,5 @@ pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchL
 pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
-pub use uqdf::{UqdfDecoder, UqdfFeed};
+pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

@@ -1,10 +1,13 @@
 //! What CQS and UQDF share: instruments known by symbol alone, and quotes of many participants beside a national best.
 
+mod symbols;
+
 use crate::decoder::Context;
 use alloc::{boxed::Box, vec, vec::Vec};
+use symbols::Symbols;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
-    SeqNo, Symbol, Venue, Volume,
+    SeqNo, Side, Symbol, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -69,13 +72,34 @@ impl Best {
     }
 }
 
-/// What is followed of an instrument.
+/// What is followed of an instrument: a cache line.
 #[derive(Clone, Copy, Default)]
+#[repr(align(64))]
 struct Followed {
     national: [Best; 2],
     /// Bit by bit the participants, from `A` on, that have quoted.
     quoting: u32,
+    /// [`UNSURE`] by side, [`UNTOLD`].
+    unsure: u8,
 }
+
+/// Both sides of a national best may be others than the ones known: messages were lost. A bit a side.
+const UNSURE: u8 = 0b011;
+/// Nobody was told so yet.
+const UNTOLD: u8 = 0b100;
+
+/// A participant's quote as it counts for the national best: no quantity where it may not.
+#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
+struct Standing {
+    price: [Price; 2],
+    qty: [u32; 2],
+    /// The message, modulo 2^32, since which the side has stood like that.
+    since: [u32; 2],
+}
+
+/// Participants of a plan: capital letters.
+const PARTICIPANTS: usize = 26;
 
 /// What a message says about quotes; checked whole before anything is told or kept.
 #[derive(Clone, Copy, Default)]
@@ -92,37 +116,53 @@ pub(crate) struct Quoted {
     pub(crate) national_luld: Char,
 }
 
-/// The state behind a decoder. All memory is taken at construction.
+/// The state behind a decoder. All memory is taken at construction, but for what is subscribed to later.
 pub(crate) struct Sip {
+    symbols: Symbols,
+    followed: Box<[Followed]>,
+    /// By participant, then instrument, where a participant's quotes can all be void at once; else none.
+    standing: Box<[Standing]>,
+    /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the rest.
+    event: MarketEvent,
     venue: Venue,
-    /// Open addressing over the symbols: keys, 0 where free, and the number of each.
-    keys: Box<[u128]>,
-    numbers: Box<[u32]>,
+    all: bool,
+    /// Messages were lost in this session, and no snapshot has made up for them.
+    has_lost: bool,
     /// By number; 0 is the feed as a whole.
     instruments: Vec<Instrument>,
-    followed: Box<[Followed]>,
-    all: bool,
+    instruments_max: usize,
 }
 
 impl Sip {
-    pub(crate) fn new(venue: Venue, config: &SipConfig) -> Sip {
+    /// `keeps_quotes`: participants' quotes are needed to calculate the national best.
+    pub(crate) fn new(venue: Venue, config: &SipConfig, keeps_quotes: bool) -> Sip {
         let most = config.instruments_max.clamp(1, 1 << 20) as usize;
         // A filter for few symbols is a small table: what is not wanted is dropped without a cache miss.
-        let most = config
+        let room = config
             .symbols
             .as_ref()
             .map_or(most, |symbols| symbols.len().clamp(1, most));
-        // At most half full: a search ends soon.
-        let slots = (2 * most).next_power_of_two();
-        let mut instruments = Vec::with_capacity(most + 1);
+        let mut instruments = Vec::with_capacity(room + 1);
         instruments.push(Instrument::default());
+        let standing = if keeps_quotes {
+            (room + 1) * PARTICIPANTS
+        } else {
+            0
+        };
         let mut sip = Sip {
+            symbols: Symbols::new(room),
+            followed: vec![Followed::default(); room + 1].into(),
+            standing: vec![Standing::default(); standing].into(),
+            event: MarketEvent {
+                kind: EventKind::Quote,
+                venue,
+                ..MarketEvent::default()
+            },
             venue,
-            keys: vec![0; slots].into(),
-            numbers: vec![0; slots].into(),
-            instruments,
-            followed: vec![Followed::default(); most + 1].into(),
             all: config.symbols.is_none(),
+            has_lost: false,
+            instruments,
+            instruments_max: most,
         };
         for symbol in config.symbols.iter().flatten() {
             if let Some(padded) = symbol.padded() {
@@ -144,29 +184,70 @@ impl Sip {
         self.instruments[1..].iter()
     }
 
-    /// The number of a symbol as it stands in a message.
-    #[inline]
-    pub(crate) fn find(&self, symbol: &[u8; 11]) -> Option<InstrumentId> {
-        let slot = self.slot(key(symbol));
-        (self.keys[slot] != 0).then(|| InstrumentId(self.numbers[slot]))
+    /// The number of a symbol, if it has one.
+    pub(crate) fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        match self.symbols.known(&symbol.padded()?) {
+            0 => None,
+            number => Some(InstrumentId(number)),
+        }
+    }
+
+    /// Wants a symbol from now on; its number, `None` if there is no room or it is no symbol. May allocate.
+    pub(crate) fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        let padded = symbol.padded()?;
+        if self.symbols.known(&padded) == 0 && self.instruments.len() == self.followed.len() {
+            self.grow();
+        }
+        let id = self.enter(&padded);
+        self.symbols.mute(&padded, false);
+        id
+    }
+
+    /// No longer wants a symbol; its number, if it has one.
+    pub(crate) fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        let padded = symbol.padded()?;
+        if self.all {
+            self.enter(&padded);
+        }
+        self.symbols.mute(&padded, true);
+        self.find(symbol)
+    }
+
+    /// Twice the room, up to the configured most.
+    fn grow(&mut self) {
+        let room = (self.followed.len() * 2).min(self.instruments_max + 1);
+        let mut followed = vec![Followed::default(); room];
+        followed[..self.followed.len()].copy_from_slice(&self.followed);
+        if !self.standing.is_empty() {
+            let mut standing = vec![Standing::default(); room * PARTICIPANTS];
+            let old = self.standing.chunks(self.followed.len());
+            for (new, old) in standing.chunks_mut(room).zip(old) {
+                new[..old.len()].copy_from_slice(old);
+            }
+            self.standing = standing.into();
+        }
+        self.followed = followed.into();
     }
 
     /// The number of a message's symbol: new symbols get the next one if everything is wanted. `None` is counted.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wanted(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
-        let found = self.find(symbol);
-        if found.is_some() {
-            return found;
+        match self.symbols.wanted(symbol) {
+            0 if self.all => self.first_seen(symbol, counters),
+            0 => {
+                counters.bump(Counter::MessagesFiltered);
+                None
+            }
+            number => Some(InstrumentId(number)),
         }
-        if !self.all {
-            counters.bump(Counter::MessagesFiltered);
-            return None;
-        }
-        self.first_seen(symbol, counters)
     }
 
     #[cold]
     fn first_seen(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
+        if self.symbols.known(symbol) != 0 {
+            counters.bump(Counter::MessagesFiltered);
+            return None;
+        }
         let full = self.instruments.len() == self.followed.len();
         let entered = self.enter(symbol);
         if entered.is_none() {
@@ -180,23 +261,35 @@ impl Sip {
     }
 
     /// Whether a message of this symbol can yield an event.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_want(&self, symbol: &[u8; 11]) -> bool {
-        self.all || self.find(symbol).is_some()
+        self.all || self.symbols.wanted(symbol) != 0
+    }
+
+    /// Whether every symbol is wanted, or was until it was unsubscribed from.
+    #[inline(always)]
+    pub(crate) fn wants_all(&self) -> bool {
+        self.all
     }
 
     /// Gives a symbol the next number, unless it has one. `None` if there is no room, or it is no symbol.
     fn enter(&mut self, padded: &[u8; 11]) -> Option<InstrumentId> {
         let symbol = Symbol::new(padded).filter(|symbol| !symbol.is_empty())?;
-        let slot = self.slot(key(padded));
-        if self.keys[slot] != 0 {
-            return Some(InstrumentId(self.numbers[slot]));
+        match self.symbols.known(padded) {
+            0 => {}
+            number => return Some(InstrumentId(number)),
         }
         if self.instruments.len() == self.followed.len() {
             return None;
         }
+        if self.symbols.is_full() {
+            self.symbols.grow();
+        }
         let id = InstrumentId(self.instruments.len() as u32);
-        (self.keys[slot], self.numbers[slot]) = (key(padded), id.0);
+        self.symbols.enter(padded, id.0);
+        if self.has_lost {
+            self.followed[id.index()].unsure = UNSURE | UNTOLD;
+        }
         self.instruments.push(Instrument {
             id,
             venue: self.venue,
@@ -206,21 +299,31 @@ impl Sip {
         Some(id)
     }
 
-    /// Where a key is, or would be.
-    #[inline(always)]
-    fn slot(&self, key: u128) -> usize {
-        let mask = self.keys.len() - 1;
-        let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut slot = (mixed >> 32) as usize & mask;
-        while self.keys[slot] != 0 && self.keys[slot] != key {
-            slot = (slot + 1) & mask;
-        }
-        slot
+    /// The stream began anew, or a snapshot follows: no quote holds. Numbers stay with their symbols.
+    pub(crate) fn forget_quotes(&mut self) {
+        self.has_lost = false;
+        self.followed.fill(Followed::default());
+        self.standing.fill(Standing::default());
     }
 
-    /// The stream began anew: no quote holds. Numbers stay with their symbols.
-    pub(crate) fn forget_quotes(&mut self) {
-        self.followed.fill(Followed::default());
+    /// Messages are lost for good, and there is no snapshot: every national best may be another one. Tells so; each book is
+    /// right again once both sides of it have been said.
+    pub(crate) fn lose<S: EventSink>(&mut self, seq: SeqNo, now: Nanos, sink: &mut S) {
+        self.has_lost = true;
+        let known = self.instruments.len();
+        for (number, followed) in (0..).zip(&mut self.followed[..known]).skip(1) {
+            followed.unsure = UNSURE;
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Gap,
+                seq,
+                recv_ts: now,
+                instrument: InstrumentId(number),
+                venue: self.venue,
+                ref_id: seq.0,
+                flags: EventFlags::LAST,
+                ..MarketEvent::default()
+            });
+        }
     }
 
     /// The directory says more about an instrument.
@@ -231,20 +334,33 @@ impl Sip {
         }
     }
 
-    /// Tells a participant's quote, then the national best if that changed. In place: a copied event costs more than the rest.
+    /// Tells a participant's quote, then the national best if that changed.
     #[inline(always)]
     pub(crate) fn tell_quote<S: EventSink>(
         &mut self,
-        event: &mut MarketEvent,
+        Context { seq, received, flags }: Context,
+        id: InstrumentId,
+        venue_ts: Nanos,
         quoted: &Quoted,
         sink: &mut S,
     ) {
-        let followed = &mut self.followed[event.instrument.index()];
         let participant = quoted.own[0].participant;
+        if !self.standing.is_empty() {
+            let at = column(participant) * self.followed.len() + id.index();
+            stand(&mut self.standing[at], quoted, seq);
+        }
+        let followed = &mut self.followed[id.index()];
         followed.quoting |= bit(participant);
+        let event = &mut self.event;
+        (event.seq, event.recv_ts, event.instrument, event.venue_ts) = (seq, received, id, venue_ts);
+        if followed.unsure & UNTOLD != 0 {
+            followed.unsure = UNSURE;
+            let mut before = gap(event);
+            before.flags = without_last(flags);
+            sink.on_event(&before);
+        }
         let [condition, retail, luld, market, short_sale, sip] = quoted.conditions.map(without_blank);
         let changes = quoted.national[0].is_some() | quoted.national[1].is_some();
-        let flags = event.flags;
         let firm = if quoted.firm {
             EventFlags::NONE
         } else {
@@ -258,10 +374,34 @@ impl Sip {
             for (best, new) in followed.national.iter_mut().zip(quoted.national) {
                 *best = new.unwrap_or(*best);
             }
-            event.flags = flags;
             set_national(event, followed.national, quoted.national_luld);
+            let recovers = followed.unsure != 0 && is_sure_again(followed, quoted.national);
+            event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
+            if recovers {
+                sink.on_event(&recovered(event, flags));
+            }
         }
+    }
+
+    /// Tells a national best that does not come with a quote.
+    pub(crate) fn tell_national<S: EventSink>(&mut self, event: &MarketEvent, best: [Best; 2], sink: &mut S) {
+        let followed = &mut self.followed[event.instrument.index()];
+        followed.national = best;
+        let mut national = *event;
+        set_national(&mut national, best, Char::SPACE);
+        if followed.unsure == 0 {
+            return sink.on_event(&national);
+        }
+        if followed.unsure & UNTOLD != 0 {
+            let mut before = gap(&national);
+            before.flags = without_last(event.flags);
+            sink.on_event(&before);
+        }
+        followed.unsure = 0;
+        national.flags = without_last(event.flags);
+        sink.on_event(&national);
+        sink.on_event(&recovered(&national, event.flags));
     }
 
     /// Tells limit down and limit up prices.
@@ -288,9 +428,10 @@ impl Sip {
         sink.on_event(&event);
     }
 
-    /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the national best
-    /// there is none on that side until the SIP says the next.
+    /// All quotes of a participant are void: tells it of every instrument that it quoted. Where it was the national best,
+    /// the best of the others is, by the rules of the plans: price, then size, then time. After a loss that is not sure.
     pub(crate) fn wipe_out<S: EventSink>(&mut self, event: &MarketEvent, participant: u8, sink: &mut S) {
+        let room = self.followed.len();
         for (number, followed) in (0..).zip(self.followed.iter_mut()) {
             if followed.quoting & bit(participant) == 0 {
                 continue;
@@ -304,14 +445,23 @@ impl Sip {
             own.code[0] = participant;
             own.flags = own.flags.with(EventFlags::NOT_FIRM);
             sink.on_event(&own);
+            let at = number as usize;
+            if let Some(own) = self.standing.get_mut(column(participant) * room + at) {
+                *own = Standing::default();
+            }
+            let standing = || self.standing.iter().skip(at).step_by(room);
             let held = followed.national.map(|best| best.participant == participant);
-            for (best, _) in followed.national.iter_mut().zip(held).filter(|(_, held)| *held) {
-                *best = Best::default();
+            for side in Side::BOTH.into_iter().filter(|side| held[*side as usize]) {
+                followed.national[side as usize] = best_of(standing(), side);
             }
             if held.contains(&true) {
                 let mut national = event;
                 set_national(&mut national, followed.national, Char::SPACE);
                 sink.on_event(&national);
+                if self.has_lost {
+                    followed.unsure = UNSURE;
+                    sink.on_event(&gap(&national));
+                }
             }
         }
     }
@@ -319,7 +469,7 @@ impl Sip {
     /// Counts a message that could not be read. One about an instrument may have been a quote, which is then missing.
     #[cold]
     pub(crate) fn refuse<S: EventSink>(
-        &self,
+        &mut self,
         context: Context,
         id: InstrumentId,
         malformed: Malformed,
@@ -331,9 +481,8 @@ impl Sip {
         }
         counters.bump(Counter::Malformed);
         if id != InstrumentId::WHOLE_FEED {
-            let mut event = self.event(context, id, Nanos::ZERO);
-            (event.kind, event.ref_id) = (EventKind::Gap, event.seq.next().0);
-            sink.on_event(&event);
+            self.followed[id.index()].unsure = UNSURE;
+            sink.on_event(&gap(&self.event(context, id, Nanos::ZERO)));
         }
     }
 
@@ -353,13 +502,78 @@ impl Sip {
     }
 }
 
-/// The bytes of a symbol as one number; never 0, for a symbol is not empty.
+/// Keeps a participant's quote as it counts.
 #[inline(always)]
-fn key(symbol: &[u8; 11]) -> u128 {
-    let mut bytes = [0; 16];
-    bytes[..11].copy_from_slice(symbol);
-    bytes[15] = 1;
-    u128::from_le_bytes(bytes)
+fn stand(standing: &mut Standing, quoted: &Quoted, seq: SeqNo) {
+    let luld = quoted.conditions[2].0;
+    let executable = [!matches!(luld, b'A' | b'C'), !matches!(luld, b'B' | b'C')];
+    for side in 0..2 {
+        let counts = quoted.firm & executable[side];
+        // Sizes have 32 bits at most.
+        let qty = if counts { quoted.own[side].qty.0 as u32 } else { 0 };
+        let price = quoted.own[side].price;
+        let is_same = (price == standing.price[side]) & (qty == standing.qty[side]);
+        let since = if is_same {
+            standing.since[side]
+        } else {
+            seq.0 as u32
+        };
+        (standing.price[side], standing.qty[side], standing.since[side]) = (price, qty, since);
+    }
+}
+
+/// The best of the participants' quotes: by price, then size, then time.
+fn best_of<'a>(standing: impl Iterator<Item = &'a Standing>, side: Side) -> Best {
+    let at = side as usize;
+    let quoting = (b'A'..).zip(standing).filter(|(_, s)| s.qty[at] > 0);
+    let best = quoting.max_by_key(|(_, s)| {
+        let price = match side {
+            Side::Bid => s.price[at].raw(),
+            Side::Ask => -s.price[at].raw(),
+        };
+        (price, s.qty[at], core::cmp::Reverse(s.since[at]))
+    });
+    best.map_or(Best::default(), |(participant, s)| Best {
+        price: s.price[at],
+        qty: Volume(s.qty[at].into()),
+        participant,
+    })
+}
+
+/// An instrument's quotes may not be the ones known.
+#[cold]
+fn gap(event: &MarketEvent) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Gap,
+        seq: event.seq,
+        venue_ts: event.venue_ts,
+        recv_ts: event.recv_ts,
+        instrument: event.instrument,
+        venue: event.venue,
+        ref_id: event.seq.next().0,
+        flags: event.flags,
+        ..MarketEvent::default()
+    }
+}
+
+/// Sides of a doubtful national best are said: whether both have been now.
+#[cold]
+fn is_sure_again(followed: &mut Followed, said: [Option<Best>; 2]) -> bool {
+    for (side, _) in said.iter().enumerate().filter(|(_, said)| said.is_some()) {
+        followed.unsure &= !(1 << side);
+    }
+    followed.unsure & UNSURE == 0
+}
+
+/// An instrument's national best is right again.
+#[cold]
+fn recovered(event: &MarketEvent, flags: EventFlags) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Recovered,
+        ref_id: 0,
+        flags,
+        ..gap(event)
+    }
 }
 
 /// A participant's bit; letters alone have one.
@@ -369,6 +583,12 @@ const fn bit(participant: u8) -> u32 {
         b'A'..=b'Z' => 1 << (participant - b'A'),
         _ => 0,
     }
+}
+
+/// Where a participant's quotes are kept.
+#[inline(always)]
+const fn column(participant: u8) -> usize {
+    participant.wrapping_sub(b'A') as usize % PARTICIPANTS
 }
 
 const fn without_last(flags: EventFlags) -> EventFlags {
@@ -395,7 +615,16 @@ fn set_quote(event: &mut MarketEvent, [bid, ask]: [Best; 2]) {
 fn set_national(event: &mut MarketEvent, best: [Best; 2], luld: Char) {
     set_quote(event, best);
     let [bid, ask] = best.map(|side| side.participant);
-    event.code = [0, bid, ask, without_blank(luld), 0, 0, 0, 0];
+    event.code = [
+        0,
+        without_blank(Char(bid)),
+        without_blank(Char(ask)),
+        without_blank(luld),
+        0,
+        0,
+        0,
+        0,
+    ];
 }
 
 fn quote(event: &MarketEvent, sides: [Best; 2]) -> MarketEvent {

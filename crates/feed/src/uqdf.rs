@@ -6,22 +6,27 @@
 //! |---|---|
 //! | `QE` `QF` `QC` `QD` | `Quote` of the participant, then of the national best if it changed |
 //! | `QC` `QD` `QA` `QB` whose best odd lots changed | `Quote` with `code[0]` = `o`; it comes before the participant's |
+//! | `AR` | `Quote` of every market, then of the national best |
 //! | `AP` | `Quote` with `code[0]` = `l`: limit down and limit up |
-//! | `CP` | empty `Quote`s of the originator, and of every national best that it was |
+//! | `CP` | empty `Quote`s of the originator; where it was the national best, `Quote` of the best of the others |
 //! | `AH` | `Status`, `code` = reason |
 //! | `AB` | `Definition`, and the instrument directory |
 //! | `AD` | `Status` of the whole feed, `code` = `MWC`, level |
 //! | `CI` `CO` `CJ` `CZ` | `Status` of the whole feed |
 //! | any about an instrument that is malformed | `Gap` of the instrument: a quote may be missing |
-//! | `QM` `AA` `AK` `AV` `AC` `AE` `AR` `CC`, odd-lot levels, trade reports | none: they change neither a national best nor whether all markets trade |
+//! | `QM` `AA` `AK` `AV` `AC` `AE` `CC`, odd-lot levels, trade reports | none: they change neither a national best nor whether all markets trade |
+
+mod channel;
+
+pub use channel::UqdfChannel;
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::MoldUdp64;
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, SipConfig};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, TradingStatus,
-    Venue,
+    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, SeqNo, Symbol,
+    TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -57,7 +62,7 @@ impl UqdfDecoder {
     /// A decoder that has seen nothing.
     pub fn new(config: &SipConfig) -> UqdfDecoder {
         UqdfDecoder {
-            sip: Sip::new(Venue::Uqdf, config),
+            sip: Sip::new(Venue::Uqdf, config, true),
         }
     }
 
@@ -66,33 +71,138 @@ impl UqdfDecoder {
         self.sip.instruments()
     }
 
-    #[inline(always)]
+    /// Wants a symbol from now on; its number.
+    pub fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.subscribe(symbol)
+    }
+
+    /// No longer wants a symbol; its number, if it has one.
+    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.unsubscribe(symbol)
+    }
+
+    /// The number of a symbol, if it has one.
+    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.sip.find(symbol)
+    }
+
+    /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a message says
+    /// both sides of its national best, at the latest the recap of the close.
+    pub fn lose<S: EventSink>(&mut self, next: SeqNo, now: Nanos, sink: &mut S) {
+        self.sip.lose(next, now, sink);
+    }
+
+    /// Everything but quotes without odd lots.
+    #[inline(never)]
+    fn decode_rare<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let id = match uqdf::symbol(message) {
+            None => InstrumentId::WHOLE_FEED,
+            Some(symbol) => match self.sip.wanted(&symbol, counters) {
+                Some(id) => id,
+                None => return,
+            },
+        };
+        if message.is_empty() {
+            return; // an empty block uses a number and says nothing
+        }
+        let told = uqdf::parse(message).and_then(|message| self.tell(context, id, &message, sink));
+        if let Err(malformed) = told {
+            self.sip.refuse(context, id, malformed, counters, sink);
+        }
+    }
+
     fn tell<S: EventSink>(
         &mut self,
-        event: &mut MarketEvent,
+        context: Context,
+        id: InstrumentId,
         message: &Message<'_>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
+        let more = &message.appendages;
+        let event = self.sip.event(context, id, time_of(message.body.header()));
         match message.body {
-            Body::QuoteShort(m) => self.quote(event, message, &fields!(m), sink)?,
-            Body::QuoteLong(m) => self.quote(event, message, &fields!(m), sink)?,
-            Body::CombinedShort(m) => self.quote(event, message, &fields!(m), sink)?,
-            Body::CombinedLong(m) => self.quote(event, message, &fields!(m), sink)?,
+            Body::QuoteShort(m) => self.quote(context, id, more.nbbo, &fields!(m), sink)?,
+            Body::QuoteLong(m) => self.quote(context, id, more.nbbo, &fields!(m), sink)?,
+            Body::CombinedShort(m) => {
+                self.odd_lots_before_quote(event, more.bolo, sink)?;
+                self.quote(context, id, more.nbbo, &fields!(m), sink)?;
+            }
+            Body::CombinedLong(m) => {
+                self.odd_lots_before_quote(event, more.bolo, sink)?;
+                self.quote(context, id, more.nbbo, &fields!(m), sink)?;
+            }
             Body::OddLotQuoteShort(_) | Body::OddLotQuoteLong(_) => {
-                if let Some(best) = odd_lots(message.appendages.bolo)? {
-                    self.sip.tell_odd_lots(event, best, sink);
+                if let Some(best) = odd_lots(more.bolo)? {
+                    self.sip.tell_odd_lots(&event, best, sink);
                 }
             }
-            _ => self.tell_rare(event, message.body, sink)?,
+            Body::CloseRecap(m) => self.close(context, &event, m, more.closes, sink)?,
+            _ => self.tell_rare(&event, message.body, sink)?,
         }
+        Ok(())
+    }
+
+    fn odd_lots_before_quote<S: EventSink>(
+        &mut self,
+        mut event: MarketEvent,
+        bolo: Bolo<'_>,
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        if let Some(best) = odd_lots(bolo)? {
+            event.flags = EventFlags(event.flags.0 & !EventFlags::LAST.0);
+            self.sip.tell_odd_lots(&event, best, sink);
+        }
+        Ok(())
+    }
+
+    /// The recap of the close says every market's quote and the national best, whatever was known.
+    fn close<S: EventSink>(
+        &mut self,
+        context: Context,
+        event: &MarketEvent,
+        m: &uqdf::CloseRecap,
+        closes: &[uqdf::MarketCenterClose],
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        let best = [
+            Best::new(m.bid_market_center, m.bid_price, m.bid_size)?,
+            Best::new(m.ask_market_center, m.ask_price, m.ask_size)?,
+        ];
+        let inner = Context {
+            flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
+            ..context
+        };
+        for close in closes {
+            let own = [
+                Best::new(close.market_center, close.bid_price, close.bid_size)?,
+                Best::new(close.market_center, close.ask_price, close.ask_size)?,
+            ];
+            let quoted = Quoted {
+                own,
+                conditions: [Char::SPACE; 6],
+                firm: true,
+                national: [None; 2],
+                national_luld: Char::SPACE,
+            };
+            self.sip
+                .tell_quote(inner, event.instrument, event.venue_ts, &quoted, sink);
+        }
+        self.sip.tell_national(event, best, sink);
         Ok(())
     }
 
     #[inline(always)]
     fn quote<S: EventSink, T: WireInt, const D: u8, Q: Into<u64> + Copy>(
         &mut self,
-        event: &mut MarketEvent,
-        message: &Message<'_>,
+        context: Context,
+        id: InstrumentId,
+        nbbo: Nbbo<'_>,
         m: &QuoteFields<'_, T, D, Q>,
         sink: &mut S,
     ) -> Result<(), Malformed> {
@@ -112,18 +222,25 @@ impl UqdfDecoder {
                 m.sip_generated,
             ],
             firm: may_be_best(m.condition.0),
-            national: national(message.appendages.nbbo, own)?,
+            national: national(nbbo, own)?,
             national_luld: m.national_luld,
         };
-        if let Some(best) = odd_lots(message.appendages.bolo)? {
-            let earlier = MarketEvent {
-                flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
-                ..*event
-            };
-            self.sip.tell_odd_lots(&earlier, best, sink);
-        }
-        self.sip.tell_quote(event, &quoted, sink);
+        self.sip.tell_quote(context, id, time_of(m.header), &quoted, sink);
         Ok(())
+    }
+
+    /// A quote that changes the national best.
+    #[inline(never)]
+    fn quote_change<S: EventSink, T: WireInt, const D: u8, Q: Into<u64> + Copy>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        indicator: Char,
+        rest: &[u8],
+        m: &QuoteFields<'_, T, D, Q>,
+        sink: &mut S,
+    ) -> Result<(), Malformed> {
+        self.quote(context, id, uqdf::nbbo(indicator, rest)?, m, sink)
     }
 
     #[inline(never)]
@@ -192,25 +309,28 @@ impl Decoder for UqdfDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let id = match uqdf::symbol(message) {
-            None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted(&symbol, counters) {
-                Some(id) => id,
-                None => return,
-            },
-        };
-        if message.is_empty() {
-            return; // an empty block uses a number and says nothing
-        }
-        let told = uqdf::parse(message).and_then(|message| {
-            let header = message.body.header();
-            let time = match header.timestamp1.get() {
-                0 => header.sip_time.get(),
-                time => time,
+        let (id, told);
+        if let Some((m, rest)) = uqdf::quote_long(message) {
+            let Some(wanted) = self.sip.wanted(&m.symbol.0, counters) else {
+                return;
             };
-            let mut event = self.sip.event(context, id, Nanos(time));
-            self.tell(&mut event, &message, sink)
-        });
+            id = wanted;
+            told = match m.nbbo.0 {
+                b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
+                _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
+            };
+        } else if let Some((m, rest)) = uqdf::quote_short(message) {
+            let Some(wanted) = self.sip.wanted(&uqdf::padded(&m.symbol), counters) else {
+                return;
+            };
+            id = wanted;
+            told = match m.nbbo.0 {
+                b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
+                _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
+            };
+        } else {
+            return self.decode_rare(context, message, counters, sink);
+        }
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
         }
@@ -218,9 +338,13 @@ impl Decoder for UqdfDecoder {
 
     #[inline]
     fn preview<S: EventSink>(&self, message: &[u8], _: &mut S) -> bool {
-        let wanted = || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
+        if let Some((m, _)) = uqdf::quote_long(message) {
+            return self.sip.may_want(&m.symbol.0);
+        }
+        let wanted =
+            || self.sip.wants_all() || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
         match message.first_chunk() {
-            Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B']) => wanted(),
+            Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B' | b'R']) => wanted(),
             Some([_, b'Q', b'A']) => message.get(35) != Some(&b'0') && wanted(),
             Some([_, b'Q', b'B']) => message.get(49) != Some(&b'0') && wanted(),
             Some([_, b'A', b'D'] | [_, b'C', b'I' | b'O' | b'J' | b'Z' | b'P']) => true,
@@ -234,6 +358,15 @@ impl Decoder for UqdfDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.sip.instrument(id)
+    }
+}
+
+/// The participant's time, or the SIP's where it made the message itself.
+#[inline(always)]
+fn time_of(header: &MessageHeader) -> Nanos {
+    match header.timestamp1.get() {
+        0 => Nanos(header.sip_time.get()),
+        time => Nanos(time),
     }
 }
 

@@ -5,7 +5,12 @@
 //! ```text
 //! config KEY=VALUE ...       a new feed; see the transcripts of the arbiter
 //! a|b|rtx 1-3 5 ...          blocks of one-message quotes 1 to 3, then 5, on that line or retransmitted
-//! start|integrity|end a|b N  a control message in a block with that number
+//! start|integrity|end a|b N  a control message in a block with that number; `end rtx N` too
+//! reset a|b N                the counter goes on at that number
+//! old a|b 1-3                the same as `a 1-3`, sent by the SIP before anything else here
+//! snapshot a|b first|middle|last|only N COVERED 2 5 ...
+//!                            a block of the snapshot stream: its number, the last live number it holds, quotes
+//! snapshot_end a|b N COVERED the last block of a turn, which holds the end of the day
 //! corrupt a|b 5              a block of quote 5 with one wrong bit
 //! connection 5               quote 5 as a recovery connection brings it
 //! at TIME                    the clock says so; the feed's timer is called
@@ -16,16 +21,17 @@ mod common;
 
 use common::transcript::{self, number, parse_config};
 use std::fmt::Write;
-use tickwire_feed::{ArbiterConfig, CqsDecoder, CqsFeed, Line, SessionId, SipConfig};
-use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, SeqNo};
+use tickwire_feed::{ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, Line, SessionId, SipConfig};
+use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{
-    BlockBuilder, BlockHeader, Control, ControlType, Feed, LongQuote, Transmission, UnixTime,
+    BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, SnapshotHeader,
+    Transmission, UnixTime,
 };
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::zerocopy::IntoBytes;
 
 struct Player {
-    feed: CqsFeed,
+    channel: CqsChannel,
     now: Nanos,
     events: Vec<MarketEvent>,
 }
@@ -37,21 +43,37 @@ impl Player {
             ..config
         };
         Player {
-            feed: CqsFeed::new(config, CqsDecoder::new(&SipConfig::default())),
+            channel: CqsChannel::new(CqsFeed::new(config, CqsDecoder::new(&SipConfig::default()))),
             now: Nanos(1_000_000),
             events: Vec::new(),
         }
     }
 
     fn take(&mut self, line: &str, block: &[u8]) {
-        let line = match line {
-            "a" => Line::A,
-            "b" => Line::B,
-            _ => Line::Retransmit,
+        let (port, line) = match line {
+            "a" => (Port::Live, Line::A),
+            "b" => (Port::Live, Line::B),
+            _ => (Port::Retransmission, Line::A),
         };
+        self.hear(port, line, block);
+    }
+
+    fn hear(&mut self, port: Port, line: Line, block: &[u8]) {
         let events = &mut self.events;
-        self.feed
-            .on_packet(self.now, line, block, &mut |e: &MarketEvent| events.push(*e));
+        self.channel
+            .on_datagram(self.now, port, line, block, &mut |e: &MarketEvent| {
+                events.push(*e)
+            });
+    }
+
+    /// A block sent now.
+    fn block(&self, seq: u64, transmission: Transmission, messages: &[&[u8]]) -> Vec<u8> {
+        block(time(self.now), seq, transmission, messages)
+    }
+
+    fn control(&self, control: ControlType, seq: u64, transmission: Transmission) -> Vec<u8> {
+        let message = Control::new(control, time(self.now));
+        self.block(seq, transmission, &[message.as_bytes()])
     }
 
     /// Events, what to ask for, state.
@@ -59,10 +81,13 @@ impl Player {
         let mut run = String::new();
         for event in self.events.drain(..) {
             if event.kind == EventKind::Quote {
-                assert_eq!(
-                    event.seq.0, event.qty.0,
-                    "an event carries the number of its message"
-                );
+                let number = event.qty.0;
+                if event.flags.has(EventFlags::SNAPSHOT) {
+                    flush(&mut run, out);
+                    writeln!(out, "snapshot: {number}").unwrap();
+                    continue;
+                }
+                assert_eq!(event.seq.0, number, "an event carries the number of its message");
                 let how = match event.flags.has(EventFlags::RETRANSMITTED) {
                     true => "deliver from rtx",
                     false => "deliver",
@@ -86,15 +111,19 @@ impl Player {
             }
         }
         flush(&mut run, out);
-        while let Some(range) = self.feed.poll_missing() {
+        while let Some(range) = self.channel.feed_mut().poll_missing() {
             writeln!(out, "ask for {} +{}", range.first, range.count).unwrap();
         }
-        write!(out, "{:?}, next {}", self.feed.state(), self.feed.next_seq()).unwrap();
-        match (self.feed.arbiter().missing(), self.feed.arbiter().held()) {
+        let feed = self.channel.feed();
+        write!(out, "{:?}, next {}", feed.state(), feed.next_seq()).unwrap();
+        if feed.wants_snapshot() {
+            write!(out, ", wants a snapshot").unwrap();
+        }
+        match (feed.arbiter().missing(), feed.arbiter().held()) {
             (0, 0) => {}
             (missing, held) => write!(out, ", {missing} missing, {held} blocks held").unwrap(),
         }
-        if let Some(time) = self.feed.poll_timeout() {
+        if let Some(time) = feed.poll_timeout() {
             write!(out, ", wakes at {}", time.0 / 1000).unwrap();
         }
         out.push('\n');
@@ -119,30 +148,58 @@ impl transcript::Player for Player {
             ["config", ref settings @ ..] => *self = Player::with(parse_config(settings)),
             [line @ ("a" | "b" | "rtx"), ref ranges @ ..] => {
                 for range in ranges {
-                    let (first, last) = range.split_once('-').unwrap_or((range, range));
-                    self.take(line, &quotes(number(first), number(last), line == "rtx"));
+                    self.take(line, &quotes(time(self.now), range, line == "rtx"));
                 }
             }
-            [word @ ("start" | "integrity" | "end"), line, seq] => {
+            ["old", line, ref ranges @ ..] => {
+                for range in ranges {
+                    self.take(line, &quotes(time(Nanos(0)), range, false));
+                }
+            }
+            [word @ ("start" | "integrity" | "end" | "reset"), line, seq] => {
                 let control = match word {
                     "start" => ControlType::StartOfDay,
                     "integrity" => ControlType::LineIntegrity,
+                    "reset" => ControlType::ResetSequence,
                     _ => ControlType::EndOfDay,
                 };
-                let message = Control::new(control, time());
-                self.take(
-                    line,
-                    &block(number(seq), Transmission::Original, &[message.as_bytes()]),
+                let transmission = match line {
+                    "rtx" => Transmission::Retransmitted,
+                    _ => Transmission::Original,
+                };
+                self.take(line, &self.control(control, number(seq), transmission));
+            }
+            ["snapshot", line, delivery, seq, covered, ref numbers @ ..] => {
+                let delivery = match delivery {
+                    "first" => Delivery::First,
+                    "middle" => Delivery::Middle,
+                    "last" => Delivery::Last,
+                    _ => Delivery::Only,
+                };
+                let messages: Vec<LongQuote> = numbers.iter().map(|n| quote(number(n))).collect();
+                let bytes: Vec<&[u8]> = messages.iter().map(IntoBytes::as_bytes).collect();
+                let block = snapshot(self.now, delivery, number(seq), number(covered), &bytes);
+                self.hear(Port::Snapshot, line_of(line), &block);
+            }
+            ["snapshot_end", line, seq, covered] => {
+                let end = Control::new(ControlType::EndOfDay, time(self.now));
+                let block = snapshot(
+                    self.now,
+                    Delivery::Last,
+                    number(seq),
+                    number(covered),
+                    &[end.as_bytes()],
                 );
+                self.hear(Port::Snapshot, line_of(line), &block);
             }
             ["corrupt", line, n] => {
-                let mut wrong = quotes(number(n), number(n), false);
+                let mut wrong = quotes(time(self.now), n, false);
                 wrong[50] ^= 1;
                 self.take(line, &wrong);
             }
             ["connection", n] => {
                 let (n, events) = (number(n), &mut self.events);
-                self.feed.on_recovered_message(
+                self.channel.feed_mut().on_recovered_message(
                     self.now,
                     SessionId::NONE,
                     SeqNo(n),
@@ -153,11 +210,11 @@ impl transcript::Player for Player {
             ["at", time] => {
                 self.now = Nanos(number(time) * 1000);
                 let events = &mut self.events;
-                self.feed
+                self.channel
                     .handle_timeout(self.now, &mut |e: &MarketEvent| events.push(*e));
             }
             ["counters"] => {
-                for (counter, n) in self.feed.counters().iter().filter(|(_, n)| *n > 0) {
+                for (counter, n) in self.channel.counters().iter().filter(|(_, n)| *n > 0) {
                     writeln!(out, "{} {n}", counter.spec().id).unwrap();
                 }
                 return;
@@ -168,8 +225,12 @@ impl transcript::Player for Player {
     }
 }
 
-fn time() -> UnixTime {
-    UnixTime::from_nanos(1_775_535_399_000_000_001)
+fn line_of(line: &str) -> Line {
+    if line == "a" { Line::A } else { Line::B }
+}
+
+fn time(now: Nanos) -> UnixTime {
+    UnixTime::from_nanos(1_775_535_399_000_000_001 + now.0)
 }
 
 /// Quote `n` bids for `n` shares, so that an event tells its number twice.
@@ -179,27 +240,37 @@ fn quote(n: u64) -> LongQuote {
         condition: Char(b'R'),
         bid_size: (n as u32).into(),
         national_bbo: Char(b'A'),
-        ..LongQuote::at(b'N', time())
+        ..LongQuote::at(b'N', time(Nanos(0)))
     }
 }
 
-fn quotes(first: u64, last: u64, again: bool) -> Vec<u8> {
-    let messages: Vec<LongQuote> = (first..=last).map(quote).collect();
+fn quotes(time: UnixTime, range: &str, again: bool) -> Vec<u8> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let messages: Vec<LongQuote> = (number(first)..=number(last)).map(quote).collect();
     let bytes: Vec<&[u8]> = messages.iter().map(IntoBytes::as_bytes).collect();
     let transmission = match again {
         true => Transmission::Retransmitted,
         false => Transmission::Original,
     };
-    block(first, transmission, &bytes)
+    block(time, number(first), transmission, &bytes)
 }
 
-fn block(seq: u64, transmission: Transmission, messages: &[&[u8]]) -> Vec<u8> {
+fn block(time: UnixTime, seq: u64, transmission: Transmission, messages: &[&[u8]]) -> Vec<u8> {
     let header = BlockHeader {
         transmission: transmission.into(),
-        ..BlockHeader::at(Feed::Quotes, seq as u32, time())
+        ..BlockHeader::at(Feed::Quotes, seq as u32, time)
     };
+    build(messages, |buffer| BlockBuilder::new(buffer, header))
+}
+
+fn snapshot(now: Nanos, delivery: Delivery, seq: u64, covered: u64, messages: &[&[u8]]) -> Vec<u8> {
+    let header = SnapshotHeader::at(seq as u32, delivery, covered as u32, 0, time(now));
+    build(messages, |buffer| BlockBuilder::new(buffer, header))
+}
+
+fn build<H: Header>(messages: &[&[u8]], begin: impl FnOnce(&mut [u8]) -> BlockBuilder<'_, H>) -> Vec<u8> {
     let mut buffer = vec![0; 1000];
-    let mut builder = BlockBuilder::new(&mut buffer, header);
+    let mut builder = begin(&mut buffer);
     messages
         .iter()
         .for_each(|message| assert!(builder.push(&[message])));

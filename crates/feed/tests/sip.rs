@@ -431,11 +431,25 @@ fn a_wipe_out_voids_every_quote_of_its_originator_and_the_national_best_it_was()
         &[uqdf_quote(b'Q', "WIRE", b'3').as_bytes(), nbbo.as_bytes()].concat(),
     );
     decode(&mut decoder, uqdf_quote(b'K', "OTHER", b'0').as_bytes());
+    // Of the others' asks the larger one is the best, though it came later.
+    for (originator, size) in [(b'N', 100), (b'P', 200), (b'Z', 100)] {
+        let other = QuoteLong {
+            ask_price: Scaled(29_480_000.into()),
+            ask_size: size.into(),
+            ..uqdf_quote(originator, "WIRE", b'0')
+        };
+        decode(&mut decoder, other.as_bytes());
+    }
+    let slow = QuoteLong {
+        condition: Char(b'F'),
+        ..uqdf_quote(b'Y', "WIRE", b'0')
+    };
+    decode(&mut decoder, slow.as_bytes());
     let wipe = uqdf::Control::new(uqdf::ControlType::QuoteWipeOut, b'Q', TIME);
     let (events, _) = decode(&mut decoder, wipe.as_bytes());
     let expected = [
         quote(1, "Q.......", ("0.00", 0), ("0.00", 0)),
-        quote(1, ".K......", ("29.46", 5), ("0.00", 0)),
+        quote(1, ".KP.....", ("29.46", 5), ("29.48", 200)),
     ];
     assert_eq!(events.iter().map(short).collect::<Vec<_>>(), expected);
     assert_eq!(decode(&mut decoder, wipe.as_bytes()).0, []);
@@ -487,6 +501,76 @@ fn statuses_and_odd_lots_of_uqdf() {
         ..odd
     };
     assert_eq!(decode(&mut decoder, quiet.as_bytes()).0, []);
+}
+
+#[test]
+fn what_is_lost_for_good_makes_each_book_stale_until_both_sides_of_its_national_best_are_said() {
+    let mut decoder = UqdfDecoder::new(&config(None));
+    decode(&mut decoder, uqdf_quote(b'Q', "WIRE", b'4').as_bytes());
+    let mut heard = Heard::default();
+    decoder.lose(SeqNo(9), Nanos(1), &mut heard);
+    let kinds = |events: &[MarketEvent]| {
+        events
+            .iter()
+            .map(|e| (e.kind, e.instrument.0))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&heard.0), [(EventKind::Gap, 1)]);
+    let quoted = |n| (EventKind::Quote, n);
+    let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "WIRE", b'0').as_bytes());
+    assert_eq!(kinds(&events), [quoted(1)], "nothing said of the national best");
+    let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "WIRE", b'4').as_bytes());
+    assert_eq!(kinds(&events), [quoted(1), quoted(1), (EventKind::Recovered, 1)]);
+    let (events, _) = decode(&mut decoder, uqdf_quote(b'K', "LATER", b'0').as_bytes());
+    assert_eq!(
+        kinds(&events),
+        [(EventKind::Gap, 2), quoted(2)],
+        "its directory and first quotes may have been among the lost"
+    );
+    let recap = uqdf::CloseRecap {
+        symbol: Alpha::new(b"LATER").unwrap(),
+        bid_market_center: Char(b'P'),
+        bid_price: Scaled(29_440_000.into()),
+        bid_size: 700.into(),
+        attachments: 1.into(),
+        ..uqdf::CloseRecap::at(b'E', TIME)
+    };
+    let close = uqdf::MarketCenterClose {
+        market_center: Char(b'P'),
+        bid_price: Scaled(29_440_000.into()),
+        bid_size: 700.into(),
+        ..uqdf::MarketCenterClose::BLANK
+    };
+    let (events, _) = decode(&mut decoder, &[recap.as_bytes(), close.as_bytes()].concat());
+    assert_eq!(
+        events[..2].iter().map(short).collect::<Vec<_>>(),
+        [
+            quote(2, "P.......", ("29.44", 700), ("0.00", 0)),
+            quote(2, ".P......", ("29.44", 700), ("0.00", 0)),
+        ]
+    );
+    assert_eq!(events[2].kind, EventKind::Recovered);
+}
+
+#[test]
+fn subscriptions_change_while_messages_come() {
+    let mut decoder = CqsDecoder::new(&config(Some(&["WIRE"])));
+    let symbol = |text: &str| Symbol::new(text.as_bytes()).unwrap();
+    let mut count =
+        |decoder: &mut CqsDecoder, text| decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len();
+    assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (1, 0));
+    assert_eq!(decoder.subscribe(&symbol("MORE")), Some(InstrumentId(2)));
+    assert_eq!(decoder.unsubscribe(&symbol("WIRE")), Some(InstrumentId(1)));
+    assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (0, 1));
+    assert_eq!(decoder.subscribe(&symbol("WIRE")), Some(InstrumentId(1)));
+    assert_eq!(count(&mut decoder, "WIRE"), 1);
+    for more in ["C", "D"] {
+        assert!(decoder.subscribe(&symbol(more)).is_some());
+    }
+    assert_eq!(decoder.subscribe(&symbol("E")), None, "four at most");
+    let mut all = CqsDecoder::new(&config(None));
+    all.unsubscribe(&symbol("WIRE"));
+    assert_eq!((count(&mut all, "WIRE"), count(&mut all, "MORE")), (0, 1));
 }
 
 /// A block of regular quotes, one message a number; the bid's size is the number.
@@ -555,7 +639,9 @@ impl Lines {
 fn two_lines_are_one_and_line_integrity_reveals_what_both_lost() {
     let mut lines = Lines::new();
     assert_eq!(lines.take(Line::A, &control(ControlType::LineIntegrity, 0)), [0]);
-    assert_eq!(lines.take(Line::A, &control(ControlType::StartOfDay, 0)), []);
+    let begins = lines.take(Line::A, &control(ControlType::StartOfDay, 0));
+    assert_eq!(begins, [0, 0], "cleared, and whole again");
+    assert_eq!(lines.take(Line::B, &control(ControlType::StartOfDay, 0)), []);
     assert_eq!(lines.take(Line::A, &block(1, 2, false)), [1, 2]);
     assert_eq!(lines.take(Line::B, &block(1, 2, false)), []);
     assert_eq!(lines.take(Line::B, &block(3, 3, false)), [3]);

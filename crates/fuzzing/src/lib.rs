@@ -150,6 +150,12 @@ pub const TARGETS: &[Target] = &[
         targets::pitch_feed,
     ),
     target(
+        "sip_channels",
+        "events of consolidated feeds ascend, whatever arrives on their lines, sent again, or as snapshot",
+        seeds::sip_messages,
+        targets::sip_channels,
+    ),
+    target(
         "book",
         "the fast books answer as the naive ones do",
         seeds::none,

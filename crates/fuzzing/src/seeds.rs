@@ -44,6 +44,19 @@ pub(crate) fn pitch_datagrams() -> Vec<Vec<u8>> {
     vec![Vec::new(), operations.concat()]
 }
 
+/// Every message of both plans as an operation of its feed, in sequence on one line; then the quotes as a snapshot.
+pub(crate) fn sip_messages() -> Vec<Vec<u8>> {
+    let operation = |what: u8, number: u8| {
+        move |bytes: Vec<u8>| [&[bytes.len() as u8, what, number][..], &bytes].concat()
+    };
+    let live: Vec<Vec<u8>> = cqs().into_iter().map(operation(0, 2)).collect();
+    let snapshot: Vec<Vec<u8>> = cqs().into_iter().map(operation(3, 3)).collect();
+    let uqdf: Vec<Vec<u8>> = uqdf().into_iter().map(operation(4, 2)).collect();
+    let gap = vec![0, 0, 7, 0, 7, 200, 0, 7, 200];
+    let lost = [live.concat(), gap, snapshot.concat()].concat();
+    vec![Vec::new(), live.concat(), lost, uqdf.concat()]
+}
+
 pub(crate) fn openbook() -> Vec<Vec<u8>> {
     packets("openbook")
 }

@@ -109,12 +109,30 @@ pub type EventKindName = String;
 struct Sink {
     books: Books,
     kinds: [u64; 32],
+    /// The last quote of each participant of a consolidated feed, by instrument and letter.
+    quotes: BTreeMap<(u32, u8), [Level; 2]>,
 }
 
 impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
         self.kinds[event.kind as usize] += 1;
         self.books.apply(event);
+        let level = |price, qty| Level {
+            price,
+            qty,
+            orders: 0,
+        };
+        match (event.kind, event.code[0]) {
+            (EventKind::Clear, _) if event.instrument == InstrumentId::WHOLE_FEED => self.quotes.clear(),
+            (EventKind::Quote, participant @ b'A'..=b'Z') => {
+                let sides = [
+                    level(event.price, event.qty),
+                    level(event.ask_price, event.ask_qty),
+                ];
+                self.quotes.insert((event.instrument.0, participant), sides);
+            }
+            _ => {}
+        }
     }
 
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
@@ -208,6 +226,7 @@ pub fn run<C: Channel>(
             initial: BookState::Building,
         }),
         kinds: [0; 32],
+        quotes: BTreeMap::new(),
     };
     exchange.open(START);
     let mut now = START;
@@ -243,6 +262,7 @@ pub fn run<C: Channel>(
     }
     assert_eq!(channel.state(), FeedState::Ended, "seed {}", config.seed);
     compare(config.seed, listings, &exchange, &channel, &sink.books);
+    compare_quotes(config.seed, listings, &exchange, &channel, &sink.quotes);
     let mut counters = channel.counters();
     counters.merge(sink.books.counters());
     let kinds =
@@ -386,6 +406,48 @@ fn compare<C: Channel>(seed: u64, listings: &[Listing], exchange: &Exchange, cha
                 .levels(exchange.engine(), listing.id, side);
             let ours: Vec<Level> = book.levels(side).collect();
             assert_eq!(ours, theirs, "seed {seed}: {symbol} {side:?}");
+        }
+    }
+}
+
+/// The last quote heard of every participant of a consolidated feed must be the venue's; who has none is not asked.
+fn compare_quotes<C: Channel>(
+    seed: u64,
+    listings: &[Listing],
+    exchange: &Exchange,
+    channel: &C,
+    heard: &BTreeMap<(u32, u8), [Level; 2]>,
+) {
+    for listing in listings {
+        let Some(id) = channel.find(&listing.symbol) else {
+            continue;
+        };
+        let theirs: BTreeMap<u8, [Level; 2]> = exchange.outlets()[0]
+            .publisher
+            .participant_quotes(listing.id)
+            .into_iter()
+            .map(|quote| (quote.participant, quote.sides))
+            .collect();
+        for (participant, sides) in &theirs {
+            let shown = |[bid, ask]: [Level; 2]| [(bid.price, bid.qty), (ask.price, ask.qty)];
+            let ours = heard.get(&(id.0, *participant)).copied().unwrap_or_default();
+            assert_eq!(
+                shown(ours),
+                shown(*sides),
+                "seed {seed}: {} of {}",
+                char::from(*participant),
+                listing.symbol
+            );
+        }
+        let first = (id.0, 0);
+        for ((_, participant), sides) in heard.range(first..(id.0 + 1, 0)) {
+            let is_empty = sides.iter().all(|side| side.qty.is_zero());
+            assert!(
+                is_empty || theirs.contains_key(participant),
+                "seed {seed}: {} quotes {} no more",
+                char::from(*participant),
+                listing.symbol
+            );
         }
     }
 }

@@ -152,6 +152,22 @@ wire_enum! {
     }
 }
 
+impl SnapshotHeader {
+    /// A block whose first message is `seq`, holding the effect of every live message up to `last_seq`; the builder sets the
+    /// rest.
+    pub fn at(seq: u32, delivery: Delivery, last_seq: u32, rollover: u8, time: UnixTime) -> SnapshotHeader {
+        SnapshotHeader {
+            version: VERSION_SNAPSHOT,
+            seq: seq.into(),
+            delivery: delivery as u8,
+            last_seq: last_seq.into(),
+            rollover,
+            time,
+            ..SnapshotHeader::BLANK
+        }
+    }
+}
+
 impl BlockHeader {
     /// An original block whose first message is `seq`; the builder sets the rest.
     pub fn at(feed: Feed, seq: u32, time: UnixTime) -> BlockHeader {
@@ -311,31 +327,48 @@ impl<'a> Iterator for Messages<'a> {
 impl ExactSizeIterator for Messages<'_> {}
 impl core::iter::FusedIterator for Messages<'_> {}
 
+/// What a [`BlockBuilder`] completes: the header of a live block, or of one of the snapshot stream.
+pub trait Header: Fields + IntoBytes + Immutable {
+    /// Sets size and number of messages.
+    fn complete(&mut self, size: u16, messages: u8);
+}
+
+impl Header for BlockHeader {
+    fn complete(&mut self, size: u16, messages: u8) {
+        (self.size, self.messages) = (size.into(), messages);
+    }
+}
+
+impl Header for SnapshotHeader {
+    fn complete(&mut self, size: u16, messages: u8) {
+        (self.size, self.messages) = (size.into(), messages);
+    }
+}
+
 /// Builds one block in a caller's buffer; its size, or [`BLOCK_SIZE_MAX`] if that is less, is the limit of the block.
 #[derive(Debug)]
-pub struct BlockBuilder<'b> {
+pub struct BlockBuilder<'b, H = BlockHeader> {
     buffer: &'b mut [u8],
-    header: BlockHeader,
+    header: H,
+    messages: u8,
     length: usize,
 }
 
-impl<'b> BlockBuilder<'b> {
+impl<'b, H: Header> BlockBuilder<'b, H> {
     /// Starts a block. The buffer must hold at least a header.
-    pub fn new(buffer: &'b mut [u8], header: BlockHeader) -> BlockBuilder<'b> {
+    pub fn new(buffer: &'b mut [u8], header: H) -> BlockBuilder<'b, H> {
         assert!(
-            buffer.len() >= BlockHeader::SIZE,
+            buffer.len() >= size_of::<H>(),
             "a block buffer holds at least the {} bytes of {}",
-            BlockHeader::SIZE,
-            BlockHeader::NAME
+            size_of::<H>(),
+            H::NAME
         );
         let limit = buffer.len().min(BLOCK_SIZE_MAX);
         BlockBuilder {
             buffer: &mut buffer[..limit],
-            header: BlockHeader {
-                messages: 0,
-                ..header
-            },
-            length: BlockHeader::SIZE,
+            header,
+            messages: 0,
+            length: size_of::<H>(),
         }
     }
 
@@ -352,24 +385,24 @@ impl<'b> BlockBuilder<'b> {
         let headed = parts
             .first()
             .is_some_and(|part| part.len() >= MessageHeader::SIZE);
-        if !headed || self.header.messages == MESSAGES_MAX || padded > self.buffer.len() {
+        if !headed || self.messages == MESSAGES_MAX || padded > self.buffer.len() {
             return false;
         }
-        self.header.messages += 1;
+        self.messages += 1;
         let mut at = self.length;
         for part in parts {
             self.buffer[at..at + part.len()].copy_from_slice(part);
             at += part.len();
         }
         self.buffer[self.length..self.length + 2].copy_from_slice(&length.to_be_bytes());
-        self.buffer[self.length + core::mem::offset_of!(MessageHeader, message_id)] = self.header.messages;
+        self.buffer[self.length + core::mem::offset_of!(MessageHeader, message_id)] = self.messages;
         self.length = end;
         true
     }
 
     /// Messages so far.
     pub fn count(&self) -> u8 {
-        self.header.messages
+        self.messages
     }
 
     /// Completes the block and gives its size.
@@ -378,11 +411,11 @@ impl<'b> BlockBuilder<'b> {
             self.buffer[self.length] = 0;
             self.length += 1;
         }
-        let block = &mut self.buffer[..self.length];
-        self.header.size = (self.length as u16).into(); // at most BLOCK_SIZE_MAX
-        block[..BlockHeader::SIZE].copy_from_slice(self.header.as_bytes());
-        let sum = checksum(block, BlockHeader::SIZE);
-        block[BlockHeader::SIZE - 2..BlockHeader::SIZE].copy_from_slice(&sum.to_be_bytes());
+        let (block, header) = (&mut self.buffer[..self.length], size_of::<H>());
+        self.header.complete(self.length as u16, self.messages); // at most BLOCK_SIZE_MAX
+        block[..header].copy_from_slice(self.header.as_bytes());
+        let sum = checksum(block, header);
+        block[header - 2..header].copy_from_slice(&sum.to_be_bytes());
         self.length
     }
 }
@@ -913,14 +946,12 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
         .get(..length)
         .ok_or_else(|| Malformed::truncated(length, bytes.len()))?;
     let (body, rest) = Body::read(kind, message)?;
-    let (bid, offer) = match body {
-        Body::LongQuote(m) => indicated(m.national_bbo, 86)?,
-        Body::ShortQuote(m) => indicated(m.national_bbo, 40)?,
-        Body::SpecialLongQuote(m) => indicated(m.national_bbo, 119)?,
-        _ => (Effect::Unchanged, Effect::Unchanged),
+    let [best_bid, best_offer] = match body {
+        Body::LongQuote(m) => appended(kind, m.national_bbo, 86, rest)?,
+        Body::ShortQuote(m) => appended(kind, m.national_bbo, 40, rest)?,
+        Body::SpecialLongQuote(m) => appended(kind, m.national_bbo, 119, rest)?,
+        _ => [Best::Unchanged; 2],
     };
-    let (best_bid, rest) = Best::read(bid, kind, rest)?;
-    let (best_offer, _) = Best::read(offer, kind, rest)?;
     Ok(Message {
         body,
         best_bid,
@@ -928,9 +959,33 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     })
 }
 
-#[inline]
-fn indicated(indicator: Char, offset: u16) -> Result<(Effect, Effect), Malformed> {
-    effects(indicator.0).ok_or(bad(offset, indicator.0))
+/// What the indicator at `offset` of a quote and the `rest` of the message say about bid and offer.
+#[inline(always)]
+fn appended(kind: [u8; 2], indicator: Char, offset: u16, rest: &[u8]) -> Result<[Best<'_>; 2], Malformed> {
+    let (bid, offer) = effects(indicator.0).ok_or(bad(offset, indicator.0))?;
+    let (best_bid, rest) = Best::read(bid, kind, rest)?;
+    let (best_offer, _) = Best::read(offer, kind, rest)?;
+    Ok([best_bid, best_offer])
+}
+
+/// The short way of the most frequent message: a long quote and what follows it, for [`LongQuote::national_best`]. `None`
+/// for any other message, and for one whose length is not that of `bytes`.
+#[inline(always)]
+pub fn long_quote(bytes: &[u8]) -> Option<(&LongQuote, &[u8])> {
+    let (m, rest) = LongQuote::ref_from_prefix(bytes).ok()?;
+    let is_one = [m.header.category.0, m.header.kind.0] == LongQuote::KIND;
+    (is_one && usize::from(m.header.length.get()) == bytes.len()).then_some((m, rest))
+}
+
+impl LongQuote {
+    /// What it and the `rest` of its message say about bid and offer of the national best.
+    #[inline(always)]
+    pub fn national_best<'a>(&self, rest: &'a [u8]) -> Result<[Best<'a>; 2], Malformed> {
+        match self.national_bbo.0 {
+            b' ' | b'A' => Ok([Best::Unchanged; 2]),
+            _ => appended(LongQuote::KIND, self.national_bbo, 86, rest),
+        }
+    }
 }
 
 /// The next part of a message; its length field is to blame if there is not enough.
@@ -1130,9 +1185,9 @@ wire_enum! {
         b' ' => NotApplicable;
         /// Both sides executable.
         b'A' => Executable;
-        /// Bid non-executable: it is above the upper band.
+        /// Bid non-executable: it is below the lower band.
         b'B' => BidNonExecutable;
-        /// Offer non-executable: it is below the lower band.
+        /// Offer non-executable: it is above the upper band.
         b'C' => OfferNonExecutable;
         /// Both sides non-executable.
         b'D' => BothNonExecutable;

@@ -760,6 +760,36 @@ pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     Ok(Message { body, appendages })
 }
 
+/// The national best that a quote's indicator and the bytes behind its fixed part tell.
+#[inline(always)]
+pub fn nbbo(indicator: Char, rest: &[u8]) -> Result<Nbbo<'_>, Malformed> {
+    Ok(match indicator.0 {
+        b'0' => Nbbo::Unchanged,
+        b'1' => Nbbo::Gone,
+        b'2' => Nbbo::Short(prefix(rest)?.0),
+        b'3' => Nbbo::Long(prefix(rest)?.0),
+        b'4' => Nbbo::Quote,
+        _ => return Err(bad(46, indicator)),
+    })
+}
+
+/// The short way of a frequent message: a long quote and what follows it, for [`nbbo`]. `None` for any other message, and for
+/// one that has more behind it than a national best.
+#[inline(always)]
+pub fn quote_long(bytes: &[u8]) -> Option<(&QuoteLong, &[u8])> {
+    let (m, rest) = QuoteLong::ref_from_prefix(bytes).ok()?;
+    let is_one = [m.header.version.0, m.header.category.0, m.header.kind.0] == [VERSION, b'Q', b'F'];
+    (is_one && matches!(m.adf_mpid.0, b' ' | b'0' | b'1')).then_some((m, rest))
+}
+
+/// The same of the other frequent message, the short quote.
+#[inline(always)]
+pub fn quote_short(bytes: &[u8]) -> Option<(&QuoteShort, &[u8])> {
+    let (m, rest) = QuoteShort::ref_from_prefix(bytes).ok()?;
+    let is_one = [m.header.version.0, m.header.category.0, m.header.kind.0] == [VERSION, b'Q', b'E'];
+    is_one.then_some((m, rest))
+}
+
 /// What is left of a message.
 struct Tail<'a> {
     whole: &'a [u8],
@@ -947,8 +977,14 @@ pub fn symbol(message: &[u8]) -> Option<[u8; 11]> {
 
 #[inline(always)]
 fn short_symbol(bytes: &[u8]) -> Option<[u8; 11]> {
-    let [a, b, c, d, e] = *bytes.first_chunk::<5>()?;
-    Some([a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' '])
+    bytes.first_chunk::<5>().map(|symbol| padded(&Alpha(*symbol)))
+}
+
+/// The symbol of a short form as long forms have it.
+#[inline(always)]
+pub const fn padded(symbol: &Alpha<5>) -> [u8; 11] {
+    let [a, b, c, d, e] = symbol.0;
+    [a, b, c, d, e, b' ', b' ', b' ', b' ', b' ', b' ']
 }
 
 /// Whether a quote with this `QuoteCondition` may be the national best.

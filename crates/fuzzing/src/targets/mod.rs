@@ -4,12 +4,14 @@ mod book;
 mod feed;
 mod fix;
 mod runtime;
+mod sip;
 mod wire;
 
 pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
 pub use runtime::capture;
+pub use sip::sip_channels;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
 use tickwire_market::Price;

@@ -1,0 +1,155 @@
+//! The snapshot stream of a line: all quotes, over and over, in blocks of version 11.
+//!
+//! Live blocks are held back by the handler from the moment it wants a snapshot. A turn begins with a block flagged first and
+//! ends with one flagged last; the messages between replace all that was known. Every block names the last live message whose
+//! effect it holds: the feed goes on behind the earliest of them, for a quote told twice is the same quote. Both lines may be
+//! fed in: blocks are put in order by their numbers; a turn that lacks one is given up for the next.
+
+use super::CqsFeed;
+use crate::Line;
+use crate::reorder::ReorderBuffer;
+use tickwire_market::{EventSink, Nanos, SeqNo};
+use tickwire_wire::cqs::{self, Block, ControlType, Delivery, SnapshotHeader};
+
+/// How many blocks of a turn can wait for one before them. One too many: the turn is given up.
+const HELD_MAX: u16 = 16;
+
+/// A turn that is being taken.
+#[derive(Clone, Copy)]
+struct Turn {
+    /// The number of its next block.
+    next: u64,
+    /// The last live message whose effect every block so far holds.
+    covered: u64,
+    /// It holds the end of the day.
+    is_day_over: bool,
+}
+
+/// The client of a snapshot stream.
+pub struct CqsSnapshot {
+    turn: Option<Turn>,
+    held: ReorderBuffer,
+}
+
+impl Default for CqsSnapshot {
+    fn default() -> CqsSnapshot {
+        CqsSnapshot::new()
+    }
+}
+
+impl CqsSnapshot {
+    /// A client that takes nothing yet. All memory it will ever use is taken here.
+    pub fn new() -> CqsSnapshot {
+        CqsSnapshot {
+            turn: None,
+            held: ReorderBuffer::new(HELD_MAX, cqs::BLOCK_SIZE_MAX),
+        }
+    }
+
+    /// Whether a turn is being taken.
+    pub fn is_taking(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// A block of the stream, of any line. Does nothing while the feed wants no snapshot.
+    pub fn on_block<S: EventSink>(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut S) {
+        if !feed.wants_snapshot() {
+            return self.give_up();
+        }
+        let Ok(block) = cqs::parse_snapshot_block(bytes) else {
+            return feed.count_malformed();
+        };
+        let seq = u64::from(block.header.seq.get());
+        if begins(block.header) && self.turn.is_none_or(|turn| turn.next < seq) {
+            self.give_up();
+            if reaches(block.header, feed) {
+                self.turn = Some(Turn {
+                    next: seq,
+                    covered: block.header.last_seq.get().into(),
+                    is_day_over: false,
+                });
+                feed.begin_snapshot(now, sink);
+            }
+        }
+        match self.turn {
+            Some(turn) if seq == turn.next => self.take(now, turn, &block, feed, sink),
+            Some(turn) if seq > turn.next => {
+                let end = seq + block.messages.len() as u64;
+                if !self.held.insert(seq, end, Line::A, now, bytes) {
+                    self.give_up();
+                }
+            }
+            _ => {}
+        }
+        while let Some(turn) = self.turn {
+            match self.held.front() {
+                Some((seq, _)) if seq <= turn.next => {}
+                _ => return,
+            }
+            let Some(held) = self.held.pop_front() else { return };
+            if held.first < turn.next {
+                continue;
+            }
+            // It was checked when it was held.
+            let mut copy = [0; cqs::BLOCK_SIZE_MAX];
+            let copy = &mut copy[..held.bytes.len()];
+            copy.copy_from_slice(held.bytes);
+            if let Ok(block) = cqs::parse_snapshot_block(copy) {
+                self.take(now, turn, &block, feed, sink);
+            }
+        }
+    }
+
+    /// The stream's numbers begin anew, or the turn is of no use.
+    pub(super) fn give_up(&mut self) {
+        self.turn = None;
+        self.held.clear();
+    }
+
+    fn take<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        turn: Turn,
+        block: &Block<'_, SnapshotHeader>,
+        feed: &mut CqsFeed,
+        sink: &mut S,
+    ) {
+        let mut turn = Turn {
+            next: turn.next + block.messages.len() as u64,
+            covered: turn.covered.min(block.header.last_seq.get().into()),
+            ..turn
+        };
+        for message in block.messages.clone() {
+            turn.is_day_over |= message.get(2..4) == Some(&[b'C', ControlType::EndOfDay as u8]);
+            feed.on_snapshot_message(now, message, sink);
+        }
+        self.turn = Some(turn);
+        if ends(block.header) {
+            self.give_up();
+            let next = SeqNo(turn.covered).next();
+            feed.end_snapshot(now, next, sink);
+            if turn.is_day_over {
+                feed.ends_at(now, Line::Retransmit, next, sink);
+            }
+        }
+    }
+}
+
+fn begins(header: &SnapshotHeader) -> bool {
+    [Delivery::First as u8, Delivery::Only as u8].contains(&header.delivery)
+}
+
+fn ends(header: &SnapshotHeader) -> bool {
+    [Delivery::Last as u8, Delivery::Only as u8].contains(&header.delivery)
+}
+
+/// Whether the feed can go on behind a turn: it is not older than the numbers, nor than what has been delivered, and what
+/// has been held back since joins it.
+fn reaches(header: &SnapshotHeader, feed: &CqsFeed) -> bool {
+    let after = u64::from(header.last_seq.get()) + 1;
+    let is_old = feed
+        .last_restart()
+        .is_some_and(|restart| header.time.as_nanos() < restart.sent);
+    let needed = feed.arbiter().first_held().unwrap_or(feed.next_seq());
+    !is_old && after >= needed.0.max(feed.next_seq().0)
+}

@@ -1,0 +1,149 @@
+//! Symbols of 11 bytes to numbers: one slot of 16 bytes each, so that a look-up reads two words of the message and, nearly
+//! always, one cache line of the table.
+
+use alloc::{boxed::Box, vec};
+
+/// A symbol as two integers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    head: u64,
+    tail: u32,
+}
+
+impl Key {
+    #[inline(always)]
+    fn new(symbol: &[u8; 11]) -> Key {
+        let [a, b, c, d, e, f, g, h, i, j, k] = *symbol;
+        Key {
+            head: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            tail: u32::from_le_bytes([h, i, j, k]),
+        }
+    }
+}
+
+/// A symbol and its number; number 0: free.
+#[derive(Clone, Copy)]
+struct Slot {
+    key: Key,
+    number: u32,
+}
+
+const FREE: Slot = Slot {
+    key: Key { head: 0, tail: 0 },
+    number: 0,
+};
+
+/// Marks the number of a symbol that nobody wants any more.
+const MUTED: u32 = 1 << 31;
+
+/// The table: open addressing, at most half full.
+pub(super) struct Symbols {
+    slots: Box<[Slot]>,
+    len: usize,
+}
+
+impl Symbols {
+    /// A table with room for this many.
+    pub(super) fn new(most: usize) -> Symbols {
+        Symbols {
+            slots: vec![FREE; (2 * most.max(1)).next_power_of_two()].into(),
+            len: 0,
+        }
+    }
+
+    /// Whether a further symbol needs a larger table.
+    pub(super) fn is_full(&self) -> bool {
+        self.len * 2 >= self.slots.len()
+    }
+
+    /// The number of a wanted symbol; 0: unknown, or muted.
+    #[inline(always)]
+    pub(super) fn wanted(&self, symbol: &[u8; 11]) -> u32 {
+        let number = self.slots[self.place(Key::new(symbol))].number;
+        if number < MUTED { number } else { 0 }
+    }
+
+    /// The number of a symbol, muted or not; 0: unknown.
+    pub(super) fn known(&self, symbol: &[u8; 11]) -> u32 {
+        self.slots[self.place(Key::new(symbol))].number & !MUTED
+    }
+
+    /// Gives a symbol a number above 0. There must be room, and it must have none.
+    pub(super) fn enter(&mut self, symbol: &[u8; 11], number: u32) {
+        let key = Key::new(symbol);
+        self.slots[self.place(key)] = Slot { key, number };
+        self.len += 1;
+    }
+
+    /// Stops, or begins again, to want a known symbol.
+    pub(super) fn mute(&mut self, symbol: &[u8; 11], is_muted: bool) {
+        let slot = &mut self.slots[self.place(Key::new(symbol))];
+        if slot.number != 0 {
+            slot.number = slot.number & !MUTED | if is_muted { MUTED } else { 0 };
+        }
+    }
+
+    /// Twice the room. Not for the way of a packet.
+    pub(super) fn grow(&mut self) {
+        let mut larger = Symbols::new(self.slots.len());
+        for slot in self.slots.iter().filter(|slot| slot.number != 0) {
+            let at = larger.place(slot.key);
+            larger.slots[at] = *slot;
+        }
+        larger.len = self.len;
+        *self = larger;
+    }
+
+    /// Where a key is, or would be: half of the slots are free, so that the search ends.
+    #[inline(always)]
+    fn place(&self, key: Key) -> usize {
+        let mask = self.slots.len() - 1;
+        let mixed = (key.head ^ u64::from(key.tail) << 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut at = (mixed >> 32) as usize & mask;
+        while self.slots[at].number != 0 && self.slots[at].key != key {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_that_differ_in_one_byte_have_their_own_numbers_and_a_grown_table_knows_them_all() {
+        let mut symbols = Symbols::new(1);
+        let all: alloc::vec::Vec<[u8; 11]> = (0..11)
+            .flat_map(|at| {
+                (b'A'..=b'Z').map(move |letter| {
+                    let mut symbol = *b"AAAAAAAAAAA";
+                    symbol[at] = letter;
+                    symbol
+                })
+            })
+            .collect();
+        let mut number = 0;
+        for symbol in &all {
+            if symbols.known(symbol) == 0 {
+                if symbols.is_full() {
+                    symbols.grow();
+                }
+                number += 1;
+                symbols.enter(symbol, number);
+            }
+        }
+        assert_eq!(number, 11 * 25 + 1);
+        assert_eq!(symbols.wanted(b"AAAAAAAAAAZ"), number);
+        symbols.mute(b"AAAAAAAAAAZ", true);
+        symbols.grow();
+        assert_eq!(
+            (symbols.wanted(b"AAAAAAAAAAZ"), symbols.known(b"AAAAAAAAAAZ")),
+            (0, number)
+        );
+        symbols.mute(b"AAAAAAAAAAZ", false);
+        assert_eq!(symbols.wanted(b"AAAAAAAAAAZ"), number);
+        assert_eq!(symbols.wanted(&[0; 11]), 0);
+        assert_eq!(symbols.wanted(b"           "), 0);
+    }
+}
