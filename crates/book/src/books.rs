@@ -436,11 +436,7 @@ impl Books {
             EventKind::Gap => self.said = BookState::Stale,
             _ => self.said = BookState::Live,
         }
-        self.feed = if self.spoilt {
-            BookState::Stale
-        } else {
-            self.said
-        };
+        self.feed = if self.spoilt { BookState::Stale } else { self.said };
         Applied::Feed(self.feed)
     }
 

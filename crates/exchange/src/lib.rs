@@ -31,6 +31,7 @@ mod mold;
 mod naive;
 mod order;
 mod pace;
+mod pitch;
 mod random;
 mod session;
 mod tape;
@@ -53,5 +54,6 @@ pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
 pub use pace::PaceConfig;
+pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
 pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};

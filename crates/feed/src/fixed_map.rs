@@ -179,7 +179,18 @@ mod tests {
     /// Symbols are padded text, orders are counted: neither may fill runs of slots.
     #[test]
     fn symbols_of_few_letters_and_counted_orders_are_found_in_few_steps() {
-        let letters = |n: u64| u64::from_be_bytes([b'A' + (n / 26) as u8, b'A' + (n % 26) as u8, 32, 32, 32, 32, 32, 32]);
+        let letters = |n: u64| {
+            u64::from_be_bytes([
+                b'A' + (n / 26) as u8,
+                b'A' + (n % 26) as u8,
+                32,
+                32,
+                32,
+                32,
+                32,
+                32,
+            ])
+        };
         let longest = |keys: &mut dyn Iterator<Item = u64>| {
             let mut table = FixedMap::new(1024);
             keys.for_each(|key| assert_eq!(table.insert(key, 0_u32), Ok(None)));

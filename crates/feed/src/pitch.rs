@@ -38,9 +38,9 @@ use tickwire_market::{
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::pitch::{
-    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, LongPrice, Message,
-    ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong, ReduceSizeShort,
-    gap_limits, modify_flags,
+    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, LongPrice,
+    Message, ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
+    ReduceSizeShort, gap_limits, modify_flags,
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
@@ -531,7 +531,8 @@ impl PitchDecoder {
         sink: &mut S,
     ) {
         let order = *self.orders.at(place);
-        let read = pitch::layout(message).and_then(|m: &OrderExecutedAtPriceSize| Ok((m, price(30, m.price)?)));
+        let read =
+            pitch::layout(message).and_then(|m: &OrderExecutedAtPriceSize| Ok((m, price(30, m.price)?)));
         let (m, at) = match read {
             Ok(read) => read,
             Err(malformed) => {

@@ -331,13 +331,12 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
             (event.kind, event.seq.0, event.ref_id),
             (EventKind::Gap, u64::from(seq), u64::from(seq) + 1)
         );
+        assert!(event.flags.has(EventFlags::UNUSABLE));
         event.instrument
     };
     assert_eq!(gap(&mut feed, 3, add(3, b'X', 1, "A", 1)), InstrumentId(1));
-    assert_eq!(
-        gap(&mut feed, 4, add(3, b'B', 1, "C", 1)),
-        InstrumentId::WHOLE_FEED
-    );
+    // No room for a third instrument: it has no book that could be wrong.
+    assert!(events(&mut feed, &datagram(4, &[add(3, b'B', 1, "C", 1)])).is_empty());
     assert_eq!(
         gap(&mut feed, 5, add(3, b'B', 1, "", 1)),
         InstrumentId::WHOLE_FEED
@@ -351,11 +350,10 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
         price: long(u64::MAX),
         ..ModifyOrderLong::BLANK_MESSAGE
     };
-    assert_eq!(
-        gap(&mut feed, 7, huge.as_bytes().to_vec()),
-        InstrumentId::WHOLE_FEED
-    );
-    let full = (8..18).map(|n| {
+    assert_eq!(gap(&mut feed, 7, huge.as_bytes().to_vec()), InstrumentId(1));
+    let short = b"\x0A\x29\0\0\0\0\x01\0\0\0".to_vec();
+    assert_eq!(gap(&mut feed, 8, short), InstrumentId::WHOLE_FEED);
+    let full = (9..18).map(|n| {
         (
             n,
             events(&mut feed, &datagram(n, &[add(n.into(), b'B', 1, "B", 1)]))[0],
@@ -369,7 +367,7 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
             counters.get(Counter::Malformed),
             counters.get(Counter::BookFull) as usize
         ),
-        (4, 1 + full.len())
+        (5, 1 + full.len())
     );
     assert!(events(&mut feed, &datagram(18, &[b"\x06\x2E\0\0\0\0"])).is_empty());
     assert_eq!(feed.counters().get(Counter::MessagesUnknown), 1);
