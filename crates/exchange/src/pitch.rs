@@ -210,12 +210,12 @@ impl Publisher for PitchPublisher {
     fn open(&mut self, _: Nanos) {}
 
     fn handle_timeout(&mut self, now: Nanos, engine: &Engine) {
+        self.image(now, engine);
         let proxies = self.proxies.iter_mut().map(|proxy| &mut proxy.session);
         let spins = self.spins.iter_mut().map(|spin| &mut spin.session);
         proxies
             .chain(spins)
             .for_each(|session| session.handle_timeout(now));
-        self.image(now, engine);
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
