@@ -49,7 +49,9 @@ fn venue(account: Option<PitchAccount>) -> Venue {
     venue.publisher.milestone(Milestone::StartOfMessages);
     for listing in &all {
         venue.engine.set_tick(listing.id, listing.tick);
-        let status = venue.engine.set_status(listing.id, TradingStatus::Trading, &mut ());
+        let status = venue
+            .engine
+            .set_status(listing.id, TradingStatus::Trading, &mut ());
         status.unwrap();
     }
     venue
@@ -80,7 +82,8 @@ impl Venue {
         assert!(builder.push(message));
         let length = builder.finish();
         for part in block[..length].chunks(cut) {
-            self.publisher.handle_bytes(port, id, self.now, part, &self.engine);
+            self.publisher
+                .handle_bytes(port, id, self.now, part, &self.engine);
         }
         self.hear(port, id)
     }
@@ -97,7 +100,11 @@ impl Venue {
             if packet.messages.len() == 0 {
                 heard.push("beat".into());
             }
-            heard.extend(packet.messages.map(|message| tell(pitch::parse(message).unwrap())));
+            heard.extend(
+                packet
+                    .messages
+                    .map(|message| tell(pitch::parse(message).unwrap())),
+            );
             rest = &rest[length..];
         }
         assert!(rest.is_empty(), "a block is cut off");
@@ -191,7 +198,11 @@ fn a_login_is_refused_with_the_reason_and_the_connection_dropped() {
 fn who_does_not_speak_the_protocol_is_hung_up_on() {
     for port in [Port::Replay, Port::SnapshotServer] {
         let mut venue = venue(None);
-        for bytes in [&[0xFF; 5000][..], &[0, 0, 0, 0, 0, 0, 0, 0], b"\x0A\x00\x01\x00\0\0\0\0\x01\x01"] {
+        for bytes in [
+            &[0xFF; 5000][..],
+            &[0, 0, 0, 0, 0, 0, 0, 0],
+            b"\x0A\x00\x01\x00\0\0\0\0\x01\x01",
+        ] {
             assert!(venue.publisher.connect(port, 0, venue.now));
             let Venue {
                 publisher,
@@ -320,7 +331,12 @@ fn an_image_is_announced_every_second_and_a_request_gets_the_next_later_one() {
     let mut venue = venue(None);
     venue.fill(2);
     assert!(venue.publisher.connect(Port::SnapshotServer, 0, venue.now));
-    let said = venue.say(Port::SnapshotServer, 0, login(b"    ", b"    ", b"          ").as_bytes(), 64);
+    let said = venue.say(
+        Port::SnapshotServer,
+        0,
+        login(b"    ", b"    ", b"          ").as_bytes(),
+        64,
+    );
     assert_eq!(said, ["LoginResponse A", "SpinImageAvailable 4"]);
     venue.wait(Nanos(second(2).0 - 1));
     assert!(venue.hear(Port::SnapshotServer, 0).is_empty());

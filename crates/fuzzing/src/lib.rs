@@ -150,6 +150,12 @@ pub const TARGETS: &[Target] = &[
         targets::pitch_feed,
     ),
     target(
+        "pitch_servers",
+        "blocks of a PITCH unit's servers are whole, whatever their clients say",
+        seeds::pitch_clients,
+        targets::pitch_servers,
+    ),
+    target(
         "book",
         "the fast books answer as the naive ones do",
         seeds::none,
