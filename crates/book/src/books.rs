@@ -126,7 +126,12 @@ pub struct Books {
     pub(crate) books: Vec<Book>,
     /// What the last event did to its book.
     last: BookUpdate,
+    /// The worse of `said` and `spoilt`.
     pub(crate) feed: BookState,
+    /// By the feed's last gap or recovery.
+    said: BookState,
+    /// A message of nobody knows which book could not be used: stale until everything is cleared.
+    spoilt: bool,
     by_order: bool,
     /// The instruments of the last few [`Books::upcoming`], round robin.
     upcoming: [InstrumentId; AHEAD],
@@ -174,6 +179,8 @@ impl Books {
                 ..BookUpdate::default()
             },
             feed: config.initial,
+            said: config.initial,
+            spoilt: false,
             by_order,
             upcoming: [InstrumentId(u32::MAX); AHEAD],
             turn: 0,
@@ -421,10 +428,15 @@ impl Books {
             };
         }
         match event.kind {
-            EventKind::Clear => self.clear_all(event),
-            EventKind::Gap => self.feed = BookState::Stale,
-            _ => self.feed = BookState::Live,
+            EventKind::Clear => {
+                self.clear_all(event);
+                self.spoilt = false;
+            }
+            EventKind::Gap if event.flags.has(EventFlags::UNUSABLE) => self.spoilt = true,
+            EventKind::Gap => self.said = BookState::Stale,
+            _ => self.said = BookState::Live,
         }
+        self.feed = if self.spoilt { BookState::Stale } else { self.said };
         Applied::Feed(self.feed)
     }
 

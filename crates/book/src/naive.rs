@@ -49,6 +49,8 @@ pub struct NaiveBooks {
     orders: BTreeMap<OrderId, NaiveOrder>,
     books: Vec<NaiveBook>,
     feed: BookState,
+    said: BookState,
+    spoilt: bool,
 }
 
 impl NaiveBooks {
@@ -69,6 +71,8 @@ impl NaiveBooks {
             orders: BTreeMap::new(),
             books: (0..instruments).map(book).collect(),
             feed: initial,
+            said: initial,
+            spoilt: false,
         }
     }
 
@@ -248,15 +252,20 @@ impl NaiveBooks {
                         ..*top
                     };
                 }
-                return Ok(NaiveApplied::Feed(self.feed));
+                self.spoilt = false;
+                return Ok(self.feed_is());
+            }
+            EventKind::Gap if whole && event.flags.has(EventFlags::UNUSABLE) => {
+                self.spoilt = true;
+                return Ok(self.feed_is());
             }
             EventKind::Gap if whole => {
-                self.feed = BookState::Stale;
-                return Ok(NaiveApplied::Feed(self.feed));
+                self.said = BookState::Stale;
+                return Ok(self.feed_is());
             }
             EventKind::Recovered if whole => {
-                self.feed = BookState::Live;
-                return Ok(NaiveApplied::Feed(self.feed));
+                self.said = BookState::Live;
+                return Ok(self.feed_is());
             }
             EventKind::Clear => {
                 let instrument = self.known(event.instrument)?;
@@ -285,6 +294,11 @@ impl NaiveBooks {
             instrument,
             ..BookUpdate::default()
         }))
+    }
+
+    fn feed_is(&mut self) -> NaiveApplied {
+        self.feed = if self.spoilt { BookState::Stale } else { self.said };
+        NaiveApplied::Feed(self.feed)
     }
 
     fn reduce(

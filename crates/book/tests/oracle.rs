@@ -119,6 +119,9 @@ impl Stream {
             EventKind::Gap | EventKind::Recovered | EventKind::Clear => {
                 let whole = self.rng.chance(1, 10);
                 event.instrument = InstrumentId(if whole { 0 } else { 1 + self.rng.below(23) as u32 });
+                if self.rng.chance(1, 3) {
+                    event.flags = EventFlags::UNUSABLE;
+                }
             }
             EventKind::Level => event.instrument = InstrumentId(1),
             _ => self.about_order(naive, &mut event),

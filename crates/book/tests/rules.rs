@@ -122,6 +122,58 @@ fn a_gap_of_one_instrument_leaves_the_others_live() {
 }
 
 #[test]
+fn a_gap_of_one_instrument_outlives_the_gaps_of_the_feed_and_ends_with_a_clear() {
+    let of_stock = |kind| MarketEvent {
+        instrument: STOCK,
+        ..feed(kind)
+    };
+    for ends in [feed(EventKind::Clear), of_stock(EventKind::Clear)] {
+        for depth in [Depth::Aggregated, Depth::ByOrder, Depth::ByPrice] {
+            let mut books = books(depth);
+            let state = |books: &Books| books.book(STOCK).unwrap().state();
+            books.apply(&of_stock(EventKind::Gap));
+            books.apply(&feed(EventKind::Gap));
+            books.apply(&feed(EventKind::Recovered));
+            assert_eq!(state(&books), BookState::Stale);
+            assert_eq!(books.book(InstrumentId(2)).unwrap().state(), BookState::Live);
+            if depth != Depth::ByPrice {
+                books.apply(&order(1, Side::Bid, 100, 10));
+                assert_eq!(books.book(STOCK).unwrap().update().state, BookState::Stale);
+            }
+            books.apply(&ends);
+            assert_eq!(state(&books), BookState::Live);
+        }
+    }
+}
+
+#[test]
+fn a_message_of_nobody_knows_which_book_makes_all_stale_until_everything_is_cleared() {
+    let mut books = books(Depth::ByOrder);
+    let unusable = MarketEvent {
+        flags: EventFlags::UNUSABLE,
+        ..feed(EventKind::Gap)
+    };
+    let stale = Applied::Feed(BookState::Stale);
+    assert_eq!(books.apply(&unusable), stale);
+    assert_eq!(books.apply(&feed(EventKind::Gap)), stale);
+    assert_eq!(books.apply(&feed(EventKind::Recovered)), stale);
+    changed(&mut books, order(1, Side::Bid, 100, 10));
+    assert!(books.iter().all(|book| book.state() == BookState::Stale));
+    assert_eq!(
+        books.apply(&feed(EventKind::Clear)),
+        Applied::Feed(BookState::Live)
+    );
+    // A snapshot loaded into a feed that misses messages: live when these have come.
+    books.apply(&feed(EventKind::Gap));
+    assert_eq!(books.apply(&unusable), stale);
+    assert_eq!(books.apply(&feed(EventKind::Clear)), stale);
+    assert_eq!(
+        books.apply(&feed(EventKind::Recovered)),
+        Applied::Feed(BookState::Live)
+    );
+}
+
+#[test]
 fn books_that_wait_for_a_snapshot_are_building_until_the_feed_is_whole() {
     let mut books = Books::new(BooksConfig {
         initial: BookState::Building,

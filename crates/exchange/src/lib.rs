@@ -32,6 +32,7 @@ mod mold;
 mod naive;
 mod order;
 mod pace;
+mod pitch;
 mod random;
 mod session;
 mod sip;
@@ -63,4 +64,6 @@ pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,
 };
 pub use uqdf::{UqdfPublisher, UqdfPublisherConfig};
+pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
+pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};

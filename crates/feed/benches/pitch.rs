@@ -1,4 +1,4 @@
-//! PITCH from packet to event: orders of 64 instruments added, executed, reduced, modified and deleted, two messages a packet.
+//! PITCH from packet to event: orders of 64 instruments added, executed, reduced, modified and deleted, one, two and ten messages a packet.
 //! A regression here means that the table of orders is searched more often than a message needs, or grows out of the cache.
 //!
 //! `cargo bench -p tickwire-feed --bench pitch` prints the machine's nanoseconds per message, of wanted and of filtered ones;
@@ -15,13 +15,17 @@ use tickwire_wire::pitch::{
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
-const MESSAGES_A_PACKET: usize = 2;
-
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
-    let (packets, rounds) = if is_bench { (500_000, 10) } else { (2_000, 1) };
-    let packets = generate(1, packets);
-    let all = packets.len() * MESSAGES_A_PACKET;
+    let (messages, rounds) = if is_bench { (1_000_000, 10) } else { (4_000, 1) };
+    for a_packet in [1, 2, 10] {
+        measure(messages, a_packet, rounds, is_bench);
+    }
+}
+
+fn measure(messages: usize, a_packet: usize, rounds: usize, is_bench: bool) {
+    let packets = generate(1, messages / a_packet, a_packet);
+    let all = packets.ends.len() * a_packet;
     for (name, symbols, expected) in [("wanted", None, all), ("filtered out", Some(Vec::new()), 0)] {
         let config = PitchConfig {
             symbols,
@@ -32,7 +36,7 @@ fn main() {
         for _ in 0..rounds {
             let mut feed = PitchFeed::new(ArbiterConfig::default(), PitchDecoder::new(config.clone()));
             let (mut events, start) = (0, Instant::now());
-            for packet in black_box(&packets) {
+            for packet in black_box(&packets).iter() {
                 feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| {
                     events += usize::from(!matches!(e.kind, EventKind::Definition | EventKind::Recovered));
                 });
@@ -41,15 +45,30 @@ fn main() {
             assert_eq!(events, expected, "seed 1, {name}");
         }
         if is_bench {
-            println!(
-                "pitch, {name}: {best_ns:.1} ns per message ({MESSAGES_A_PACKET} a packet, best of {rounds})"
-            );
+            println!("pitch, {name}: {best_ns:.1} ns per message ({a_packet} a packet, best of {rounds})");
         }
     }
 }
 
+/// Packets one behind the other, as a receive ring has them.
+struct Packets {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Packets {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let packet = &self.bytes[start..end];
+            start = end;
+            packet
+        })
+    }
+}
+
 /// About four thousand orders rest at any time; one in two messages adds or deletes one.
-fn generate(seed: u64, packets: usize) -> Vec<Vec<u8>> {
+fn generate(seed: u64, packets: usize, a_packet: usize) -> Packets {
     let mut rng = Rng::new(seed);
     let mut resting: Vec<u64> = Vec::new();
     let mut next_id = 0x0B1D_568F_775B_4005;
@@ -100,14 +119,17 @@ fn generate(seed: u64, packets: usize) -> Vec<Vec<u8>> {
             }
         }
     };
-    let packet = |n: usize| {
-        let mut bytes = vec![0; 256];
-        let mut builder = PacketBuilder::new(&mut bytes, 1, (n * MESSAGES_A_PACKET + 1) as u32);
-        (0..MESSAGES_A_PACKET).for_each(|_| assert!(builder.push(&message())));
-        let length = builder.finish();
-        bytes.truncate(length);
-        bytes.shrink_to_fit();
-        bytes
+    let mut all = Packets {
+        bytes: Vec::new(),
+        ends: Vec::new(),
     };
-    (0..packets).map(packet).collect()
+    for n in 0..packets {
+        let mut bytes = [0; 512];
+        let mut builder = PacketBuilder::new(&mut bytes, 1, (n * a_packet + 1) as u32);
+        (0..a_packet).for_each(|_| assert!(builder.push(&message())));
+        let length = builder.finish();
+        all.bytes.extend_from_slice(&bytes[..length]);
+        all.ends.push(all.bytes.len());
+    }
+    all
 }

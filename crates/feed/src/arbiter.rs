@@ -354,6 +354,15 @@ impl Arbiter {
         self.handle_timeout(now);
     }
 
+    /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
+    #[cold]
+    pub fn ends_at(&mut self, next: SeqNo) {
+        if self.end.is_none() {
+            self.counters.bump(Counter::EndOfSession);
+            self.end = Some(next.0);
+        }
+    }
+
     /// Whether there is nothing to drain: a feed without gaps to which nothing has happened.
     #[inline(always)]
     pub fn is_quiet(&self) -> bool {

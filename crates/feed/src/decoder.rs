@@ -30,9 +30,23 @@ pub trait Decoder {
         sink: &mut S,
     );
 
+    /// Whether [`Decoder::preview`] is of use: it must be much cheaper than decoding. Otherwise packets are walked once, and
+    /// the sink hears of an order one event before it.
+    const PREVIEWS: bool = true;
+
     /// Looks at a message some steps before [`Decoder::decode`]: tells the sink which order it is about, and returns
     /// whether decoding it can yield an event. The filter's first bytes are all it may read besides the order's number.
-    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool;
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let _ = (message, sink);
+        true
+    }
+
+    /// Whether a message says that nothing follows it in its session. Only the last message of a packet is asked about.
+    #[inline(always)]
+    fn ends(message: &[u8]) -> bool {
+        let _ = message;
+        false
+    }
 
     /// The stream began anew: what was said about instruments no longer holds.
     fn restarted(&mut self);

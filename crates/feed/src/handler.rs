@@ -65,7 +65,9 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 .in_sequence(now, line, frame.session, frame.first, *count)
             {
                 let batch = Batch::new(frame.first, *count, 0, line, now);
-                batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink);
+                if batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink) {
+                    self.arbiter.ends_at(self.arbiter.next_seq());
+                }
                 return;
             }
             if self
@@ -98,10 +100,14 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 .on_heartbeat(now, line, frame.session, frame.first, ends);
             return self.release(now, sink);
         };
-        match self
+        let verdict = self
             .arbiter
-            .on_packet(now, line, frame.session, frame.first, count, bytes)
-        {
+            .on_packet(now, line, frame.session, frame.first, count, bytes);
+        // Said also by a packet that waits: a snapshot may take its place.
+        if verdict != Verdict::Ignored && messages.clone().last().is_some_and(D::ends) {
+            self.arbiter.ends_at(frame.first.advance(count.into()));
+        }
+        match verdict {
             Verdict::Deliver { skip } => {
                 self.tell(now, sink);
                 let batch = Batch::new(frame.first, count, skip, line, now);
@@ -141,12 +147,10 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         }
         let seq = SeqNo(self.arbiter.next_seq().0 - 1);
         let batch = Batch::new(seq, 1, 0, Line::A, now);
-        batch.deliver(
-            core::iter::once(message),
-            &mut self.decoder,
-            &mut self.counters,
-            sink,
-        );
+        let messages = core::iter::once(message);
+        if batch.deliver(messages, &mut self.decoder, &mut self.counters, sink) {
+            self.arbiter.ends_at(self.arbiter.next_seq());
+        }
     }
 
     /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
@@ -305,6 +309,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             }) = F::parse(held.packet)
             {
                 let batch = Batch::new(held.first, count, held.skip, held.line, held.received);
+                // What ends the session was said when the packet came.
                 batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
             }
         }
@@ -377,7 +382,7 @@ impl Batch {
         }
     }
 
-    /// Delivers what is new in a packet.
+    /// Delivers what is new in a packet. Whether it says that nothing follows.
     #[inline(always)]
     fn deliver<'a, D: Decoder, S: EventSink>(
         self,
@@ -385,24 +390,31 @@ impl Batch {
         decoder: &mut D,
         counters: &mut Counters,
         sink: &mut S,
-    ) {
+    ) -> bool {
         counters.add(Counter::Messages, u64::from(self.count - self.skip));
         if self.count != 1 {
             return self.deliver_many(messages, decoder, counters, sink);
         }
-        if let Some(message) = messages.next() {
-            let flags = self.flags.with(EventFlags::LAST);
-            let context = Context {
-                seq: self.first,
-                received: self.received,
-                flags,
-            };
-            decoder.decode(context, message, counters, sink);
+        let Some(message) = messages.next() else {
+            return false;
+        };
+        let context = self.context(self.first, self.flags.with(EventFlags::LAST));
+        decoder.decode(context, message, counters, sink);
+        D::ends(message)
+    }
+
+    #[inline(always)]
+    fn context(&self, seq: SeqNo, flags: EventFlags) -> Context {
+        Context {
+            seq,
+            received: self.received,
+            flags,
         }
     }
 
     /// A packet of several messages is walked twice: first the sink learns which orders come (their cache misses then
-    /// overlap) and the last message with an event is found, then everything is decoded.
+    /// overlap) and the last message with an event is found, then everything is decoded. Where looking costs as much as
+    /// decoding it is walked once, and every event waits for the next one.
     #[inline(never)]
     fn deliver_many<'a, D: Decoder, S: EventSink>(
         self,
@@ -410,35 +422,97 @@ impl Batch {
         decoder: &mut D,
         counters: &mut Counters,
         sink: &mut S,
-    ) {
+    ) -> bool {
         for _ in 0..self.skip {
             messages.next();
         }
-        let mut seq = self.first.advance(self.skip.into());
-        let (mut at, mut last) = (seq, seq);
+        let first = self.first.advance(self.skip.into());
+        if D::PREVIEWS {
+            self.walk_twice(first, messages, decoder, counters, sink)
+        } else {
+            self.walk_once(first, messages, decoder, counters, sink)
+        }
+    }
+
+    #[inline(always)]
+    fn walk_twice<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]> + Clone,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let (mut at, mut last) = (first, first);
         for message in messages.clone() {
             if decoder.preview(message, sink) {
                 last = at;
             }
             at = at.next();
         }
+        let (mut seq, mut ends) = (first, false);
         for message in messages {
             let flags = if seq == last {
                 self.flags.with(EventFlags::LAST)
             } else {
                 self.flags
             };
-            decoder.decode(
-                Context {
-                    seq,
-                    received: self.received,
-                    flags,
-                },
-                message,
-                counters,
-                sink,
-            );
+            decoder.decode(self.context(seq, flags), message, counters, sink);
+            ends = D::ends(message);
             seq = seq.next();
         }
+        ends
+    }
+
+    #[inline(always)]
+    fn walk_once<'a, D: Decoder, S: EventSink>(
+        self,
+        first: SeqNo,
+        messages: impl Iterator<Item = &'a [u8]>,
+        decoder: &mut D,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let mut held = Held {
+            sink,
+            event: MarketEvent::default(),
+            is_there: false,
+        };
+        let (mut seq, mut ends) = (first, false);
+        for message in messages {
+            decoder.decode(self.context(seq, self.flags), message, counters, &mut held);
+            ends = D::ends(message);
+            seq = seq.next();
+        }
+        held.finish();
+        ends
+    }
+}
+
+/// Holds every event back until the next one, so that the last one is known; meanwhile its order's cache lines come.
+struct Held<'s, S> {
+    sink: &'s mut S,
+    event: MarketEvent,
+    is_there: bool,
+}
+
+impl<S: EventSink> Held<'_, S> {
+    #[inline(always)]
+    fn finish(mut self) {
+        if self.is_there {
+            self.event.flags = self.event.flags.with(EventFlags::LAST);
+            self.sink.on_event(&self.event);
+        }
+    }
+}
+
+impl<S: EventSink> EventSink for Held<'_, S> {
+    #[inline(always)]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.sink.upcoming(event.instrument, event.order_id);
+        if self.is_there {
+            self.sink.on_event(&self.event);
+        }
+        (self.event, self.is_there) = (*event, true);
     }
 }

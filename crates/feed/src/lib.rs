@@ -28,6 +28,7 @@ mod missing;
 mod nyse;
 mod openbook;
 mod pitch;
+mod pitch_channel;
 mod reorder;
 mod sip;
 mod snapshot;
@@ -51,6 +52,7 @@ pub use mdp3::{
 pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
 pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
+pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};

@@ -11,7 +11,7 @@
 //! | `95` `96` | `Imbalance`; `Trade` that does not count as volume: its executions are reported one by one |
 //! | `31` | `Status`, `code` = status and short sale restriction |
 //! | `97` `2D` | `Clear`, `Status` closed, both of the whole unit |
-//! | any of the first three rows that is malformed or finds no room | `Gap` of the instrument: its book may be wrong |
+//! | any of the first three rows that is malformed or finds no room | `Gap` of the instrument, or of the feed where it cannot be told: wrong until a clear |
 //! | `20` `98` | none |
 //!
 //! Only adds name their instrument. The orders of instruments that are wanted are kept in a table of their own; an order
@@ -28,19 +28,19 @@ pub use session::PitchLogin;
 pub use spin::Spin;
 
 use crate::decoder::{Context, Decoder, Seen, Subscriptions};
-use crate::fixed_map::FixedMap;
+use crate::fixed_map::{FixedMap, Place};
 use crate::framing::{Content, Frame, Framing};
 use crate::{ArbiterConfig, FeedHandler, MissingRange, SessionId};
 use alloc::{boxed::Box, vec::Vec};
-use core::cell::Cell;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
     OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
-use tickwire_wire::layout::Char;
 use tickwire_wire::pitch::{
-    self, AddOrderExpanded, AddOrderLong, AddOrderShort, GapRequest, LongPrice, Message, modify_flags,
+    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, LongPrice,
+    Message, ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
+    ReduceSizeShort, gap_limits, modify_flags,
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
@@ -54,11 +54,6 @@ pub type PitchFeed = FeedHandler<PitchUnit, PitchDecoder>;
 #[derive(Clone, Copy, Debug)]
 pub enum PitchUnit {}
 
-/// How many numbers there are before they come again.
-const CYCLE: u64 = u32::MAX as u64;
-/// A number this close behind the end of a cycle, or before its beginning, belongs to the cycle next to it.
-const NEAR: u64 = 1 << 28;
-
 impl PitchUnit {
     /// The session of a unit.
     pub const fn session(unit: u8) -> SessionId {
@@ -70,17 +65,9 @@ impl PitchUnit {
     pub fn arbiter_config(unit: u8) -> ArbiterConfig {
         ArbiterConfig {
             session: Some(PitchUnit::session(unit)),
-            request_messages: gap::REQUEST_MESSAGES_MAX,
-            request_interval_ns: Nanos::SECOND / u64::from(gap::REQUESTS_PER_SECOND),
+            request_messages: gap_limits::MESSAGES,
+            request_interval_ns: Nanos::SECOND / u64::from(gap_limits::SECOND),
             ..ArbiterConfig::default()
-        }
-    }
-
-    /// The number on the wire.
-    const fn short(seq: SeqNo) -> u32 {
-        match seq.0 {
-            0 => 0,
-            n => ((n - 1) % CYCLE) as u32 + 1,
         }
     }
 }
@@ -107,23 +94,14 @@ impl Framing for PitchUnit {
 
     #[inline]
     fn full_number(first: SeqNo, next: SeqNo) -> SeqNo {
-        if next.0 < CYCLE - NEAR || first.0 == 0 {
-            return first;
-        }
-        let same = (next.0 - 1) / CYCLE * CYCLE + first.0;
-        if same + CYCLE <= next.0 + NEAR {
-            SeqNo(same + CYCLE)
-        } else if same > CYCLE && same + NEAR >= next.0 + CYCLE {
-            SeqNo(same - CYCLE)
-        } else {
-            SeqNo(same)
-        }
+        // Numbers of this framing have 32 bits.
+        SeqNo(pitch::full_sequence(first.0 as u32, next.0))
     }
 
     fn request(range: MissingRange, buffer: &mut [u8]) -> Option<usize> {
         let request = GapRequest {
             unit: range.session.0[0],
-            sequence: PitchUnit::short(range.first).into(),
+            sequence: pitch::wire_sequence(range.first.0).into(),
             count: range.count.into(),
             ..GapRequest::BLANK_MESSAGE
         };
@@ -131,7 +109,7 @@ impl Framing for PitchUnit {
     }
 
     fn wrap(session: SessionId, seq: SeqNo, message: &[u8], buffer: &mut [u8]) -> Option<usize> {
-        session::block(buffer, session.0[0], PitchUnit::short(seq), message)
+        session::block(buffer, session.0[0], pitch::wire_sequence(seq.0), message)
     }
 }
 
@@ -146,8 +124,8 @@ pub struct PitchConfig {
     /// The number of the unit's first instrument, at least 1 (the default): PITCH has no numbers, instruments get them in
     /// order of appearance. Units whose events meet in one place need ranges that do not overlap.
     pub first_instrument: u32,
-    /// How many instruments the unit can have. Default 4096. When full: messages of further ones are dropped and counted,
-    /// and the books behind the feed are said to be wrong.
+    /// How many instruments the unit can have. Default 4096. When full: further ones have no number and no book, their
+    /// messages are dropped and counted.
     pub instruments_max: u32,
     /// How many orders of wanted instruments can rest at once. Default 2^20. When full: an order is left out and
     /// counted, and the book of its instrument is said to be wrong.
@@ -181,52 +159,7 @@ struct Resting {
     side: Side,
 }
 
-/// The wanted orders that messages previewed and not yet decoded add: later messages of the same packet may be about them.
-struct Upcoming {
-    /// One bit for each, to be done with most questions at once.
-    bits: Cell<u64>,
-    ids: Box<[Cell<u64>]>,
-    len: Cell<usize>,
-}
-
-impl Upcoming {
-    fn new() -> Upcoming {
-        Upcoming {
-            bits: Cell::new(0),
-            ids: (0..pitch::MESSAGES_MAX).map(|_| Cell::new(0)).collect(),
-            len: Cell::new(0),
-        }
-    }
-
-    #[inline(always)]
-    fn clear(&self) {
-        self.bits.set(0);
-        self.len.set(0);
-    }
-
-    fn add(&self, order_id: u64) {
-        self.bits.set(self.bits.get() | Upcoming::bit(order_id));
-        if let Some(id) = self.ids.get(self.len.get()) {
-            id.set(order_id);
-            self.len.set(self.len.get() + 1);
-        }
-    }
-
-    #[inline(always)]
-    fn has(&self, order_id: u64) -> bool {
-        let maybe = self.bits.get() & Upcoming::bit(order_id) != 0;
-        maybe
-            && self
-                .ids
-                .iter()
-                .take(self.len.get())
-                .any(|id| id.get() == order_id)
-    }
-
-    const fn bit(order_id: u64) -> u64 {
-        1 << (order_id % 64)
-    }
-}
+const DAY_SECONDS: u64 = Nanos::DAY / Nanos::SECOND;
 
 /// What a message came to.
 enum Told {
@@ -236,9 +169,7 @@ enum Told {
     Nothing,
     /// Nobody wants it.
     Filtered,
-    /// It is about an order that is not known.
-    NoOrder,
-    /// There is no room for its order or instrument.
+    /// There is no room for its instrument.
     NoRoom,
 }
 
@@ -247,8 +178,8 @@ pub struct PitchDecoder {
     venue: Venue,
     midnight: Nanos,
     first_instrument: u32,
-    /// Seconds since midnight, by the live stream and by the snapshot.
-    seconds: [u32; 2],
+    /// The current second of the live stream and of the snapshot, counted from the midnight that the day began with.
+    seconds: [u64; 2],
     subscriptions: Subscriptions,
     /// Some instruments are not wanted: an order that is not in the table is probably theirs.
     filters: bool,
@@ -257,7 +188,6 @@ pub struct PitchDecoder {
     directory: Vec<Instrument>,
     instruments_max: usize,
     orders: FixedMap<Resting>,
-    upcoming: Upcoming,
 }
 
 impl PitchDecoder {
@@ -278,7 +208,6 @@ impl PitchDecoder {
             directory: Vec::with_capacity(instruments_max),
             instruments_max,
             orders: FixedMap::new(config.orders_max as usize),
-            upcoming: Upcoming::new(),
         };
         for symbol in config.directory {
             if let Some(key) = symbol.padded().map(u64::from_be_bytes) {
@@ -336,71 +265,92 @@ impl PitchDecoder {
         Some(id)
     }
 
-    /// Writes what a message says over an event that holds what every message has. In place: a returned event would be
-    /// copied. An event that must come before is pushed here.
+    /// Writes what a message about an order of the table says over an event that holds what every message has.
     #[inline(always)]
+    fn change(
+        &mut self,
+        event: &mut MarketEvent,
+        kind: u8,
+        message: &[u8],
+        place: Place,
+    ) -> Result<(), Malformed> {
+        match kind {
+            DeleteOrder::KIND => {
+                pitch::layout::<DeleteOrder>(message)?;
+                event.kind = EventKind::Delete;
+                self.orders.remove_at(place);
+            }
+            ModifyOrderShort::KIND => {
+                let m: &ModifyOrderShort = pitch::layout(message)?;
+                self.modify(event, place, (m.qty.get().into(), m.price.price(), m.flags));
+            }
+            OrderExecuted::KIND => {
+                let m: &OrderExecuted = pitch::layout(message)?;
+                event.kind = EventKind::Execute;
+                event.ref_id = m.execution_id.get();
+                self.take(event, place, m.executed_qty.get());
+            }
+            ReduceSizeShort::KIND => {
+                let m: &ReduceSizeShort = pitch::layout(message)?;
+                event.kind = EventKind::Reduce;
+                self.take(event, place, m.cancelled_qty.get().into());
+            }
+            ReduceSizeLong::KIND => {
+                let m: &ReduceSizeLong = pitch::layout(message)?;
+                event.kind = EventKind::Reduce;
+                self.take(event, place, m.cancelled_qty.get());
+            }
+            _ => {
+                let m: &ModifyOrderLong = pitch::layout(message)?;
+                self.modify(event, place, (m.qty.get(), price(18, m.price)?, m.flags));
+            }
+        }
+        Ok(())
+    }
+
+    /// A new order of a wanted instrument; `false` if there is no room for it.
+    #[inline(always)]
+    fn add(&mut self, event: &mut MarketEvent, kind: u8, message: &[u8]) -> Result<bool, Malformed> {
+        let (side, qty, price) = match kind {
+            AddOrderShort::KIND => {
+                let m: &AddOrderShort = pitch::layout(message)?;
+                (m.side, m.qty.get().into(), m.price.price())
+            }
+            AddOrderLong::KIND => {
+                let m: &AddOrderLong = pitch::layout(message)?;
+                (m.side, m.qty.get(), price(25, m.price)?)
+            }
+            _ => {
+                let m: &AddOrderExpanded = pitch::layout(message)?;
+                event.code = code(m.participant_id.trimmed());
+                (m.side, m.qty.get(), price(27, m.price)?)
+            }
+        };
+        event.kind = EventKind::Add;
+        event.side = pitch::side(side).ok_or(Malformed::BadValue {
+            offset: 14,
+            value: side.0,
+        })?;
+        event.qty = Volume(qty.into());
+        event.price = price;
+        let resting = Resting {
+            price,
+            qty,
+            instrument: event.instrument,
+            side: event.side,
+        };
+        Ok(self.orders.insert(event.order_id.0, resting).is_ok())
+    }
+
+    /// Messages that touch no order.
     fn fill<S: EventSink>(
         &mut self,
         event: &mut MarketEvent,
+        context: Context,
         message: &[u8],
         sink: &mut S,
     ) -> Result<Told, Malformed> {
         match pitch::parse(message)? {
-            Message::AddOrderShort(m) => {
-                let terms = (m.side, m.qty.get().into(), m.price.price());
-                self.add(event, m.order_id.get(), terms, message, sink)
-            }
-            Message::DeleteOrder(m) => Ok(self.delete(event, m.order_id.get())),
-            Message::OrderExecuted(m) => {
-                event.kind = EventKind::Execute;
-                event.ref_id = m.execution_id.get();
-                Ok(self.take(event, m.order_id.get(), m.executed_qty.get()))
-            }
-            Message::ReduceSizeShort(m) => {
-                event.kind = EventKind::Reduce;
-                Ok(self.take(event, m.order_id.get(), m.cancelled_qty.get().into()))
-            }
-            Message::ModifyOrderShort(m) => {
-                let terms = (m.qty.get().into(), m.price.price(), m.flags);
-                Ok(self.modify(event, m.order_id.get(), terms))
-            }
-            Message::AddOrderLong(m) => {
-                let terms = (m.side, m.qty.get(), price(25, m.price)?);
-                self.add(event, m.order_id.get(), terms, message, sink)
-            }
-            Message::ReduceSizeLong(m) => {
-                event.kind = EventKind::Reduce;
-                Ok(self.take(event, m.order_id.get(), m.cancelled_qty.get()))
-            }
-            Message::ModifyOrderLong(m) => {
-                let terms = (m.qty.get(), price(18, m.price)?, m.flags);
-                Ok(self.modify(event, m.order_id.get(), terms))
-            }
-            Message::AddOrderExpanded(m) => {
-                event.code = code(m.participant_id.trimmed());
-                let terms = (m.side, m.qty.get(), price(27, m.price)?);
-                self.add(event, m.order_id.get(), terms, message, sink)
-            }
-            rare => self.fill_rare(event, rare, message, sink),
-        }
-    }
-
-    /// [`PitchDecoder::fill`] for types that touch no order, or few.
-    #[inline(never)]
-    fn fill_rare<S: EventSink>(
-        &mut self,
-        event: &mut MarketEvent,
-        parsed: Message<'_>,
-        message: &[u8],
-        sink: &mut S,
-    ) -> Result<Told, Malformed> {
-        match parsed {
-            Message::OrderExecutedAtPriceSize(m) => {
-                event.price = price(30, m.price)?;
-                event.ref_id = m.execution_id.get();
-                let quantities = (m.executed_qty.get(), m.remaining_qty.get());
-                return Ok(self.execute_at(event, m.order_id.get(), quantities, sink));
-            }
             Message::TradeShort(m) => trade(event, m.qty.get().into(), m.price.price(), m.execution_id.get()),
             Message::TradeLong(m) => trade(event, m.qty.get(), price(25, m.price)?, m.execution_id.get()),
             Message::TradeExpanded(m) => trade(event, m.qty.get(), price(27, m.price)?, m.execution_id.get()),
@@ -422,34 +372,50 @@ impl PitchDecoder {
                 return Ok(Told::Event);
             }
             Message::Time(m) => {
-                let of_snapshot = event.flags.has(EventFlags::SNAPSHOT);
-                self.seconds[usize::from(of_snapshot)] = m.seconds.get();
+                self.tick(event.flags.has(EventFlags::SNAPSHOT), m.seconds.get());
                 return Ok(Told::Nothing);
             }
             _ => return Ok(Told::Nothing),
         }
-        self.instrument_of(event, message, sink)
+        let Some(instrument) = self.instrument_of(context, message, sink)? else {
+            return Ok(Told::NoRoom);
+        };
+        event.instrument = instrument;
+        match self.subscriptions.has(instrument) {
+            true => Ok(Told::Event),
+            false => Ok(Told::Filtered),
+        }
     }
 
-    /// Sets the instrument of a message that names one.
+    /// A `Time`: seconds since a midnight, that of the day nearest to what was said before. Behind a snapshot the live stream
+    /// goes on from its time until it says its own.
+    fn tick(&mut self, of_snapshot: bool, seconds: u32) {
+        let [live, _] = self.seconds;
+        let days = live / DAY_SECONDS * DAY_SECONDS;
+        let mut now = days + u64::from(seconds);
+        if now + DAY_SECONDS / 2 < live {
+            now += DAY_SECONDS;
+        } else if days > 0 && now > live + DAY_SECONDS / 2 {
+            now -= DAY_SECONDS;
+        }
+        self.seconds = match of_snapshot {
+            true => [live.max(now), now],
+            false => [now, self.seconds[1]],
+        };
+    }
+
+    /// The instrument of a message that names one; `None` if there is no room for it.
     #[inline(always)]
     fn instrument_of<S: EventSink>(
         &mut self,
-        event: &mut MarketEvent,
+        context: Context,
         message: &[u8],
         sink: &mut S,
-    ) -> Result<Told, Malformed> {
+    ) -> Result<Option<InstrumentId>, Malformed> {
         let key = pitch::symbol_key(message).unwrap_or_default();
-        event.instrument = match self.numbers.get(key) {
-            Some(&number) => InstrumentId(number),
-            None => match self.define(event, key, sink)? {
-                Some(id) => id,
-                None => return Ok(Told::NoRoom),
-            },
-        };
-        match self.subscriptions.has(event.instrument) {
-            true => Ok(Told::Event),
-            false => Ok(Told::Filtered),
+        match self.numbers.get(key) {
+            Some(&number) => Ok(Some(InstrumentId(number))),
+            None => self.define(context, key, message, sink),
         }
     }
 
@@ -458,8 +424,9 @@ impl PitchDecoder {
     #[inline(never)]
     fn define<S: EventSink>(
         &mut self,
-        event: &MarketEvent,
+        context: Context,
         key: u64,
+        message: &[u8],
         sink: &mut S,
     ) -> Result<Option<InstrumentId>, Malformed> {
         let symbol = Symbol::new(&key.to_be_bytes()).filter(|symbol| !symbol.is_empty());
@@ -471,182 +438,233 @@ impl PitchDecoder {
             sink.on_event(&MarketEvent {
                 kind: EventKind::Definition,
                 instrument,
-                ..bare(event, not_last(event.flags))
+                flags: not_last(context.flags),
+                ..self.event(context, message)
             });
         }
         Ok(Some(instrument))
     }
 
-    #[inline(always)]
-    fn add<S: EventSink>(
-        &mut self,
-        event: &mut MarketEvent,
-        order_id: u64,
-        (side, qty, price): (Char, u32, Price),
-        message: &[u8],
-        sink: &mut S,
-    ) -> Result<Told, Malformed> {
-        match self.instrument_of(event, message, sink)? {
-            Told::Event => {}
-            other => return Ok(other),
-        }
-        event.kind = EventKind::Add;
-        event.order_id = OrderId(order_id);
-        event.side = pitch::side(side).ok_or(Malformed::BadValue {
-            offset: 14,
-            value: side.0,
-        })?;
-        event.qty = Volume(qty.into());
-        event.price = price;
-        let resting = Resting {
-            price,
-            qty,
-            instrument: event.instrument,
-            side: event.side,
-        };
-        Ok(match self.orders.insert(order_id, resting) {
-            Ok(_) => Told::Event,
-            Err(_) => Told::NoRoom,
-        })
-    }
-
     /// Takes `qty` off an order that keeps its place.
     #[inline(always)]
-    fn take(&mut self, event: &mut MarketEvent, order_id: u64, qty: u32) -> Told {
-        let Some(order) = self.orders.get_mut(order_id) else {
-            return self.no_order();
-        };
-        event.order_id = OrderId(order_id);
-        event.instrument = order.instrument;
+    fn take(&mut self, event: &mut MarketEvent, place: Place, qty: u32) {
         event.qty = Volume(qty.into());
+        let order = self.orders.at_mut(place);
         order.qty = order.qty.saturating_sub(qty);
         if order.qty == 0 {
-            self.orders.remove(order_id);
+            self.orders.remove_at(place);
         }
-        self.wanted(event)
     }
 
     #[inline(always)]
-    fn delete(&mut self, event: &mut MarketEvent, order_id: u64) -> Told {
-        let Some(order) = self.orders.remove(order_id) else {
-            return self.no_order();
-        };
-        event.kind = EventKind::Delete;
-        event.order_id = OrderId(order_id);
-        event.instrument = order.instrument;
-        self.wanted(event)
-    }
-
-    #[inline(always)]
-    fn modify(
-        &mut self,
-        event: &mut MarketEvent,
-        order_id: u64,
-        (qty, price, flags): (u32, Price, u8),
-    ) -> Told {
-        let Some(order) = self.orders.get_mut(order_id) else {
-            return self.no_order();
-        };
+    fn modify(&mut self, event: &mut MarketEvent, place: Place, (qty, price, flags): (u32, Price, u8)) {
+        let order = self.orders.at_mut(place);
         (order.qty, order.price) = (qty, price);
         event.kind = EventKind::Modify;
-        event.order_id = OrderId(order_id);
-        event.instrument = order.instrument;
         event.side = order.side;
         event.qty = Volume(qty.into());
         event.price = price;
         if flags & modify_flags::KEEPS_PRIORITY != 0 {
             event.flags = event.flags.with(EventFlags::KEEPS_PRIORITY);
         }
-        self.wanted(event)
+    }
+
+    /// What every event of a message has.
+    #[inline(always)]
+    fn event(&self, context: Context, message: &[u8]) -> MarketEvent {
+        let seconds = self.seconds[usize::from(context.flags.has(EventFlags::SNAPSHOT))];
+        let since_midnight = seconds * Nanos::SECOND + u64::from(offset(message));
+        MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(since_midnight),
+            recv_ts: context.received,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        }
+    }
+
+    /// Reads a message about an order. Everything that must look at the finished event's address is kept out of here: the
+    /// event then stays in registers and is written once, to where it is wanted.
+    #[inline(always)]
+    fn decode_change<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(place) = self.orders.find(order_id) else {
+            return match self.filters {
+                true => self.filtered(kind, counters),
+                false => counters.bump(Counter::BookRejects),
+            };
+        };
+        let instrument = self.orders.at(place).instrument;
+        if kind == OrderExecutedAtPriceSize::KIND {
+            return self.decode_execution(context, order_id, place, message, counters, sink);
+        }
+        let mut event = self.event(context, message);
+        event.order_id = OrderId(order_id);
+        event.instrument = instrument;
+        if let Err(malformed) = self.change(&mut event, kind, message, place) {
+            self.refuse(context, instrument, kind, malformed, counters, sink);
+        } else if self.filters && !self.subscriptions.has(instrument) {
+            // Its instrument is no longer wanted; the order is kept up, should it be again.
+            self.filtered(kind, counters);
+        } else {
+            sink.on_event(&event);
+        }
     }
 
     /// An execution that says what is left. Where that is not the remainder the order first becomes what it must have been,
     /// and loses its place.
-    fn execute_at<S: EventSink>(
+    #[inline(never)]
+    fn decode_execution<S: EventSink>(
         &mut self,
-        event: &mut MarketEvent,
+        context: Context,
         order_id: u64,
-        (executed, remaining): (u32, u32),
+        place: Place,
+        message: &[u8],
+        counters: &mut Counters,
         sink: &mut S,
-    ) -> Told {
-        let Some(&order) = self.orders.get(order_id) else {
-            return self.no_order();
+    ) {
+        let order = *self.orders.at(place);
+        let read =
+            pitch::layout(message).and_then(|m: &OrderExecutedAtPriceSize| Ok((m, price(30, m.price)?)));
+        let (m, at) = match read {
+            Ok(read) => read,
+            Err(malformed) => {
+                let kind = OrderExecutedAtPriceSize::KIND;
+                return self.refuse(context, order.instrument, kind, malformed, counters, sink);
+            }
         };
-        event.order_id = OrderId(order_id);
-        event.instrument = order.instrument;
+        let (executed, remaining) = (m.executed_qty.get(), m.remaining_qty.get());
+        match remaining {
+            0 => _ = self.orders.remove_at(place),
+            _ => self.orders.at_mut(place).qty = remaining,
+        }
+        if !self.subscriptions.has(order.instrument) {
+            return self.filtered(OrderExecutedAtPriceSize::KIND, counters);
+        }
+        let about = MarketEvent {
+            instrument: order.instrument,
+            order_id: OrderId(order_id),
+            ..self.event(context, message)
+        };
         let before = executed.saturating_add(remaining);
-        if order.qty != before && self.subscriptions.has(order.instrument) {
+        if order.qty != before {
             sink.on_event(&MarketEvent {
                 kind: EventKind::Modify,
-                instrument: order.instrument,
-                order_id: event.order_id,
                 side: order.side,
                 price: order.price,
                 qty: Volume(before.into()),
-                ..bare(event, not_last(event.flags))
+                flags: not_last(context.flags),
+                ..about
             });
         }
-        match (remaining, self.orders.get_mut(order_id)) {
-            (1.., Some(order)) => order.qty = remaining,
-            _ => _ = self.orders.remove(order_id),
+        sink.on_event(&MarketEvent {
+            kind: EventKind::Execute,
+            price: at,
+            qty: Volume(executed.into()),
+            ref_id: m.execution_id.get(),
+            flags: context.flags.with(EventFlags::AT_OTHER_PRICE),
+            ..about
+        });
+    }
+
+    /// Reads a message that adds an order.
+    #[inline(always)]
+    fn decode_add<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let instrument = match self.instrument_of(context, message, sink) {
+            Ok(Some(id)) if self.subscriptions.has(id) => id,
+            Ok(Some(_)) => return self.filtered(kind, counters),
+            // An instrument without a number has no book that could be wrong.
+            Ok(None) => return counters.bump(Counter::BookFull),
+            Err(malformed) => {
+                return self.refuse(context, InstrumentId::WHOLE_FEED, kind, malformed, counters, sink);
+            }
+        };
+        let mut event = self.event(context, message);
+        event.instrument = instrument;
+        event.order_id = OrderId(order_id);
+        match self.add(&mut event, kind, message) {
+            Ok(true) => sink.on_event(&event),
+            Ok(false) => {
+                counters.bump(Counter::BookFull);
+                self.spoil(context, instrument, kind, sink);
+            }
+            Err(malformed) => self.refuse(context, instrument, kind, malformed, counters, sink),
         }
-        event.kind = EventKind::Execute;
-        event.qty = Volume(executed.into());
-        event.flags = event.flags.with(EventFlags::AT_OTHER_PRICE);
-        self.wanted(event)
+    }
+
+    /// Reads a message about no order, or one too short to name it.
+    #[inline(never)]
+    fn decode_other<S: EventSink>(
+        &mut self,
+        context: Context,
+        kind: u8,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let mut event = self.event(context, message);
+        match self.fill(&mut event, context, message, sink) {
+            Ok(Told::Event) => sink.on_event(&event),
+            Ok(Told::Nothing) => {}
+            Ok(Told::Filtered) => self.filtered(kind, counters),
+            Ok(Told::NoRoom) => counters.bump(Counter::BookFull),
+            Err(malformed) => self.refuse(context, event.instrument, kind, malformed, counters, sink),
+        }
     }
 
     #[inline(always)]
-    fn wanted(&self, event: &MarketEvent) -> Told {
-        match self.subscriptions.has(event.instrument) {
-            true => Told::Event,
-            false => Told::Filtered,
-        }
+    fn filtered(&mut self, kind: u8, counters: &mut Counters) {
+        self.by_type[kind as usize].filtered += 1;
+        counters.bump(Counter::MessagesFiltered);
     }
 
-    #[inline(always)]
-    fn no_order(&self) -> Told {
-        match self.filters {
-            true => Told::Filtered,
-            false => Told::NoOrder,
-        }
-    }
-
-    /// Whether a look at the order or symbol tells that nobody wants the message. The rest is found out when it is read.
-    #[inline(always)]
-    fn is_of_no_interest(&self, kind: u8, message: &[u8]) -> bool {
-        match kind {
-            0x23..=0x29 => pitch::order_id(message).is_some_and(|id| self.orders.get(id).is_none()),
-            _ => match pitch::symbol_key(message).and_then(|key| self.numbers.get(key)) {
-                Some(&number) => !self.subscriptions.has(InstrumentId(number)),
-                None => false,
-            },
-        }
-    }
-
-    /// Whether a message that names an instrument will pass.
-    fn names_wanted(&self, message: &[u8]) -> Option<InstrumentId> {
-        let key = pitch::symbol_key(message)?;
-        match self.numbers.get(key) {
-            Some(&number) => Some(InstrumentId(number)).filter(|&id| self.subscriptions.has(id)),
-            // It will get a number when it is decoded.
-            None => Symbol::new(&key.to_be_bytes())
-                .filter(|symbol| self.subscriptions.wants(symbol))
-                .map(|_| InstrumentId::WHOLE_FEED),
-        }
-    }
-
-    /// What the event says if the message cannot be used: its book is wrong from here on.
+    /// A message that cannot be read.
     #[cold]
     #[inline(never)]
-    fn spoil<S: EventSink>(&self, event: &MarketEvent, kind: u8, sink: &mut S) {
+    fn refuse<S: EventSink>(
+        &self,
+        context: Context,
+        instrument: InstrumentId,
+        kind: u8,
+        malformed: Malformed,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        if matches!(malformed, Malformed::UnknownType(_)) {
+            return counters.bump(Counter::MessagesUnknown);
+        }
+        counters.bump(Counter::Malformed);
+        self.spoil(context, instrument, kind, sink);
+    }
+
+    /// A message that cannot be used: its book is wrong from here on; where nobody knows whose it is, any may be.
+    #[cold]
+    #[inline(never)]
+    fn spoil<S: EventSink>(&self, context: Context, instrument: InstrumentId, kind: u8, sink: &mut S) {
         if matches!(kind, 0x21..=0x29 | 0x2F) {
             sink.on_event(&MarketEvent {
                 kind: EventKind::Gap,
-                instrument: event.instrument,
-                ref_id: event.seq.next().0,
-                venue_ts: Nanos::ZERO,
-                ..bare(event, event.flags)
+                seq: context.seq,
+                ref_id: context.seq.next().0,
+                recv_ts: context.received,
+                venue: self.venue,
+                instrument,
+                flags: context.flags.with(EventFlags::UNUSABLE),
+                ..MarketEvent::default()
             });
         }
     }
@@ -668,77 +686,20 @@ impl Decoder for PitchDecoder {
         let Some(&kind) = message.get(1) else {
             return counters.bump(Counter::Malformed);
         };
-        self.upcoming.clear();
         self.by_type[kind as usize].seen += 1;
-        if self.filters && self.is_of_no_interest(kind, message) {
-            self.by_type[kind as usize].filtered += 1;
-            return counters.bump(Counter::MessagesFiltered);
-        }
-        let seconds = match context.flags.has(EventFlags::SNAPSHOT) {
-            true => self.seconds[1],
-            // Behind a snapshot the live stream's own seconds may not have been seen.
-            false => self.seconds[0].max(self.seconds[1]),
-        };
-        let since_midnight = u64::from(seconds) * Nanos::SECOND + u64::from(offset(message));
-        let mut event = MarketEvent {
-            seq: context.seq,
-            venue_ts: self.midnight.after(since_midnight),
-            recv_ts: context.received,
-            venue: self.venue,
-            flags: context.flags,
-            ..MarketEvent::default()
-        };
-        match self.fill(&mut event, message, sink) {
-            Ok(Told::Event) => sink.on_event(&event),
-            Ok(Told::Nothing) => {}
-            Ok(Told::Filtered) => {
-                self.by_type[kind as usize].filtered += 1;
-                counters.bump(Counter::MessagesFiltered);
-            }
-            Ok(Told::NoOrder) => counters.bump(Counter::BookRejects),
-            Ok(Told::NoRoom) => {
-                counters.bump(Counter::BookFull);
-                self.spoil(&event, kind, sink);
-            }
-            Err(Malformed::UnknownType(_)) => counters.bump(Counter::MessagesUnknown),
-            Err(_) => {
-                counters.bump(Counter::Malformed);
-                self.spoil(&event, kind, sink);
-            }
+        match pitch::order_id(message) {
+            Some(id) if is_add(kind) => self.decode_add(context, (kind, id), message, counters, sink),
+            Some(id) => self.decode_change(context, (kind, id), message, counters, sink),
+            None => self.decode_other(context, kind, message, counters, sink),
         }
     }
 
+    /// Looking means to search the table of orders, which is most of the work.
+    const PREVIEWS: bool = false;
+
     #[inline(always)]
-    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
-        let Some(&kind) = message.get(1) else {
-            return false;
-        };
-        let Some(order_id) = pitch::order_id(message) else {
-            return match kind {
-                0x97 | 0x2C | 0x2D => true,
-                0x2A | 0x2B | 0x30 | 0x31 | 0x95 | 0x96 => self.names_wanted(message).is_some(),
-                _ => false,
-            };
-        };
-        let adds = matches!(
-            kind,
-            AddOrderLong::KIND | AddOrderShort::KIND | AddOrderExpanded::KIND
-        );
-        let instrument = match adds {
-            true => self.names_wanted(message),
-            false => match self.orders.get(order_id) {
-                Some(order) => Some(order.instrument).filter(|&id| self.subscriptions.has(id)),
-                None => return self.upcoming.has(order_id),
-            },
-        };
-        let Some(instrument) = instrument else {
-            return false;
-        };
-        if adds {
-            self.upcoming.add(order_id);
-        }
-        sink.upcoming(instrument, OrderId(order_id));
-        true
+    fn ends(message: &[u8]) -> bool {
+        message.get(1) == Some(&EndOfSession::KIND)
     }
 
     fn restarted(&mut self) {
@@ -757,16 +718,12 @@ impl Decoder for PitchDecoder {
     }
 }
 
-/// An event of the same message as `event` that says nothing yet.
-fn bare(event: &MarketEvent, flags: EventFlags) -> MarketEvent {
-    MarketEvent {
-        seq: event.seq,
-        venue_ts: event.venue_ts,
-        recv_ts: event.recv_ts,
-        venue: event.venue,
-        flags,
-        ..MarketEvent::default()
-    }
+#[inline(always)]
+const fn is_add(kind: u8) -> bool {
+    matches!(
+        kind,
+        AddOrderLong::KIND | AddOrderShort::KIND | AddOrderExpanded::KIND
+    )
 }
 
 fn not_last(flags: EventFlags) -> EventFlags {

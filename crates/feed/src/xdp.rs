@@ -574,7 +574,7 @@ fn refused(event: &mut MarketEvent, kind: u16, malformed: Malformed, counters: &
         recv_ts: event.recv_ts,
         instrument: event.instrument,
         venue: event.venue,
-        flags: event.flags,
+        flags: event.flags.with(EventFlags::UNUSABLE),
         kind: EventKind::Gap,
         ref_id: event.seq.next().0,
         ..MarketEvent::default()

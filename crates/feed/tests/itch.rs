@@ -427,6 +427,7 @@ fn bad_messages_are_counted_and_make_the_book_they_are_about_stale() {
     let stale = MarketEvent {
         venue_ts: Nanos::ZERO,
         ref_id: 8,
+        flags: EventFlags::LAST.with(EventFlags::UNUSABLE),
         ..about(EventKind::Gap)
     };
     assert_eq!(

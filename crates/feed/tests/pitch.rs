@@ -331,13 +331,12 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
             (event.kind, event.seq.0, event.ref_id),
             (EventKind::Gap, u64::from(seq), u64::from(seq) + 1)
         );
+        assert!(event.flags.has(EventFlags::UNUSABLE));
         event.instrument
     };
     assert_eq!(gap(&mut feed, 3, add(3, b'X', 1, "A", 1)), InstrumentId(1));
-    assert_eq!(
-        gap(&mut feed, 4, add(3, b'B', 1, "C", 1)),
-        InstrumentId::WHOLE_FEED
-    );
+    // No room for a third instrument: it has no book that could be wrong.
+    assert!(events(&mut feed, &datagram(4, &[add(3, b'B', 1, "C", 1)])).is_empty());
     assert_eq!(
         gap(&mut feed, 5, add(3, b'B', 1, "", 1)),
         InstrumentId::WHOLE_FEED
@@ -351,11 +350,10 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
         price: long(u64::MAX),
         ..ModifyOrderLong::BLANK_MESSAGE
     };
-    assert_eq!(
-        gap(&mut feed, 7, huge.as_bytes().to_vec()),
-        InstrumentId::WHOLE_FEED
-    );
-    let full = (8..18).map(|n| {
+    assert_eq!(gap(&mut feed, 7, huge.as_bytes().to_vec()), InstrumentId(1));
+    let short = b"\x0A\x29\0\0\0\0\x01\0\0\0".to_vec();
+    assert_eq!(gap(&mut feed, 8, short), InstrumentId::WHOLE_FEED);
+    let full = (9..18).map(|n| {
         (
             n,
             events(&mut feed, &datagram(n, &[add(n.into(), b'B', 1, "B", 1)]))[0],
@@ -369,7 +367,7 @@ fn what_cannot_be_used_is_counted_and_spoils_its_book() {
             counters.get(Counter::Malformed),
             counters.get(Counter::BookFull) as usize
         ),
-        (4, 1 + full.len())
+        (5, 1 + full.len())
     );
     assert!(events(&mut feed, &datagram(18, &[b"\x06\x2E\0\0\0\0"])).is_empty());
     assert_eq!(feed.counters().get(Counter::MessagesUnknown), 1);
@@ -871,4 +869,98 @@ fn response(status: u8, sequence: u32, orders: u32) -> Vec<u8> {
         ..SpinResponse::BLANK_MESSAGE
     };
     response.as_bytes().to_vec()
+}
+
+#[test]
+fn the_end_of_the_session_ends_the_feed_when_nothing_of_it_is_missing() {
+    let mut feed = feed(PitchConfig::default());
+    let end = EndOfSession::BLANK_MESSAGE;
+    events(&mut feed, &datagram(1, &[add(1, b'B', 1, "A", 1)]));
+    // The last packet comes, the one before is missing.
+    events(&mut feed, &datagram(3, &[delete(1), end.as_bytes().to_vec()]));
+    assert!(!feed.is_done());
+    events(&mut feed, &datagram(2, &[reduced(9, 1)]));
+    assert!(feed.is_done());
+    assert_eq!(feed.counters().get(Counter::EndOfSession), 1);
+    // Heartbeats and the other line say nothing new.
+    events(&mut feed, &datagram::<Vec<u8>>(5, &[]));
+    feed.on_packet(
+        LATE,
+        Line::B,
+        &datagram(3, &[delete(1), end.as_bytes().to_vec()]),
+        &mut |_: &MarketEvent| {},
+    );
+    assert!(feed.is_done());
+    assert_eq!(feed.counters().get(Counter::EndOfSession), 1);
+}
+
+#[test]
+fn an_end_that_a_snapshot_takes_the_place_of_ends_the_feed_too() {
+    let config = ArbiterConfig {
+        start: Start::Snapshot,
+        snapshot: true,
+        ..PitchUnit::arbiter_config(UNIT)
+    };
+    let mut feed = PitchFeed::new(config, PitchDecoder::new(PitchConfig::default()));
+    let mut sink = |_: &MarketEvent| {};
+    let end = EndOfSession::BLANK_MESSAGE;
+    feed.on_packet(LATE, Line::A, &datagram(9, &[end.as_bytes()]), &mut sink);
+    assert!(feed.wants_snapshot() && !feed.is_done());
+    feed.begin_snapshot(LATE, &mut sink);
+    feed.end_snapshot(LATE, SeqNo(10), &mut sink);
+    assert!(feed.is_done());
+}
+
+/// A day that goes on past midnight, and snapshots on both sides of it.
+#[test]
+fn times_go_on_past_midnight_and_behind_a_snapshot() {
+    let midnight = Nanos(1_767_589_200 * Nanos::SECOND);
+    let mut feed = feed(PitchConfig {
+        midnight,
+        ..PitchConfig::default()
+    });
+    let mut seq = 0;
+    let mut seconds_of = |feed: &mut PitchFeed, time_message: Option<u32>| {
+        seq += 1;
+        let order = add(u64::from(seq), b'B', 1, "A", 1);
+        let packet = match time_message {
+            Some(seconds) => {
+                let packet = datagram(seq, &[time(seconds), order]);
+                seq += 1;
+                packet
+            }
+            None => datagram(seq, &[order]),
+        };
+        let event = *events(feed, &packet).last().unwrap();
+        event.venue_ts.since(midnight) / Nanos::SECOND
+    };
+    let snapshot = |feed: &mut PitchFeed, seconds: u32| {
+        let mut told = Vec::new();
+        let next = feed.next_seq();
+        let mut sink = |e: &MarketEvent| told.push(*e);
+        feed.begin_snapshot(LATE, &mut sink);
+        feed.on_snapshot_message(LATE, &time(seconds), &mut sink);
+        feed.on_snapshot_message(LATE, &add(1_000, b'B', 1, "A", 1), &mut sink);
+        feed.end_snapshot(LATE, next, &mut sink);
+        let order = told.iter().find(|e| e.kind == EventKind::Add).unwrap();
+        order.venue_ts.since(midnight) / Nanos::SECOND
+    };
+    assert_eq!(seconds_of(&mut feed, Some(86_300)), 86_300);
+    assert_eq!(snapshot(&mut feed, 86_390), 86_390);
+    assert_eq!(
+        seconds_of(&mut feed, None),
+        86_390,
+        "the live stream's own second was not seen"
+    );
+    assert_eq!(seconds_of(&mut feed, Some(86_399)), 86_399);
+    assert_eq!(seconds_of(&mut feed, Some(2)), 86_402);
+    assert_eq!(snapshot(&mut feed, 86_000), 86_000, "an order of yesterday");
+    assert_eq!(seconds_of(&mut feed, None), 86_402);
+    assert_eq!(snapshot(&mut feed, 7), 86_407);
+    assert_eq!(seconds_of(&mut feed, Some(9)), 86_409);
+    assert_eq!(
+        seconds_of(&mut feed, Some(8)),
+        86_408,
+        "what the venue says is told"
+    );
 }

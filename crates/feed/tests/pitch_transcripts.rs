@@ -6,6 +6,9 @@
 //! config KEY=VALUE ...                 a new feed of unit 5; the fields of ArbiterConfig, times in _us
 //! a|b|rtx 1-3 5 ...                    datagrams with messages 1 to 3, then 5, on that line or on the gap response group
 //! heartbeat a|b NEXT                   a datagram without messages
+//! end a|b|rtx N                        a datagram with the end of the session, message N
+//! bad a|b|rtx N                        a datagram with message N, a deletion that is too short to name its order
+//! bytes a|b|rtx|proxy|spin HEX         bytes as they are
 //! proxy connect|login|answer STATUS FIRST COUNT|closed               what the Gap Request Proxy does
 //! spin connect|login|image N|answer STATUS N ORDERS|order N ...|finished N|closed   what the Spin server does
 //! at TIME                              the clock says so; every timer is called
@@ -221,6 +224,8 @@ fn describe(event: &MarketEvent) -> (&'static str, Option<String>) {
         EventKind::TradeBreak if is_retransmitted => ("deliver from rtx", Some(event.seq.to_string())),
         EventKind::TradeBreak => ("deliver", Some(event.seq.to_string())),
         EventKind::Add => ("snapshot order", Some(event.order_id.0.to_string())),
+        EventKind::Gap if event.flags.has(EventFlags::UNUSABLE) => ("UNUSABLE", Some(event.seq.to_string())),
+        EventKind::Status => ("end of session", Some(event.seq.to_string())),
         EventKind::Gap => ("GAP", Some(format!("{} up to {}", event.seq, event.ref_id))),
         EventKind::Recovered => ("RECOVERED, next", Some(event.seq.to_string())),
         EventKind::Clear => ("CLEAR", None),
@@ -269,6 +274,22 @@ impl transcript::Player for Player {
                     self.take(line, &block(number(first) as u32, &messages));
                 }
             }
+            ["end", line, n] => {
+                self.take(line, &block(number(n) as u32, &[EndOfSession::BLANK_MESSAGE]));
+            }
+            ["bad", line, n] => {
+                let cut = b"\x0A\x29\0\0\0\0\x01\0\0\0";
+                self.take(line, &block(number(n) as u32, &[*cut]));
+            }
+            ["bytes", "proxy", hex] => self.proxy.handle_bytes(self.now, &tickwire_testdata::unhex(hex)),
+            ["bytes", "spin", hex] => {
+                let (bytes, events) = (tickwire_testdata::unhex(hex), &mut self.events);
+                self.spin
+                    .handle_bytes(self.now, &bytes, &mut self.feed, &mut |e: &MarketEvent| {
+                        events.push(*e)
+                    });
+            }
+            ["bytes", line, hex] => self.take(line, &tickwire_testdata::unhex(hex)),
             ["heartbeat", line, next] => {
                 let mut bytes = [0; 8];
                 pitch::heartbeat(&mut bytes, UNIT, number(next) as u32);

@@ -55,6 +55,45 @@ pub(crate) fn sip_messages() -> Vec<Vec<u8>> {
     let gap = vec![0, 0, 7, 0, 7, 200, 0, 7, 200];
     let lost = [live.concat(), gap, snapshot.concat()].concat();
     vec![Vec::new(), live.concat(), lost, uqdf.concat()]
+/// A client of each service that connects, logs in, and asks.
+pub(crate) fn pitch_clients() -> Vec<Vec<u8>> {
+    let of_type = |kind: u8| {
+        let mut all = packets("pitch").into_iter();
+        all.find(|message| message.get(1) == Some(&kind))
+            .unwrap_or_default()
+    };
+    let session = |client: u8| {
+        let say = |message: Vec<u8>| {
+            let length = message.len() as u8 + 8;
+            [
+                &[client | 5 << 2, length, length, 0, 1, 0, 0, 0, 0, 0][..],
+                &message,
+            ]
+            .concat()
+        };
+        let orders = [2 << 2, 1, 2 << 2, 1, 3 << 2, 1];
+        let asks = [
+            say(of_type(0x03)),
+            say(of_type(0x81)),
+            vec![4 << 2, 255, 3 << 2, 2],
+        ]
+        .concat();
+        [
+            &orders[..],
+            &[client, 1],
+            &say(of_type(0x01)),
+            &asks,
+            &orders,
+            &asks,
+        ]
+        .concat()
+    };
+    vec![
+        Vec::new(),
+        session(0),
+        session(2),
+        [session(1), session(3)].concat(),
+    ]
 }
 
 pub(crate) fn openbook() -> Vec<Vec<u8>> {

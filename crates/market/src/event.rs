@@ -40,9 +40,12 @@ pub enum EventKind {
     Imbalance = 12,
     /// An instrument became known: `instrument`; its [`crate::Instrument`] is in the feed's directory.
     Definition = 13,
-    /// Messages `[seq, ref_id)` are missing: every book behind the feed is stale from here on.
+    /// Messages `[seq, ref_id)` are missing. Instrument 0: every book behind the feed is stale until it is whole again, with
+    /// [`EventFlags::UNUSABLE`] until it is cleared. Otherwise that book is stale until it, or everything, is cleared or
+    /// its own `Recovered` comes.
     Gap = 14,
-    /// The feed is whole again: `seq` is the next message; books not marked otherwise are right again.
+    /// The feed (instrument 0) or one book is whole again: `seq` is the next message; books with a gap of their own stay
+    /// stale when the feed is whole again.
     Recovered = 15,
     /// A trade was cancelled: `ref_id` = match number.
     TradeBreak = 16,
@@ -90,6 +93,8 @@ impl EventFlags {
     pub const IMPLIED: EventFlags = EventFlags(1 << 7);
     /// The order or quote may not be used for trading at the national best price (slow, manual, non-firm).
     pub const NOT_FIRM: EventFlags = EventFlags(1 << 8);
+    /// A gap of a message that came and could not be used: no retransmission fills it, only a clear ends it.
+    pub const UNUSABLE: EventFlags = EventFlags(1 << 9);
 
     /// Whether all bits of `other` are set.
     #[inline]

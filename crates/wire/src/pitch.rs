@@ -22,7 +22,8 @@ pub mod options;
 mod unit;
 
 pub use unit::{
-    MESSAGES_MAX, Messages, Packet, PacketBuilder, UnitHeader, after, before, heartbeat, packet, split,
+    MESSAGES_MAX, Messages, Packet, PacketBuilder, UnitHeader, after, before, full_sequence, heartbeat,
+    packet, split, wire_sequence,
 };
 
 use crate::layout::le::{U16, U32, U64};
@@ -451,6 +452,22 @@ pitch_family! {
 
 /// The longest message of the equities feeds, in bytes ([`AuctionUpdate`]).
 pub const MESSAGE_SIZE_MAX: usize = 47;
+
+/// What the Gap Request Proxy allows. PITCH 2.41.29, "Gap Request Limitations".
+pub mod gap_limits {
+    /// Messages of one request.
+    pub const MESSAGES: u16 = 100;
+    /// Requests in a second.
+    pub const SECOND: u32 = 320;
+    /// Requests in a minute.
+    pub const MINUTE: u32 = 1500;
+    /// Requests in a day.
+    pub const DAY: u32 = 100_000;
+    /// How many messages back one can ask.
+    pub const HISTORY: u64 = 1_000_000;
+    /// How long the server waits for requests to merge, in milliseconds.
+    pub const MERGE_MS: u64 = 2;
+}
 
 /// Bits of `AddFlags`.
 pub mod add_flags {

@@ -9,14 +9,8 @@ use crate::framing::Framing;
 use crate::soup::SoupFailure;
 use crate::{MissingRange, PitchUnit};
 use tickwire_market::Nanos;
-use tickwire_wire::pitch::{self, GapResponse, Message};
+use tickwire_wire::pitch::{self, GapResponse, Message, gap_limits};
 
-/// The most messages of one request.
-pub(super) const REQUEST_MESSAGES_MAX: u16 = 100;
-/// The most requests in a second.
-pub(super) const REQUESTS_PER_SECOND: u32 = 320;
-const REQUESTS_PER_MINUTE: u32 = 1500;
-const REQUESTS_PER_DAY: u32 = 100_000;
 /// How many requests can wait to be sent.
 const WAITING: usize = 16;
 
@@ -76,9 +70,9 @@ impl GapProxy {
             session: UnitSession::new(login),
             waiting: [None; WAITING],
             quotas: [
-                Quota::new(Nanos::SECOND, REQUESTS_PER_SECOND),
-                Quota::new(60 * Nanos::SECOND, REQUESTS_PER_MINUTE),
-                Quota::new(Nanos::DAY, REQUESTS_PER_DAY),
+                Quota::new(Nanos::SECOND, gap_limits::SECOND),
+                Quota::new(60 * Nanos::SECOND, gap_limits::MINUTE),
+                Quota::new(Nanos::DAY, gap_limits::DAY),
             ],
         }
     }
@@ -95,7 +89,7 @@ impl GapProxy {
             return false;
         };
         *place = Some(MissingRange {
-            count: range.count.min(REQUEST_MESSAGES_MAX),
+            count: range.count.min(gap_limits::MESSAGES),
             ..range
         });
         self.quotas.iter_mut().for_each(|quota| quota.take(now));

@@ -63,7 +63,7 @@ fn event(choices: &mut Choices<'_>, seq: u64) -> Option<MarketEvent> {
         EventFlags::KEEPS_PRIORITY,
         EventFlags::NO_SIDE,
         EventFlags::SNAPSHOT,
-        EventFlags::AT_OTHER_PRICE,
+        EventFlags::UNUSABLE,
     ];
     let flags = flags
         .into_iter()

@@ -3,6 +3,7 @@
 mod book;
 mod feed;
 mod fix;
+mod pitch;
 mod runtime;
 mod sip;
 mod wire;
@@ -10,6 +11,7 @@ mod wire;
 pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
+pub use pitch::pitch_servers;
 pub use runtime::capture;
 pub use sip::sip_channels;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};

@@ -1,17 +1,106 @@
 //! What Cboe's options feeds have in other layouts than equities: executions and trades say their condition, attributed
-//! orders their client. Multicast PITCH for options 2.39.4 and complex options 2.1.18, as far as PITCH 2.41.29 shares them;
-//! definitions of series, auctions of complex orders and cancellations of them are not covered: skip them by their length.
+//! orders their client; and what equities do not have at all: series and strategies by their feed symbols, auctions of
+//! single orders. Multicast PITCH for options 2.39.4 and complex options 2.1.18.
 
 use super::{LongPrice, ShortPrice, pitch_family, pitch_layouts};
-use crate::layout::le::{U16, U32, U64};
-use crate::layout::{Alpha, Char};
+use crate::layout::le::{I32, I64, U16, U32, U64};
+use crate::layout::{Alpha, Char, Scaled, prefix};
+use crate::wire_struct;
 
 pub use super::{
     AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, ModifyOrderLong, ModifyOrderShort,
     ReduceSizeLong, ReduceSizeShort, Time, TradeBreak, TradingStatus, UnitClear,
 };
 
+/// A price of a strategy: 64 bits, signed, 4 implied decimals.
+pub type SignedPrice = Scaled<I64, 4>;
+
+wire_struct! {
+    /// One leg of a strategy. PITCH for complex options 2.1.18, "Complex Instrument Definition".
+    pub struct ComplexLeg = "ComplexInstrumentLeg", 13 {
+        /// The feed symbol of a series, or an equity.
+        0 => symbol: Alpha<8>, "LegSymbol";
+        /// How many of it are bought; below 0: sold.
+        8 => ratio: I32, "LegRatio";
+        /// `O` option, `E` equity.
+        12 => security_type: Char, "LegSecurityType";
+    }
+}
+
+/// The legs of a whole [`ComplexInstrumentDefinition`] message: as many as it says and holds.
+pub fn legs(message: &[u8]) -> impl Iterator<Item = &ComplexLeg> {
+    let count = message.get(24).copied().unwrap_or(0);
+    let mut rest = message
+        .get(ComplexInstrumentDefinition::SIZE..)
+        .unwrap_or_default();
+    (0..count).map_while(move |_| {
+        let (leg, behind) = prefix::<ComplexLeg>(rest).ok()?;
+        rest = behind;
+        Some(leg)
+    })
+}
+
 pitch_layouts! {
+    /// Which series a feed symbol stands for. PITCH for options 2.41.29 and complex options 2.1.18, "Symbol Mapping
+    /// Message"; 2.39.4 has no underlying.
+    0x2E SymbolMapping = "SymbolMapping", 38 {
+        2 => feed_symbol: Alpha<6>, "FeedSymbol";
+        /// Root, expiration `YYMMDD`, `C` or `P`, strike with 3 decimals.
+        8 => osi_symbol: Alpha<21>, "OsiSymbol";
+        /// `N` normal, `C` closing only.
+        29 => condition: Char, "SymbolCondition";
+        30 => underlying: Alpha<8>, "Underlying";
+    }
+
+    /// A strategy; behind it [`legs`]. PITCH for complex options 2.1.18, "Complex Instrument Definition (expanded)".
+    0x9A ComplexInstrumentDefinition = "ComplexInstrumentDefinition", 25 {
+        2 => time_offset: U32, "TimeOffset";
+        6 => complex_instrument_id: Alpha<6>, "ComplexInstrumentId";
+        12 => underlying: Alpha<8>, "ComplexInstrumentUnderlying";
+        20 => complex_instrument_type: Char, "ComplexInstrumentType";
+        21 => reserved: Alpha<3>, "Reserved";
+        24 => leg_count: u8, "LegCount";
+    }
+
+    /// An auction of one order begins. PITCH for complex options 2.1.18, "Auction Notification".
+    0xAD AuctionNotification = "AuctionNotification", 47 {
+        2 => time_offset: U32, "TimeOffset";
+        6 => symbol: Alpha<6>, "Symbol";
+        12 => auction_id: U64, "AuctionId";
+        20 => auction_type: Char, "AuctionType";
+        21 => side: Char, "Side";
+        22 => price: SignedPrice, "Price";
+        30 => contracts: U32, "Contracts";
+        /// `N` not a customer, `C` customer.
+        34 => customer: Char, "CustomerIndicator";
+        35 => participant_id: Alpha<4>, "ParticipantId";
+        /// Nanoseconds, as the offset.
+        39 => auction_end_offset: U32, "AuctionEndOffset";
+        43 => client_id: Alpha<4>, "ClientId";
+    }
+
+    /// An auction of one order ends without a trade. PITCH for complex options 2.1.18, "Auction Cancel".
+    0xAE AuctionCancel = "AuctionCancel", 14 {
+        2 => time_offset: U32, "TimeOffset";
+        6 => auction_id: U64, "AuctionId";
+    }
+
+    /// Prices and interest before an opening. PITCH for complex options 2.1.18, "Auction Update".
+    0xD1 AuctionUpdate = "AuctionUpdate", 64 {
+        2 => time_offset: U32, "TimeOffset";
+        6 => symbol: Alpha<8>, "Symbol";
+        /// `G` opening of global trading hours, `R` of regular ones, `H` halt.
+        14 => auction_type: Char, "AuctionType";
+        15 => reference_price: LongPrice, "ReferencePrice";
+        23 => buy_contracts: U32, "BuyContracts";
+        27 => sell_contracts: U32, "SellContracts";
+        31 => indicative_price: SignedPrice, "IndicativePrice";
+        39 => auction_only_price: SignedPrice, "AuctionOnlyPrice";
+        47 => opening_condition: Char, "OpeningCondition";
+        48 => composite_bid: SignedPrice, "CompositeMarketBidPrice";
+        56 => composite_offer: SignedPrice, "CompositeMarketOfferPrice";
+    }
+
     /// A visible order with attribution. PITCH for options 2.39.4, "Add Order Message (expanded)".
     0x2F AddOrderExpanded = "AddOrderExpanded", 45 {
         2 => time_offset: U32, "TimeOffset";
@@ -88,5 +177,6 @@ pitch_layouts! {
 pitch_family! {
     Time, UnitClear, AddOrderLong, AddOrderShort, AddOrderExpanded, OrderExecuted, OrderExecutedAtPriceSize,
     ReduceSizeLong, ReduceSizeShort, ModifyOrderLong, ModifyOrderShort, DeleteOrder, TradeLong, TradeShort, TradeExpanded,
-    TradeBreak, EndOfSession, TradingStatus,
+    TradeBreak, EndOfSession, TradingStatus, SymbolMapping, ComplexInstrumentDefinition, AuctionNotification,
+    AuctionCancel, AuctionUpdate,
 }

@@ -38,6 +38,37 @@ pub const fn before(sequence: u32) -> u32 {
     after(sequence, u32::MAX - 1)
 }
 
+/// How many numbers there are before they come again.
+const CYCLE: u64 = u32::MAX as u64;
+/// A number this close behind the end of a cycle, or before its beginning, belongs to the cycle next to it.
+const NEAR: u64 = 1 << 28;
+
+/// The number on the wire of the day's `nth` message, counted from 1; 0 for 0.
+#[inline]
+pub const fn wire_sequence(nth: u64) -> u32 {
+    match nth {
+        0 => 0,
+        n => ((n - 1) % CYCLE) as u32 + 1,
+    }
+}
+
+/// Which message of the day a number on the wire means where `next` is the one expected; 0 for 0.
+#[inline]
+pub const fn full_sequence(sequence: u32, next: u64) -> u64 {
+    let first = sequence as u64;
+    if next < CYCLE - NEAR || first == 0 {
+        return first;
+    }
+    let same = (next - 1) / CYCLE * CYCLE + first;
+    if same + CYCLE <= next + NEAR {
+        same + CYCLE
+    } else if same > CYCLE && same + NEAR >= next + CYCLE {
+        same - CYCLE
+    } else {
+        same
+    }
+}
+
 /// A checked block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet<'a> {

@@ -1,0 +1,250 @@
+//! One unit of a Cboe market: blocks on two lines, a Gap Request Proxy whose answers come on a multicast group, Spin when
+//! requests do not help. PITCH 2.41.29.
+//!
+//! Every channel numbers its own instruments ([`PitchConfig::first_instrument`]) and says of itself as a whole what it
+//! misses: each needs its own set of books.
+
+use crate::{
+    ArbiterConfig, Channel, Decoder, FeedState, GapEvent, GapProxy, Line, PitchConfig, PitchDecoder,
+    PitchFeed, PitchLogin, PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start,
+};
+use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+
+/// What a [`PitchChannel`] has to know.
+#[derive(Clone, Debug, Default)]
+pub struct PitchChannelConfig {
+    /// The unit, from 1.
+    pub unit: u8,
+    /// Venue, instruments and orders.
+    pub decoder: PitchConfig,
+    /// As whom to log in to the Gap Request Proxy.
+    pub proxy: PitchLogin,
+    /// As whom to log in to the unit's Spin server.
+    pub spin: PitchLogin,
+}
+
+/// See the module's description.
+pub struct PitchChannel {
+    feed: PitchFeed,
+    proxy: GapProxy,
+    spin: Spin,
+    asks: Link,
+    loads: Link,
+}
+
+/// A connection as its owner has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    Closed,
+    Open,
+    /// Of no further use; to be closed.
+    Spent,
+}
+
+impl PitchChannel {
+    /// A channel that has seen nothing. Requests as the proxy allows them, a snapshot when they do not help or the day's
+    /// first messages were not seen.
+    pub fn new(config: PitchChannelConfig) -> PitchChannel {
+        let arbiter = ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            // A snapshot is sooner there than a hundred answers.
+            request_gap_max: 10_000,
+            ..PitchUnit::arbiter_config(config.unit)
+        };
+        PitchChannel::with_arbiter(arbiter, config)
+    }
+
+    /// The same with limits of one's own; their `session` must be that of the unit.
+    pub fn with_arbiter(arbiter: ArbiterConfig, config: PitchChannelConfig) -> PitchChannel {
+        PitchChannel {
+            feed: PitchFeed::new(arbiter, PitchDecoder::new(config.decoder)),
+            proxy: GapProxy::new(config.proxy),
+            spin: Spin::new(config.spin),
+            asks: Link::Closed,
+            loads: Link::Closed,
+        }
+    }
+
+    /// The feed behind it.
+    pub fn feed(&self) -> &PitchFeed {
+        &self.feed
+    }
+
+    /// The feed behind it: subscriptions.
+    pub fn feed_mut(&mut self) -> &mut PitchFeed {
+        &mut self.feed
+    }
+
+    /// Hands over what is missing. What cannot be asked for now comes again after its timeout, at last as a snapshot.
+    #[inline]
+    fn ask(&mut self, now: Nanos) {
+        while let Some(range) = self.feed.poll_missing() {
+            let _ = self.proxy.ask(now, range);
+        }
+    }
+
+    /// Takes note of what the proxy said. Its answers need no action: messages come on their group, or are asked for again.
+    fn listen(&mut self) {
+        while let Some(event) = self.proxy.poll_event() {
+            if matches!(event, GapEvent::Failed(_)) && self.asks == Link::Open {
+                self.asks = Link::Spent;
+            }
+        }
+    }
+
+    fn watch_spin(&mut self) {
+        let is_over = matches!(
+            self.spin.state(),
+            SnapshotState::Done(_) | SnapshotState::Failed(_)
+        );
+        if is_over && self.loads == Link::Open {
+            self.loads = Link::Spent;
+        }
+    }
+}
+
+impl Channel for PitchChannel {
+    fn venue(&self) -> Venue {
+        self.feed.decoder().venue()
+    }
+
+    #[inline]
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
+        let line = if port == Port::Live {
+            line
+        } else {
+            Line::Retransmit
+        };
+        self.feed.on_packet(now, line, bytes, sink);
+        self.ask(now);
+    }
+
+    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.handle_timeout(now, sink);
+        self.ask(now);
+        if self.asks == Link::Open {
+            self.proxy.handle_timeout(now);
+            self.listen();
+        }
+        if self.loads == Link::Open {
+            self.spin.handle_timeout(now);
+            self.watch_spin();
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let proxy = (self.asks == Link::Open).then(|| self.proxy.poll_timeout());
+        let spin = (self.loads == Link::Open).then(|| self.spin.poll_timeout());
+        [self.feed.poll_timeout(), proxy.flatten(), spin.flatten()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The proxy all day long, as a login takes longer than a request may; Spin when a snapshot is wanted.
+    fn wants_connection(&self, port: Port) -> bool {
+        let (link, wanted) = match port {
+            Port::Replay => (self.asks, !self.is_done()),
+            Port::SnapshotServer => (self.loads, self.feed.wants_snapshot()),
+            _ => return false,
+        };
+        match link {
+            Link::Closed => wanted,
+            Link::Open => wanted || port == Port::SnapshotServer,
+            Link::Spent => false,
+        }
+    }
+
+    fn connected(&mut self, now: Nanos, port: Port) {
+        match port {
+            Port::Replay => {
+                self.asks = Link::Open;
+                self.proxy.handle_connected(now);
+            }
+            Port::SnapshotServer => {
+                self.loads = Link::Open;
+                self.spin.handle_connected(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
+        for chunk in bytes.chunks(STREAM_CHUNK_MAX) {
+            match port {
+                Port::Replay => {
+                    self.proxy.handle_bytes(now, chunk);
+                    self.listen();
+                }
+                Port::SnapshotServer => {
+                    self.spin.handle_bytes(now, chunk, &mut self.feed, sink);
+                    self.watch_spin();
+                }
+                _ => {}
+            }
+        }
+        self.ask(now);
+    }
+
+    fn poll_transmit<'b>(&mut self, port: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        match port {
+            Port::Replay => self.proxy.poll_transmit(buffer),
+            Port::SnapshotServer => self.spin.poll_transmit(buffer),
+            _ => None,
+        }
+    }
+
+    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+        match port {
+            Port::Replay if self.asks != Link::Closed => {
+                self.asks = Link::Closed;
+                self.proxy.handle_closed();
+                self.listen();
+            }
+            Port::SnapshotServer if self.loads != Link::Closed => {
+                self.loads = Link::Closed;
+                self.spin.handle_closed();
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> FeedState {
+        self.feed.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.feed.next_seq()
+    }
+
+    fn last_packet(&self) -> Nanos {
+        self.feed.arbiter().last_packet()
+    }
+
+    fn counters(&self) -> Counters {
+        self.feed.counters()
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.feed.decoder().instrument(id)
+    }
+
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder().find(symbol)
+    }
+
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
+        self.feed.decoder().instruments().iter().for_each(each);
+    }
+
+    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().subscribe(symbol)
+    }
+
+    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().unsubscribe(symbol)
+    }
+}

@@ -1,0 +1,115 @@
+//! Cboe: the Gap Request Proxy, and Spin when it does not help.
+
+use tickwire_book::Depth;
+use tickwire_exchange::{PitchPublisher, PitchPublisherConfig, UnitConfig, listings};
+use tickwire_feed::{ArbiterConfig, PitchChannel, PitchChannelConfig, PitchConfig, PitchUnit, Start};
+use tickwire_market::{Counter, Venue};
+use tickwire_rig::{Outcome, RigConfig, run};
+
+const UNIT: u8 = 7;
+
+fn receiver(venue: Venue) -> PitchChannelConfig {
+    PitchChannelConfig {
+        unit: UNIT,
+        decoder: PitchConfig {
+            venue,
+            instruments_max: 64,
+            orders_max: 1 << 16,
+            ..PitchConfig::default()
+        },
+        ..PitchChannelConfig::default()
+    }
+}
+
+fn day_of(venue: Venue, config: &RigConfig, channel: PitchChannel) -> Outcome<PitchChannel> {
+    let listings = listings(20);
+    let publisher = PitchPublisherConfig {
+        venue,
+        unit: UnitConfig {
+            unit: UNIT,
+            ..UnitConfig::default()
+        },
+        ..PitchPublisherConfig::default()
+    };
+    let publisher = Box::new(PitchPublisher::new(publisher, &listings));
+    run(config, &listings, publisher, channel, Depth::ByOrder)
+}
+
+fn day(config: &RigConfig) -> Outcome<PitchChannel> {
+    day_of(Venue::Bzx, config, PitchChannel::new(receiver(Venue::Bzx)))
+}
+
+#[test]
+fn a_day_without_trouble_needs_no_recovery() {
+    for venue in [Venue::Bzx, Venue::Byx, Venue::Edga, Venue::Edgx] {
+        let config = RigConfig::default();
+        let outcome = day_of(venue, &config, PitchChannel::new(receiver(venue)));
+        let count = |counter| outcome.counters.get(counter);
+        assert_eq!((count(Counter::Gaps), count(Counter::RetransmitRequests)), (0, 0));
+        assert_eq!((count(Counter::BookRejects), count(Counter::Malformed)), (0, 0));
+        assert_eq!(count(Counter::EndOfSession), 1);
+        assert!(!outcome.connections.contains_key("snapshot_server"));
+        let events = &outcome.events;
+        for kind in [
+            "Add", "Delete", "Modify", "Execute", "Reduce", "Trade", "Status", "Clear",
+        ] {
+            assert!(events.contains_key(kind), "{kind}: {events:?}");
+        }
+        assert_eq!(events.contains_key("Imbalance"), venue == Venue::Bzx);
+        assert!(events["Add"] > 1_000, "{events:?}");
+    }
+}
+
+#[test]
+fn bad_lines_are_made_good_by_the_proxy() {
+    let mut retransmitted = 0;
+    for seed in 1..=5 {
+        let outcome = day(&RigConfig::bad_lines(seed));
+        retransmitted += outcome.counters.get(Counter::MessagesRecovered);
+        assert_eq!(outcome.connections["replay"], 1);
+        assert!(!outcome.connections.contains_key("snapshot_server"));
+    }
+    assert!(retransmitted > 0, "some datagram was lost on both lines");
+}
+
+#[test]
+fn streams_cut_everywhere_say_the_same() {
+    for seed in 6..=8 {
+        let outcome = day(&RigConfig {
+            joins_after_ms: 150,
+            read_max: 61,
+            ..RigConfig::bad_lines(seed)
+        });
+        assert_eq!(outcome.connections["snapshot_server"], 1);
+    }
+}
+
+#[test]
+fn an_unreachable_proxy_is_made_good_by_spin() {
+    let mut snapshots = 0;
+    for seed in 1..=5 {
+        // Nobody listens for a proxy that never answers: what is missing is given up at once.
+        let arbiter = ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            request_attempts: 0,
+            ..PitchUnit::arbiter_config(UNIT)
+        };
+        let channel = PitchChannel::with_arbiter(arbiter, receiver(Venue::Bzx));
+        let outcome = day_of(Venue::Bzx, &RigConfig::bad_lines(seed), channel);
+        snapshots += outcome.counters.get(Counter::Snapshots);
+    }
+    assert!(snapshots > 0, "some datagram was lost on both lines");
+}
+
+#[test]
+fn a_late_joiner_needs_a_snapshot_whatever_the_lines() {
+    for seed in 1..=5 {
+        let outcome = day(&RigConfig {
+            joins_after_ms: 100,
+            ..RigConfig::bad_lines(seed)
+        });
+        assert!(outcome.connections["snapshot_server"] >= 1);
+        assert!(outcome.counters.get(Counter::Snapshots) >= 1);
+    }
+}
