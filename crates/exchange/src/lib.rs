@@ -29,6 +29,8 @@ mod itch;
 mod listing;
 mod mold;
 mod naive;
+mod nyse;
+mod openbook;
 mod order;
 mod pace;
 mod random;
@@ -36,6 +38,7 @@ mod session;
 mod tape;
 mod venue;
 mod wheel;
+mod xdp;
 
 pub use broadcast::{Broadcast, Outlet};
 pub use desk::{ClientOrder, DeskConfig, Outcome};
@@ -49,9 +52,12 @@ pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use listing::listings;
 pub use mold::{ChannelConfig, MessageStore, MoldChannel};
 pub use naive::NaiveEngine;
+pub use nyse::{NysePublisher, NysePublisherConfig, RequestLimits};
+pub use openbook::{OpenBookFormat, OpenBookPublisher, OpenBookWriter};
 pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
 pub use pace::PaceConfig;
 pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};
+pub use xdp::{XdpFormat, XdpPublisher, XdpWriter};
