@@ -125,3 +125,25 @@ fn a_channel_of_one_instrument_recovers_too() {
     let outcome = day(&late, Start::Snapshot, RequestLimits::default(), 1);
     assert!(outcome.counters.get(Counter::Snapshots) > 0 && outcome.compared > 0);
 }
+
+#[test]
+fn a_tenth_lost_everywhere_is_made_good_too() {
+    let mut snapshots = 0;
+    for seed in 1..=3 {
+        for (start, limits) in [
+            (Start::Beginning, RequestLimits::default()),
+            (Start::Beginning, refreshes_only()),
+            (Start::Snapshot, refreshes_only()),
+        ] {
+            let mut config = RigConfig {
+                joins_after_ms: if start == Start::Snapshot { 150 } else { 0 },
+                compare_every_ms: 50,
+                ..RigConfig::bad_lines(seed)
+            };
+            config.impair.loss_ppm = 100_000;
+            let outcome = day(&config, start, limits, 20);
+            snapshots += outcome.counters.get(Counter::Snapshots);
+        }
+    }
+    assert!(snapshots > 0);
+}
