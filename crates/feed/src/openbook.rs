@@ -387,16 +387,16 @@ impl Decoder for OpenBookDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Ok(packet) = openbook::parse_packet(message) else {
+        // The framing has checked the packet.
+        let Some((kind, messages)) = openbook::messages(message) else {
             return counters.bump(Counter::Malformed);
         };
-        let kind = packet.kind();
         let mut out = Out { sink, held: None };
         let own = Context {
             flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
             ..context
         };
-        for bytes in packet.messages {
+        for bytes in messages {
             let done = match openbook::parse(kind, bytes) {
                 Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
                 Ok(Message::FullUpdate(m)) => self.full(own, &m, counters, &mut out),

@@ -471,16 +471,18 @@ impl Decoder for XdpDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Some(kind) = xdp::message_type(message) else {
-            counters.bump(Counter::Malformed);
-            return;
+        let (kind, id) = match (xdp::head(message), xdp::message_type(message)) {
+            (Some((kind, index)), _) => (kind, InstrumentId(index)),
+            (None, Some(kind)) => (kind, InstrumentId(xdp::symbol_index(message).unwrap_or(0))),
+            (None, None) => return counters.bump(Counter::Malformed),
         };
         let seen = &mut self.by_type[usize::from(kind as u8)];
         seen.seen += 1;
-        let id = InstrumentId(xdp::symbol_index(message).unwrap_or(0));
+        if id == InstrumentId::WHOLE_FEED && is_of_instrument(kind) {
+            return counters.bump(Counter::Malformed);
+        }
         let Some(row) = self.rows.get_mut(id.index()) else {
-            counters.bump(Counter::Malformed);
-            return;
+            return counters.bump(Counter::Malformed);
         };
         row.seen.seen += 1;
         if !self.directory.has(id) && kind != xdp::SymbolIndexMapping::KIND {
@@ -522,18 +524,22 @@ impl Decoder for XdpDecoder {
 
     #[inline(always)]
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
-        let Some(index) = xdp::symbol_index(message) else {
-            return false;
+        let (kind, id) = match xdp::head(message) {
+            Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
+            _ => return false,
         };
-        let id = InstrumentId(index);
         if !self.directory.has(id) {
             return false;
         }
-        match xdp::order_id(message) {
-            Some(order) => sink.upcoming(id, OrderId(order)),
-            None => return may_yield(message),
+        match (kind, message.first_chunk::<24>()) {
+            (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
+                sink.upcoming(id, OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h])));
+                true
+            }
+            // One that cannot be read says that its book is stale.
+            (100..=104 | 106, _) => true,
+            _ => may_yield(message),
         }
-        true
     }
 
     fn restarted(&mut self) {
@@ -569,6 +575,12 @@ fn may_yield(message: &[u8]) -> bool {
 /// Whether a message changes a book.
 const fn is_of_book(kind: u16) -> bool {
     matches!(kind, 100..=104 | 106 | 32)
+}
+
+/// Whether a message of this type names its instrument, whose number is never 0.
+#[inline(always)]
+const fn is_of_instrument(kind: u16) -> bool {
+    is_refreshed(kind) || matches!(kind, 110..=114 | 140 | 223)
 }
 
 /// Whether a refresh holds the effect of a message of this type; trades are not repeated there.

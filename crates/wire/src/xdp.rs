@@ -701,6 +701,22 @@ pub fn symbol_index(message: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*field))
 }
 
+/// Type and instrument of a message in one look at its first 16 bytes, where every message has both; `None` for a shorter one,
+/// which is about no instrument. The instrument of one that names none is 0.
+#[inline(always)]
+pub fn head(message: &[u8]) -> Option<(u16, u32)> {
+    let head = message.first_chunk::<16>()?;
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let kind = u16::from_le_bytes([head[2], head[3]]);
+    let index = match kind {
+        100..=104 | 110..=114 | 140 => word(8),
+        32 | 34 | 105 | 106 | 223 => word(12),
+        3 => word(4),
+        _ => 0,
+    };
+    Some((kind, index))
+}
+
 /// The order of a message that is about an order of the book, without parsing.
 #[inline(always)]
 pub fn order_id(message: &[u8]) -> Option<u64> {

@@ -68,8 +68,14 @@ impl OpenBookRefresh {
             return;
         }
         let (number, link) = (packet.header.seq_num.get(), packet.header.link_flag);
-        if self.taken.is_some_and(|taken| (number, link) <= taken) {
-            return; // The other line's copy, or a late one.
+        let is_old = match self.taken {
+            // The other line's copy, or a late one.
+            Some(taken) => (number, link) <= taken,
+            // Nothing is being followed: a refresh is followed from its first packet on.
+            None => link > 1,
+        };
+        if is_old {
+            return;
         }
         // The flag has 8 bits and goes on with 1 after 255.
         let last = self.taken.map_or(0, |(_, link)| link);
