@@ -149,10 +149,7 @@ impl OpenBookWriter {
             midnight: Nanos::ZERO,
         };
         let first = listings.first().map_or(InstrumentId(1), |listing| listing.id);
-        let listed = Listed {
-            seq: 0,
-            status: b'P',
-        };
+        let listed = Listed { seq: 0, status: b'P' };
         OpenBookWriter {
             groups: Groups::new(&config, format),
             levels: DisplayedLevels::new(first, listings.len()),

@@ -89,11 +89,7 @@ impl PacketFormat for XdpFormat {
         let fill = |flag: DeliveryFlag, buffer: &mut [u8]| {
             let mut packet = PacketBuilder::new(buffer, flag, first as u32, now);
             let mut next = first;
-            while next < end
-                && store
-                    .get(SeqNo(next))
-                    .is_some_and(|message| packet.push(message))
-            {
+            while next < end && store.get(SeqNo(next)).is_some_and(|message| packet.push(message)) {
                 next += 1;
             }
             (packet.finish(), next.max(first + 1))
@@ -624,7 +620,11 @@ impl NyseWriter for XdpWriter {
                     total_refresh_pkts: header.total_refresh_pkts,
                     ..xdp::RefreshContinuation::NEW
                 };
-                let head = if nth == 0 { header.as_bytes() } else { short.as_bytes() };
+                let head = if nth == 0 {
+                    header.as_bytes()
+                } else {
+                    short.as_bytes()
+                };
                 self.send_packet(flag, head, &messages[from..to], now);
                 from = to;
             }

@@ -87,7 +87,10 @@ impl<P: Publisher + Listener> Venue<P> {
 
     fn answer(&mut self) -> Vec<u8> {
         let (mut all, mut buffer) = (Vec::new(), [0; 11]);
-        while let Some(bytes) = self.publisher.poll_transmit(Port::Replay, 0, self.now, &mut buffer) {
+        while let Some(bytes) = self
+            .publisher
+            .poll_transmit(Port::Replay, 0, self.now, &mut buffer)
+        {
             all.extend_from_slice(bytes);
         }
         all
@@ -225,7 +228,11 @@ fn what_cannot_be_served_is_refused_with_its_reason() {
     }
     assert_eq!(group(&venue.sent(), Port::Retransmission), []);
     venue.rest(4000);
-    assert_eq!(status(&venue.ask(&packet(again(3000, 4000).as_bytes()))), '3', "1,001");
+    assert_eq!(
+        status(&venue.ask(&packet(again(3000, 4000).as_bytes()))),
+        '3',
+        "1,001"
+    );
     assert_eq!(status(&venue.ask(&packet(again(5, 6).as_bytes()))), '6');
     assert!(!venue.is_closing());
 }
@@ -236,7 +243,10 @@ fn what_is_partly_forgotten_is_told_and_the_rest_sent() {
     venue.rest(4000);
     venue.sent();
     let first = venue.publisher.next_seq().0 as u32 - 1024;
-    assert_eq!(status(&venue.ask(&packet(again(first - 2, first + 1).as_bytes()))), '0');
+    assert_eq!(
+        status(&venue.ask(&packet(again(first - 2, first + 1).as_bytes()))),
+        '0'
+    );
     let sent = group(&venue.sent(), Port::Retransmission);
     assert_eq!(sent, [(21, first - 2, vec![31]), (13, first, vec![100, 100])]);
 }
@@ -251,7 +261,10 @@ fn a_day_has_so_many_requests() {
     let mut ask = |message: &[u8]| status(&venue.ask(&packet(message)));
     let answers: Vec<char> = (0..3).map(|_| ask(again(1, 2).as_bytes())).collect();
     assert_eq!(answers, ['0', '0', '4']);
-    assert_eq!([ask(refresh(1).as_bytes()), ask(refresh(1).as_bytes())], ['0', '5']);
+    assert_eq!(
+        [ask(refresh(1).as_bytes()), ask(refresh(1).as_bytes())],
+        ['0', '5']
+    );
 }
 
 #[test]
@@ -312,7 +325,10 @@ fn a_client_that_does_not_answer_a_heartbeat_or_speaks_nonsense_is_hung_up_on() 
         venue.sent();
         let (heartbeat, used) = (venue.answer(), 16);
         let (asked, _) = xdp::split(&heartbeat).unwrap().unwrap();
-        assert_eq!((asked.flag(), heartbeat.len()), (Some(DeliveryFlag::Heartbeat), used));
+        assert_eq!(
+            (asked.flag(), heartbeat.len()),
+            (Some(DeliveryFlag::Heartbeat), used)
+        );
         if answers {
             assert_eq!(venue.ask(&packet(alive.as_bytes())), []);
         }
@@ -432,7 +448,10 @@ fn openbook_numbers_packets_and_sends_them_again_as_they_were() {
     };
     let mut ask = |first, last| {
         let request = openbook_packet(20, again(first, last).as_bytes());
-        (rejection(&venue.ask(&request)), heads(&venue.sent(), Port::Retransmission))
+        (
+            rejection(&venue.ask(&request)),
+            heads(&venue.sent(), Port::Retransmission),
+        )
     };
     assert_eq!(ask(6, 7), ('0', vec![(230, 6, 2, 0, 1), (231, 7, 2, 0, 29)]));
     assert_eq!(ask(8, 9), ('2', vec![]));
@@ -449,17 +468,16 @@ fn an_openbook_refresh_counts_its_packets_and_flags_the_last() {
         (answer, heads(&venue.sent(), Port::Snapshot))
     };
     let whole = openbook::ExtendedRefreshRequest::BLANK;
-    let expected = vec![
-        (230, 1, 5, 1, 1),
-        (230, 2, 5, 2, 1),
-        (230, 3, 6, 3, 3),
-    ];
+    let expected = vec![(230, 1, 5, 1, 1), (230, 2, 5, 2, 1), (230, 3, 6, 3, 3)];
     assert_eq!(ask(27, whole.as_bytes()), ('0', expected));
     let by_name = |name: &[u8]| openbook::BookRefreshRequest {
         symbol: nul_padded(name).unwrap(),
         ..openbook::BookRefreshRequest::BLANK
     };
-    assert_eq!(ask(22, by_name(b"NVDA").as_bytes()), ('0', vec![(230, 4, 6, 1, 1)]));
+    assert_eq!(
+        ask(22, by_name(b"NVDA").as_bytes()),
+        ('0', vec![(230, 4, 6, 1, 1)])
+    );
     assert_eq!(ask(22, by_name(b"NOSUCH").as_bytes()), ('2', vec![]));
     let mappings = openbook::SymbolIndexMappingRequest::BLANK;
     assert_eq!(ask(34, mappings.as_bytes()), ('0', vec![(35, 5, 6, 1, 3)]));

@@ -51,10 +51,12 @@ pub use mdp3::{
     ReplayState,
 };
 pub use nyse::{
-    NyseChannel, NyseDecoder, NyseProtocol, NyseRequests, REQUEST_SIZE_MAX, RefreshState, RequestConfig, RequestEvent,
-    RequestProtocol, Say,
+    NyseChannel, NyseDecoder, NyseProtocol, NyseRequests, REQUEST_SIZE_MAX, RefreshState, RequestConfig,
+    RequestEvent, RequestProtocol, Say,
 };
-pub use openbook::{OpenBook, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
+pub use openbook::{
+    OpenBook, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh,
+};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};

@@ -221,7 +221,11 @@ impl OpenBookDecoder {
             .symbol
             .symbol()
             .ok_or(Malformed::OutOfRange { offset: 17 })?;
-        if self.directory.get(event.instrument).is_none_or(|i| i.symbol != symbol) {
+        if self
+            .directory
+            .get(event.instrument)
+            .is_none_or(|i| i.symbol != symbol)
+        {
             self.define(head.index.get(), symbol);
             if self.directory.has(event.instrument) {
                 let kind = EventKind::Definition;

@@ -413,9 +413,9 @@ impl XdpDecoder {
         let id = InstrumentId(m.symbol_index.get());
         match Status::from_wire(m.security_status.0) {
             Some(Status::Closed) => self.directory.set_closed(id, true),
-            Some(
-                Status::PreOpen | Status::BeginAccepting | Status::Early | Status::Core | Status::Late,
-            ) => self.directory.set_closed(id, false),
+            Some(Status::PreOpen | Status::BeginAccepting | Status::Early | Status::Core | Status::Late) => {
+                self.directory.set_closed(id, false)
+            }
             _ => {}
         }
     }

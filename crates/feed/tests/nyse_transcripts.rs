@@ -108,7 +108,12 @@ impl Wire for Xdp {
 
     fn define(seq: u32, ids: &[u32]) -> Vec<Vec<u8>> {
         let messages: Vec<_> = ids.iter().map(|id| xdp_mapping(*id)).collect();
-        vec![xdp_packet(DeliveryFlag::Original, seq, Nanos(1), &slices(&messages))]
+        vec![xdp_packet(
+            DeliveryFlag::Original,
+            seq,
+            Nanos(1),
+            &slices(&messages),
+        )]
     }
 
     fn close(seq: u32, ids: &[u32]) -> Vec<Vec<u8>> {
@@ -118,7 +123,12 @@ impl Wire for Xdp {
             ..xdp::SecurityStatus::NEW
         };
         let messages: Vec<_> = ids.iter().map(status).collect();
-        vec![xdp_packet(DeliveryFlag::Original, seq, Nanos(1), &slices(&messages))]
+        vec![xdp_packet(
+            DeliveryFlag::Original,
+            seq,
+            Nanos(1),
+            &slices(&messages),
+        )]
     }
 
     fn reset(time: u32) -> Vec<u8> {
@@ -383,7 +393,13 @@ impl<P: Wire> Player<P> {
             writeln!(out, "to server: {}", tickwire_testdata::hex(&bytes[16..])).unwrap();
         }
         let feed = self.channel.feed();
-        write!(out, "{:?}, next {}", self.channel.state(), self.channel.next_seq()).unwrap();
+        write!(
+            out,
+            "{:?}, next {}",
+            self.channel.state(),
+            self.channel.next_seq()
+        )
+        .unwrap();
         match (feed.arbiter().missing(), feed.arbiter().held()) {
             (0, 0) => {}
             (missing, held) => write!(out, ", {missing} missing, {held} packets held").unwrap(),

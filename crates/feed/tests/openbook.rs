@@ -364,14 +364,22 @@ fn the_rest_of_a_torn_update_does_not_count() {
     // The second packet, lost, began instrument 8; the third goes on with it.
     for datagram in [
         refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
-        refreshed(3, 5, &[full(8, 7, b"TWO", &[(b'B', 1, 1)]), full(9, 1, b"SIX", &[])]),
+        refreshed(
+            3,
+            5,
+            &[full(8, 7, b"TWO", &[(b'B', 1, 1)]), full(9, 1, b"SIX", &[])],
+        ),
         refreshed(4, 6, &[full(9, 1, b"SIX", &[(b'B', 1, 1)])]),
     ] {
         client.on_packet(NOW, &datagram, &mut feed, &mut ignore);
     }
     assert_eq!(client.state(), RefreshState::Failed);
     // 7 is torn as well: its last part may have been lost. Only 9 is there.
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0), "the directory may lack others");
+    assert_eq!(
+        client.poll_ask(NOW, &feed),
+        Some(0),
+        "the directory may lack others"
+    );
 }
 
 #[test]

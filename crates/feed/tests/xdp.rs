@@ -1,8 +1,8 @@
 //! XDP: from messages to events, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, NyseDecoder, RefreshState, Start, XdpConfig, XdpDecoder,
-    XdpFeed, XdpRefresh,
+    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, NyseDecoder, RefreshState, Start, XdpConfig,
+    XdpDecoder, XdpFeed, XdpRefresh,
 };
 use tickwire_market::{
     Counter, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Side, Symbol,
@@ -572,10 +572,18 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
     late[4] += 1;
     client.on_packet(NOW, &start, &mut feed, &mut ignore);
     client.on_packet(NOW, &late, &mut feed, &mut ignore);
-    assert_eq!(client.state(), RefreshState::Failed, "others may have been in the hole");
+    assert_eq!(
+        client.state(),
+        RefreshState::Failed,
+        "others may have been in the hole"
+    );
     assert_eq!(client.poll_ask(NOW, &feed), Some(0));
     assert_eq!(client.poll_timeout(), Some(NOW.after(Nanos::SECOND)));
-    assert_eq!(client.poll_ask(NOW.after(Nanos::SECOND), &feed), Some(0), "nothing came");
+    assert_eq!(
+        client.poll_ask(NOW.after(Nanos::SECOND), &feed),
+        Some(0),
+        "nothing came"
+    );
     for datagram in [&start, &end] {
         client.on_packet(NOW, datagram, &mut feed, &mut ignore);
     }
@@ -643,13 +651,22 @@ fn what_a_refresh_lacks_is_asked_for_by_instrument() {
     assert_eq!(client.poll_ask(NOW, &feed), Some(0));
     // The second of three packets is lost, and with it instrument 8.
     let part = |flag, number, index, name: &[u8]| {
-        packet(flag, number, SENT, &[header(5).as_bytes(), mapping(index, name, 6).as_bytes()])
+        packet(
+            flag,
+            number,
+            SENT,
+            &[header(5).as_bytes(), mapping(index, name, 6).as_bytes()],
+        )
     };
     let start = part(DeliveryFlag::RefreshStart, 500, 7, b"ONE");
     let end = part(DeliveryFlag::RefreshEnd, 504, 9, b"SIX");
     client.on_packet(NOW, &start, &mut feed, &mut ignore);
     client.on_packet(NOW, &end, &mut feed, &mut ignore);
-    assert_eq!(client.state(), RefreshState::Failed, "of a known directory one is missing");
+    assert_eq!(
+        client.state(),
+        RefreshState::Failed,
+        "of a known directory one is missing"
+    );
     assert_eq!(client.poll_ask(NOW, &feed), Some(8));
     assert_eq!(client.poll_ask(NOW, &feed), None);
     client.on_packet(NOW, &single(506, 8, 5, b"TWO"), &mut feed, &mut ignore);
@@ -665,7 +682,10 @@ fn mappings_are_taken_from_the_refresh_group_at_any_time_and_empty_no_book() {
         DeliveryFlag::Refresh,
         1,
         SENT,
-        &[mapping(7, b"WIRE", 6).as_bytes(), mapping(9, b"NEW", 4).as_bytes()],
+        &[
+            mapping(7, b"WIRE", 6).as_bytes(),
+            mapping(9, b"NEW", 4).as_bytes(),
+        ],
     );
     let mut kinds = Vec::new();
     client.on_packet(NOW, &answer, &mut feed, &mut |e: &MarketEvent| kinds.push(e.kind));

@@ -245,10 +245,7 @@ pub fn run<C: Channel>(
         }
         let is_quiet = channel.state() == FeedState::Live
             && channel.next_seq() == exchange.outlets()[0].publisher.next_seq();
-        if config.compare_every_ms > 0
-            && compares_at <= now
-            && is_quiet
-            && exchange.phase() == DayPhase::Open
+        if config.compare_every_ms > 0 && compares_at <= now && is_quiet && exchange.phase() == DayPhase::Open
         {
             compare(config.seed, listings, &exchange, &channel, &sink.books);
             compared += 1;

@@ -1,8 +1,10 @@
 //! NYSE OpenBook Ultra: retransmissions by multicast, and refreshes when there are none.
 
 use tickwire_book::Depth;
-use tickwire_exchange::{NysePublisherConfig, RequestLimits, OpenBookPublisher, listings};
-use tickwire_feed::{ArbiterConfig, RequestConfig, Start, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed};
+use tickwire_exchange::{NysePublisherConfig, OpenBookPublisher, RequestLimits, listings};
+use tickwire_feed::{
+    ArbiterConfig, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, RequestConfig, Start,
+};
 use tickwire_market::{Counter, Nanos, Symbol};
 use tickwire_rig::{Outcome, RigConfig, run};
 
@@ -27,7 +29,12 @@ fn channel(start: Start, symbols: Option<Vec<Symbol>>) -> OpenBookChannel {
     OpenBookChannel::new(OpenBookFeed::new(arbiter, decoder), requests)
 }
 
-fn day(config: &RigConfig, start: Start, limits: RequestLimits, instruments: u16) -> Outcome<OpenBookChannel> {
+fn day(
+    config: &RigConfig,
+    start: Start,
+    limits: RequestLimits,
+    instruments: u16,
+) -> Outcome<OpenBookChannel> {
     let listings = listings(instruments);
     let publisher = NysePublisherConfig {
         limits,

@@ -61,7 +61,16 @@ fn a_day_without_trouble_needs_no_recovery() {
     assert_eq!(outcome.counters.get(Counter::RetransmitRequests), 0);
     assert_eq!(outcome.counters.get(Counter::Malformed), 0);
     assert!(outcome.compared > 10, "{}", outcome.compared);
-    for kind in ["Add", "Modify", "Execute", "Delete", "Replace", "Trade", "Imbalance", "Status"] {
+    for kind in [
+        "Add",
+        "Modify",
+        "Execute",
+        "Delete",
+        "Replace",
+        "Trade",
+        "Imbalance",
+        "Status",
+    ] {
         assert!(outcome.events.contains_key(kind), "{kind}: {:?}", outcome.events);
     }
 }

@@ -521,7 +521,14 @@ pub fn messages(bytes: &[u8]) -> Option<(u16, Messages<'_>)> {
     let (header, body) = prefix::<PacketHeader>(bytes).ok()?;
     let kind = header.msg_type.get();
     let left = header.num_msgs;
-    Some((kind, Messages { kind, bytes: body, left }))
+    Some((
+        kind,
+        Messages {
+            kind,
+            bytes: body,
+            left,
+        },
+    ))
 }
 
 /// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An error cannot be

@@ -194,7 +194,10 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
                     let message = xdp::parse(bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
                     // The quote of XDP 2.3a has four bytes more than the layout.
                     let own = message.as_bytes();
-                    assert!(own.len() == bytes.len() || (kind, bytes.len()) == (140, 38), "{name}");
+                    assert!(
+                        own.len() == bytes.len() || (kind, bytes.len()) == (140, 38),
+                        "{name}"
+                    );
                     assert!(bytes.starts_with(own), "{name}");
                     nyse::same(
                         &shown(|f| message.visit(f)),

@@ -29,9 +29,7 @@ impl RequestFormat for OpenBookFormat {
                 Ask::Again(m.begin_seq_num.get(), m.end_seq_num.get()),
             ),
             Some(Message::BookRefreshRequest(m)) => (m.source_id.0, Ask::RefreshByName(m.symbol.0)),
-            Some(Message::ExtendedRefreshRequest(m)) => {
-                (m.source_id.0, Ask::Refresh(m.symbol_index.get()))
-            }
+            Some(Message::ExtendedRefreshRequest(m)) => (m.source_id.0, Ask::Refresh(m.symbol_index.get())),
             Some(Message::SymbolIndexMappingRequest(m)) => {
                 (m.source_id.0, Ask::Mapping(m.symbol_index.get()))
             }

@@ -85,7 +85,10 @@ impl XdpRefresh {
             return;
         }
         let mut messages = packet.messages.clone();
-        if messages.clone().all(|m| xdp::message_type(m) == Some(xdp::SymbolIndexMapping::KIND)) {
+        if messages
+            .clone()
+            .all(|m| xdp::message_type(m) == Some(xdp::SymbolIndexMapping::KIND))
+        {
             // The answer to a request for mappings; nothing of a book.
             return messages.for_each(|m| feed.on_snapshot_message(now, m, sink));
         }
