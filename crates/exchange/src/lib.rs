@@ -30,6 +30,8 @@ mod itch;
 mod listing;
 mod mold;
 mod naive;
+mod nyse;
+mod openbook;
 mod order;
 mod pace;
 mod pitch;
@@ -40,6 +42,7 @@ mod tape;
 mod uqdf;
 mod venue;
 mod wheel;
+mod xdp;
 
 pub use broadcast::{Broadcast, Outlet};
 pub use broadcast::Outlet;
@@ -55,6 +58,8 @@ pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use listing::listings;
 pub use mold::{ChannelConfig, MessageStore, MoldChannel};
 pub use naive::NaiveEngine;
+pub use nyse::{NysePublisher, NysePublisherConfig, RequestLimits};
+pub use openbook::{OpenBookFormat, OpenBookPublisher, OpenBookWriter};
 pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
@@ -67,3 +72,4 @@ pub use uqdf::{UqdfPublisher, UqdfPublisherConfig};
 pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
 pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};
+pub use xdp::{XdpFormat, XdpPublisher, XdpWriter};

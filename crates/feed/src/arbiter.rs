@@ -588,6 +588,11 @@ impl Arbiter {
         self.buffer.front().map(|(first, _)| SeqNo(first))
     }
 
+    /// The number after the latest message known to exist, held back or missing ones included.
+    pub fn latest(&self) -> SeqNo {
+        SeqNo(self.high())
+    }
+
     /// What this arbiter has counted.
     pub fn counters(&self) -> &Counters {
         &self.counters

@@ -54,6 +54,11 @@ pub trait Decoder {
     /// A snapshot follows: what was said about orders no longer holds.
     fn snapshot_begins(&mut self) {}
 
+    /// Whether the venue's messages say that the day is over, where its framing cannot. Default: they do not.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
 }

@@ -253,9 +253,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.counters.bump(Counter::Malformed);
     }
 
-    /// How far the feed can be trusted.
+    /// How far the feed can be trusted. A live feed has ended when its messages say so, too.
     pub fn state(&self) -> FeedState {
-        self.arbiter.state()
+        match self.arbiter.state() {
+            FeedState::Live if self.decoder.has_ended() => FeedState::Ended,
+            state => state,
+        }
     }
 
     /// The next message to deliver.

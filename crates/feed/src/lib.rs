@@ -15,6 +15,7 @@ mod arbiter;
 mod channel;
 mod cqs;
 mod decoder;
+mod directory;
 mod fixed_map;
 mod framing;
 #[doc(hidden)]
@@ -40,6 +41,7 @@ pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Sit
 pub use channel::Channel;
 pub use cqs::{Cqs, CqsChannel, CqsDecoder, CqsFeed, CqsSnapshot};
 pub use decoder::{Context, Decoder, Seen, Subscriptions};
+pub use directory::Directory;
 pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
@@ -49,8 +51,13 @@ pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
 };
-pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
-pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};
+pub use nyse::{
+    NyseChannel, NyseDecoder, NyseProtocol, NyseRequests, REQUEST_SIZE_MAX, RefreshState, RequestConfig,
+    RequestEvent, RequestProtocol, Say,
+};
+pub use openbook::{
+    OpenBook, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh,
+};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 pub use sip::SipConfig;
@@ -58,3 +65,5 @@ pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};
+pub use uqdf::{UqdfDecoder, UqdfFeed};
+pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

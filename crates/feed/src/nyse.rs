@@ -5,7 +5,15 @@
 //! channel's retransmission or refresh group. A request that is refused or whose data never come is asked again, or given
 //! up, by the feed's own times.
 
-use crate::{MissingRange, OpenBook, Xdp};
+mod channel;
+mod refresh;
+
+pub(crate) use channel::nyse_protocol;
+pub use channel::{NyseChannel, NyseProtocol};
+pub(crate) use refresh::Collector;
+pub use refresh::RefreshState;
+
+use crate::{Decoder, Directory, MissingRange, OpenBook, Xdp};
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use tickwire_market::Nanos;
 use tickwire_wire::layout::Alpha;
@@ -26,6 +34,8 @@ pub struct RequestConfig {
     pub queue: usize,
     /// A server silent for longer is gone. It sends a heartbeat every 60 seconds. Default 130 seconds.
     pub silence_ns: u64,
+    /// A refresh that does not come for so long is asked for again. Default 1 second.
+    pub refresh_patience_ns: u64,
 }
 
 impl Default for RequestConfig {
@@ -36,8 +46,21 @@ impl Default for RequestConfig {
             channel: 0,
             queue: 16,
             silence_ns: 130 * Nanos::SECOND,
+            refresh_patience_ns: Nanos::SECOND,
         }
     }
+}
+
+/// A decoder whose books can be refreshed one by one.
+pub trait NyseDecoder: Decoder {
+    /// The instruments so far.
+    fn directory(&self) -> &Directory;
+
+    /// The instruments so far, to change what is wanted of them.
+    fn directory_mut(&mut self) -> &mut Directory;
+
+    /// Refreshes are about to be taken; what earlier ones held does not count, every instrument waits for its own.
+    fn begin_refresh(&mut self);
 }
 
 /// What a client says.
@@ -47,6 +70,8 @@ pub enum Say {
     Again(u32, u32),
     /// A snapshot of this instrument, or with 0 of the whole channel.
     Refresh(u32),
+    /// The mapping of this instrument, or with 0 of the whole channel.
+    Mapping(u32),
     /// Still here: the answer to a heartbeat.
     Heartbeat,
 }
@@ -119,6 +144,16 @@ impl RequestProtocol for Xdp {
                 }
                 .as_bytes(),
             ),
+            Say::Mapping(instrument) => packet.push(
+                xdp::SymbolIndexMappingRequest {
+                    symbol_index: instrument.into(),
+                    source_id,
+                    product_id,
+                    channel_id,
+                    ..xdp::SymbolIndexMappingRequest::NEW
+                }
+                .as_bytes(),
+            ),
             Say::Heartbeat => packet.push(
                 xdp::HeartbeatResponse {
                     source_id,
@@ -157,6 +192,7 @@ impl RequestProtocol for OpenBook {
         let kind = match say {
             Say::Again(..) => openbook::RetransmissionRequest::KIND,
             Say::Refresh(_) => openbook::ExtendedRefreshRequest::KIND,
+            Say::Mapping(_) => openbook::SymbolIndexMappingRequest::KIND,
             Say::Heartbeat => openbook::HeartbeatResponse::KIND,
         };
         let header = PacketHeader {
@@ -184,6 +220,13 @@ impl RequestProtocol for OpenBook {
                 }
                 .as_bytes(),
             ),
+            Say::Mapping(instrument) => packet.push(
+                openbook::SymbolIndexMappingRequest {
+                    source_id,
+                    symbol_index: instrument.into(),
+                }
+                .as_bytes(),
+            ),
             Say::Heartbeat => packet.push(openbook::HeartbeatResponse { source_id }.as_bytes()),
         };
         fits.then(|| packet.finish())
@@ -205,6 +248,9 @@ pub struct NyseRequests<P> {
     events: VecDeque<RequestEvent>,
     stream: Vec<u8>,
     length: usize,
+    /// The request being sent, and which bytes of it are left.
+    request: [u8; REQUEST_SIZE_MAX],
+    unsent: core::ops::Range<usize>,
     protocol: core::marker::PhantomData<P>,
 }
 
@@ -220,6 +266,8 @@ impl<P: RequestProtocol> NyseRequests<P> {
             heard: Nanos::ZERO,
             stream: vec![0; ANSWER_SIZE_MAX],
             length: 0,
+            request: [0; REQUEST_SIZE_MAX],
+            unsent: 0..0,
             protocol: core::marker::PhantomData,
         }
     }
@@ -233,6 +281,7 @@ impl<P: RequestProtocol> NyseRequests<P> {
     /// The connection is gone, and with it what waited to be asked: the feed asks again.
     pub fn handle_closed(&mut self) {
         (self.connected, self.number, self.length) = (false, 0, 0);
+        self.unsent = 0..0;
         self.says.clear();
     }
 
@@ -250,8 +299,18 @@ impl<P: RequestProtocol> NyseRequests<P> {
         self.queue(Say::Refresh(instrument))
     }
 
+    /// Asks for the mapping of an instrument, or with 0 of the channel; `false` as for [`NyseRequests::ask`].
+    pub fn ask_mapping(&mut self, instrument: u32) -> bool {
+        self.queue(Say::Mapping(instrument))
+    }
+
+    /// Whether a request would be taken now.
+    pub fn takes(&self) -> bool {
+        self.connected && self.says.len() < self.config.queue
+    }
+
     fn queue(&mut self, say: Say) -> bool {
-        let takes = self.connected && self.says.len() < self.config.queue;
+        let takes = self.takes();
         if takes {
             self.says.push_back(say);
         }
@@ -320,12 +379,19 @@ impl<P: RequestProtocol> NyseRequests<P> {
         }
     }
 
-    /// The next bytes to send, written into `buffer` of at least [`REQUEST_SIZE_MAX`] bytes.
+    /// The next bytes to send, of one request at most, as many as fit.
     pub fn poll_transmit<'b>(&mut self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let say = self.says.pop_front()?;
-        self.number = self.number.wrapping_add(1);
-        let length = P::write(&self.config, self.number, say, buffer)?;
-        buffer.get(..length)
+        if self.unsent.is_empty() {
+            let say = self.says.pop_front()?;
+            self.number = self.number.wrapping_add(1);
+            self.unsent = 0..P::write(&self.config, self.number, say, &mut self.request)?;
+        }
+        let length = self.unsent.len().min(buffer.len());
+        let end = self.unsent.start + length;
+        let bytes = buffer.get_mut(..length)?;
+        bytes.copy_from_slice(&self.request[self.unsent.start..end]);
+        self.unsent.start = end;
+        (length > 0).then_some(bytes)
     }
 
     /// What the server said since.

@@ -18,14 +18,16 @@ mod refresh;
 
 pub use refresh::OpenBookRefresh;
 
-use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::decoder::{Context, Decoder, Seen};
+use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::mdp3::Out;
+use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, MissingRange, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
-    Qty, SeqNo, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Qty,
+    SeqNo, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, I32, U16, U32};
@@ -34,6 +36,9 @@ use tickwire_wire::xdp::side;
 
 /// A channel of OpenBook Ultra.
 pub type OpenBookFeed = FeedHandler<OpenBook, OpenBookDecoder>;
+
+/// A channel of OpenBook Ultra with its recovery.
+pub type OpenBookChannel = NyseChannel<OpenBook>;
 
 /// Packets of OpenBook Ultra: numbered by packet, per channel.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +98,13 @@ impl Framing for OpenBook {
             (1..=OLD_PACKETS_MS).contains(&before)
         })
     }
+}
+
+nyse_protocol!(OpenBook, OpenBookDecoder, OpenBookRefresh);
+
+fn is_retransmission(datagram: &[u8]) -> bool {
+    let flag = openbook::parse_packet(datagram).map(|packet| packet.flag());
+    flag == Ok(Some(openbook::RetransFlag::Retransmitted))
 }
 
 /// What an [`OpenBookDecoder`] has to know.
@@ -157,34 +169,22 @@ struct Point {
 pub struct OpenBookDecoder {
     venue: Venue,
     midnight: Nanos,
-    subscriptions: Subscriptions,
+    directory: Directory,
     followed: Box<[Followed]>,
-    directory: Box<[Instrument]>,
     updates: Seen,
 }
 
 impl OpenBookDecoder {
     /// A decoder with an empty directory.
     pub fn new(config: OpenBookConfig) -> OpenBookDecoder {
-        let instruments = config.instruments_max.clamp(1, 1 << 22) as usize;
+        let directory = Directory::new(config.venue, config.instruments_max, config.symbols.as_deref());
         OpenBookDecoder {
             venue: config.venue,
             midnight: config.midnight,
-            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
-            followed: vec![Followed::default(); instruments].into(),
-            directory: vec![Instrument::default(); instruments].into(),
+            followed: vec![Followed::default(); directory.capacity()].into(),
+            directory,
             updates: Seen::default(),
         }
-    }
-
-    /// The instruments of the directory so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.directory.iter().filter(|i| !i.symbol.is_empty())
-    }
-
-    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
     /// Updates of books: how many came, and how many nobody wanted.
@@ -195,31 +195,7 @@ impl OpenBookDecoder {
     /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
     /// number beyond `instruments_max`.
     pub fn define(&mut self, index: u32, symbol: Symbol) -> bool {
-        let Some(entry) = self.directory.get_mut(index as usize) else {
-            return false;
-        };
-        *entry = Instrument {
-            id: InstrumentId(index),
-            venue: self.venue,
-            symbol,
-            tick: Price::default(),
-            lot: Qty(0),
-            is_test: false,
-        };
-        self.subscriptions.learn(InstrumentId(index), &symbol);
-        true
-    }
-
-    /// A refresh is about to be taken: every instrument waits for its own.
-    pub(crate) fn begin_refresh(&mut self) {
-        self.followed.fill(Followed::default());
-    }
-
-    /// Whether every instrument of the directory that is wanted has had an update since.
-    pub(crate) fn is_refreshed(&self) -> bool {
-        self.instruments()
-            .filter(|i| self.subscriptions.has(i.id))
-            .all(|i| self.followed[i.id.index()].seq != 0)
+        self.directory.enter(InstrumentId(index), symbol, Qty(0))
     }
 
     fn full<S: EventSink>(
@@ -238,20 +214,25 @@ impl OpenBookDecoder {
             trading_status: m.head.trading_status,
             quote_condition: m.head.quote_condition,
         };
-        let event = self.about(context, head)?;
+        self.check(head)?;
+        let event = self.about(context, head);
         let symbol = m
             .head
             .symbol
             .symbol()
             .ok_or(Malformed::OutOfRange { offset: 17 })?;
-        if self.directory[event.instrument.index()].symbol != symbol {
+        if self
+            .directory
+            .get(event.instrument)
+            .is_none_or(|i| i.symbol != symbol)
+        {
             self.define(head.index.get(), symbol);
-            if self.subscriptions.has(event.instrument) {
+            if self.directory.has(event.instrument) {
                 let kind = EventKind::Definition;
                 out.push(MarketEvent { kind, ..event });
             }
         }
-        if !self.passes(event.instrument, counters) {
+        if !self.passes(head, counters) {
             return Ok(());
         }
         let followed = self.followed[event.instrument.index()];
@@ -295,10 +276,11 @@ impl OpenBookDecoder {
             trading_status: m.head.trading_status,
             quote_condition: m.head.quote_condition,
         };
-        let event = self.about(context, head)?;
-        if !self.passes(event.instrument, counters) {
+        self.check(head)?;
+        if !self.passes(head, counters) {
             return Ok(());
         }
+        let event = self.about(context, head);
         let followed = &mut self.followed[event.instrument.index()];
         let (last, seq) = (followed.seq, head.seq.get());
         if last >= seq {
@@ -323,31 +305,40 @@ impl OpenBookDecoder {
     }
 
     /// An event that holds what every event of an update has.
-    fn about(&self, context: Context, head: Head) -> Result<MarketEvent, Malformed> {
+    #[inline(always)]
+    fn about(&self, context: Context, head: Head) -> MarketEvent {
         let since_midnight =
             u64::from(head.time.get()) * Nanos::MILLI + u64::from(head.micros.get()) * Nanos::MICRO;
-        let instrument = InstrumentId(head.index.get());
-        if instrument == InstrumentId::WHOLE_FEED || instrument.index() >= self.followed.len() {
-            return Err(Malformed::OutOfRange { offset: 2 });
-        }
-        Ok(MarketEvent {
+        MarketEvent {
             seq: context.seq,
             venue_ts: self.midnight.after(since_midnight),
             recv_ts: context.received,
-            instrument,
+            instrument: InstrumentId(head.index.get()),
             venue: self.venue,
             flags: context.flags,
             ..MarketEvent::default()
-        })
+        }
+    }
+
+    /// Whether an update is about an instrument that there can be.
+    #[inline(always)]
+    fn check(&self, head: Head) -> Result<(), Malformed> {
+        match InstrumentId(head.index.get()) {
+            InstrumentId::WHOLE_FEED => Err(Malformed::OutOfRange { offset: 2 }),
+            id if id.index() >= self.followed.len() => Err(Malformed::OutOfRange { offset: 2 }),
+            _ => Ok(()),
+        }
     }
 
     #[inline(always)]
-    fn passes(&mut self, id: InstrumentId, counters: &mut Counters) -> bool {
+    fn passes(&mut self, head: Head, counters: &mut Counters) -> bool {
         self.updates.seen += 1;
-        let passes = self.subscriptions.has(id);
+        let id = InstrumentId(head.index.get());
+        let passes = self.directory.has(id);
         if !passes {
             self.updates.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
+            self.directory.set_closed(id, is_closed(head.trading_status));
         }
         passes
     }
@@ -360,6 +351,8 @@ impl OpenBookDecoder {
             return;
         }
         (followed.trading_status, followed.quote_condition) = told;
+        self.directory
+            .set_closed(event.instrument, is_closed(head.trading_status));
         let mut code = [0; 8];
         (code[0], code[1]) = told;
         out.push(MarketEvent {
@@ -368,6 +361,20 @@ impl OpenBookDecoder {
             code,
             ..event
         });
+    }
+}
+
+impl NyseDecoder for OpenBookDecoder {
+    fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    fn directory_mut(&mut self) -> &mut Directory {
+        &mut self.directory
+    }
+
+    fn begin_refresh(&mut self) {
+        self.followed.fill(Followed::default());
     }
 }
 
@@ -384,16 +391,16 @@ impl Decoder for OpenBookDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Ok(packet) = openbook::parse_packet(message) else {
+        // The framing has checked the packet.
+        let Some((kind, messages)) = openbook::messages(message) else {
             return counters.bump(Counter::Malformed);
         };
-        let kind = packet.kind();
         let mut out = Out { sink, held: None };
         let own = Context {
             flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
             ..context
         };
-        for bytes in packet.messages {
+        for bytes in messages {
             let done = match openbook::parse(kind, bytes) {
                 Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
                 Ok(Message::FullUpdate(m)) => self.full(own, &m, counters, &mut out),
@@ -421,13 +428,17 @@ impl Decoder for OpenBookDecoder {
     }
 
     fn restarted(&mut self) {
-        self.directory.fill(Instrument::default());
+        self.directory.forget();
         self.followed.fill(Followed::default());
-        self.subscriptions.forget_numbers();
+    }
+
+    /// Every instrument's trading status says that it is closed.
+    fn has_ended(&self) -> bool {
+        self.directory.is_closed()
     }
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+        self.directory.get(id)
     }
 }
 
@@ -439,7 +450,7 @@ impl OpenBookDecoder {
             return;
         };
         let id = InstrumentId(u32::from_be_bytes(*index));
-        if id != InstrumentId::WHOLE_FEED && self.subscriptions.has(id) {
+        if id != InstrumentId::WHOLE_FEED && self.directory.has(id) {
             out.push(gap(MarketEvent {
                 seq: context.seq,
                 recv_ts: context.received,
@@ -482,6 +493,11 @@ fn gap(event: MarketEvent) -> MarketEvent {
         ref_id: event.seq.next().0,
         ..event
     }
+}
+
+/// Closed for the day, in either way of printing it.
+fn is_closed(field: Char) -> bool {
+    matches!(field.0, b'X' | b'C')
 }
 
 fn trading_status(field: Char) -> TradingStatus {

@@ -9,6 +9,7 @@
 //! | 100 101 102 103 104 | `Add` `Modify` `Delete` `Execute` `Replace` |
 //! | 106 | `Add`, in a refresh |
 //! | 110 111 112 | `Trade` `Trade` `TradeBreak` |
+//! | 140 | `Quote`, on the BBO feeds, which share this envelope |
 //! | 105 | `Imbalance`: near is continuous book clearing, far auction interest clearing |
 //! | 3 | `Definition`, and the directory; in a refresh `Clear` of the instrument before |
 //! | 34 | `Status`, `code` = security status and halt condition; `X` also `Clear` of the instrument: no deletions follow. None for short sale restriction and indications |
@@ -21,10 +22,12 @@
 
 mod refresh;
 
-pub use refresh::{RefreshState, XdpRefresh};
+pub use refresh::XdpRefresh;
 
-use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::decoder::{Context, Decoder, Seen};
+use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
+use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::{FeedHandler, MissingRange, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
@@ -38,6 +41,9 @@ use tickwire_wire::xdp::{self, DeliveryFlag, Status};
 
 /// A channel of an integrated feed.
 pub type XdpFeed = FeedHandler<Xdp, XdpDecoder>;
+
+/// A channel of an integrated feed with its recovery.
+pub type XdpChannel = NyseChannel<Xdp>;
 
 /// Packets of XDP: numbered by message, per channel.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +107,22 @@ impl Framing for Xdp {
     }
 }
 
+nyse_protocol!(Xdp, XdpDecoder, XdpRefresh);
+
+fn is_retransmission(datagram: &[u8]) -> bool {
+    let flag = xdp::parse_packet(datagram).ok().and_then(|packet| packet.flag());
+    matches!(
+        flag,
+        Some(DeliveryFlag::Retransmission | DeliveryFlag::RetransmissionPart)
+    )
+}
+
 /// What an [`XdpDecoder`] has to know.
 #[derive(Clone, Debug)]
 pub struct XdpConfig {
     /// NYSE, Arca, American, National or Texas.
     pub venue: Venue,
-    /// The highest symbol index plus 1, default 2^17; 88 bytes each. A message beyond it is malformed.
+    /// The highest symbol index plus 1, default 2^17; 96 bytes each. A message beyond it is malformed.
     pub instruments_max: u32,
     /// What to let through; `None` (the default) is everything.
     pub symbols: Option<Vec<Symbol>>,
@@ -122,20 +138,22 @@ impl Default for XdpConfig {
     }
 }
 
-/// What an instrument's messages are read with.
+/// What an instrument's messages are read with, and how many there were: half a cache line.
 #[derive(Clone, Copy, Default)]
-struct Scale {
+#[repr(align(32))]
+struct Row {
     /// Raw price units of one unit on the wire; 0: not known.
     unit: i64,
     /// The last message whose effect its refresh holds; 0: none.
     covered: u64,
+    seen: Seen,
 }
 
 /// The decoder. All memory is taken at construction: a directory entry, a scale and a counter per instrument.
 pub struct XdpDecoder {
     venue: Venue,
-    subscriptions: Subscriptions,
-    scales: Box<[Scale]>,
+    directory: Directory,
+    rows: Box<[Row]>,
     /// The last message that any refresh holds.
     covered: u64,
     /// The second that nanoseconds count from.
@@ -143,49 +161,21 @@ pub struct XdpDecoder {
     /// The refresh being taken holds everything up to this message.
     refresh: Option<u64>,
     by_type: Box<[Seen; 256]>,
-    by_instrument: Box<[Seen]>,
-    directory: Box<[Instrument]>,
 }
 
 impl XdpDecoder {
     /// A decoder with an empty directory.
     pub fn new(config: XdpConfig) -> XdpDecoder {
-        let instruments = config.instruments_max.clamp(1, 1 << 22) as usize;
+        let directory = Directory::new(config.venue, config.instruments_max, config.symbols.as_deref());
         XdpDecoder {
             venue: config.venue,
-            subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
-            scales: vec![Scale::default(); instruments].into(),
+            rows: vec![Row::default(); directory.capacity()].into(),
+            directory,
             covered: 0,
             second: None,
             refresh: None,
             by_type: Box::new([Seen::default(); 256]),
-            by_instrument: vec![Seen::default(); instruments].into(),
-            directory: vec![Instrument::default(); instruments].into(),
         }
-    }
-
-    /// The instruments of the directory so far, by number.
-    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.directory.iter().filter(|i| !i.symbol.is_empty())
-    }
-
-    /// The number of a symbol, if the directory has it. A search: not for the way of a packet.
-    pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
-    }
-
-    /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        self.subscriptions.subscribe(symbol, id);
-        id
-    }
-
-    /// Stops letting a symbol through. Its number, if it is known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.subscriptions.unsubscribe(symbol, id);
-        id
     }
 
     /// Messages of a type; all above 255 together are `kind % 256`.
@@ -195,47 +185,38 @@ impl XdpDecoder {
 
     /// Messages of an instrument.
     pub fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.by_instrument.get(id.index()).copied().unwrap_or_default()
+        self.rows.get(id.index()).map(|row| row.seen).unwrap_or_default()
     }
 
     /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in mid-session
     /// without a refresh. An error changes nothing.
     pub fn define(&mut self, m: &xdp::SymbolIndexMapping) -> Result<InstrumentId, Malformed> {
-        let index = m.symbol_index.get() as usize;
         let symbol = m.symbol.symbol().ok_or(Malformed::OutOfRange { offset: 8 })?;
         let unit = unit(m.price_scale_code).ok_or(Malformed::BadValue {
             offset: 24,
             value: m.price_scale_code,
         })?;
-        let (Some(entry), Some(scale)) = (self.directory.get_mut(index), self.scales.get_mut(index)) else {
-            return Err(Malformed::OutOfRange { offset: 4 });
-        };
         let id = InstrumentId(m.symbol_index.get());
-        *entry = Instrument {
-            id,
-            venue: self.venue,
-            symbol,
-            tick: Price::default(),
-            lot: Qty(m.lot_size.get().into()),
-            is_test: false,
-        };
-        scale.unit = unit;
-        self.subscriptions.learn(id, &symbol);
+        match self.rows.get_mut(id.index()) {
+            Some(row) if self.directory.enter(id, symbol, Qty(m.lot_size.get().into())) => row.unit = unit,
+            _ => return Err(Malformed::OutOfRange { offset: 4 }),
+        }
         Ok(id)
     }
 
-    /// A refresh is about to be taken; what earlier ones held does not count.
-    pub(crate) fn begin_refresh(&mut self) {
-        self.scales.iter_mut().for_each(|s| s.covered = 0);
-        (self.covered, self.refresh) = (0, None);
+    /// The oldest of the messages up to which the wanted instruments' refreshes go; with none wanted the latest of all.
+    pub(crate) fn refreshed_up_to(&self) -> SeqNo {
+        let wanted = self.directory.wanted();
+        let oldest = wanted.map(|i| self.rows[i.id.index()].covered).min();
+        SeqNo(oldest.unwrap_or(self.covered))
     }
 
     /// The price of an instrument's field.
     #[inline(always)]
     fn price(&self, id: InstrumentId, field: I32) -> Result<Price, Malformed> {
-        match self.scales.get(id.index()) {
+        match self.rows.get(id.index()) {
             // 2^31 * 10^9 fits 63 bits.
-            Some(scale) if scale.unit > 0 => Ok(Price::from_raw(i64::from(field.get()) * scale.unit)),
+            Some(row) if row.unit > 0 => Ok(Price::from_raw(i64::from(field.get()) * row.unit)),
             _ => Err(Malformed::OutOfRange { offset: 8 }),
         }
     }
@@ -274,7 +255,11 @@ impl XdpDecoder {
             xdp::Message::Imbalance(_) | xdp::Message::ImbalanceXdp21(_) => {
                 self.imbalance(event, prefix(bytes)?.0)?
             }
-            xdp::Message::SecurityStatus(m) => return status(event, m),
+            xdp::Message::Quote(m) => self.quote(event, m)?,
+            xdp::Message::SecurityStatus(m) => {
+                self.note_close(bytes);
+                return status(event, m);
+            }
             xdp::Message::SymbolClear(m) => cleared(event, m),
             xdp::Message::SymbolIndexMapping(m) => return self.defined(event, m),
             xdp::Message::SourceTimeReference(m) => {
@@ -418,15 +403,58 @@ impl XdpDecoder {
         Ok(())
     }
 
+    /// Takes note of whether an instrument is closed; statuses that are about something else say nothing of it.
+    #[cold]
+    #[inline(never)]
+    fn note_close(&mut self, bytes: &[u8]) {
+        let Ok((m, _)) = prefix::<xdp::SecurityStatus>(bytes) else {
+            return;
+        };
+        let id = InstrumentId(m.symbol_index.get());
+        match Status::from_wire(m.security_status.0) {
+            Some(Status::Closed) => self.directory.set_closed(id, true),
+            Some(Status::PreOpen | Status::BeginAccepting | Status::Early | Status::Core | Status::Late) => {
+                self.directory.set_closed(id, false)
+            }
+            _ => {}
+        }
+    }
+
+    fn quote(&self, event: &mut MarketEvent, m: &xdp::Quote) -> Result<(), Malformed> {
+        event.kind = EventKind::Quote;
+        event.venue_ts = self.time(m.source_time_ns);
+        event.price = self.price(event.instrument, m.bid_price)?;
+        event.qty = Volume(m.bid_volume.get().into());
+        event.ask_price = self.price(event.instrument, m.ask_price)?;
+        event.ask_qty = Volume(m.ask_volume.get().into());
+        Ok(())
+    }
+
     /// In a refresh what follows replaces the instrument's book.
     fn defined(&mut self, event: &mut MarketEvent, m: &xdp::SymbolIndexMapping) -> Result<bool, Malformed> {
         let id = self.define(m)?;
         event.kind = EventKind::Definition;
         if let (true, Some(covered)) = (event.flags.has(EventFlags::SNAPSHOT), self.refresh.take()) {
-            self.scales[id.index()].covered = covered;
+            self.rows[id.index()].covered = covered;
             self.covered = self.covered.max(covered);
+            event.flags = event.flags.with(BEGINS_REFRESH);
         }
-        Ok(self.subscriptions.has(id))
+        Ok(self.directory.has(id))
+    }
+}
+
+impl NyseDecoder for XdpDecoder {
+    fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    fn directory_mut(&mut self) -> &mut Directory {
+        &mut self.directory
+    }
+
+    fn begin_refresh(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.covered = 0);
+        (self.covered, self.refresh) = (0, None);
     }
 }
 
@@ -443,30 +471,33 @@ impl Decoder for XdpDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Some(kind) = xdp::message_type(message) else {
-            counters.bump(Counter::Malformed);
-            return;
+        let (kind, id) = match (xdp::head(message), xdp::message_type(message)) {
+            (Some((kind, index)), _) => (kind, InstrumentId(index)),
+            (None, Some(kind)) => (kind, InstrumentId(xdp::symbol_index(message).unwrap_or(0))),
+            (None, None) => return counters.bump(Counter::Malformed),
         };
         let seen = &mut self.by_type[usize::from(kind as u8)];
         seen.seen += 1;
-        let id = InstrumentId(xdp::symbol_index(message).unwrap_or(0));
-        let Some(by_instrument) = self.by_instrument.get_mut(id.index()) else {
-            counters.bump(Counter::Malformed);
-            return;
+        if id == InstrumentId::WHOLE_FEED && is_of_instrument(kind) {
+            return counters.bump(Counter::Malformed);
+        }
+        let Some(row) = self.rows.get_mut(id.index()) else {
+            return counters.bump(Counter::Malformed);
         };
-        by_instrument.seen += 1;
-        if !self.subscriptions.has(id) && kind != xdp::SymbolIndexMapping::KIND {
+        row.seen.seen += 1;
+        if !self.directory.has(id) && kind != xdp::SymbolIndexMapping::KIND {
             seen.filtered += 1;
-            by_instrument.filtered += 1;
+            row.seen.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
+            if kind == xdp::SecurityStatus::KIND {
+                self.note_close(message);
+            }
             return;
         }
         let is_snapshot = context.flags.has(EventFlags::SNAPSHOT);
-        if context.seq.0 <= self.covered && !is_snapshot && is_refreshed(kind) {
-            // The refresh of this instrument was made after this message.
-            if context.seq.0 <= self.scales[id.index()].covered {
-                return;
-            }
+        // The refresh of this instrument was made after this message.
+        if context.seq.0 <= row.covered && !is_snapshot && is_refreshed(kind) {
+            return;
         }
         let mut event = MarketEvent {
             seq: context.seq,
@@ -485,42 +516,47 @@ impl Decoder for XdpDecoder {
                 }
             }
         }
-        let clears = match event.kind {
-            EventKind::Status => event.code[0] == b'X',
-            EventKind::Definition => is_snapshot,
-            _ => false,
-        };
-        if clears {
-            clear_before(&event, sink);
+        if matches!(event.kind, EventKind::Status | EventKind::Definition) {
+            return rare(event, sink);
         }
         sink.on_event(&event);
     }
 
     #[inline(always)]
     fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
-        let Some(index) = xdp::symbol_index(message) else {
-            return false;
+        let (kind, id) = match xdp::head(message) {
+            Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
+            _ => return false,
         };
-        let id = InstrumentId(index);
-        if !self.subscriptions.has(id) {
+        if !self.directory.has(id) {
             return false;
         }
-        match xdp::order_id(message) {
-            Some(order) => sink.upcoming(id, OrderId(order)),
-            None => return may_yield(message),
+        match (kind, message.first_chunk::<24>()) {
+            (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
+                sink.upcoming(id, OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h])));
+                true
+            }
+            // One that cannot be read says that its book is stale.
+            (100..=104 | 106, _) => true,
+            _ => may_yield(message),
         }
-        true
     }
 
     fn restarted(&mut self) {
-        self.directory.fill(Instrument::default());
-        self.scales.fill(Scale::default());
-        self.subscriptions.forget_numbers();
+        self.directory.forget();
+        for row in &mut self.rows {
+            (row.unit, row.covered) = (0, 0);
+        }
         (self.covered, self.refresh) = (0, None);
     }
 
+    /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing follows.
+    fn has_ended(&self) -> bool {
+        self.directory.is_closed()
+    }
+
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+        self.directory.get(id)
     }
 }
 
@@ -531,7 +567,7 @@ fn may_yield(message: &[u8]) -> bool {
             let status = prefix::<xdp::SecurityStatus>(message).map(|(m, _)| m.security_status.0);
             status.is_ok_and(|s| matches!(s, b'4' | b'5' | b'6' | b'P' | b'B' | b'E' | b'O' | b'L' | b'X'))
         }
-        Some(kind) => matches!(kind, 3 | 32 | 105 | 110 | 111 | 112),
+        Some(kind) => matches!(kind, 3 | 32 | 105 | 110 | 111 | 112 | 140),
         None => false,
     }
 }
@@ -541,22 +577,38 @@ const fn is_of_book(kind: u16) -> bool {
     matches!(kind, 100..=104 | 106 | 32)
 }
 
+/// Whether a message of this type names its instrument, whose number is never 0.
+#[inline(always)]
+const fn is_of_instrument(kind: u16) -> bool {
+    is_refreshed(kind) || matches!(kind, 110..=114 | 140 | 223)
+}
+
 /// Whether a refresh holds the effect of a message of this type; trades are not repeated there.
 #[inline(always)]
 const fn is_refreshed(kind: u16) -> bool {
     is_of_book(kind) || matches!(kind, 3 | 34 | 105)
 }
 
-/// An event of the same message that comes first: the instrument's book is empty.
+/// Set on a definition that begins the refresh of its instrument, until the event is told.
+const BEGINS_REFRESH: EventFlags = EventFlags(1 << 31);
+
+/// Tells a status or a definition; before it, as an event of the same message, that the instrument's book is empty where
+/// it closes or its refresh begins.
 #[cold]
-fn clear_before<S: EventSink>(event: &MarketEvent, sink: &mut S) {
-    sink.on_event(&MarketEvent {
-        kind: EventKind::Clear,
-        status: TradingStatus::default(),
-        code: [0; 8],
-        flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
-        ..*event
-    });
+#[inline(never)]
+fn rare<S: EventSink>(mut event: MarketEvent, sink: &mut S) {
+    let begins_refresh = event.flags.has(BEGINS_REFRESH);
+    event.flags = EventFlags(event.flags.0 & !BEGINS_REFRESH.0);
+    if begins_refresh || event.kind == EventKind::Status && event.code[0] == b'X' {
+        sink.on_event(&MarketEvent {
+            kind: EventKind::Clear,
+            status: TradingStatus::default(),
+            code: [0; 8],
+            flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
+            ..event
+        });
+    }
+    sink.on_event(&event);
 }
 
 /// Counts a message that could not be read. One of a book among them is missing there, and the book is stale from here on:

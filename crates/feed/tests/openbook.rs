@@ -1,7 +1,7 @@
 //! OpenBook Ultra: from packets to levels, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, FeedHandler, FeedState, Line, OpenBookConfig, OpenBookDecoder, OpenBookFeed,
+    ArbiterConfig, FeedHandler, FeedState, Line, NyseDecoder, OpenBookConfig, OpenBookDecoder, OpenBookFeed,
     OpenBookRefresh, RefreshState, Start,
 };
 use tickwire_market::{
@@ -151,7 +151,7 @@ fn a_full_update_replaces_the_book_and_deltas_change_it() {
         ("0.0001".parse().unwrap(), Nanos(Nanos::DAY + 34_200_000_007_000))
     );
     assert_eq!(
-        feed.decoder().find(&Symbol::new(b"WIRE").unwrap()),
+        feed.decoder().directory().find(&Symbol::new(b"WIRE").unwrap()),
         Some(InstrumentId(7))
     );
 }
@@ -288,13 +288,14 @@ fn joined_late() -> OpenBookFeed {
 #[test]
 fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     let mut feed = joined_late();
-    let mut client = OpenBookRefresh::new(Nanos::SECOND);
-    assert!(client.poll_ask(NOW, &feed) && !client.poll_ask(NOW, &feed));
+    let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &feed), None);
     let first = refreshed(1, 5, &[full(7, 4, b"ONE", &[(b'B', 1, 1)])]);
     let second = refreshed(2, 5, &[full(7, 4, b"ONE", &[(b'S', 9, 1)])]);
     let last = refreshed(3, 6, &[full(8, 7, b"TWO", &[])]);
     let mut events = Vec::new();
-    for datagram in [&second, &first, &first, &second, &last, &last] {
+    for datagram in [&first, &first, &second, &second, &first, &last, &last] {
         client.on_packet(NOW, datagram, &mut feed, &mut |e: &MarketEvent| events.push(*e));
     }
     assert_eq!(client.state(), RefreshState::Done(SeqNo(10)));
@@ -320,31 +321,87 @@ fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
 }
 
 #[test]
-fn a_refresh_with_a_hole_or_of_one_instrument_is_asked_for_again() {
+fn a_refresh_with_a_hole_is_asked_for_again() {
     let mut feed = joined_late();
-    let mut client = OpenBookRefresh::new(Nanos::SECOND);
+    let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
-    assert!(client.poll_ask(NOW, &feed));
-    client.on_packet(
-        NOW,
-        &refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
-        &mut feed,
-        &mut ignore,
-    );
-    client.on_packet(
-        NOW,
-        &refreshed(3, 6, &[full(8, 7, b"TWO", &[])]),
-        &mut feed,
-        &mut ignore,
-    );
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    for datagram in [
+        refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
+        refreshed(3, 6, &[full(8, 7, b"TWO", &[])]),
+    ] {
+        client.on_packet(NOW, &datagram, &mut feed, &mut ignore);
+    }
     assert_eq!(client.state(), RefreshState::Failed);
-    assert!(client.poll_ask(NOW, &feed));
-    client.on_packet(
-        NOW,
-        &refreshed(1, 6, &[full(7, 4, b"ONE", &[])]),
-        &mut feed,
-        &mut ignore,
+    for number in [910, 920] {
+        assert!(feed.wants_snapshot());
+        assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+        let mut alone = refreshed(1, 6, &[full(7, 4, b"ONE", &[])]);
+        alone[4..8].copy_from_slice(&u32::to_be_bytes(number));
+        client.on_packet(NOW, &alone, &mut feed, &mut ignore);
+    }
+    assert_eq!(
+        client.state(),
+        RefreshState::Failed,
+        "another one is in the directory by now"
     );
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    for datagram in [
+        refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
+        refreshed(2, 6, &[full(8, 8, b"TWO", &[])]),
+    ] {
+        client.on_packet(NOW, &datagram, &mut feed, &mut ignore);
+    }
+    assert_eq!(client.state(), RefreshState::Done(SeqNo(10)));
+}
+
+#[test]
+fn the_rest_of_a_torn_update_does_not_count() {
+    let mut feed = joined_late();
+    let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
+    let mut ignore = |_: &MarketEvent| {};
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    // The second packet, lost, began instrument 8; the third goes on with it.
+    for datagram in [
+        refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
+        refreshed(
+            3,
+            5,
+            &[full(8, 7, b"TWO", &[(b'B', 1, 1)]), full(9, 1, b"SIX", &[])],
+        ),
+        refreshed(4, 6, &[full(9, 1, b"SIX", &[(b'B', 1, 1)])]),
+    ] {
+        client.on_packet(NOW, &datagram, &mut feed, &mut ignore);
+    }
     assert_eq!(client.state(), RefreshState::Failed);
-    assert!(feed.wants_snapshot());
+    // 7 is torn as well: its last part may have been lost. Only 9 is there.
+    assert_eq!(
+        client.poll_ask(NOW, &feed),
+        Some(0),
+        "the directory may lack others"
+    );
+}
+
+#[test]
+fn the_day_ends_when_every_instrument_is_closed_wanted_or_not() {
+    let mut feed = feed(Start::Beginning, Some(vec![Symbol::new(b"ONE").unwrap()]));
+    let closed = |index, seq, name: &[u8], status: u8| {
+        let mut message = full(index, seq, name, &[]);
+        message[30] = status;
+        message
+    };
+    say(
+        &mut feed,
+        230,
+        &[closed(7, 1, b"ONE", b'O'), closed(8, 1, b"TWO", b'O')],
+    );
+    for (index, seq, name, status, ends) in [
+        (8, 2, b"TWO", b'X', false),
+        (7, 2, b"ONE", b'C', true),
+        (8, 3, b"TWO", b'P', false),
+        (8, 4, b"TWO", b'X', true),
+    ] {
+        say(&mut feed, 230, &[closed(index, seq, name, status)]);
+        assert_eq!(feed.state() == FeedState::Ended, ends, "{index} {seq}");
+    }
 }

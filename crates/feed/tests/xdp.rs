@@ -1,8 +1,8 @@
 //! XDP: from messages to events, and through numbers that begin anew.
 
 use tickwire_feed::{
-    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, RefreshState, Start, XdpConfig, XdpDecoder,
-    XdpFeed, XdpRefresh,
+    ArbiterConfig, Decoder, FeedHandler, FeedState, Line, NyseDecoder, RefreshState, Start, XdpConfig,
+    XdpDecoder, XdpFeed, XdpRefresh,
 };
 use tickwire_market::{
     Counter, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, SeqNo, Side, Symbol,
@@ -358,7 +358,7 @@ fn only_subscribed_symbols_pass_once_their_number_is_known() {
     assert_eq!(feed.counters().get(Counter::MessagesFiltered), 2);
     assert_eq!(feed.decoder().seen_of_type(100).filtered, 2);
     assert_eq!(
-        feed.decoder().find(&Symbol::new(b"OTHER").unwrap()),
+        feed.decoder().directory().find(&Symbol::new(b"OTHER").unwrap()),
         Some(InstrumentId(8))
     );
 }
@@ -536,8 +536,9 @@ fn refresh() -> [Vec<u8>; 2] {
 #[test]
 fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     let mut feed = joined_late();
-    let mut client = XdpRefresh::new(Nanos::SECOND);
-    assert!(client.poll_ask(NOW, &feed) && !client.poll_ask(NOW, &feed));
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &feed), None);
     let mut events = Vec::new();
     let [start, end] = refresh();
     for datagram in [&end, &start, &start, &end, &end] {
@@ -557,35 +558,187 @@ fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     );
     let clears = events.iter().filter(|e| e.kind == EventKind::Clear);
     assert_eq!(clears.map(|e| e.instrument.0).collect::<Vec<_>>(), [0, 7, 8]);
-    assert!(!client.poll_ask(NOW, &feed));
+    assert_eq!(client.poll_ask(NOW, &feed), None);
 }
 
 #[test]
-fn a_refresh_with_a_hole_or_of_one_instrument_is_asked_for_again() {
+fn a_refresh_with_a_hole_is_asked_for_again() {
     let mut feed = joined_late();
-    let mut client = XdpRefresh::new(Nanos::SECOND);
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
-    assert!(client.poll_ask(NOW, &feed));
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
     let [start, end] = refresh();
     let mut late = end.clone();
     late[4] += 1;
     client.on_packet(NOW, &start, &mut feed, &mut ignore);
     client.on_packet(NOW, &late, &mut feed, &mut ignore);
-    assert_eq!(client.state(), RefreshState::Failed);
-    assert!(client.poll_ask(NOW, &feed));
+    assert_eq!(
+        client.state(),
+        RefreshState::Failed,
+        "others may have been in the hole"
+    );
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
     assert_eq!(client.poll_timeout(), Some(NOW.after(Nanos::SECOND)));
-    assert!(client.poll_ask(NOW.after(Nanos::SECOND), &feed), "nothing came");
-    let one = [
-        packet(
-            DeliveryFlag::RefreshStart,
-            600,
-            SENT,
-            &[header(13).as_bytes(), mapping(7, b"ONE", 6).as_bytes()],
-        ),
-        packet(DeliveryFlag::RefreshEnd, 602, SENT, &[resting(7, 10).as_bytes()]),
-    ];
-    one.iter()
-        .for_each(|datagram| client.on_packet(NOW, datagram, &mut feed, &mut ignore));
-    assert_eq!(client.state(), RefreshState::Failed);
+    assert_eq!(
+        client.poll_ask(NOW.after(Nanos::SECOND), &feed),
+        Some(0),
+        "nothing came"
+    );
+    for datagram in [&start, &end] {
+        client.on_packet(NOW, datagram, &mut feed, &mut ignore);
+    }
+    assert_eq!(client.state(), RefreshState::Done(SeqNo(11)));
+}
+
+/// A refresh of one instrument alone.
+fn single(number: u32, index: u32, last: u32, name: &[u8]) -> Vec<u8> {
+    packet(
+        DeliveryFlag::Refresh,
+        number,
+        SENT,
+        &[
+            header(last).as_bytes(),
+            mapping(index, name, 6).as_bytes(),
+            resting(index, 100 + u64::from(index)).as_bytes(),
+        ],
+    )
+}
+
+#[test]
+fn one_instrument_is_a_whole_channel_only_if_nothing_else_comes_twice() {
+    let mut feed = joined_late();
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
+    let mut ignore = |_: &MarketEvent| {};
+    for (number, last, done) in [(600, 13, false), (603, 13, true)] {
+        assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+        client.on_packet(NOW, &single(number, 7, last, b"ONE"), &mut feed, &mut ignore);
+        assert_eq!(feed.wants_snapshot(), !done);
+    }
+    assert_eq!((feed.next_seq(), feed.state()), (SeqNo(14), FeedState::Live));
+}
+
+#[test]
+fn what_a_refresh_lacks_is_asked_for_by_instrument() {
+    let mut feed = known();
+    let snapshots = ArbiterConfig {
+        snapshot: true,
+        request_attempts: 0,
+        ..ArbiterConfig::default()
+    };
+    let config = XdpConfig {
+        instruments_max: 100,
+        ..XdpConfig::default()
+    };
+    feed = match feed.state() {
+        FeedState::Live => FeedHandler::new(snapshots, XdpDecoder::new(config)),
+        state => panic!("{state:?}"),
+    };
+    say(
+        &mut feed,
+        &[
+            mapping(7, b"ONE", 6).as_bytes(),
+            mapping(8, b"TWO", 6).as_bytes(),
+            mapping(9, b"SIX", 6).as_bytes(),
+        ],
+    );
+    // Message 4 is lost for good.
+    let later = packet(DeliveryFlag::Original, 5, SENT, &[add(7, 5, 1).as_bytes()]);
+    take(&mut feed, Line::A, &later);
+    let mut ignore = |_: &MarketEvent| {};
+    feed.handle_timeout(feed.poll_timeout().unwrap(), &mut ignore);
     assert!(feed.wants_snapshot());
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
+    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    // The second of three packets is lost, and with it instrument 8.
+    let part = |flag, number, index, name: &[u8]| {
+        packet(
+            flag,
+            number,
+            SENT,
+            &[header(5).as_bytes(), mapping(index, name, 6).as_bytes()],
+        )
+    };
+    let start = part(DeliveryFlag::RefreshStart, 500, 7, b"ONE");
+    let end = part(DeliveryFlag::RefreshEnd, 504, 9, b"SIX");
+    client.on_packet(NOW, &start, &mut feed, &mut ignore);
+    client.on_packet(NOW, &end, &mut feed, &mut ignore);
+    assert_eq!(
+        client.state(),
+        RefreshState::Failed,
+        "of a known directory one is missing"
+    );
+    assert_eq!(client.poll_ask(NOW, &feed), Some(8));
+    assert_eq!(client.poll_ask(NOW, &feed), None);
+    client.on_packet(NOW, &single(506, 8, 5, b"TWO"), &mut feed, &mut ignore);
+    assert_eq!(client.state(), RefreshState::Done(SeqNo(6)));
+    assert_eq!((feed.next_seq(), feed.state()), (SeqNo(6), FeedState::Live));
+}
+
+#[test]
+fn mappings_are_taken_from_the_refresh_group_at_any_time_and_empty_no_book() {
+    let mut feed = known();
+    let mut client = XdpRefresh::new(Nanos::SECOND, 100);
+    let answer = packet(
+        DeliveryFlag::Refresh,
+        1,
+        SENT,
+        &[
+            mapping(7, b"WIRE", 6).as_bytes(),
+            mapping(9, b"NEW", 4).as_bytes(),
+        ],
+    );
+    let mut kinds = Vec::new();
+    client.on_packet(NOW, &answer, &mut feed, &mut |e: &MarketEvent| kinds.push(e.kind));
+    assert_eq!(kinds, [EventKind::Definition, EventKind::Definition]);
+    assert!(feed.decoder().instrument(InstrumentId(9)).is_some());
+}
+
+#[test]
+fn the_day_ends_when_every_instrument_has_closed_wanted_or_not() {
+    let mut feed = feed(Some(vec![Symbol::new(b"ONE").unwrap()]));
+    let status = |index: u32, status: u8| xdp::SecurityStatus {
+        symbol_index: index.into(),
+        security_status: Char(status),
+        ..xdp::SecurityStatus::NEW
+    };
+    say(
+        &mut feed,
+        &[mapping(7, b"ONE", 6).as_bytes(), mapping(8, b"TWO", 6).as_bytes()],
+    );
+    for (index, code, ends) in [
+        (7, b'X', false),
+        (8, b'L', false),
+        (8, b'X', true),
+        (8, b'A', true),
+        (7, b'P', false),
+        (7, b'X', true),
+    ] {
+        say(&mut feed, &[status(index, code).as_bytes()]);
+        assert_eq!(feed.state() == FeedState::Ended, ends, "{index} {}", code as char);
+    }
+    let ahead = packet(DeliveryFlag::Original, 30, SENT, &[status(7, b'X').as_bytes()]);
+    take(&mut feed, Line::A, &ahead);
+    assert_eq!(feed.state(), FeedState::Stale, "something is missing");
+}
+
+#[test]
+fn a_quote_of_a_bbo_channel_is_the_top_of_its_book() {
+    let mut feed = known();
+    let quote = xdp::Quote {
+        symbol_index: 7.into(),
+        bid_price: I32::new(10_000_000),
+        bid_volume: 200.into(),
+        ask_price: I32::new(10_010_000),
+        ask_volume: 100.into(),
+        ..xdp::Quote::NEW
+    };
+    let events = say(&mut feed, &[quote.as_bytes()]);
+    assert_eq!(
+        (events[0].kind, events[0].price, events[0].qty),
+        (EventKind::Quote, "10".parse().unwrap(), Volume(200))
+    );
+    assert_eq!(
+        (events[0].ask_price, events[0].ask_qty),
+        ("10.01".parse().unwrap(), Volume(100))
+    );
 }

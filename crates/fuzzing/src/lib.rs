@@ -90,6 +90,18 @@ pub const TARGETS: &[Target] = &[
         targets::pitch,
     ),
     target(
+        "nyse_feed",
+        "events of a NYSE channel ascend, whatever arrives on its lines, groups and connection",
+        seeds::nyse_datagrams,
+        targets::nyse_feed,
+    ),
+    target(
+        "nyse_server",
+        "a NYSE request server sends whole packets only, whatever it is asked",
+        seeds::nyse_requests,
+        targets::nyse_server,
+    ),
+    target(
         "openbook",
         "updates fill their packet, show their fields, and are written back as they were",
         seeds::openbook,

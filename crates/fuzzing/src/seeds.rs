@@ -1,7 +1,9 @@
 //! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
 
 use tickwire_fix::naive;
+use tickwire_market::Nanos;
 use tickwire_testdata::vectors;
+use tickwire_wire::xdp;
 
 pub(crate) fn none() -> Vec<Vec<u8>> {
     vec![Vec::new()]
@@ -102,6 +104,38 @@ pub(crate) fn openbook() -> Vec<Vec<u8>> {
 
 pub(crate) fn xdp() -> Vec<Vec<u8>> {
     packets("xdp")
+}
+
+/// Operations of a NYSE channel: every packet and message of both protocols, the messages in packets with numbers that go on,
+/// each behind its length and what takes it.
+pub(crate) fn nyse_datagrams() -> Vec<Vec<u8>> {
+    let little = nyse_operations(self::xdp(), |number, message| {
+        let mut bytes = [0; 256];
+        let mut packet = xdp::PacketBuilder::new(&mut bytes, xdp::DeliveryFlag::Original, number, Nanos(1));
+        let fits = packet.push(message);
+        let length = packet.finish();
+        fits.then(|| bytes[..length].to_vec())
+    });
+    let big = nyse_operations(openbook(), |_, _| None);
+    vec![Vec::new(), [vec![0], little].concat(), [vec![1], big].concat()]
+}
+
+/// The same for its request server.
+pub(crate) fn nyse_requests() -> Vec<Vec<u8>> {
+    nyse_datagrams()
+}
+
+/// What does not fit into a packet by `wrap` is a packet, or is taken for one.
+fn nyse_operations(units: Vec<Vec<u8>>, wrap: impl Fn(u32, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (at, unit) in units.into_iter().enumerate() {
+        let packet = wrap(at as u32 + 1, &unit).unwrap_or(unit);
+        if let Ok(length) = u8::try_from(packet.len()) {
+            all.extend([length, at as u8]);
+            all.extend(packet);
+        }
+    }
+    all
 }
 
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {

@@ -49,6 +49,9 @@ pub struct RigConfig {
     pub max_live: u32,
     /// Orders are numbered below this in the receiver's direct index; others are hashed.
     pub dense_order_ids: u64,
+    /// The books are compared at the first quiet moment (everything published has been received) after every so many
+    /// milliseconds, too: where the close empties them, the end alone proves little. 0: only in the end.
+    pub compare_every_ms: u64,
 }
 
 impl Default for RigConfig {
@@ -64,6 +67,7 @@ impl Default for RigConfig {
             read_max: 4096,
             max_live: 20_000,
             dense_order_ids: 1 << 16,
+            compare_every_ms: 0,
         }
     }
 }
@@ -101,6 +105,8 @@ pub struct Outcome<C> {
     pub datagrams: u64,
     /// How many connections the receiver opened, by port.
     pub connections: BTreeMap<&'static str, u64>,
+    /// How often the books were compared before the end.
+    pub compared: u64,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -231,6 +237,7 @@ pub fn run<C: Channel>(
     exchange.open(START);
     let mut now = START;
     let joins = START.after(config.joins_after_ms * Nanos::MILLI);
+    let (mut compared, mut compares_at) = (0, joins);
     let give_up = START.after((config.duration_ms + 60_000) * Nanos::MILLI);
     while !(channel.is_done() && matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
         now = now.after(20_000);
@@ -255,6 +262,14 @@ pub fn run<C: Channel>(
                 net.connection(now, port, config.connects, &mut exchange, &mut channel, &mut sink);
             }
         }
+        let is_quiet = channel.state() == FeedState::Live
+            && channel.next_seq() == exchange.outlets()[0].publisher.next_seq();
+        if config.compare_every_ms > 0 && compares_at <= now && is_quiet && exchange.phase() == DayPhase::Open
+        {
+            compare(config.seed, listings, &exchange, &channel, &sink.books);
+            compared += 1;
+            compares_at = now.after(config.compare_every_ms * Nanos::MILLI);
+        }
         if exchange.phase() == DayPhase::Over && exchange.outlets()[0].publisher.poll_timeout().is_none() {
             // Nothing more will be sent on its own; time goes on for what is still recovering.
             now = now.after(Nanos::MILLI);
@@ -278,6 +293,7 @@ pub fn run<C: Channel>(
         counters,
         datagrams: net.datagrams,
         connections: net.connections,
+        compared,
     }
 }
 

@@ -514,6 +514,23 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Packet<'_>, Malformed> {
     })
 }
 
+/// The type and messages of a packet that [`parse_packet`] has accepted, without checking it again: of another one the walk may
+/// end early.
+#[inline]
+pub fn messages(bytes: &[u8]) -> Option<(u16, Messages<'_>)> {
+    let (header, body) = prefix::<PacketHeader>(bytes).ok()?;
+    let kind = header.msg_type.get();
+    let left = header.num_msgs;
+    Some((
+        kind,
+        Messages {
+            kind,
+            bytes: body,
+            left,
+        },
+    ))
+}
+
 /// Cuts the first packet off a TCP stream; also how many bytes it takes. `None`: more bytes are needed. An error cannot be
 /// recovered from: the stream has no other framing.
 #[inline]

@@ -564,6 +564,27 @@ xdp_messages! {
     16 => indicator: Char, "RPIIndicator";
 }
 
+/// The best bid and offer of the venue, on channels of the BBO feeds. BBO Feed 2.5.d, "Quote". Shares the envelope and control
+/// messages of the integrated feed; XDP 2.3a has four bytes more.
+140 Quote = "Quote", 34 {
+    /// Nanoseconds of the second; where no `SourceTime` stands beside it, of the last [`SourceTimeReference`]'s.
+    4 => source_time_ns: U32, "SourceTimeNS";
+    /// The instrument's number; in requests 0 for the whole channel.
+    8 => symbol_index: U32, "SymbolIndex";
+    /// +1 for every message about the instrument within the product.
+    12 => symbol_seq_num: U32, "SymbolSeqNum";
+    /// Scaled by the instrument's `PriceScaleCode`; 0 with a volume of 0: no offer.
+    16 => ask_price: I32, "AskPrice";
+    20 => ask_volume: U32, "AskVolume";
+    /// Scaled by the instrument's `PriceScaleCode`; 0 with a volume of 0: no bid.
+    24 => bid_price: I32, "BidPrice";
+    28 => bid_volume: U32, "BidVolume";
+    /// `R` regular; others are quotes that are not firm, of an opening or of a close.
+    32 => quote_condition: Char, "QuoteCondition";
+    /// Space none, `A` bid, `B` offer, `C` both.
+    33 => rpi_indicator: Char, "RPIIndicator";
+}
+
 /// The day so far, each 60 seconds on a channel of its own. Integrated Feed 2.5.g, "Stock Summary".
 223 StockSummary = "StockSummary", 36 {
     /// Seconds since the Unix epoch, UTC.
@@ -671,13 +692,29 @@ pub fn message_type(message: &[u8]) -> Option<u16> {
 #[inline(always)]
 pub fn symbol_index(message: &[u8]) -> Option<u32> {
     let offset = match message_type(message)? {
-        100..=104 | 110..=114 => 8,
+        100..=104 | 110..=114 | 140 => 8,
         32 | 34 | 105 | 106 | 223 => 12,
         3 => 4,
         _ => return None,
     };
     let field = message.get(offset..offset + 4)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*field))
+}
+
+/// Type and instrument of a message in one look at its first 16 bytes, where every message has both; `None` for a shorter one,
+/// which is about no instrument. The instrument of one that names none is 0.
+#[inline(always)]
+pub fn head(message: &[u8]) -> Option<(u16, u32)> {
+    let head = message.first_chunk::<16>()?;
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let kind = u16::from_le_bytes([head[2], head[3]]);
+    let index = match kind {
+        100..=104 | 110..=114 | 140 => word(8),
+        32 | 34 | 105 | 106 | 223 => word(12),
+        3 => word(4),
+        _ => 0,
+    };
+    Some((kind, index))
 }
 
 /// The order of a message that is about an order of the book, without parsing.

@@ -1,51 +1,51 @@
-//! A refresh of a channel: full updates of all its books, one after the other, by multicast.
+//! A refresh of a channel: full updates of its books, one after the other, by multicast.
 //!
-//! Live packets are held back by the handler from the moment it wants a snapshot. After the refresh the feed goes on with
-//! them; the decoder drops every update that an instrument's refresh contained, which its number tells, and marks an
-//! instrument stale whose numbers do not follow. The refresh counts when no packet of it was lost (the link flags count) and
-//! it held every instrument wanted, and more than one: what others asked for, a single instrument, comes the same way.
+//! The link flag counts the packets of a refresh, the last one is flagged. An instrument's full update may take several
+//! packets; nothing says how many, so it is whole when another instrument or the end of the refresh follows it without a
+//! hole. The decoder drops every update that an instrument's refresh contained, which its number tells, and marks an
+//! instrument stale whose numbers do not follow.
 
 use super::OpenBookFeed;
 use crate::RefreshState;
-use tickwire_market::{EventSink, Nanos};
+use crate::nyse::Collector;
+use tickwire_market::{EventSink, InstrumentId, Nanos};
 use tickwire_wire::openbook::{self, FullHead, Message, RetransFlag};
 
 /// The client of the refresh group of one channel. Both lines may be fed in.
-#[derive(Clone, Debug)]
 pub struct OpenBookRefresh {
-    state: RefreshState,
-    patience_ns: u64,
-    since: Nanos,
-    /// The link flag of the last packet taken.
-    link: u8,
-    /// The instrument of the last full update.
-    last: u32,
+    collector: Collector,
+    /// Number and link flag of the last packet taken.
+    taken: Option<(u32, u8)>,
+    /// The instrument of the last full update, and whether all of it came so far.
+    current: Option<(InstrumentId, bool)>,
+    /// A packet is lost: the next full update may be the rest of one.
+    is_torn: bool,
 }
 
 impl OpenBookRefresh {
-    /// A client that takes nothing yet. A refresh that is not complete `patience_ns` after it was asked for is asked for
-    /// again.
-    pub fn new(patience_ns: u64) -> OpenBookRefresh {
+    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within `patience_ns` is
+    /// asked for again.
+    pub fn new(patience_ns: u64, instruments_max: u32) -> OpenBookRefresh {
         OpenBookRefresh {
-            state: RefreshState::Idle,
-            patience_ns,
-            since: Nanos::ZERO,
-            link: 0,
-            last: 0,
+            collector: Collector::new(patience_ns, instruments_max as usize),
+            taken: None,
+            current: None,
+            is_torn: false,
         }
     }
 
-    /// Whether to ask for a refresh of the whole channel now. After every packet of the feed and of the refresh group, and at
-    /// [`OpenBookRefresh::poll_timeout`]. When the request cannot be sent it is due again after the patience.
-    pub fn poll_ask(&mut self, now: Nanos, feed: &OpenBookFeed) -> bool {
-        let asks = feed.wants_snapshot() && self.poll_timeout().is_none_or(|due| due <= now);
-        if asks {
-            (self.state, self.since) = (RefreshState::Asked, now);
+    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every packet of the feed
+    /// and of the refresh group, and at [`OpenBookRefresh::poll_timeout`]. When the request cannot be sent it is due again
+    /// after the patience.
+    pub fn poll_ask(&mut self, now: Nanos, feed: &OpenBookFeed) -> Option<u32> {
+        let asked = self.collector.poll_ask(now, feed);
+        if asked.is_some() {
+            self.taken = None; // Silence, or a new beginning: the group's numbers are what comes next.
         }
-        asks
+        asked
     }
 
-    /// A packet of the refresh group. Does nothing while the feed wants no snapshot.
+    /// A packet of the refresh group. Mappings are taken always, books only while the feed wants a snapshot.
     pub fn on_packet<S: EventSink>(
         &mut self,
         now: Nanos,
@@ -61,60 +61,76 @@ impl OpenBookRefresh {
             Some(RetransFlag::LastRefresh) => true,
             _ => return,
         };
+        if packet.kind() == openbook::SymbolIndexMapping::KIND {
+            return feed.on_snapshot_message(now, datagram, sink);
+        }
         if !feed.wants_snapshot() || packet.kind() != FullHead::KIND {
             return;
         }
-        let link = packet.header.link_flag;
-        let mut taken = match self.state {
-            RefreshState::Loading(taken) => match link.wrapping_sub(self.link) {
-                1 => taken,
-                2 if self.link == u8::MAX => taken,
-                0 | 128.. => return,
-                _ => return self.state = RefreshState::Failed,
-            },
-            _ if link > 1 => return,
-            _ => {
-                feed.begin_snapshot(now, sink);
-                feed.decoder_mut().begin_refresh();
-                self.last = 0;
-                self.since = now;
-                0
-            }
+        let (number, link) = (packet.header.seq_num.get(), packet.header.link_flag);
+        let is_old = match self.taken {
+            // The other line's copy, or a late one.
+            Some(taken) => (number, link) <= taken,
+            // Nothing is being followed: a refresh is followed from its first packet on.
+            None => link > 1,
         };
+        if is_old {
+            return;
+        }
+        // The flag has 8 bits and goes on with 1 after 255.
+        let last = self.taken.map_or(0, |(_, link)| link);
+        let begins = link <= 1 && last != u8::MAX;
+        if begins {
+            (self.current, self.is_torn) = (None, false);
+        } else if link != last.checked_add(1).unwrap_or(1) {
+            self.is_torn = true;
+            self.collector.lose();
+        }
+        self.taken = Some((number, link));
+        self.collector.take(now, begins, feed, sink);
         for message in packet.messages.clone() {
-            if let Ok(Message::FullUpdate(m)) = openbook::parse(FullHead::KIND, message) {
-                let index = m.head.symbol_index.get();
-                taken += u32::from(index != self.last);
-                self.last = index;
+            let Ok(Message::FullUpdate(m)) = openbook::parse(FullHead::KIND, message) else {
+                continue;
+            };
+            let id = InstrumentId(m.head.symbol_index.get());
+            match self.current {
+                _ if self.is_torn => self.current = Some((id, false)),
+                Some((current, _)) if current == id => {}
+                _ => {
+                    self.close_current();
+                    self.current = Some((id, true));
+                }
             }
+            self.is_torn = false;
         }
         feed.on_snapshot_message(now, datagram, sink);
-        (self.state, self.link) = (RefreshState::Loading(taken), link);
-        if is_last {
-            self.finish(now, taken, feed, sink);
+        if !is_last {
+            return;
+        }
+        let last = self.current.map(|(id, _)| id);
+        self.close_current();
+        if self.collector.ends(last, feed) {
+            // With nothing held back, what was known of when the refresh was asked for.
+            let next = feed.arbiter().first_held().unwrap_or(self.collector.asked_at);
+            self.collector.finish(next);
+            feed.end_snapshot(now, next, sink);
         }
     }
 
     /// When to call [`OpenBookRefresh::poll_ask`].
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        match self.state {
-            RefreshState::Asked | RefreshState::Loading(_) => Some(self.since.after(self.patience_ns)),
-            _ => None,
-        }
+        self.collector.poll_timeout()
     }
 
     /// How far the refresh is.
     pub fn state(&self) -> RefreshState {
-        self.state
+        self.collector.state
     }
 
-    fn finish<S: EventSink>(&mut self, now: Nanos, taken: u32, feed: &mut OpenBookFeed, sink: &mut S) {
-        if taken < 2 || !feed.decoder().is_refreshed() {
-            self.state = RefreshState::Failed;
-            return;
+    /// Counts the instrument that is followed by another one or by nothing.
+    fn close_current(&mut self) {
+        if let Some((id, true)) = self.current.take() {
+            self.collector.loaded(id);
         }
-        let next = feed.arbiter().first_held().unwrap_or(feed.next_seq());
-        feed.end_snapshot(now, next, sink);
-        self.state = RefreshState::Done(next);
     }
 }

@@ -1,144 +1,161 @@
-//! A refresh of a channel: snapshots of all its books, one after the other, by multicast.
+//! A refresh of a channel: snapshots of its books, one after the other, by multicast.
 //!
-//! Live messages are held back by the handler from the moment it wants a snapshot. Each instrument's refresh says up to which
-//! message of the channel it goes; the feed goes on behind the oldest of them, and the decoder drops what an instrument's own
-//! refresh contained. The refresh counts when it came whole, from its first packet to its last, and held every instrument of
-//! the directory and more than one: what others asked for, a single instrument, comes the same way. Otherwise it is asked for
-//! again.
+//! Each instrument's refresh takes one packet or more, which its headers number; it says up to which message of the channel
+//! it goes (`LastSeqNum`: the channel's last message, of whatever instrument, when the refresh was made), and the decoder
+//! drops what it contained. The feed goes on behind the oldest of them.
 
 use super::XdpFeed;
-use tickwire_market::{EventSink, Nanos, SeqNo};
-use tickwire_wire::xdp::{self, DeliveryFlag, Message, Packet};
+use crate::RefreshState;
+use crate::nyse::Collector;
+use tickwire_market::{EventSink, InstrumentId, Nanos};
+use tickwire_wire::xdp::{self, DeliveryFlag, Message};
 
-/// How far a refresh is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RefreshState {
-    /// Nobody wants it.
-    Idle,
-    /// It was asked for.
-    Asked,
-    /// Its packets come: instruments so far.
-    Loading(u32),
-    /// Complete; the feed went on from this message.
-    Done(SeqNo),
-    /// Packets were lost, or it was not the whole channel's: ask again.
-    Failed,
+/// The packets of one instrument.
+#[derive(Clone, Copy)]
+struct Section {
+    packet: u16,
+    packets: u16,
+    id: Option<InstrumentId>,
 }
 
 /// The client of the refresh group of one channel. Both lines may be fed in.
-#[derive(Clone, Debug)]
 pub struct XdpRefresh {
-    state: RefreshState,
-    patience_ns: u64,
-    since: Nanos,
-    /// The refresh group's next number.
+    collector: Collector,
+    /// The refresh group's next number; 0: any.
     next: u32,
-    /// The oldest of the instruments' last messages.
-    oldest: u32,
+    section: Option<Section>,
+    /// The last instrument that came whole.
+    last: Option<InstrumentId>,
 }
 
 impl XdpRefresh {
-    /// A client that takes nothing yet. A refresh that is not complete `patience_ns` after it was asked for is asked for
-    /// again.
-    pub fn new(patience_ns: u64) -> XdpRefresh {
+    /// A client that takes nothing yet, for a decoder of so many instruments. What does not come within `patience_ns` is
+    /// asked for again.
+    pub fn new(patience_ns: u64, instruments_max: u32) -> XdpRefresh {
         XdpRefresh {
-            state: RefreshState::Idle,
-            patience_ns,
-            since: Nanos::ZERO,
+            collector: Collector::new(patience_ns, instruments_max as usize),
             next: 0,
-            oldest: u32::MAX,
+            section: None,
+            last: None,
         }
     }
 
-    /// Whether to ask for a refresh of the whole channel now. After every packet of the feed and of the refresh group, and at
-    /// [`XdpRefresh::poll_timeout`]. When the request cannot be sent it is due again after the patience.
-    pub fn poll_ask(&mut self, now: Nanos, feed: &XdpFeed) -> bool {
-        let asks = feed.wants_snapshot() && self.poll_timeout().is_none_or(|due| due <= now);
-        if asks {
-            (self.state, self.since) = (RefreshState::Asked, now);
+    /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every packet of the feed
+    /// and of the refresh group, and at [`XdpRefresh::poll_timeout`]. When the request cannot be sent it is due again after
+    /// the patience.
+    pub fn poll_ask(&mut self, now: Nanos, feed: &XdpFeed) -> Option<u32> {
+        let asked = self.collector.poll_ask(now, feed);
+        if asked.is_some() {
+            self.next = 0; // Silence, or a new beginning.
         }
-        asks
+        asked
     }
 
-    /// A packet of the refresh group. Does nothing while the feed wants no snapshot.
+    /// A packet of the refresh group. Mappings are taken always, books only while the feed wants a snapshot.
     pub fn on_packet<S: EventSink>(&mut self, now: Nanos, datagram: &[u8], feed: &mut XdpFeed, sink: &mut S) {
-        if !feed.wants_snapshot() {
-            return;
-        }
         let Ok(packet) = xdp::parse_packet(datagram) else {
             return;
         };
+        let flag = packet.flag();
+        let is_data = matches!(
+            flag,
+            Some(
+                DeliveryFlag::Refresh
+                    | DeliveryFlag::RefreshStart
+                    | DeliveryFlag::RefreshPart
+                    | DeliveryFlag::RefreshEnd
+            )
+        );
         let number = packet.header.seq_num.get();
-        let is_loading = matches!(self.state, RefreshState::Loading(_));
-        match packet.flag() {
-            Some(DeliveryFlag::RefreshStart) if !is_loading || number >= self.next => {
-                feed.begin_snapshot(now, sink);
-                feed.decoder_mut().begin_refresh();
-                (self.next, self.oldest) = (number, u32::MAX);
-                if self.state == RefreshState::Idle {
-                    self.since = now;
+        let begins = matches!(flag, Some(DeliveryFlag::Refresh | DeliveryFlag::RefreshStart));
+        let is_old = match self.next {
+            // Nothing is being followed: a refresh is followed from its first packet on.
+            0 => !begins,
+            next => number < next,
+        };
+        if is_old || !is_data && flag != Some(DeliveryFlag::Heartbeat) {
+            return;
+        }
+        if self.next != 0 && number > self.next {
+            self.section = None;
+            self.collector.lose();
+        }
+        self.next = number.wrapping_add(packet.header.number_msgs.into());
+        if !is_data {
+            return;
+        }
+        let mut messages = packet.messages.clone();
+        if messages
+            .clone()
+            .all(|m| xdp::message_type(m) == Some(xdp::SymbolIndexMapping::KIND))
+        {
+            // The answer to a request for mappings; nothing of a book.
+            return messages.for_each(|m| feed.on_snapshot_message(now, m, sink));
+        }
+        if !feed.wants_snapshot() {
+            return;
+        }
+        self.collector.take(now, begins, feed, sink);
+        for message in messages.by_ref() {
+            match xdp::parse(message) {
+                Ok(Message::RefreshHeader(m)) => {
+                    self.close_section();
+                    self.section = (m.current_refresh_pkt.get() == 1).then_some(Section {
+                        packet: 1,
+                        packets: m.total_refresh_pkts.get(),
+                        id: None,
+                    });
                 }
-                self.load(now, 0, &packet, feed, sink);
-            }
-            Some(DeliveryFlag::Refresh | DeliveryFlag::RefreshPart | DeliveryFlag::RefreshEnd) => {
-                let RefreshState::Loading(taken) = self.state else {
-                    return;
-                };
-                if number == self.next {
-                    self.load(now, taken, &packet, feed, sink);
-                } else if number > self.next {
-                    self.state = RefreshState::Failed;
+                Ok(Message::RefreshContinuation(m)) => {
+                    let next = (m.current_refresh_pkt.get(), m.total_refresh_pkts.get());
+                    let follows = |s: &Section| (s.packet.wrapping_add(1), s.packets) == next;
+                    self.section = self.section.filter(follows);
+                    if let Some(section) = &mut self.section {
+                        section.packet = next.0;
+                    }
                 }
+                Ok(Message::SymbolIndexMapping(m)) => {
+                    if let Some(section) = &mut self.section {
+                        section.id = Some(InstrumentId(m.symbol_index.get()));
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+            if self.section.is_some() {
+                feed.on_snapshot_message(now, message, sink);
+            }
+        }
+        self.close_section();
+        let ends = matches!(flag, Some(DeliveryFlag::Refresh | DeliveryFlag::RefreshEnd));
+        if ends && self.collector.ends(self.last, feed) {
+            let next = feed.decoder().refreshed_up_to().next();
+            self.collector.finish(next);
+            feed.end_snapshot(now, next, sink);
         }
     }
 
     /// When to call [`XdpRefresh::poll_ask`].
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        match self.state {
-            RefreshState::Asked | RefreshState::Loading(_) => Some(self.since.after(self.patience_ns)),
-            _ => None,
-        }
+        self.collector.poll_timeout()
     }
 
     /// How far the refresh is.
     pub fn state(&self) -> RefreshState {
-        self.state
+        self.collector.state
     }
 
-    /// Takes the messages of a packet that is next.
-    fn load<S: EventSink>(
-        &mut self,
-        now: Nanos,
-        taken: u32,
-        packet: &Packet<'_>,
-        feed: &mut XdpFeed,
-        sink: &mut S,
-    ) {
-        self.next = self.next.wrapping_add(packet.header.number_msgs.into());
-        let mut taken = taken;
-        for message in packet.messages.clone() {
-            if let Ok(Message::RefreshHeader(m)) = xdp::parse(message) {
-                self.oldest = self.oldest.min(m.last_seq_num.get());
-                taken += 1;
-            }
-            feed.on_snapshot_message(now, message, sink);
+    /// Counts the instrument whose last packet this was.
+    fn close_section(&mut self) {
+        if let Some(Section {
+            packet,
+            packets,
+            id: Some(id),
+        }) = self.section
+            && packet == packets
+        {
+            self.section = None;
+            self.last = Some(id);
+            self.collector.loaded(id);
         }
-        self.state = RefreshState::Loading(taken);
-        if packet.flag() == Some(DeliveryFlag::RefreshEnd) {
-            self.finish(now, taken, feed, sink);
-        }
-    }
-
-    fn finish<S: EventSink>(&mut self, now: Nanos, taken: u32, feed: &mut XdpFeed, sink: &mut S) {
-        let known = feed.decoder().instruments().count();
-        if taken < 2 || (taken as usize) < known {
-            self.state = RefreshState::Failed;
-            return;
-        }
-        let next = SeqNo(u64::from(self.oldest) + 1);
-        feed.end_snapshot(now, next, sink);
-        self.state = RefreshState::Done(next);
     }
 }

@@ -1,0 +1,255 @@
+//! A channel of a NYSE feed: messages again and refreshes are asked for over one connection, kept open for the day, and come
+//! on groups of their own.
+
+use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
+use crate::{Channel, FeedHandler, FeedState, Framing, Line};
+use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+
+/// What XDP and OpenBook Ultra differ in.
+pub trait NyseProtocol: Framing + RequestProtocol + Sized {
+    /// Reads the messages.
+    type Decoder: NyseDecoder;
+    /// Takes refreshes.
+    type Refresh;
+
+    /// A refresh client for a feed; see [`RequestConfig::refresh_patience_ns`].
+    fn refresh(patience_ns: u64, instruments_max: u32) -> Self::Refresh;
+
+    /// See [`crate::XdpRefresh::poll_ask`].
+    fn poll_ask(
+        refresh: &mut Self::Refresh,
+        now: Nanos,
+        feed: &FeedHandler<Self, Self::Decoder>,
+    ) -> Option<u32>;
+
+    /// See [`crate::XdpRefresh::on_packet`].
+    fn on_refresh<S: EventSink>(
+        refresh: &mut Self::Refresh,
+        now: Nanos,
+        datagram: &[u8],
+        feed: &mut FeedHandler<Self, Self::Decoder>,
+        sink: &mut S,
+    );
+
+    /// See [`crate::XdpRefresh::poll_timeout`].
+    fn refresh_timeout(refresh: &Self::Refresh) -> Option<Nanos>;
+
+    /// Whether a datagram of the retransmission group holds messages of the channel. Heartbeats tell the group's own numbers.
+    fn is_retransmission(datagram: &[u8]) -> bool;
+}
+
+/// See the module's description. [`crate::XdpChannel`] and [`crate::OpenBookChannel`] are its two kinds.
+pub struct NyseChannel<P: NyseProtocol> {
+    feed: FeedHandler<P, P::Decoder>,
+    refresh: P::Refresh,
+    requests: NyseRequests<P>,
+    /// The connection is of no use: to be closed.
+    is_broken: bool,
+    /// Requests that were refused.
+    refusals: u64,
+}
+
+impl<P: NyseProtocol> NyseChannel<P> {
+    /// A channel that has seen nothing.
+    pub fn new(feed: FeedHandler<P, P::Decoder>, requests: RequestConfig) -> NyseChannel<P> {
+        let instruments = feed.decoder().directory().capacity() as u32;
+        NyseChannel {
+            refresh: P::refresh(requests.refresh_patience_ns, instruments),
+            feed,
+            requests: NyseRequests::new(requests),
+            is_broken: false,
+            refusals: 0,
+        }
+    }
+
+    /// The feed behind it.
+    pub fn feed(&self) -> &FeedHandler<P, P::Decoder> {
+        &self.feed
+    }
+
+    /// The feed behind it: messages of a file, subscriptions.
+    pub fn feed_mut(&mut self) -> &mut FeedHandler<P, P::Decoder> {
+        &mut self.feed
+    }
+
+    /// Asks for the mapping of an instrument, or with 0 of the channel: it comes on the refresh group. `false` if there is no
+    /// connection or too much waits already.
+    pub fn ask_mapping(&mut self, instrument: u32) -> bool {
+        self.requests.ask_mapping(instrument)
+    }
+
+    /// How many requests the server refused.
+    pub fn refusals(&self) -> u64 {
+        self.refusals
+    }
+
+    /// Hands what the feed needs to the connection. What does not fit is due again after its time.
+    #[inline(never)]
+    fn ask(&mut self, now: Nanos) {
+        while let Some(range) = self.feed.poll_missing() {
+            self.requests.ask(range);
+        }
+        while self.requests.takes() {
+            match P::poll_ask(&mut self.refresh, now, &self.feed) {
+                Some(instrument) => _ = self.requests.ask_refresh(instrument),
+                None => break,
+            }
+        }
+    }
+}
+
+impl<P: NyseProtocol> Channel for NyseChannel<P> {
+    fn venue(&self) -> Venue {
+        self.feed.decoder().directory().venue()
+    }
+
+    #[inline]
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
+        match port {
+            Port::Live => self.feed.on_packet(now, line, bytes, sink),
+            Port::Retransmission if P::is_retransmission(bytes) => {
+                self.feed.on_packet(now, Line::Retransmit, bytes, sink)
+            }
+            Port::Snapshot => P::on_refresh(&mut self.refresh, now, bytes, &mut self.feed, sink),
+            _ => {}
+        }
+        if !self.feed.arbiter().is_quiet() {
+            self.ask(now);
+        }
+    }
+
+    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.handle_timeout(now, sink);
+        self.requests.handle_timeout(now);
+        self.note();
+        self.ask(now);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let refresh = match self.requests.takes() {
+            true => P::refresh_timeout(&self.refresh),
+            false => None,
+        };
+        let due = [self.feed.poll_timeout(), self.requests.poll_timeout(), refresh];
+        due.into_iter().flatten().min()
+    }
+
+    fn wants_connection(&self, port: Port) -> bool {
+        port == Port::Replay && !self.is_broken
+    }
+
+    fn connected(&mut self, now: Nanos, port: Port) {
+        if port == Port::Replay {
+            self.requests.handle_connected(now);
+            self.ask(now);
+        }
+    }
+
+    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], _: &mut S) {
+        self.requests.handle_bytes(now, bytes);
+        self.note();
+    }
+
+    fn poll_transmit<'b>(&mut self, _: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        self.requests.poll_transmit(buffer)
+    }
+
+    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+        if port == Port::Replay {
+            self.requests.handle_closed();
+            self.is_broken = false;
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> FeedState {
+        self.feed.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.feed.next_seq()
+    }
+
+    fn last_packet(&self) -> Nanos {
+        self.feed.arbiter().last_packet()
+    }
+
+    fn counters(&self) -> Counters {
+        self.feed.counters()
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.feed.decoder().directory().get(id)
+    }
+
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder().directory().find(symbol)
+    }
+
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
+        self.feed.decoder().directory().iter().for_each(each);
+    }
+
+    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().directory_mut().subscribe(symbol)
+    }
+
+    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().directory_mut().unsubscribe(symbol)
+    }
+}
+
+impl<P: NyseProtocol> NyseChannel<P> {
+    /// What the server said since.
+    fn note(&mut self) {
+        while let Some(event) = self.requests.poll_event() {
+            match event {
+                RequestEvent::Refused(_) => self.refusals += 1,
+                RequestEvent::Broken => self.is_broken = true,
+                RequestEvent::Accepted | RequestEvent::Heartbeat => {}
+            }
+        }
+    }
+}
+
+/// Implements [`NyseProtocol`] by a decoder and a refresh client.
+macro_rules! nyse_protocol {
+    ($protocol:ty, $decoder:ty, $refresh:ty) => {
+        impl $crate::nyse::NyseProtocol for $protocol {
+            type Decoder = $decoder;
+            type Refresh = $refresh;
+
+            fn refresh(patience_ns: u64, instruments_max: u32) -> $refresh {
+                <$refresh>::new(patience_ns, instruments_max)
+            }
+
+            fn poll_ask(
+                refresh: &mut $refresh,
+                now: Nanos,
+                feed: &FeedHandler<$protocol, $decoder>,
+            ) -> Option<u32> {
+                refresh.poll_ask(now, feed)
+            }
+
+            fn on_refresh<S: EventSink>(
+                refresh: &mut $refresh,
+                now: Nanos,
+                datagram: &[u8],
+                feed: &mut FeedHandler<$protocol, $decoder>,
+                sink: &mut S,
+            ) {
+                refresh.on_packet(now, datagram, feed, sink)
+            }
+
+            fn refresh_timeout(refresh: &$refresh) -> Option<Nanos> {
+                refresh.poll_timeout()
+            }
+
+            fn is_retransmission(datagram: &[u8]) -> bool {
+                is_retransmission(datagram)
+            }
+        }
+    };
+}
+pub(crate) use nyse_protocol;
