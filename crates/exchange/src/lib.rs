@@ -45,7 +45,6 @@ mod wheel;
 mod xdp;
 
 pub use broadcast::{Broadcast, Outlet};
-pub use broadcast::Outlet;
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use displayed::{DisplayedLevels, LevelChange};
@@ -64,12 +63,11 @@ pub use order::{
     Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
 };
 pub use pace::PaceConfig;
+pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
 pub use sip::{Outage, SipModel, SipPublisher};
 pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,
 };
 pub use uqdf::{UqdfPublisher, UqdfPublisherConfig};
-pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
-pub use tape::{Datagram, LineSet, Listing, MessageSink, Milestone, Publisher, Tape, VenueTime};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};
 pub use xdp::{XdpFormat, XdpPublisher, XdpWriter};

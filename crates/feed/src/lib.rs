@@ -64,6 +64,4 @@ pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
-pub use xdp::{RefreshState, Xdp, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};
-pub use uqdf::{UqdfDecoder, UqdfFeed};
 pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

@@ -166,6 +166,8 @@ pub const TARGETS: &[Target] = &[
         "events of consolidated feeds ascend, whatever arrives on their lines, sent again, or as snapshot",
         seeds::sip_messages,
         targets::sip_channels,
+    ),
+    target(
         "pitch_servers",
         "blocks of a PITCH unit's servers are whole, whatever their clients say",
         seeds::pitch_clients,

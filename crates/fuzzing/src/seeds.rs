@@ -57,6 +57,8 @@ pub(crate) fn sip_messages() -> Vec<Vec<u8>> {
     let gap = vec![0, 0, 7, 0, 7, 200, 0, 7, 200];
     let lost = [live.concat(), gap, snapshot.concat()].concat();
     vec![Vec::new(), live.concat(), lost, uqdf.concat()]
+}
+
 /// A client of each service that connects, logs in, and asks.
 pub(crate) fn pitch_clients() -> Vec<Vec<u8>> {
     let of_type = |kind: u8| {
