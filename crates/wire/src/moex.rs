@@ -519,6 +519,7 @@ impl<'a> Message<'a> {
             slots,
             head: self.fields,
             head_slots: &self.view.head,
+            time: (0, Nanos(0)),
         }
     }
 
@@ -813,6 +814,8 @@ struct Typed<'a> {
     slots: &'a Slots,
     head: Fields<'a>,
     head_slots: &'a Slots,
+    /// The last entry's `MDEntryTime`, in which most entries of a message agree, and what it is.
+    time: (u64, Nanos),
 }
 
 impl<'a> Typed<'a> {
@@ -865,14 +868,23 @@ impl<'a> Typed<'a> {
     }
 
     #[inline]
-    fn time(&self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
+    fn time(&mut self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
         let Some(time) = entry.unsigned(self.slots.time) else {
             return Ok(None);
         };
-        let micros = entry.unsigned(self.slots.orig_time);
-        entry_time(time, micros)
-            .map(Some)
-            .ok_or(MoexError::BadValue { tag: tag::ENTRY_TIME })
+        let bad = MoexError::BadValue { tag: tag::ENTRY_TIME };
+        if time != self.time.0 {
+            self.time = (time, entry_time(time).ok_or(bad)?);
+        }
+        let at = self.time.1;
+        match entry.unsigned(self.slots.orig_time) {
+            None => Ok(Some(at)),
+            Some(micros) if micros < 1_000_000 => {
+                let millis = time % 1_000;
+                Ok(Some(Nanos(at.0 - millis * 1_000_000 + micros * 1_000)))
+            }
+            Some(_) => Err(bad),
+        }
     }
 
     fn date(&self, entry: &Fields<'a>) -> Option<u32> {
@@ -896,7 +908,7 @@ impl<'a> Iterator for OrderEntries<'a> {
 
 impl<'a> OrderEntries<'a> {
     #[inline]
-    fn read(&self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
         let slots = self.0.slots;
         let kind = OrderKind::from_wire(entry.text(slots.kind))?;
         let order_id = match (entry.text(slots.id), kind) {
@@ -935,7 +947,7 @@ impl<'a> Iterator for TradeEntries<'a> {
 }
 
 impl<'a> TradeEntries<'a> {
-    fn read(&self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
         let slots = self.0.slots;
         let numbered = |slot, tag| match entry.text(slot) {
             Some(text) => number(text).map(Some).ok_or(MoexError::BadValue { tag }),
@@ -978,7 +990,7 @@ impl<'a> Iterator for StatisticEntries<'a> {
 }
 
 impl<'a> StatisticEntries<'a> {
-    fn read(&self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
         let slots = self.0.slots;
         Ok(StatisticEntry {
             action: Action::from_wire(entry.unsigned(slots.action))?,
@@ -1011,8 +1023,11 @@ fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 20 {
         return None;
     }
-    let mut value: u64 = 0;
-    for &byte in text {
+    let (mut value, rest) = match text.split_first_chunk() {
+        Some((first, rest)) => (eight_digits(*first)?, rest),
+        None => (0, text),
+    };
+    for &byte in rest {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
@@ -1026,17 +1041,26 @@ fn number(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// `hhmmssmmm` and, more exact, the microseconds within the second, as nanoseconds since midnight.
+/// Eight digits at once: pairs of digits, then pairs of pairs, then the two halves.
+#[inline(always)]
+fn eight_digits(text: [u8; 8]) -> Option<u64> {
+    let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
+    // Six more sets the fifth bit or a higher one of all that is not a digit.
+    let is_wrong = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
+    if is_wrong != 0 {
+        return None;
+    }
+    let pairs = digits * 10 + (digits >> 8);
+    let upper = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let lower = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    Some(upper.wrapping_add(lower) >> 32)
+}
+
+/// `hhmmssmmm` as nanoseconds since midnight.
 #[inline]
-fn entry_time(time: u64, micros: Option<u64>) -> Option<Nanos> {
+fn entry_time(time: u64) -> Option<Nanos> {
     let (hms, millis) = (time / 1_000, time % 1_000);
-    let seconds = seconds_of_day(hms)?;
-    let nanos = match micros {
-        Some(micros) if micros < 1_000_000 => micros * 1_000,
-        Some(_) => return None,
-        None => millis * 1_000_000,
-    };
-    Some(Nanos(seconds * Nanos::SECOND + nanos))
+    Some(Nanos(seconds_of_day(hms)? * Nanos::SECOND + millis * 1_000_000))
 }
 
 /// `hhmmss` as seconds; a leap second is let pass.
@@ -1531,6 +1555,15 @@ mod tests {
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b"12a"), None);
+        assert_eq!(number(b"20000123"), Some(20_000_123));
+        assert_eq!(number(b"9876543210987"), Some(9_876_543_210_987));
+        for wrong in [b'/', b':', b'?', b'p', 0, 0x80, 0xff] {
+            for at in 0..8 {
+                let mut text = *b"12345678";
+                text[at] = wrong;
+                assert_eq!(number(&text), None, "{wrong:#x} at {at}");
+            }
+        }
         assert_eq!(number(b""), None);
     }
 

@@ -6,7 +6,7 @@ use alloc::vec;
 
 use super::dictionary::{Dictionary, Previous};
 use super::error::{FastError, Fault};
-use super::plan::{Body, Instr, NONE, Op, Plan};
+use super::plan::{Body, Code, Instr, NONE, Op, Plan};
 use super::transfer::{PresenceMap, Reader};
 use super::value::{Cell, Kind, Limits, Message, Record, Text};
 
@@ -196,6 +196,9 @@ impl Run<'_, '_> {
 
     fn fields(&mut self, body: &Body, base: usize, map: &mut PresenceMap) -> Result<(), Failure> {
         let plan = self.source.plan;
+        if self.source.stands_alone && body.has_row && body.is_alone {
+            return self.fields_alone(body, base, map);
+        }
         for instr in &plan.instrs[body.start..body.end] {
             let cell = match instr.op {
                 Op::Sequence => self.sequence(instr, map)?,
@@ -208,6 +211,30 @@ impl Run<'_, '_> {
             self.store(base, instr.slot, cell);
         }
         Ok(())
+    }
+
+    /// The same when no previous value is to be had from elsewhere or to be left behind.
+    fn fields_alone(&mut self, body: &Body, base: usize, map: &mut PresenceMap) -> Result<(), Failure> {
+        let plan = self.source.plan;
+        let before = &plan.rows[body.row..body.row + body.width];
+        let mut field = 0;
+        loop {
+            let cells = &mut self.cells[base..base + body.width];
+            field = self.source.stretch(body, field, cells, before, map)?;
+            if field == body.width {
+                return Ok(());
+            }
+            let instr = &plan.instrs[body.start + field];
+            let cell = match instr.op {
+                Op::Sequence => self.sequence(instr, map)?,
+                _ => self
+                    .source
+                    .value(instr, map)
+                    .map_err(|f| Failure::new(f, instr.id))?,
+            };
+            self.store(base, instr.slot, cell);
+            field += 1;
+        }
     }
 
     #[inline(always)]
@@ -275,6 +302,27 @@ impl Run<'_, '_> {
     }
 }
 
+/// Where the bits of a segment come from.
+trait Bits {
+    fn take(&mut self, input: &Reader<'_>) -> bool;
+}
+
+impl Bits for PresenceMap {
+    fn take(&mut self, input: &Reader<'_>) -> bool {
+        input.bit(self)
+    }
+}
+
+/// All bits that are left, the next topmost; zeros follow.
+impl Bits for u64 {
+    #[inline(always)]
+    fn take(&mut self, _: &Reader<'_>) -> bool {
+        let bit = *self >> 63 != 0;
+        *self <<= 1;
+        bit
+    }
+}
+
 impl Source<'_, '_> {
     /// The entries of a sequence without groups or sequences inside, which is where feeds spend their time: one loop
     /// whose position and presence map live in registers. A copied field that is not sent has the value of the entry
@@ -299,11 +347,13 @@ impl Source<'_, '_> {
             self.previous(instrs, row);
             &row[..width]
         };
-        let (first, _) = cells.split_at_mut(width);
-        self.entry(body, first, row)?;
-        for at in 1..count {
+        for at in 0..count {
             let (done, rest) = cells.split_at_mut(at * width);
-            self.entry(body, &mut rest[..width], &done[done.len() - width..])?;
+            let before = match at {
+                0 => row,
+                _ => &done[done.len() - width..],
+            };
+            self.entry(body, &mut rest[..width], before)?;
         }
         if !apart {
             let last = &cells[cells.len() - width..];
@@ -328,52 +378,104 @@ impl Source<'_, '_> {
         }
     }
 
-    /// One entry beside the one before. Fields take their slots in order, so that instructions and cells run side by
-    /// side.
+    /// One entry beside the one before.
     #[inline(always)]
     fn entry(&mut self, body: &Body, entry: &mut [Cell], before: &[Cell]) -> Result<(), Failure> {
-        let plan = self.plan;
-        let codes = &plan.codes[body.row..body.row + body.width];
-        let (entry, before) = (&mut entry[..codes.len()], &before[..codes.len()]);
-        let mut input = self.input;
         let mut map = PresenceMap::EMPTY;
         if body.bits > 0 {
-            map = input.presence_map()?;
+            map = self.input.presence_map()?;
         }
-        for field in 0..codes.len() {
+        let mut field = 0;
+        loop {
+            field = self.stretch(body, field, entry, before, &mut map)?;
+            if field == entry.len() {
+                break;
+            }
+            let instr = &self.plan.instrs[body.start + field];
+            entry[field] = self
+                .value(instr, &mut map)
+                .map_err(|f| Failure::new(f, instr.id))?;
+            field += 1;
+        }
+        Ok(self.input.finish(&map)?)
+    }
+
+    /// Reads the fields from `field` on, up to the next that is not for the hot loop; gives its number.
+    #[inline(always)]
+    fn stretch(
+        &mut self,
+        body: &Body,
+        field: usize,
+        entry: &mut [Cell],
+        before: &[Cell],
+        map: &mut PresenceMap,
+    ) -> Result<usize, Failure> {
+        match map.as_short() {
+            Some(mut bits) => {
+                let field = self.run(body, field, (entry, before), &mut bits);
+                *map = PresenceMap::short(bits);
+                field
+            }
+            None => self.long_stretch(body, field, (entry, before), map),
+        }
+    }
+
+    /// The same with a presence map of more than 63 bits.
+    #[cold]
+    #[inline(never)]
+    fn long_stretch(
+        &mut self,
+        body: &Body,
+        field: usize,
+        cells: (&mut [Cell], &[Cell]),
+        map: &mut PresenceMap,
+    ) -> Result<usize, Failure> {
+        self.run(body, field, cells, map)
+    }
+
+    /// Fields take their slots in order, so that codes and cells run side by side.
+    #[inline(always)]
+    fn run<B: Bits>(
+        &mut self,
+        body: &Body,
+        mut field: usize,
+        (entry, before): (&mut [Cell], &[Cell]),
+        bits: &mut B,
+    ) -> Result<usize, Failure> {
+        let plan = self.plan;
+        let row = body.row..body.row + body.width;
+        let (codes, row) = (&plan.codes[row.clone()], &plan.rows[row]);
+        let (entry, before) = (&mut entry[..codes.len()], &before[..codes.len()]);
+        let row = &row[..codes.len()];
+        // In a register here.
+        let mut input = self.input;
+        while field < codes.len() {
             let (code, place) = (codes[field], &mut entry[field]);
-            let result = if code.is_copied() && !input.bit(&mut map) {
-                *place = before[field];
+            let result = if code.takes_bit() && !bits.take(&input) {
+                *place = if code.is_from_plan() {
+                    row[field]
+                } else {
+                    before[field]
+                };
                 place.as_fault().map_or(Ok(()), Err)
-            } else if code.encoding() != 0 {
-                read(&mut input, self.text, code.encoding(), place)
             } else {
-                self.apart(&plan.instrs[body.start + field], &mut input, &mut map, place)
+                match code.encoding() {
+                    Code::APART => break,
+                    Code::KEPT => {
+                        *place = row[field];
+                        Ok(())
+                    }
+                    encoding => read(&mut input, self.text, encoding, place),
+                }
             };
             if let Err(fault) = result {
                 self.input.at = input.at;
                 return Err(Failure::new(fault, plan.instrs[body.start + field].id));
             }
+            field += 1;
         }
         self.input.at = input.at;
-        Ok(input.finish(&map)?)
-    }
-
-    /// The less frequent operators and types, out of line; those want position and presence map in memory.
-    #[inline(always)]
-    fn apart(
-        &mut self,
-        instr: &Instr,
-        input: &mut Reader<'_>,
-        map: &mut PresenceMap,
-        place: &mut Cell,
-    ) -> Result<(), Fault> {
-        self.input.at = input.at;
-        let mut copy = *map;
-        let cell = self.value(instr, &mut copy);
-        (input.at, *map) = (self.input.at, copy);
-        *place = cell?;
-        Ok(())
+        Ok(field)
     }
 
     /// The identifier is a mandatory uInt32 with the copy operator (section 6.5, "Template Identifier").

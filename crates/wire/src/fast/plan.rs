@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::error::{Fault, TemplateError, TemplateFault};
-use super::value::{Cell, Decimal, Kind};
+use super::value::{Cell, Decimal, Kind, Text};
 use super::xml::{self, Element};
 
 /// No initial value; no dictionary entry.
@@ -66,31 +66,44 @@ impl Instr {
     };
 }
 
-/// An instruction for the hot loop: type, presence and whether it is copied, or that it is not for the hot loop.
+/// An instruction for the hot loop: type and presence, whether it takes a bit, and what it has without its bit; or that
+/// it is not for the hot loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code(u8);
 
 impl Code {
     const NULLABLE: u8 = 16;
-    const COPIED: u8 = 32;
-    const APART: Code = Code(0);
+    const TAKES_BIT: u8 = 32;
+    const FROM_PLAN: u8 = 64;
+    /// The encoding of fields that are not for the hot loop.
+    pub(crate) const APART: u8 = 0;
+    /// The encoding of a constant: never in the stream.
+    pub(crate) const KEPT: u8 = 15;
 
     fn of(instr: &Instr) -> Code {
-        let copied = match instr.op {
+        let operator = match instr.op {
             Op::None => 0,
-            Op::Copy => Code::COPIED,
-            _ => return Code::APART,
+            Op::Copy => Code::TAKES_BIT,
+            Op::Default => Code::TAKES_BIT | Code::FROM_PLAN,
+            Op::Constant => return Code(Code::KEPT | Code::FROM_PLAN),
+            _ => return Code(Code::APART),
         };
-        Code(instr.kind as u8 | if instr.optional { Code::NULLABLE } else { 0 } | copied)
+        Code(instr.kind as u8 | if instr.optional { Code::NULLABLE } else { 0 } | operator)
     }
 
-    /// Whether the field takes a bit and may have the value of the entry before.
+    /// Whether a bit says that the field is in the stream.
     #[inline(always)]
-    pub(crate) const fn is_copied(self) -> bool {
-        self.0 & Code::COPIED != 0
+    pub(crate) const fn takes_bit(self) -> bool {
+        self.0 & Code::TAKES_BIT != 0
     }
 
-    /// Type and presence as one number, [`Kind`] plus 16 when nullable; 0 when not for the hot loop.
+    /// Whether a field that is not in the stream has the plan's value, not that of the entry before.
+    #[inline(always)]
+    pub(crate) const fn is_from_plan(self) -> bool {
+        self.0 & Code::FROM_PLAN != 0
+    }
+
+    /// Type and presence as one number, [`Kind`] plus 16 when nullable, or one of the constants here.
     #[inline(always)]
     pub(crate) const fn encoding(self) -> u8 {
         self.0 & 31
@@ -110,8 +123,10 @@ pub(crate) struct Body {
     pub(crate) length: Instr,
     /// The frame of a sequence's entries.
     pub(crate) frame: u16,
-    /// Whether the entries are decoded side by side with a row of previous values ([`Plan::rows`]): no instruction has a
-    /// body of its own, and no two of them share a dictionary entry.
+    /// Whether there is a row of previous values ([`Plan::rows`]) beside the fields: they take their slots in order, and no
+    /// two of them share a dictionary entry.
+    pub(crate) has_row: bool,
+    /// Whether that goes for the entries of a sequence, and no instruction has a body of its own.
     pub(crate) in_rows: bool,
     /// Whether nothing else in the template shares a dictionary entry with it either.
     pub(crate) is_alone: bool,
@@ -466,6 +481,7 @@ struct Compiler {
 
 impl Compiler {
     fn run(mut self, root: &Element) -> Result<Plan, TemplateError> {
+        self.text.extend_from_slice(&Text::SINGLES);
         let outer = Context {
             dictionary: "global".to_owned(),
             namespace: String::new(),
@@ -581,7 +597,7 @@ impl Compiler {
         }
     }
 
-    /// The value of a field that is not sent when its dictionary entry is undefined.
+    /// The value of a field that is not sent when its dictionary entry is undefined. A field without a bit always is.
     fn undefined(&self, instr: &Instr) -> Cell {
         match self.initials.get(usize::from(instr.initial)) {
             Some(&cell) => cell,
@@ -604,9 +620,13 @@ impl Compiler {
         let width = self.frames.get(usize::from(frame)).map_or(0, Frame::width);
         let mut kept: Vec<u16> = run.iter().map(|i| i.dict).filter(|&d| d != NONE).collect();
         kept.sort_unstable();
-        let in_rows = run.iter().all(|i| i.body == NONE) && kept.windows(2).all(|pair| pair[0] != pair[1]);
+        let has_row = frame != NONE
+            && run.iter().zip(0..).all(|(i, slot)| i.slot == slot)
+            && run.len() == width
+            && kept.windows(2).all(|pair| pair[0] != pair[1]);
+        let in_rows = has_row && run.iter().all(|i| i.body == NONE);
         let row = self.rows.len();
-        if in_rows {
+        if has_row {
             let cells: Vec<Cell> = run.iter().map(|i| self.undefined(i)).collect();
             self.rows.extend(cells);
             self.codes.extend(run.iter().map(Code::of));
@@ -619,6 +639,7 @@ impl Compiler {
             width,
             length: Instr::EMPTY,
             frame,
+            has_row,
             in_rows,
             is_alone: false,
             row,

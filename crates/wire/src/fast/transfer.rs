@@ -13,6 +13,20 @@ pub(crate) struct Reader<'a> {
     strict: bool,
 }
 
+#[inline(never)]
+fn last_word(bytes: &[u8], at: usize) -> u64 {
+    let left = bytes.len().saturating_sub(at) as u32;
+    match bytes.last_chunk() {
+        Some(word) => u64::from_le_bytes(*word).checked_shr(64 - 8 * left).unwrap_or(0),
+        None => {
+            let rest = bytes.get(at..).unwrap_or(&[]);
+            rest.iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        }
+    }
+}
+
 /// Packs the seven low bits of each byte of a big-endian word into one number.
 #[inline(always)]
 fn pack(be: u64) -> u64 {
@@ -33,10 +47,13 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0, strict }
     }
 
+    /// The next eight bytes, zeros where the message ends before.
     #[inline(always)]
-    fn word(&self) -> Option<u64> {
-        let word = self.bytes.get(self.at..)?.first_chunk::<8>()?;
-        Some(u64::from_le_bytes(*word))
+    fn word(&self) -> u64 {
+        match self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            Some(word) => u64::from_le_bytes(*word),
+            None => last_word(self.bytes, self.at),
+        }
     }
 
     #[inline(always)]
@@ -44,27 +61,39 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at + ahead).copied().ok_or(Fault::Truncated)
     }
 
-    /// The seven-bit groups of an entity of up to eight bytes, packed, and eight times their number. `word` is the input
-    /// from here on; `None` when no stop bit is in it.
+    /// The seven-bit groups of an entity of up to eight bytes, packed, and how many they are. `word` is the input from
+    /// here on; `None` when no stop bit is in it. A field's length hardly changes from entry to entry, so that branches
+    /// for the short ones are foreseen, and then nothing behind the field waits for its bytes.
     #[inline(always)]
     fn groups(&mut self, word: u64) -> Option<(u64, u32)> {
-        let stops = word & STOPS;
-        if stops == 0 {
-            return None;
-        }
-        let bits = stops.trailing_zeros() + 1;
-        self.at += (bits / 8) as usize;
-        Some((pack(word.swap_bytes() >> (64 - bits)), bits))
+        let (raw, len) = if word & 0x80 != 0 {
+            (word & 0x7f, 1)
+        } else if word & 0x8000 != 0 {
+            ((word & 0x7f) << 7 | word >> 8 & 0x7f, 2)
+        } else if word & 0x0080_0000 != 0 {
+            ((word & 0x7f) << 14 | word >> 1 & 0x3f80 | word >> 16 & 0x7f, 3)
+        } else if word & 0x8000_0000 != 0 {
+            let upper = (word & 0x7f) << 21 | word << 6 & 0x1f_c000;
+            (upper | word >> 9 & 0x3f80 | word >> 24 & 0x7f, 4)
+        } else {
+            let stops = word & STOPS;
+            if stops == 0 {
+                return None;
+            }
+            let bits = stops.trailing_zeros() + 1;
+            (pack(word.swap_bytes() >> (64 - bits)), bits / 8)
+        };
+        self.at += len as usize;
+        Some((raw, len))
     }
 
     /// An unsigned integer up to `max`; `None` is null.
     #[inline(always)]
     pub(crate) fn uint(&mut self, max: u64, nullable: bool) -> Result<Option<u64>, Fault> {
-        let Some(word) = self.word() else {
+        let word = self.word();
+        if word & 0xff == 0 {
+            // By the letter, which tells overlong from cut off.
             return self.taking(self.uint_slow(max, nullable));
-        };
-        if word & 0xff == 0 && self.strict {
-            return Err(Fault::OverlongInteger);
         }
         let Some((raw, _)) = self.groups(word) else {
             return self.taking(self.uint_long(word, max, nullable));
@@ -139,16 +168,14 @@ impl<'a> Reader<'a> {
     /// A signed integer within `min..=max`; `None` is null.
     #[inline(always)]
     pub(crate) fn int(&mut self, min: i64, max: i64, nullable: bool) -> Result<Option<i64>, Fault> {
-        let Some(word) = self.word() else {
+        let word = self.word();
+        if overlong(word) {
             return self.taking(self.int_slow(min, max, nullable));
-        };
-        if overlong(word) && self.strict {
-            return Err(Fault::OverlongInteger);
         }
-        let Some((raw, bits)) = self.groups(word) else {
+        let Some((raw, len)) = self.groups(word) else {
             return self.taking(self.int_slow(min, max, nullable));
         };
-        let unused = 64 - bits / 8 * 7;
+        let unused = 64 - 7 * len;
         let raw = (raw << unused) as i64 >> unused;
         if nullable && raw == 0 {
             return Ok(None);
@@ -221,17 +248,19 @@ impl<'a> Reader<'a> {
     /// Appends an ASCII string to `text`, its stop bit removed; gives the cell's bits, `None` for null.
     #[inline(always)]
     pub(crate) fn ascii(&mut self, text: &mut Text, nullable: bool) -> Result<Option<u64>, Fault> {
-        let (Some(word), Some(room)) = (self.word(), text.word()) else {
-            return self.taking(self.ascii_slow(text, nullable));
-        };
-        if word & 0xff == 0x80 && nullable {
+        let word = self.word();
+        if word & 0x80 != 0 {
             self.at += 1;
-            return Ok(None);
+            return Ok(match word & 0x7f {
+                0 if nullable => None,
+                0 => Some(0),
+                character => Some(Text::single(character)),
+            });
         }
         let stops = word & STOPS;
-        if stops == 0 || word & 0x7f == 0 {
+        let Some(room) = text.word().filter(|_| stops != 0 && word & 0x7f != 0) else {
             return self.taking(self.ascii_long(text, nullable));
-        }
+        };
         *room = (word & !STOPS).to_le_bytes();
         let len = (stops.trailing_zeros() / 8 + 1) as usize;
         self.at += len;
@@ -297,13 +326,13 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     pub(crate) fn presence_map(&mut self) -> Result<PresenceMap, Fault> {
         let start = self.at;
-        match self.word().and_then(|word| self.groups(word)) {
-            Some((bits, n)) => {
-                if bits & 0x7f == 0 && n > 8 && self.strict {
+        match self.groups(self.word()) {
+            Some((bits, len)) => {
+                if bits & 0x7f == 0 && len > 1 && self.strict {
                     return Err(Fault::OverlongPresenceMap);
                 }
                 Ok(PresenceMap {
-                    bits: bits << (64 - n / 8 * 7),
+                    bits: bits << (64 - 7 * len),
                     left: u32::MAX,
                     at: self.at,
                     end: self.at,
@@ -366,6 +395,21 @@ pub(crate) struct PresenceMap {
 }
 
 impl PresenceMap {
+    /// One that is not longer than 63 bits, the next bit topmost.
+    #[inline(always)]
+    pub(crate) const fn short(bits: u64) -> PresenceMap {
+        PresenceMap {
+            bits,
+            ..PresenceMap::EMPTY
+        }
+    }
+
+    /// The rest of a map, next bit topmost, if that is all of it.
+    #[inline(always)]
+    pub(crate) fn as_short(&self) -> Option<u64> {
+        (self.at == self.end).then_some(self.bits)
+    }
+
     /// Of a segment that has none.
     pub(crate) const EMPTY: PresenceMap = PresenceMap {
         bits: 0,
@@ -658,7 +702,7 @@ mod tests {
 
     fn ascii(bytes: &[u8], nullable: bool) -> Result<Option<Vec<u8>>, Fault> {
         let read = |bytes: &[u8]| {
-            let mut text = Text::new(&[], 64);
+            let mut text = Text::new(&Text::SINGLES, 64);
             let bits = Reader::new(bytes, true).ascii(&mut text, nullable)?;
             Ok(bits.map(|bits| {
                 text.get(super::super::value::Cell::new(Kind::Ascii, bits))

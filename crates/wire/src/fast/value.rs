@@ -163,6 +163,23 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    /// What the text of every plan starts with: all characters, so that a string of one needs no copy.
+    pub(crate) const SINGLES: [u8; 128] = {
+        let mut all = [0; 128];
+        let mut i = 0;
+        while i < 128 {
+            all[i] = i as u8;
+            i += 1;
+        }
+        all
+    };
+
+    /// A cell's bits for a string of one ASCII character.
+    #[inline(always)]
+    pub(crate) const fn single(character: u64) -> u64 {
+        character << 32 | 1
+    }
+
     /// Room for `capacity` bytes behind the plan's own.
     pub(crate) fn new(fixed: &[u8], capacity: usize) -> Text {
         let mut bytes = vec![0; fixed.len() + capacity].into_boxed_slice();
