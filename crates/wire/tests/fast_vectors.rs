@@ -357,3 +357,162 @@ fn the_encoder_refuses_what_a_field_cannot_say() {
         Ok(vec![0xc0, 0x89, 0x80, 0xfd])
     );
 }
+
+/// Operators by types by presence: each cell has a template and a vector that decodes, or the template is refused.
+#[test]
+fn every_operator_has_a_vector_with_every_type_and_presence() {
+    const OPERATORS: [&str; 7] = [
+        "none",
+        "constant",
+        "default",
+        "copy",
+        "increment",
+        "delta",
+        "tail",
+    ];
+    const TYPES: [(&str, &str); 9] = [
+        ("U32", "<uInt32 name=\"v\" id=\"1\"P>O</uInt32>"),
+        ("U64", "<uInt64 name=\"v\" id=\"1\"P>O</uInt64>"),
+        ("I32", "<int32 name=\"v\" id=\"1\"P>O</int32>"),
+        ("I64", "<int64 name=\"v\" id=\"1\"P>O</int64>"),
+        ("Decimal", "<decimal name=\"v\" id=\"1\"P>O</decimal>"),
+        ("Ascii", "<string name=\"v\" id=\"1\"P>O</string>"),
+        (
+            "Unicode",
+            "<string name=\"v\" id=\"1\" charset=\"unicode\"P>O</string>",
+        ),
+        ("Bytes", "<byteVector name=\"v\" id=\"1\"P>O</byteVector>"),
+        (
+            "Length",
+            "<sequence name=\"s\"P><length name=\"v\" id=\"1\">O</length><uInt32 name=\"a\" id=\"2\"/></sequence>",
+        ),
+    ];
+    let xml = std::fs::read_to_string(workspace().join("vectors/fast/templates.xml")).unwrap();
+    let all = vectors("fast");
+    for (kind, element) in TYPES {
+        let integer = matches!(kind, "U32" | "U64" | "I32" | "I64" | "Length");
+        let text = matches!(kind, "Ascii" | "Unicode" | "Bytes");
+        let initial = match kind {
+            "Decimal" => "12.5",
+            "Ascii" | "Unicode" => "ABC",
+            "Bytes" => "414243",
+            "Length" => "1",
+            _ => "7",
+        };
+        for (mark, presence) in [("", ""), ("?", " presence=\"optional\"")] {
+            for operator in OPERATORS {
+                let inner = match operator {
+                    "none" => String::new(),
+                    "constant" | "default" => format!("<{operator} value=\"{initial}\"/>"),
+                    _ => format!("<{operator}/>"),
+                };
+                let field = element.replace('P', presence).replace('O', &inner);
+                let name = format!("{kind}{mark} {operator}");
+                if (operator == "increment" && !integer) || (operator == "tail" && !text) {
+                    let error = template_error(&format!("<template name='T' id='1'>{field}</template>"));
+                    assert!(error.contains("[S2]"), "{name} does not apply, but: {error}");
+                    continue;
+                }
+                assert!(
+                    xml.contains(&format!("dictionary=\"template\">{field}</template>"))
+                        && xml.contains(&format!("<template name=\"{name}\" ")),
+                    "templates.xml lacks the template '{name}' with {field}"
+                );
+                let says = |v: &&Vector| v.expect["says"].split(" | ").all(|m| m.starts_with(&name));
+                assert!(all.iter().any(|v| says(&v)), "no vector of '{name}'");
+            }
+        }
+    }
+}
+
+/// Where a code of the specification is tested, or why nothing can raise it.
+enum Raised {
+    /// By the last message of a vector.
+    InStream,
+    /// By a template file.
+    InTemplate(&'static str),
+    /// By the encoder, from a value of the template.
+    Encoding(&'static str, Value<'static>),
+    /// By nothing.
+    Never(&'static str),
+}
+
+#[test]
+fn every_error_code_is_raised_by_something_or_cannot_be() {
+    use Raised::{Encoding, InStream, InTemplate, Never};
+    use tickwire_wire::fast::Decimal;
+    let strings = "a record's strings stay strings: nothing is converted from or to them";
+    let codes = [
+        ("S1", InTemplate("<uInt8 name='a'/>")),
+        ("S2", InTemplate("<uInt32 name='a'><tail/></uInt32>")),
+        ("S3", InTemplate("<uInt32 name='a'><copy value='-1'/></uInt32>")),
+        ("S4", InTemplate("<uInt32 name='a'><constant/></uInt32>")),
+        ("S5", InTemplate("<uInt32 name='a'><default/></uInt32>")),
+        ("D1", Encoding("U32", Value::Ascii(b"1"))),
+        ("D2", InStream),
+        ("D3", Encoding("PartsFixed", Value::Decimal(Decimal::new(1, -3)))),
+        ("D4", InStream),
+        ("D5", InStream),
+        ("D6", InStream),
+        ("D7", InStream),
+        ("D8", InTemplate("<templateRef name='U'/>")),
+        ("D9", InStream),
+        ("D10", Never(strings)),
+        ("D11", Never(strings)),
+        (
+            "D12",
+            Never("blocked transfer, with its block sizes, is not supported"),
+        ),
+        ("R1", InStream),
+        ("R2", InStream),
+        ("R3", Encoding("Ascii", Value::Ascii(b"\xc3\xa9"))),
+        ("R4", InStream),
+        ("R5", Never("no value is converted to a type that loses digits")),
+        ("R6", InStream),
+        ("R7", InStream),
+        ("R8", InStream),
+        ("R9", InStream),
+    ];
+    let all = vectors("fast");
+    for (code, raised) in codes {
+        match raised {
+            InStream => assert!(
+                all.iter()
+                    .any(|v| v.expect["says"].rsplit(" | ").next() == Some(code)),
+                "no vector ends in {code}"
+            ),
+            InTemplate(field) => {
+                let error = template_error(&format!("<template name='T' id='1'>{field}</template>"));
+                assert!(error.contains(&format!("[{code}]")), "{code}: {error}");
+            }
+            Encoding(name, value) => assert_eq!(encode(name, value).unwrap_err().fault.code(), code),
+            Never(why) => assert!(
+                Fault::ALL.iter().all(|f| f.code() != code),
+                "{code} has a fault, though {why}"
+            ),
+        }
+    }
+}
+
+/// The way of messages that stand alone, without dictionaries, says the same as the way through them, of whole messages
+/// and of those that are cut off anywhere.
+#[test]
+fn a_message_that_stands_alone_reads_as_after_a_reset() {
+    let plan = plan();
+    let limits = Limits {
+        values_max: 64,
+        text_bytes_max: 1024,
+        strict: true,
+    };
+    let mut alone = Decoder::new(plan.clone(), limits);
+    let mut kept = Decoder::new(plan.clone(), limits);
+    for vector in vectors("fast") {
+        for len in 0..=vector.bytes.len() {
+            let bytes = &vector.bytes[..len];
+            kept.reset();
+            let expected = kept.decode(bytes).map(|(m, taken)| (say(&m), taken));
+            let found = alone.decode_alone(bytes).map(|(m, taken)| (say(&m), taken));
+            assert_eq!(found, expected, "{}, {len} bytes", vector.name);
+        }
+    }
+}
