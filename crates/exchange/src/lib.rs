@@ -27,6 +27,7 @@ mod impair;
 mod index;
 mod itch;
 mod listing;
+mod moex;
 mod mold;
 mod naive;
 mod order;
@@ -47,6 +48,7 @@ pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use listing::listings;
+pub use moex::{MoexLog, MoexPublisher, MoexPublisherConfig, MoexReplayRules, MoexTemplates};
 pub use mold::{ChannelConfig, MessageStore, MoldChannel};
 pub use naive::NaiveEngine;
 pub use order::{

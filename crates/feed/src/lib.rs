@@ -25,6 +25,7 @@ mod itch_channel;
 mod line;
 mod mdp3;
 mod missing;
+mod moex;
 mod nyse;
 mod openbook;
 mod pitch;
@@ -47,6 +48,10 @@ pub use line::{Line, SessionId};
 pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
+};
+pub use moex::{
+    Moex, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig,
+    MoexReplayState,
 };
 pub use nyse::{NyseRequests, REQUEST_SIZE_MAX, RequestConfig, RequestEvent, RequestProtocol, Say};
 pub use openbook::{OpenBook, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh};

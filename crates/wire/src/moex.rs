@@ -8,6 +8,8 @@
 //! Sources: template sets `FIX50SP2-2017-Mar.xml` and `FIX50SP2-2020-Nov.xml`, "Market Data Multicast User Guide" 4.5;
 //! what was inferred from recorded packets is in `docs/protocols/moex.md`. Times are the exchange's, UTC+3.
 
+pub mod replay;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -32,9 +34,11 @@ mod tag {
     pub(super) const MESSAGE_TYPE: u32 = 35;
     pub(super) const SENDING_TIME: u32 = 52;
     pub(super) const SYMBOL: u32 = 55;
+    pub(super) const TARGET: u32 = 56;
     pub(super) const TEXT: u32 = 58;
     pub(super) const RPT_SEQ: u32 = 83;
     pub(super) const DESCRIPTION: u32 = 107;
+    pub(super) const HEARTBEAT_INTERVAL: u32 = 108;
     pub(super) const ENTRIES: u32 = 268;
     pub(super) const ENTRY_TYPE: u32 = 269;
     pub(super) const ENTRY_PX: u32 = 270;
@@ -53,6 +57,7 @@ mod tag {
     pub(super) const TOTAL_REPORTS: u32 = 911;
     pub(super) const MIN_PRICE_INCREMENT: u32 = 969;
     pub(super) const REF_ORDER: u32 = 1080;
+    pub(super) const VERSION: u32 = 1137;
     pub(super) const SESSION_RULES: u32 = 1309;
     pub(super) const SEGMENTS: u32 = 1310;
     pub(super) const SECURITY_STATUS: u32 = 1682;
@@ -280,6 +285,9 @@ struct Slots {
     min_price_increment: Slot,
     face_value: Slot,
     round_lot: Slot,
+    target: Slot,
+    heartbeat_interval: Slot,
+    version: Slot,
 }
 
 impl Slots {
@@ -317,6 +325,9 @@ impl Slots {
             min_price_increment: slot(tag::MIN_PRICE_INCREMENT),
             face_value: slot(tag::FACE_VALUE),
             round_lot: slot(tag::ROUND_LOT),
+            target: slot(tag::TARGET),
+            heartbeat_interval: slot(tag::HEARTBEAT_INTERVAL),
+            version: slot(tag::VERSION),
         }
     }
 }
@@ -489,6 +500,13 @@ impl<'a> Message<'a> {
         self.fields
             .unsigned(self.view.head.sending_time)
             .and_then(sending_time_to_nanos)
+    }
+
+    /// `SendingTime` (52) as it is on the wire: rises with time within a year, and over years too since gateway 4.5. 0
+    /// when the template has none.
+    #[inline]
+    pub fn sending_stamp(&self) -> u64 {
+        self.fields.unsigned(self.view.head.sending_time).unwrap_or(0)
     }
 
     /// Entries of an order log or order snapshot. A snapshot's entries take instrument and `rpt_seq` from its header
@@ -890,13 +908,40 @@ impl<'a> Iterator for OrderEntries<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.0.next()?;
-        Some(self.read(&entry))
+        Some(self.read_fields(&entry))
     }
 }
 
+/// An order of which only its instrument is read so far: what a filter needs.
+#[derive(Clone, Copy)]
+pub struct UnreadOrder<'a> {
+    fields: Fields<'a>,
+}
+
 impl<'a> OrderEntries<'a> {
+    /// The next entry, unread.
     #[inline]
-    fn read(&self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
+    pub fn next_unread(&mut self) -> Option<UnreadOrder<'a>> {
+        self.0.next().map(|fields| UnreadOrder { fields })
+    }
+
+    /// Symbol and board of an entry of this message.
+    #[inline]
+    pub fn instrument(&self, entry: &UnreadOrder<'a>) -> (&'a [u8], &'a [u8]) {
+        (
+            self.0.text(&entry.fields, |s| s.symbol),
+            self.0.text(&entry.fields, |s| s.board),
+        )
+    }
+
+    /// All of an entry of this message.
+    #[inline]
+    pub fn read(&self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
+        self.read_fields(&entry.fields)
+    }
+
+    #[inline]
+    fn read_fields(&self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
         let slots = self.0.slots;
         let kind = OrderKind::from_wire(entry.text(slots.kind))?;
         let order_id = match (entry.text(slots.id), kind) {
@@ -1047,7 +1092,7 @@ fn seconds_of_day(hms: u64) -> Option<u64> {
 }
 
 /// Moscow is three hours ahead of UTC, all year, since 2014-10-26.
-const MOSCOW_OFFSET_NS: u64 = 3 * 3600 * Nanos::SECOND;
+pub const MOSCOW_OFFSET_NS: u64 = 3 * 3600 * Nanos::SECOND;
 
 /// `SendingTime` (`YYMMDDhhmmssuuuuuu` in Moscow, years 2000 to 2099) as time since the epoch, UTC.
 pub fn sending_time_to_nanos(sending_time: u64) -> Option<Nanos> {
@@ -1148,6 +1193,20 @@ impl Encoder {
         Some(Template {
             id: self.views.get(view)?.template,
             view: u16::try_from(view).ok()?,
+        })
+    }
+
+    /// The first template of this kind whose name ends in `market` (`FOND`, `CURR`), else the first of this kind.
+    pub fn find(&self, kind: MessageKind, market: &str) -> Option<Template> {
+        let of_kind = || {
+            let templates = self.fast.plan().templates().zip(&self.views);
+            templates.enumerate().filter(|(_, (_, view))| view.kind == kind)
+        };
+        let named = of_kind().find(|(_, (template, _))| template.name().ends_with(market));
+        let (at, (_, view)) = named.or_else(|| of_kind().next())?;
+        Some(Template {
+            id: view.template,
+            view: u16::try_from(at).ok()?,
         })
     }
 
@@ -1269,6 +1328,31 @@ impl Encoder {
                 && put(slots.text, text(status.text))
         })?;
         self.finish(seq, out)
+    }
+
+    /// The first message of a replay session (`A`) or its last (`5`, with a reason), by the kind of the template, behind
+    /// its length instead of a preamble.
+    pub fn session(
+        &mut self,
+        template: Template,
+        seq: u32,
+        sent: Nanos,
+        client: &[u8],
+        reason: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, MoexError> {
+        let kind = self.views.get(usize::from(template.view)).map(|v| v.kind);
+        let kind = kind.filter(|k| matches!(k, MessageKind::Logon | MessageKind::Logout));
+        let (view, at) = self.begin(template, kind.ok_or(MoexError::WrongTemplate)?, seq, sent)?;
+        self.put(at, |put| {
+            put(view.head.target, Value::Ascii(client))
+                && put(view.head.text, text(reason))
+                && put(view.head.heartbeat_interval, Value::Signed(30))
+                && put(view.head.version, Value::Ascii(b"9"))
+        })?;
+        let len = self.finish(seq, out)?;
+        replay::put_length(&mut out[..len]);
+        Ok(len)
     }
 
     /// A heartbeat.
