@@ -40,8 +40,8 @@ use tickwire_market::{
 use tickwire_wire::Malformed;
 use tickwire_wire::fast::{Fault, Limits, Plan};
 use tickwire_wire::moex::{
-    self, Action, Message, MessageKind, MissingField, MoexError, OrderEntry, OrderKind, PREAMBLE_LEN,
-    TradeEntry, preamble,
+    self, Action, BookEntry, Message, MessageKind, MissingField, MoexError, OrderKind, PREAMBLE_LEN, TradeEntry,
+    preamble,
 };
 use turn::{Numbers, Turn};
 
@@ -410,12 +410,12 @@ impl Instruments {
                 counters.bump(Counter::MessagesFiltered);
                 continue;
             }
-            match orders.read(&unread) {
+            match orders.book_entry(&unread) {
                 Ok(order) => {
                     if entry.is_some() || self.held.pushed > 0 {
                         sink.upcoming(InstrumentId(index as u32), order.order_id);
                     }
-                    self.order(context, index, &order, counters, sink);
+                    self.order(context, index, order, counters, sink);
                 }
                 Err(_) => {
                     counters.bump(Counter::Malformed);
@@ -431,7 +431,7 @@ impl Instruments {
         &mut self,
         context: Context,
         index: usize,
-        order: &OrderEntry<'_>,
+        order: BookEntry,
         counters: &mut Counters,
         sink: &mut S,
     ) {
@@ -668,8 +668,9 @@ impl Instruments {
         } else {
             return Err(());
         }
-        for order in message.orders() {
-            let Ok(order) = order else {
+        let mut orders = message.orders();
+        while let Some(unread) = orders.next_unread() {
+            let Ok(order) = orders.book_entry(&unread) else {
                 counters.bump(Counter::Malformed);
                 return Err(());
             };

@@ -907,8 +907,8 @@ impl<'a> Iterator for OrderEntries<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.0.next()?;
-        Some(self.read_fields(&entry))
+        let entry = self.next_unread()?;
+        Some(self.read(&entry))
     }
 }
 
@@ -918,15 +918,34 @@ pub struct UnreadOrder<'a> {
     fields: Fields<'a>,
 }
 
+/// What an order book needs of an order; the fields are those of [`OrderEntry`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BookEntry {
+    /// What happened.
+    pub action: Action,
+    /// Side, or that there are no orders.
+    pub kind: OrderKind,
+    /// The order; 0 when absent (empty book).
+    pub order_id: OrderId,
+    /// Counts by one per instrument and feed.
+    pub rpt_seq: u32,
+    /// The price, exact.
+    pub price: Option<Price>,
+    /// What is left of the order.
+    pub qty: Option<Volume>,
+    /// Since midnight in Moscow.
+    pub time: Option<Nanos>,
+}
+
 impl<'a> OrderEntries<'a> {
     /// The next entry, unread.
-    #[inline]
+    #[inline(always)]
     pub fn next_unread(&mut self) -> Option<UnreadOrder<'a>> {
         self.0.next().map(|fields| UnreadOrder { fields })
     }
 
     /// Symbol and board of an entry of this message.
-    #[inline]
+    #[inline(always)]
     pub fn instrument(&self, entry: &UnreadOrder<'a>) -> (&'a [u8], &'a [u8]) {
         (
             self.0.text(&entry.fields, |s| s.symbol),
@@ -934,32 +953,43 @@ impl<'a> OrderEntries<'a> {
         )
     }
 
-    /// All of an entry of this message.
-    #[inline]
-    pub fn read(&self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
-        self.read_fields(&entry.fields)
-    }
-
-    #[inline]
-    fn read_fields(&self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
-        let slots = self.0.slots;
+    /// What a book needs of an entry of this message.
+    #[inline(always)]
+    pub fn book_entry(&self, entry: &UnreadOrder<'a>) -> Result<BookEntry, MoexError> {
+        let (entry, slots) = (&entry.fields, self.0.slots);
         let kind = OrderKind::from_wire(entry.text(slots.kind))?;
         let order_id = match (entry.text(slots.id), kind) {
             (Some(id), _) => number(id).ok_or(MoexError::BadValue { tag: tag::ENTRY_ID })?,
             (None, OrderKind::EmptyBook) => 0,
             (None, OrderKind::Order(_)) => return Err(MoexError::BadValue { tag: tag::ENTRY_ID }),
         };
-        Ok(OrderEntry {
+        Ok(BookEntry {
             action: Action::from_wire(entry.unsigned(slots.action))?,
             kind,
             order_id: OrderId(order_id),
-            symbol: self.0.text(entry, |s| s.symbol),
-            board: self.0.text(entry, |s| s.board),
             rpt_seq: self.0.rpt_seq(entry)?,
             price: self.0.price(entry)?,
             qty: self.0.qty(entry)?,
-            date: self.0.date(entry),
             time: self.0.time(entry)?,
+        })
+    }
+
+    #[inline]
+    fn read(&self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
+        let book = self.book_entry(entry)?;
+        let (symbol, board) = self.instrument(entry);
+        let (entry, slots) = (&entry.fields, self.0.slots);
+        Ok(OrderEntry {
+            action: book.action,
+            kind: book.kind,
+            order_id: book.order_id,
+            symbol,
+            board,
+            rpt_seq: book.rpt_seq,
+            price: book.price,
+            qty: book.qty,
+            date: self.0.date(entry),
+            time: book.time,
             order_status: entry.text(slots.order_status).unwrap_or(&[]),
             session: entry.text(slots.session).unwrap_or(&[]),
         })
@@ -1051,9 +1081,21 @@ fn small(fields: &Fields<'_>, slot: Slot) -> Option<i32> {
 }
 
 /// Decimal digits as a number; `None` for anything else and beyond 64 bits.
-#[inline]
+#[inline(always)]
 fn number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
+    match text.len() {
+        1..=8 => eight_digits(text),
+        9..=16 => {
+            let (high, low) = text.split_at(text.len() - 8);
+            Some(eight_digits(high)? * 100_000_000 + eight_digits(low)?)
+        }
+        _ => long_number(text),
+    }
+}
+
+#[cold]
+fn long_number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
         return None;
     }
     let mut value: u64 = 0;
@@ -1062,13 +1104,41 @@ fn number(text: &[u8]) -> Option<u64> {
         if digit > 9 {
             return None;
         }
-        value = if text.len() < 20 {
-            value * 10 + u64::from(digit)
-        } else {
-            value.checked_mul(10)?.checked_add(u64::from(digit))?
-        };
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
     }
     Some(value)
+}
+
+/// One to eight digits, all at once: pairs, then pairs of pairs.
+#[inline(always)]
+fn eight_digits(text: &[u8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+    let word = match (text.first_chunk::<8>(), text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        (Some(all), ..) => u64::from_le_bytes(*all),
+        (_, Some(low), Some(high)) => {
+            // The two may overlap.
+            let high = u64::from(u32::from_le_bytes(*high)) << (8 * (text.len() - 4));
+            (u64::from(u32::from_le_bytes(*low)) | high) << (64 - 8 * text.len())
+        }
+        _ => {
+            let word = text.iter().rev().fold(0, |w, &byte| w << 8 | u64::from(byte));
+            word << (64 - 8 * text.len())
+        }
+    };
+    // Leading zeros for what is not there.
+    let word = if text.len() < 8 {
+        word | ZEROS >> (8 * text.len())
+    } else {
+        word
+    };
+    let digits = word.wrapping_sub(ZEROS);
+    let over_nine = digits.wrapping_add(0x7676_7676_7676_7676) | digits;
+    if over_nine & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
 }
 
 /// `hhmmssmmm` and, more exact, the microseconds within the second, as nanoseconds since midnight.
@@ -1612,6 +1682,18 @@ mod tests {
     #[test]
     fn order_numbers_are_digits_within_64_bits() {
         assert_eq!(number(b"14234"), Some(14_234));
+        let digits = b"98765432109876543210";
+        for length in 1..=20 {
+            let text = core::str::from_utf8(&digits[..length]).unwrap();
+            assert_eq!(number(&digits[..length]), text.parse().ok(), "{text}");
+            for wrong in 0..length {
+                for byte in [b'0' - 1, b'9' + 1, 0, 127, 128, 255] {
+                    let mut bytes = *digits;
+                    bytes[wrong] = byte;
+                    assert_eq!(number(&bytes[..length]), None, "{wrong} of {length} is {byte}");
+                }
+            }
+        }
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b"12a"), None);

@@ -126,7 +126,7 @@ mod tests {
         let len = logon(&mut buffer, now, b"ME", b"user0", b"pass0").unwrap();
         assert_eq!(
             shown(&buffer[..len]),
-            "8=FIXT.1.1|9=89|35=A|1128=9|49=ME|56=MOEX|34=1|52=20210104-18:31:45.538|553=user0|554=pass0|1137=9|10=088|"
+            "8=FIXT.1.1|9=83|35=A|1128=9|49=ME|56=MOEX|34=1|52=20210104-18:31:45.538|553=user0|554=pass0|1137=9|10=020|"
         );
         let len = market_data_request(&mut buffer, now, b"ME", b"OLR", 7, 506).unwrap();
         assert!(shown(&buffer[..len]).contains("|1180=OLR|1182=7|1183=506|10="));
