@@ -359,8 +359,7 @@ impl MoexPublisher {
             }
         }
         let at = self.moscow();
-        let mut entries: Vec<OrderEntry<'_>> =
-            orders.iter().map(|order| snapshot_entry(order, at)).collect();
+        let mut entries: Vec<OrderEntry<'_>> = orders.iter().map(|order| snapshot_entry(order, at)).collect();
         if entries.is_empty() {
             entries.push(empty_book());
         }

@@ -36,7 +36,13 @@ fn main() {
         let packets: Vec<_> = packets.collect();
         let runs = packets.chunk_by(|a, b| moex::preamble(a).map(|n| n + 1) == moex::preamble(b));
         let run = runs.max_by_key(|run| run.len()).unwrap_or_default();
-        measure(&format!("{} recorded (3610 of 2017)", run.len()), &exchange, run, 300, true);
+        measure(
+            &format!("{} recorded (3610 of 2017)", run.len()),
+            &exchange,
+            run,
+            300,
+            true,
+        );
     }
 }
 
@@ -68,10 +74,7 @@ fn measure(label: &str, plan: &Arc<Plan>, packets: &[Vec<u8>], rounds: u32, prin
         println!("moex, {label}, decoding alone: {best_ns:.1} ns per entry (best of {rounds})");
     }
     let in_packet = f64::from(entries) / packets.len() as f64;
-    for (what, symbols, expected) in [
-        ("wanted", None, entries),
-        ("filtered out", Some(Vec::new()), 0),
-    ] {
+    for (what, symbols, expected) in [("wanted", None, entries), ("filtered out", Some(Vec::new()), 0)] {
         let mut best_ns = f64::MAX;
         for _ in 0..rounds {
             let config = MoexConfig {
@@ -128,7 +131,9 @@ fn generate(plan: &Arc<Plan>, seed: u64, packets: usize, in_packet: usize) -> Ve
                     price: Some(Price::from_raw((20_000 + rng.below(1000) as i64) * 10_000_000)),
                     qty: (action != Action::Delete).then(|| Volume(1 + rng.below(500))),
                     date: None,
-                    time: Some(Nanos(36_000 * Nanos::SECOND + (seq * in_packet + at) as u64 * 37_000)),
+                    time: Some(Nanos(
+                        36_000 * Nanos::SECOND + (seq * in_packet + at) as u64 * 37_000,
+                    )),
                     order_status: if action == Action::Delete { b"" } else { b"O" },
                     session: b"N",
                 }

@@ -40,8 +40,8 @@ use tickwire_market::{
 use tickwire_wire::Malformed;
 use tickwire_wire::fast::{Fault, Limits, Plan};
 use tickwire_wire::moex::{
-    self, Action, BookEntry, Message, MessageKind, MissingField, MoexError, OrderKind, PREAMBLE_LEN, TradeEntry,
-    preamble,
+    self, Action, BookEntry, Message, MessageKind, MissingField, MoexError, OrderKind, PREAMBLE_LEN,
+    TradeEntry, preamble,
 };
 use turn::{Numbers, Turn};
 
@@ -330,10 +330,10 @@ impl MoexDecoder {
         self.books.turn.taken
     }
 
-    /// Kind and number of a message without preamble.
-    pub(crate) fn identify(&mut self, message: &[u8]) -> Option<(MessageKind, u32)> {
+    /// Kind, number and `SendingTime` of a message without preamble.
+    pub(crate) fn identify(&mut self, message: &[u8]) -> Option<(MessageKind, u32, u64)> {
         let message = self.wire.message(message).ok()?;
-        Some((message.kind(), message.seq()))
+        Some((message.kind(), message.seq(), message.sending_stamp()))
     }
 }
 
@@ -384,8 +384,7 @@ impl Instruments {
         self.followed[index].board = key.board();
         self.subscriptions.learn(id, &symbol);
         if self.subscriptions.has(id) {
-            self.held
-                .push(about(context, EventKind::Definition, index), sink);
+            self.held.push(about(context, EventKind::Definition, index), sink);
         }
         Some(index)
     }
@@ -561,13 +560,7 @@ impl Instruments {
         self.held.finish(true, sink);
     }
 
-    fn trade<S: EventSink>(
-        &mut self,
-        context: Context,
-        index: usize,
-        trade: &TradeEntry<'_>,
-        sink: &mut S,
-    ) {
+    fn trade<S: EventSink>(&mut self, context: Context, index: usize, trade: &TradeEntry<'_>, sink: &mut S) {
         let (Some(price), Some(qty)) = (trade.price, trade.qty) else {
             return;
         };
@@ -674,7 +667,9 @@ impl Instruments {
                 counters.bump(Counter::Malformed);
                 return Err(());
             };
-            let OrderKind::Order(side) = order.kind else { continue };
+            let OrderKind::Order(side) = order.kind else {
+                continue;
+            };
             let (Some(price), Some(qty)) = (order.price, order.qty) else {
                 continue;
             };
@@ -705,6 +700,7 @@ impl Instruments {
             self.definitions.clear();
         }
         for board in message.boards() {
+            let before = self.held.pushed;
             let Some(index) = self.enter(context, (definition.symbol, board.board), counters, sink) else {
                 continue;
             };
@@ -713,11 +709,17 @@ impl Instruments {
             known.tick = definition.min_price_increment.unwrap_or_default();
             known.lot = Qty(board.round_lot.unwrap_or(1));
             let is_new = !core::mem::replace(&mut self.followed[index].is_defined, true);
-            if (is_new || entered != *known) && self.subscriptions.has(entered.id) {
-                self.held
-                    .push(about(context, EventKind::Definition, index), sink);
+            let is_told = self.held.pushed > before;
+            if (is_new || entered != *known) && !is_told && self.subscriptions.has(entered.id) {
+                self.held.push(about(context, EventKind::Definition, index), sink);
             }
-            self.say_status(context, index, message.sending_stamp(), board.trading_status, sink);
+            self.say_status(
+                context,
+                index,
+                message.sending_stamp(),
+                board.trading_status,
+                sink,
+            );
         }
         self.definitions.add(message.seq());
         self.held.finish(true, sink);

@@ -46,7 +46,10 @@ fn a_day_without_trouble_needs_no_recovery() {
     assert!(outcome.connections.is_empty());
     assert!(outcome.events["Add"] > 1_000, "{:?}", outcome.events);
     assert!(outcome.events["Modify"] > 10, "{:?}", outcome.events);
-    assert_eq!(outcome.events["Definition"], 40, "first seen, then defined");
+    assert!(
+        (20..=40).contains(&outcome.events["Definition"]),
+        "first seen or defined, or one after the other"
+    );
 }
 
 #[test]

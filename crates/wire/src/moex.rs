@@ -1113,7 +1113,11 @@ fn long_number(text: &[u8]) -> Option<u64> {
 #[inline(always)]
 fn eight_digits(text: &[u8]) -> Option<u64> {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-    let word = match (text.first_chunk::<8>(), text.first_chunk::<4>(), text.last_chunk::<4>()) {
+    let word = match (
+        text.first_chunk::<8>(),
+        text.first_chunk::<4>(),
+        text.last_chunk::<4>(),
+    ) {
         (Some(all), ..) => u64::from_le_bytes(*all),
         (_, Some(low), Some(high)) => {
             // The two may overlap.

@@ -74,8 +74,8 @@ pub struct MoexReplay {
     say: Say,
     out: Vec<u8>,
     unsent: Range<usize>,
-    /// The next one if nothing is left out.
-    next: u64,
+    /// When the server answered the logon: `SendingTime`.
+    logon_stamp: u64,
     now: Nanos,
     deadline: Nanos,
 }
@@ -93,7 +93,7 @@ impl MoexReplay {
             say: Say::Nothing,
             out: vec![0; replay::REQUEST_SIZE_MAX],
             unsent: 0..0,
-            next: 0,
+            logon_stamp: 0,
             now: Nanos::ZERO,
             deadline: Nanos::ZERO,
         }
@@ -107,7 +107,7 @@ impl MoexReplay {
         if self.state != MoexReplayState::Idle || last > u32::MAX.into() {
             return false;
         }
-        (self.first, self.last, self.next) = (range.first.0, last, range.first.0);
+        (self.first, self.last) = (range.first.0, last);
         self.state = MoexReplayState::Connect;
         true
     }
@@ -243,13 +243,14 @@ impl MoexReplay {
     }
 
     fn take<S: EventSink>(&mut self, now: Nanos, message: &[u8], feed: &mut MoexFeed, sink: &mut S) {
-        let Some((kind, seq)) = feed.decoder_mut().identify(message) else {
+        let Some((kind, seq, stamp)) = feed.decoder_mut().identify(message) else {
             return self.finish(MoexReplayState::Failed);
         };
         let seq = u64::from(seq);
         match (self.state, kind) {
             (MoexReplayState::LoggingOn, MessageKind::Logon) => {
                 self.state = MoexReplayState::Replaying;
+                self.logon_stamp = stamp;
                 self.say = Say::Request;
             }
             (MoexReplayState::Replaying, MessageKind::Logout) => self.finish(MoexReplayState::Complete),
@@ -258,12 +259,11 @@ impl MoexReplay {
                 self.finish(MoexReplayState::Failed);
             }
             // The feed's heartbeats are numbered and replayed like its other messages. The session has its own, whose
-            // numbers mean nothing here: only one that is in its place is taken for the feed's.
+            // numbers mean nothing here: they were sent after the logon.
             (MoexReplayState::Replaying, _)
                 if (self.first..=self.last).contains(&seq)
-                    && (kind != MessageKind::Heartbeat || seq == self.next) =>
+                    && (kind != MessageKind::Heartbeat || stamp < self.logon_stamp) =>
             {
-                self.next = seq + 1;
                 feed.on_recovered_message(now, SessionId::NONE, SeqNo(seq), message, sink);
             }
             _ => {}

@@ -81,7 +81,11 @@ impl Cycle {
         let begins = stamp > self.newest && (number <= 1 || self.seen.has(number));
         if begins {
             let is_whole = self.is_clean && self.high > 0 && self.seen.has(1) && self.seen.len() == self.high;
-            self.whole = if is_whole && number <= 1 { self.whole + 1 } else { 0 };
+            self.whole = if is_whole && number <= 1 {
+                self.whole + 1
+            } else {
+                0
+            };
             self.seen.clear();
             (self.high, self.is_clean) = (0, true);
         }

@@ -8,7 +8,8 @@ use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
 use tickwire_testdata::{captures, specs, unhex, workspace};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{
-    Action, Board, Definition, Encoder, MessageKind, OrderEntry, OrderKind, SnapshotHeader, Status, TradeEntry,
+    Action, Board, Definition, Encoder, MessageKind, OrderEntry, OrderKind, SnapshotHeader, Status,
+    TradeEntry,
 };
 
 fn plan(path: PathBuf) -> Arc<Plan> {
@@ -106,7 +107,15 @@ impl Venue {
 }
 
 /// An entry of the order log; times and prices that differ from order to order.
-pub fn order<'a>(action: Action, symbol: &'a str, rpt_seq: u32, id: u64, side: Side, price: &str, qty: u64) -> OrderEntry<'a> {
+pub fn order<'a>(
+    action: Action,
+    symbol: &'a str,
+    rpt_seq: u32,
+    id: u64,
+    side: Side,
+    price: &str,
+    qty: u64,
+) -> OrderEntry<'a> {
     OrderEntry {
         action,
         kind: OrderKind::Order(side),

@@ -3,12 +3,14 @@
 mod book;
 mod feed;
 mod fix;
+pub(crate) mod moex;
 mod runtime;
 mod wire;
 
 pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
+pub use moex::{moex_feed, moex_replay_server};
 pub use runtime::capture;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 

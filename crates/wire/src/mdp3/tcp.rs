@@ -35,7 +35,11 @@ pub fn frame(packet: &[u8], buffer: &mut [u8]) -> Option<usize> {
 
 /// Writes `Logon`; its length, `None` if `buffer` is too small.
 pub fn logon(buffer: &mut [u8], username: &[u8], password: &[u8]) -> Option<usize> {
-    write(buffer, None, &[(b"35", b"A"), (b"553", username), (b"554", password)])
+    write(
+        buffer,
+        None,
+        &[(b"35", b"A"), (b"553", username), (b"554", password)],
+    )
 }
 
 /// Writes `Logout`; its length, `None` if `buffer` is too small.
