@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tickwire_book::Depth;
-use tickwire_exchange::{MoexPublisher, MoexPublisherConfig, listings};
-use tickwire_feed::{MoexChannel, MoexChannelConfig, MoexConfig};
+use tickwire_exchange::{MoexLog, MoexPublisher, MoexPublisherConfig, listings};
+use tickwire_feed::{MoexChannel, MoexChannelConfig, MoexConfig, Start};
 use tickwire_market::Counter;
 use tickwire_rig::{Outcome, RigConfig, run};
 use tickwire_testdata::{specs, workspace};
@@ -117,4 +117,32 @@ fn messages_cut_anywhere_are_put_together() {
         assert_eq!(outcome.counters.get(Counter::MessagesLost), 0);
     }
     assert!(connections > 0);
+}
+
+#[test]
+fn a_trade_log_tells_every_trade_and_has_no_books() {
+    let venue = MoexPublisherConfig {
+        log: MoexLog::Trades,
+        ..MoexPublisherConfig::default()
+    };
+    let listings = listings(20);
+    let mut config = MoexChannelConfig::new(MoexConfig::new(ours()));
+    config.arbiter.start = Start::Beginning;
+    config.arbiter.snapshot = false;
+    config.replay.feed = b"TLR".into();
+    let publisher = MoexPublisher::new(venue, ours(), &listings).unwrap();
+    let channel = MoexChannel::new(config).unwrap();
+    let outcome = run(
+        &RigConfig::bad_lines(3),
+        &listings,
+        Box::new(publisher),
+        channel,
+        Depth::ByOrder,
+    );
+    assert_eq!(
+        outcome.exchange.outlets()[0].publisher.total(),
+        outcome.events["Trade"]
+    );
+    assert!(outcome.events["Trade"] > 100, "{:?}", outcome.events);
+    assert_eq!(outcome.events.get("Add"), None);
 }

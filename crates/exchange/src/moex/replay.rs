@@ -285,3 +285,193 @@ fn refusal(
     }
     Ok((first, last))
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use alloc::string::String;
+    use alloc::sync::Arc;
+    use alloc::{format, vec};
+    use tickwire_wire::fast::{Limits, Plan};
+    use tickwire_wire::moex::{Decoder, MessageKind, split_replay};
+
+    const NOW: Nanos = Nanos(1_767_596_400 * Nanos::SECOND);
+
+    struct Server {
+        session: ReplaySession,
+        store: MessageStore,
+        encoder: Encoder,
+        decoder: Decoder,
+        rules: MoexReplayRules,
+    }
+
+    impl Server {
+        /// With heartbeats 1 to 9 to be asked for.
+        fn new() -> Server {
+            let path = tickwire_testdata::workspace().join("examples/moex-templates.xml");
+            let plan = Arc::new(Plan::parse(&std::fs::read_to_string(path).unwrap()).unwrap());
+            let mut encoder = Encoder::new(plan.clone(), Limits::default()).unwrap();
+            let mut store = MessageStore::new(0, 16);
+            let heartbeat = encoder.find(MessageKind::Heartbeat, "").unwrap();
+            let mut out = [0; 64];
+            for seq in 1..10 {
+                let length = encoder.heartbeat(heartbeat, seq, NOW, &mut out).unwrap();
+                store.push(&out[..length]);
+            }
+            let mut session = ReplaySession::new();
+            session.connect(NOW);
+            Server {
+                session,
+                store,
+                encoder,
+                decoder: Decoder::new(plan, Limits::default()).unwrap(),
+                rules: MoexReplayRules::default(),
+            }
+        }
+
+        /// Says something, in pieces; what is answered.
+        fn says(&mut self, bytes: &[u8], cut: usize) -> Vec<String> {
+            let logon = self.encoder.find(MessageKind::Logon, "").unwrap();
+            let logout = self.encoder.find(MessageKind::Logout, "").unwrap();
+            let mut service = Service {
+                rules: self.rules,
+                feed: b"OLR",
+                store: &self.store,
+                encoder: &mut self.encoder,
+                logon,
+                logout,
+            };
+            let (mut answer, mut buffer) = (Vec::new(), [0; 7]);
+            for part in bytes.chunks(cut) {
+                self.session.handle_bytes(NOW, part, &mut service);
+                while let Some(bytes) = self.session.poll_transmit(NOW, &mut service, &mut buffer) {
+                    answer.extend_from_slice(bytes);
+                }
+            }
+            let (mut rest, mut said) = (&answer[..], Vec::new());
+            while let Some((message, used)) = split_replay(rest).unwrap() {
+                let message = self.decoder.message(message).unwrap();
+                let text = String::from_utf8_lossy(message.text());
+                said.push(format!("{:?} {} {text}", message.kind(), message.seq()));
+                rest = &rest[used..];
+            }
+            assert!(rest.is_empty());
+            said
+        }
+    }
+
+    fn logon(password: &[u8]) -> Vec<u8> {
+        let mut buffer = vec![0; replay::REQUEST_SIZE_MAX];
+        let length = replay::logon(&mut buffer, NOW, b"ME", b"user0", password).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    fn request(feed: &[u8], first: u32, last: u32) -> Vec<u8> {
+        let mut buffer = vec![0; replay::REQUEST_SIZE_MAX];
+        let length = replay::market_data_request(&mut buffer, NOW, b"ME", feed, first, last).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    fn logout() -> Vec<u8> {
+        let mut buffer = vec![0; replay::REQUEST_SIZE_MAX];
+        let length = replay::logout(&mut buffer, NOW, b"ME").unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    #[test]
+    fn messages_asked_for_come_between_logon_and_logout_however_the_request_is_cut() {
+        for cut in [1, 2, 3, 50, 1000] {
+            let mut server = Server::new();
+            let said = [logon(b"pass0"), request(b"OLR", 3, 5)].concat();
+            assert_eq!(
+                server.says(&said, cut),
+                [
+                    "Logon 1 ",
+                    "Heartbeat 3 ",
+                    "Heartbeat 4 ",
+                    "Heartbeat 5 ",
+                    "Logout 2 "
+                ],
+                "{cut}"
+            );
+            assert!(!server.session.wants_close(), "the client logs out");
+            assert!(server.says(&logout(), cut).is_empty());
+            assert!(server.session.wants_close());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_with_the_reason() {
+        for (request, reason) in [
+            (request(b"TLR", 1, 2), "no such feed"),
+            (request(b"OLR", 0, 2), "no such messages"),
+            (request(b"OLR", 5, 4), "no such messages"),
+            (request(b"OLR", 5, 10), "no such messages"),
+            (logon(b"pass0"), "not supported"),
+        ] {
+            let mut server = Server::new();
+            assert_eq!(server.says(&logon(b"pass0"), 9), ["Logon 1 "]);
+            assert_eq!(server.says(&request, 9), [format!("Logout 2 {reason}")]);
+            assert!(server.says(&request, 9).is_empty(), "one request a connection");
+        }
+        let mut server = Server::new();
+        server.rules.messages_max = 3;
+        let said = [logon(b"pass0"), request(b"OLR", 1, 4)].concat();
+        assert_eq!(
+            server.says(&said, 1000),
+            ["Logon 1 ", "Logout 2 too many messages"]
+        );
+    }
+
+    #[test]
+    fn messages_that_are_forgotten_are_refused() {
+        let mut server = Server::new();
+        for _ in 0..12 {
+            server.store.push(&[0; 20]);
+        }
+        let said = [logon(b"pass0"), request(b"OLR", 1, 4)].concat();
+        assert_eq!(server.says(&said, 1000), ["Logon 1 ", "Logout 2 no longer kept"]);
+    }
+
+    #[test]
+    fn strangers_and_other_protocols_are_turned_away() {
+        let mut server = Server::new();
+        assert_eq!(
+            server.says(&logon(b"pass1"), 9),
+            ["Logout 1 wrong user or password"]
+        );
+        let mut server = Server::new();
+        assert_eq!(server.says(&request(b"OLR", 1, 2), 9), ["Logout 1 logon first"]);
+        for garbage in [
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            b"8=FIXT.1.1\x019=99999999\x01",
+            &[0; 2000],
+        ] {
+            let mut server = Server::new();
+            assert!(server.says(garbage, 100).is_empty());
+            assert!(server.session.wants_close(), "{garbage:?}");
+        }
+        let mut server = Server::new();
+        let mut forged = logon(b"pass0");
+        let end = forged.len() - 2;
+        forged[end] ^= 1;
+        assert!(server.says(&forged, 9).is_empty());
+        assert!(server.session.wants_close(), "the checksum is another one");
+    }
+
+    #[test]
+    fn a_silent_client_is_hung_up_on() {
+        let mut server = Server::new();
+        let rules = server.rules;
+        let due = server.session.poll_timeout(&rules).unwrap();
+        server.session.handle_timeout(Nanos(due.0 - 1), &rules);
+        assert!(!server.session.wants_close());
+        server.session.handle_timeout(due, &rules);
+        assert!(server.session.wants_close());
+        assert_eq!(server.session.poll_timeout(&rules), None);
+    }
+}
