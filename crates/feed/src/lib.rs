@@ -26,6 +26,7 @@ mod itch_channel;
 mod line;
 mod mdp3;
 mod missing;
+mod moex;
 mod nyse;
 mod openbook;
 mod pitch;
@@ -50,6 +51,10 @@ pub use line::{Line, SessionId};
 pub use mdp3::{
     LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
     ReplayState,
+};
+pub use moex::{
+    Moex, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig,
+    MoexReplayState,
 };
 pub use nyse::{
     NyseChannel, NyseDecoder, NyseProtocol, NyseRequests, REQUEST_SIZE_MAX, RefreshState, RequestConfig,

@@ -556,7 +556,7 @@ fn what_is_lost_for_good_makes_each_book_stale_until_both_sides_of_its_national_
 fn subscriptions_change_while_messages_come() {
     let mut decoder = CqsDecoder::new(&config(Some(&["WIRE"])));
     let symbol = |text: &str| Symbol::new(text.as_bytes()).unwrap();
-    let mut count =
+    let count =
         |decoder: &mut CqsDecoder, text| decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len();
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (1, 0));
     assert_eq!(decoder.subscribe(&symbol("MORE")), Some(InstrumentId(2)));

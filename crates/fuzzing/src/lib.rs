@@ -174,6 +174,18 @@ pub const TARGETS: &[Target] = &[
         targets::pitch_servers,
     ),
     target(
+        "moex_feed",
+        "events of a Moscow Exchange channel ascend, whatever arrives on its lines, loops and connection",
+        seeds::moex_operations,
+        targets::moex_feed,
+    ),
+    target(
+        "moex_replay_server",
+        "a replay connection answers what can be read, or hangs up",
+        seeds::moex_requests,
+        targets::moex_replay_server,
+    ),
+    target(
         "book",
         "the fast books answer as the naive ones do",
         seeds::none,

@@ -138,6 +138,124 @@ fn nyse_operations(units: Vec<Vec<u8>>, wrap: impl Fn(u32, &[u8]) -> Option<Vec<
         }
     }
     all
+/// A short day of our own templates: each datagram behind its length and what takes it.
+pub(crate) fn moex_operations() -> Vec<Vec<u8>> {
+    use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
+    use tickwire_wire::fast::Limits;
+    use tickwire_wire::moex::{
+        Action, Board, Definition, Encoder, MessageKind, OrderEntry, OrderKind, SnapshotHeader, Status,
+        replay,
+    };
+
+    let mut encoder =
+        Encoder::new(crate::targets::moex::templates(), Limits::default()).expect("our templates");
+    let template = |encoder: &Encoder, kind| encoder.find(kind, "").expect("our templates have every kind");
+    let sent = Nanos(1_767_596_400 * Nanos::SECOND);
+    let entry = |action, rpt_seq| OrderEntry {
+        action,
+        kind: OrderKind::Order(Side::Bid),
+        order_id: OrderId(70),
+        symbol: b"SBER",
+        board: b"TQBR",
+        rpt_seq,
+        price: Some(Price::from_4dp(2_713_500)),
+        qty: Some(Volume(20)),
+        date: None,
+        time: Some(Nanos(36_000 * Nanos::SECOND)),
+        order_status: b"O",
+        session: b"N",
+    };
+    let mut out = [0; 255];
+    let mut operations = Vec::new();
+    let mut add = |what: u8, bytes: &[u8]| operations.push([&[bytes.len() as u8, what][..], bytes].concat());
+    let (log, heartbeat) = (
+        template(&encoder, MessageKind::OrderLog),
+        template(&encoder, MessageKind::Heartbeat),
+    );
+    for (seq, action) in [(1, Action::New), (2, Action::Change), (4, Action::Delete)] {
+        let length = encoder.order_log(log, seq, sent, &[entry(action, seq)], &mut out);
+        add(0, &out[..length.expect("it fits")]);
+    }
+    let board = Board {
+        board: b"TQBR",
+        trading_status: Some(17),
+        ..Board::default()
+    };
+    let definition = Definition {
+        symbol: b"SBER",
+        total_reports: Some(1),
+        ..Definition::default()
+    };
+    let kind = template(&encoder, MessageKind::SecurityDefinition);
+    let length = encoder.definition(kind, 1, sent, &definition, &[board], &mut out);
+    add(4, &out[..length.expect("it fits")]);
+    add(7, b"");
+    add(6, b"");
+    let kind = template(&encoder, MessageKind::Logon);
+    let length = encoder
+        .session(kind, 1, sent, b"ME", b"", &mut out)
+        .expect("it fits");
+    add(5, &out[..length]);
+    let length = encoder
+        .order_log(log, 3, sent, &[entry(Action::Change, 3)], &mut out)
+        .expect("it fits");
+    replay::put_length(&mut out[..length]);
+    add(5, &out[..length]);
+    let kind = template(&encoder, MessageKind::Logout);
+    let length = encoder
+        .session(kind, 3, sent, b"ME", b"", &mut out)
+        .expect("it fits");
+    add(5, &out[..length]);
+    add(6 | 8, b"");
+    let length = encoder.heartbeat(heartbeat, 9, sent, &mut out).expect("it fits");
+    add(8, &out[..length]);
+    add(7, b"");
+    add(7, b"");
+    let kind = template(&encoder, MessageKind::OrderSnapshot);
+    for (seq, first_fragment) in [(1, true), (2, false)] {
+        let header = SnapshotHeader {
+            symbol: b"SBER",
+            board: b"TQBR",
+            rpt_seq: 8,
+            last_seq_processed: Some(9),
+            first_fragment,
+            last_fragment: !first_fragment,
+            trading_status: Some(17),
+            ..SnapshotHeader::default()
+        };
+        let length = encoder.order_snapshot(kind, seq, sent, &header, &[entry(Action::New, 0)], &mut out);
+        add(3, &out[..length.expect("it fits")]);
+    }
+    let status = Status {
+        symbol: b"SBER",
+        board: b"TQBR",
+        trading_status: Some(18),
+        ..Status::default()
+    };
+    let kind = template(&encoder, MessageKind::SecurityStatus);
+    let length = encoder.status(kind, 1, sent, &status, &mut out).expect("it fits");
+    add(4, &out[..length]);
+    none().into_iter().chain([operations.concat()]).collect()
+}
+
+/// What a client says, cut in three ways, with good and bad wishes.
+pub(crate) fn moex_requests() -> Vec<Vec<u8>> {
+    use tickwire_market::Nanos;
+    use tickwire_wire::moex::replay;
+    let now = Nanos(1_767_596_400 * Nanos::SECOND);
+    let mut buffer = [0; replay::REQUEST_SIZE_MAX];
+    let length = replay::logon(&mut buffer, now, b"ME", b"user0", b"pass0").expect("it fits");
+    let logon = buffer[..length].to_vec();
+    let mut seeds = none();
+    for (cut, first, last) in [(255, 1, 10), (1, 2, 3), (7, 0, 600)] {
+        let mut seed = [&[cut][..], &logon].concat();
+        let length = replay::market_data_request(&mut buffer, now, b"ME", b"OLR", first, last);
+        seed.extend_from_slice(&buffer[..length.expect("it fits")]);
+        let length = replay::logout(&mut buffer, now, b"ME").expect("it fits");
+        seed.extend_from_slice(&buffer[..length]);
+        seeds.push(seed);
+    }
+    seeds
 }
 
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {

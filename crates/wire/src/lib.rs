@@ -14,6 +14,7 @@ extern crate alloc;
 
 pub mod cqs;
 pub mod fast;
+mod fix_text;
 pub mod itch50;
 pub mod layout;
 mod malformed;

@@ -8,6 +8,8 @@
 //! Sources: template sets `FIX50SP2-2017-Mar.xml` and `FIX50SP2-2020-Nov.xml`, "Market Data Multicast User Guide" 4.5;
 //! what was inferred from recorded packets is in `docs/protocols/moex.md`. Times are the exchange's, UTC+3.
 
+pub mod replay;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -32,9 +34,11 @@ mod tag {
     pub(super) const MESSAGE_TYPE: u32 = 35;
     pub(super) const SENDING_TIME: u32 = 52;
     pub(super) const SYMBOL: u32 = 55;
+    pub(super) const TARGET: u32 = 56;
     pub(super) const TEXT: u32 = 58;
     pub(super) const RPT_SEQ: u32 = 83;
     pub(super) const DESCRIPTION: u32 = 107;
+    pub(super) const HEARTBEAT_INTERVAL: u32 = 108;
     pub(super) const ENTRIES: u32 = 268;
     pub(super) const ENTRY_TYPE: u32 = 269;
     pub(super) const ENTRY_PX: u32 = 270;
@@ -53,6 +57,7 @@ mod tag {
     pub(super) const TOTAL_REPORTS: u32 = 911;
     pub(super) const MIN_PRICE_INCREMENT: u32 = 969;
     pub(super) const REF_ORDER: u32 = 1080;
+    pub(super) const VERSION: u32 = 1137;
     pub(super) const SESSION_RULES: u32 = 1309;
     pub(super) const SEGMENTS: u32 = 1310;
     pub(super) const SECURITY_STATUS: u32 = 1682;
@@ -280,6 +285,9 @@ struct Slots {
     min_price_increment: Slot,
     face_value: Slot,
     round_lot: Slot,
+    target: Slot,
+    heartbeat_interval: Slot,
+    version: Slot,
 }
 
 impl Slots {
@@ -317,6 +325,9 @@ impl Slots {
             min_price_increment: slot(tag::MIN_PRICE_INCREMENT),
             face_value: slot(tag::FACE_VALUE),
             round_lot: slot(tag::ROUND_LOT),
+            target: slot(tag::TARGET),
+            heartbeat_interval: slot(tag::HEARTBEAT_INTERVAL),
+            version: slot(tag::VERSION),
         }
     }
 }
@@ -491,6 +502,13 @@ impl<'a> Message<'a> {
             .and_then(sending_time_to_nanos)
     }
 
+    /// `SendingTime` (52) as it is on the wire: rises with time within a year, and over years too since gateway 4.5. 0
+    /// when the template has none.
+    #[inline]
+    pub fn sending_stamp(&self) -> u64 {
+        self.fields.unsigned(self.view.head.sending_time).unwrap_or(0)
+    }
+
     /// Entries of an order log or order snapshot. A snapshot's entries take instrument and `rpt_seq` from its header
     /// and are all new.
     #[inline]
@@ -519,7 +537,6 @@ impl<'a> Message<'a> {
             slots,
             head: self.fields,
             head_slots: &self.view.head,
-            time: (0, Nanos(0)),
         }
     }
 
@@ -814,8 +831,6 @@ struct Typed<'a> {
     slots: &'a Slots,
     head: Fields<'a>,
     head_slots: &'a Slots,
-    /// The last entry's `MDEntryTime`, in which most entries of a message agree, and what it is.
-    time: (u64, Nanos),
 }
 
 impl<'a> Typed<'a> {
@@ -868,23 +883,14 @@ impl<'a> Typed<'a> {
     }
 
     #[inline]
-    fn time(&mut self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
+    fn time(&self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
         let Some(time) = entry.unsigned(self.slots.time) else {
             return Ok(None);
         };
-        let bad = MoexError::BadValue { tag: tag::ENTRY_TIME };
-        if time != self.time.0 {
-            self.time = (time, entry_time(time).ok_or(bad)?);
-        }
-        let at = self.time.1;
-        match entry.unsigned(self.slots.orig_time) {
-            None => Ok(Some(at)),
-            Some(micros) if micros < 1_000_000 => {
-                let millis = time % 1_000;
-                Ok(Some(Nanos(at.0 - millis * 1_000_000 + micros * 1_000)))
-            }
-            Some(_) => Err(bad),
-        }
+        let micros = entry.unsigned(self.slots.orig_time);
+        entry_time(time, micros)
+            .map(Some)
+            .ok_or(MoexError::BadValue { tag: tag::ENTRY_TIME })
     }
 
     fn date(&self, entry: &Fields<'a>) -> Option<u32> {
@@ -901,32 +907,89 @@ impl<'a> Iterator for OrderEntries<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.0.next()?;
+        let entry = self.next_unread()?;
         Some(self.read(&entry))
     }
 }
 
+/// An order of which only its instrument is read so far: what a filter needs.
+#[derive(Clone, Copy)]
+pub struct UnreadOrder<'a> {
+    fields: Fields<'a>,
+}
+
+/// What an order book needs of an order; the fields are those of [`OrderEntry`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BookEntry {
+    /// What happened.
+    pub action: Action,
+    /// Side, or that there are no orders.
+    pub kind: OrderKind,
+    /// The order; 0 when absent (empty book).
+    pub order_id: OrderId,
+    /// Counts by one per instrument and feed.
+    pub rpt_seq: u32,
+    /// The price, exact.
+    pub price: Option<Price>,
+    /// What is left of the order.
+    pub qty: Option<Volume>,
+    /// Since midnight in Moscow.
+    pub time: Option<Nanos>,
+}
+
 impl<'a> OrderEntries<'a> {
-    #[inline]
-    fn read(&mut self, entry: &Fields<'a>) -> Result<OrderEntry<'a>, MoexError> {
-        let slots = self.0.slots;
+    /// The next entry, unread.
+    #[inline(always)]
+    pub fn next_unread(&mut self) -> Option<UnreadOrder<'a>> {
+        self.0.next().map(|fields| UnreadOrder { fields })
+    }
+
+    /// Symbol and board of an entry of this message.
+    #[inline(always)]
+    pub fn instrument(&self, entry: &UnreadOrder<'a>) -> (&'a [u8], &'a [u8]) {
+        (
+            self.0.text(&entry.fields, |s| s.symbol),
+            self.0.text(&entry.fields, |s| s.board),
+        )
+    }
+
+    /// What a book needs of an entry of this message.
+    #[inline(always)]
+    pub fn book_entry(&self, entry: &UnreadOrder<'a>) -> Result<BookEntry, MoexError> {
+        let (entry, slots) = (&entry.fields, self.0.slots);
         let kind = OrderKind::from_wire(entry.text(slots.kind))?;
         let order_id = match (entry.text(slots.id), kind) {
             (Some(id), _) => number(id).ok_or(MoexError::BadValue { tag: tag::ENTRY_ID })?,
             (None, OrderKind::EmptyBook) => 0,
             (None, OrderKind::Order(_)) => return Err(MoexError::BadValue { tag: tag::ENTRY_ID }),
         };
-        Ok(OrderEntry {
+        Ok(BookEntry {
             action: Action::from_wire(entry.unsigned(slots.action))?,
             kind,
             order_id: OrderId(order_id),
-            symbol: self.0.text(entry, |s| s.symbol),
-            board: self.0.text(entry, |s| s.board),
             rpt_seq: self.0.rpt_seq(entry)?,
             price: self.0.price(entry)?,
             qty: self.0.qty(entry)?,
-            date: self.0.date(entry),
             time: self.0.time(entry)?,
+        })
+    }
+
+    #[inline]
+    fn read(&self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
+        let book = self.book_entry(entry)?;
+        let (symbol, board) = self.instrument(entry);
+        let (entry, slots) = (&entry.fields, self.0.slots);
+        Ok(OrderEntry {
+            action: book.action,
+            kind: book.kind,
+            order_id: book.order_id,
+            symbol,
+            board,
+            rpt_seq: book.rpt_seq,
+            price: book.price,
+            qty: book.qty,
+            date: self.0.date(entry),
+            time: book.time,
             order_status: entry.text(slots.order_status).unwrap_or(&[]),
             session: entry.text(slots.session).unwrap_or(&[]),
         })
@@ -947,7 +1010,7 @@ impl<'a> Iterator for TradeEntries<'a> {
 }
 
 impl<'a> TradeEntries<'a> {
-    fn read(&mut self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
+    fn read(&self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
         let slots = self.0.slots;
         let numbered = |slot, tag| match entry.text(slot) {
             Some(text) => number(text).map(Some).ok_or(MoexError::BadValue { tag }),
@@ -990,7 +1053,7 @@ impl<'a> Iterator for StatisticEntries<'a> {
 }
 
 impl<'a> StatisticEntries<'a> {
-    fn read(&mut self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
+    fn read(&self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
         let slots = self.0.slots;
         Ok(StatisticEntry {
             action: Action::from_wire(entry.unsigned(slots.action))?,
@@ -1018,49 +1081,81 @@ fn small(fields: &Fields<'_>, slot: Slot) -> Option<i32> {
 }
 
 /// Decimal digits as a number; `None` for anything else and beyond 64 bits.
-#[inline]
+#[inline(always)]
 fn number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 20 {
+    match text.len() {
+        1..=8 => eight_digits(text),
+        9..=16 => {
+            let (high, low) = text.split_at(text.len() - 8);
+            Some(eight_digits(high)? * 100_000_000 + eight_digits(low)?)
+        }
+        _ => long_number(text),
+    }
+}
+
+#[cold]
+fn long_number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
         return None;
     }
-    let (mut value, rest) = match text.split_first_chunk() {
-        Some((first, rest)) => (eight_digits(*first)?, rest),
-        None => (0, text),
-    };
-    for &byte in rest {
+    let mut value: u64 = 0;
+    for &byte in text {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
-        value = if text.len() < 20 {
-            value * 10 + u64::from(digit)
-        } else {
-            value.checked_mul(10)?.checked_add(u64::from(digit))?
-        };
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
     }
     Some(value)
 }
 
-/// Eight digits at once: pairs of digits, then pairs of pairs, then the two halves.
+/// One to eight digits, all at once: pairs, then pairs of pairs.
 #[inline(always)]
-fn eight_digits(text: [u8; 8]) -> Option<u64> {
-    let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
-    // Six more sets the fifth bit or a higher one of all that is not a digit.
-    let is_wrong = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
-    if is_wrong != 0 {
+fn eight_digits(text: &[u8]) -> Option<u64> {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+    let word = match (
+        text.first_chunk::<8>(),
+        text.first_chunk::<4>(),
+        text.last_chunk::<4>(),
+    ) {
+        (Some(all), ..) => u64::from_le_bytes(*all),
+        (_, Some(low), Some(high)) => {
+            // The two may overlap.
+            let high = u64::from(u32::from_le_bytes(*high)) << (8 * (text.len() - 4));
+            (u64::from(u32::from_le_bytes(*low)) | high) << (64 - 8 * text.len())
+        }
+        _ => {
+            let word = text.iter().rev().fold(0, |w, &byte| w << 8 | u64::from(byte));
+            word << (64 - 8 * text.len())
+        }
+    };
+    // Leading zeros for what is not there.
+    let word = if text.len() < 8 {
+        word | ZEROS >> (8 * text.len())
+    } else {
+        word
+    };
+    let digits = word.wrapping_sub(ZEROS);
+    let over_nine = digits.wrapping_add(0x7676_7676_7676_7676) | digits;
+    if over_nine & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
-    let pairs = digits * 10 + (digits >> 8);
-    let upper = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
-    let lower = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
-    Some(upper.wrapping_add(lower) >> 32)
+    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
 }
 
-/// `hhmmssmmm` as nanoseconds since midnight.
+/// `hhmmssmmm` and, more exact, the microseconds within the second, as nanoseconds since midnight.
 #[inline]
-fn entry_time(time: u64) -> Option<Nanos> {
+fn entry_time(time: u64, micros: Option<u64>) -> Option<Nanos> {
     let (hms, millis) = (time / 1_000, time % 1_000);
-    Some(Nanos(seconds_of_day(hms)? * Nanos::SECOND + millis * 1_000_000))
+    let seconds = seconds_of_day(hms)?;
+    let nanos = match micros {
+        Some(micros) if micros < 1_000_000 => micros * 1_000,
+        Some(_) => return None,
+        None => millis * 1_000_000,
+    };
+    Some(Nanos(seconds * Nanos::SECOND + nanos))
 }
 
 /// `hhmmss` as seconds; a leap second is let pass.
@@ -1071,7 +1166,7 @@ fn seconds_of_day(hms: u64) -> Option<u64> {
 }
 
 /// Moscow is three hours ahead of UTC, all year, since 2014-10-26.
-const MOSCOW_OFFSET_NS: u64 = 3 * 3600 * Nanos::SECOND;
+pub const MOSCOW_OFFSET_NS: u64 = 3 * 3600 * Nanos::SECOND;
 
 /// `SendingTime` (`YYMMDDhhmmssuuuuuu` in Moscow, years 2000 to 2099) as time since the epoch, UTC.
 pub fn sending_time_to_nanos(sending_time: u64) -> Option<Nanos> {
@@ -1172,6 +1267,20 @@ impl Encoder {
         Some(Template {
             id: self.views.get(view)?.template,
             view: u16::try_from(view).ok()?,
+        })
+    }
+
+    /// The first template of this kind whose name ends in `market` (`FOND`, `CURR`), else the first of this kind.
+    pub fn find(&self, kind: MessageKind, market: &str) -> Option<Template> {
+        let of_kind = || {
+            let templates = self.fast.plan().templates().zip(&self.views);
+            templates.enumerate().filter(|(_, (_, view))| view.kind == kind)
+        };
+        let named = of_kind().find(|(_, (template, _))| template.name().ends_with(market));
+        let (at, (_, view)) = named.or_else(|| of_kind().next())?;
+        Some(Template {
+            id: view.template,
+            view: u16::try_from(at).ok()?,
         })
     }
 
@@ -1293,6 +1402,31 @@ impl Encoder {
                 && put(slots.text, text(status.text))
         })?;
         self.finish(seq, out)
+    }
+
+    /// The first message of a replay session (`A`) or its last (`5`, with a reason), by the kind of the template, behind
+    /// its length instead of a preamble.
+    pub fn session(
+        &mut self,
+        template: Template,
+        seq: u32,
+        sent: Nanos,
+        client: &[u8],
+        reason: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, MoexError> {
+        let kind = self.views.get(usize::from(template.view)).map(|v| v.kind);
+        let kind = kind.filter(|k| matches!(k, MessageKind::Logon | MessageKind::Logout));
+        let (view, at) = self.begin(template, kind.ok_or(MoexError::WrongTemplate)?, seq, sent)?;
+        self.put(at, |put| {
+            put(view.head.target, Value::Ascii(client))
+                && put(view.head.text, text(reason))
+                && put(view.head.heartbeat_interval, Value::Signed(30))
+                && put(view.head.version, Value::Ascii(b"9"))
+        })?;
+        let len = self.finish(seq, out)?;
+        replay::put_length(&mut out[..len]);
+        Ok(len)
     }
 
     /// A heartbeat.
@@ -1552,18 +1686,21 @@ mod tests {
     #[test]
     fn order_numbers_are_digits_within_64_bits() {
         assert_eq!(number(b"14234"), Some(14_234));
+        let digits = b"98765432109876543210";
+        for length in 1..=20 {
+            let text = core::str::from_utf8(&digits[..length]).unwrap();
+            assert_eq!(number(&digits[..length]), text.parse().ok(), "{text}");
+            for wrong in 0..length {
+                for byte in [b'0' - 1, b'9' + 1, 0, 127, 128, 255] {
+                    let mut bytes = *digits;
+                    bytes[wrong] = byte;
+                    assert_eq!(number(&bytes[..length]), None, "{wrong} of {length} is {byte}");
+                }
+            }
+        }
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b"12a"), None);
-        assert_eq!(number(b"20000123"), Some(20_000_123));
-        assert_eq!(number(b"9876543210987"), Some(9_876_543_210_987));
-        for wrong in [b'/', b':', b'?', b'p', 0, 0x80, 0xff] {
-            for at in 0..8 {
-                let mut text = *b"12345678";
-                text[at] = wrong;
-                assert_eq!(number(&text), None, "{wrong:#x} at {at}");
-            }
-        }
         assert_eq!(number(b""), None);
     }
 
