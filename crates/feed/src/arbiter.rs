@@ -369,6 +369,12 @@ impl Arbiter {
         self.whole && self.situations[0].is_none()
     }
 
+    /// Whether nothing is missing or held back, and none of it given up.
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.whole && !self.incomplete
+    }
+
     /// The next packet whose turn has come; drain after every call that may have moved the sequence.
     pub fn next_buffered(&mut self) -> Option<Released<'_>> {
         if self.whole || self.awaiting {
@@ -519,6 +525,24 @@ impl Arbiter {
         self.high = self.high.max(seq);
         (self.awaiting, self.incomplete, self.whole) = (false, false, false);
         self.positioned = !self.begun;
+    }
+
+    /// Whether the feed goes on without messages it has given up, and nothing else is missing.
+    pub fn goes_on_incomplete(&self) -> bool {
+        self.whole && self.incomplete
+    }
+
+    /// The messages given up are no loss to the feed as a whole: its decoder knows which books lack them. `false` if
+    /// [`Arbiter::goes_on_incomplete`] is.
+    pub fn forgive(&mut self) -> bool {
+        if !self.goes_on_incomplete() {
+            return false;
+        }
+        (self.incomplete, self.building) = (false, false);
+        self.push(Situation::Recovered {
+            next: SeqNo(self.next),
+        });
+        true
     }
 
     /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).

@@ -62,6 +62,11 @@ impl Rows {
         }
     }
 
+    /// How many rows the venue keeps of each side, real and implied.
+    pub(super) fn depths(&self) -> (usize, usize) {
+        (self.real[0].depth.into(), self.implied[0].depth.into())
+    }
+
     pub(super) fn clear(&mut self) {
         for side in Side::BOTH {
             self.real[side as usize].len = 0;
