@@ -37,7 +37,7 @@ use crate::framing::{Content, Frame, Framing};
 use crate::{FeedHandler, MissingRange, SessionId};
 use alloc::{boxed::Box, vec, vec::Vec};
 pub(crate) use event::Out;
-use event::{Moment, about};
+use event::{Moment, Tail, about};
 use refresh::Refresh;
 use rows::Rows;
 use snapshot::Turn;
@@ -46,7 +46,7 @@ use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
 };
 use tickwire_wire::Malformed;
-use tickwire_wire::mdp3::{self, Book, OrderBook, TradeSummary, indicator};
+use tickwire_wire::mdp3::{self, Book, Messages, OrderBook, TradeSummary, indicator};
 
 /// A channel of CME Globex.
 pub type Mdp3Feed = FeedHandler<Mdp3, Mdp3Decoder>;
@@ -234,8 +234,8 @@ impl Mdp3Decoder {
 
     /// The match event is over. Where its events have gone already, one without content says so.
     #[inline(always)]
-    fn end_event<S: EventSink>(&mut self, context: Context, out: &mut Out<'_, S>) {
-        if out.held.is_none()
+    fn end_event<S: EventSink>(&mut self, context: Context, out: &mut Tail<'_, S>) {
+        if out.is_empty()
             && let Some(instrument) = self.unfinished
         {
             let at = Moment {
@@ -337,40 +337,50 @@ impl Decoder for Mdp3Decoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let Ok(packet) = mdp3::parse_packet(message) else {
+        // A packet of a live line has been checked when it came.
+        let is_checked = !context.flags.has(EventFlags::SNAPSHOT);
+        if !is_checked && mdp3::parse_packet(message).is_err() {
             return counters.bump(Counter::Malformed);
-        };
+        }
         // The packet is marked as last of its kind by the handler; what is atomic here is the match event.
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
         let context = Context { flags, ..context };
-        let mut out = Out { sink, held: None };
-        for bytes in packet.messages {
-            if let Some(count) = mdp3::template(bytes).and_then(|t| self.seen.get_mut(usize::from(t))) {
+        let mut out = Tail::new(sink);
+        for bytes in Messages::of_checked(message) {
+            let template = mdp3::template(bytes);
+            if let Some(count) = template.and_then(|t| self.seen.get_mut(usize::from(t))) {
                 *count += 1;
             }
-            let indicator = match mdp3::template(bytes) {
+            let indicator = match template {
                 Some(Book::TEMPLATE) => {
-                    Book::parse(bytes).and_then(|m| self.book(context, &m, counters, &mut out))
+                    Book::read(bytes).and_then(|m| self.book(context, &m, counters, &mut out))
                 }
                 Some(OrderBook::TEMPLATE) => {
-                    OrderBook::parse(bytes).and_then(|m| self.order_book(context, &m, counters, &mut out))
+                    OrderBook::read(bytes).and_then(|m| self.order_book(context, &m, counters, &mut out))
                 }
                 Some(TradeSummary::TEMPLATE) => {
-                    TradeSummary::parse(bytes).and_then(|m| self.trades(context, &m, counters, &mut out))
+                    TradeSummary::read(bytes).and_then(|m| self.trades(context, &m, counters, &mut out))
                 }
-                _ => mdp3::parse(bytes).and_then(|m| self.message(context, &m, counters, &mut out)),
+                _ => match mdp3::parse(bytes) {
+                    Ok(m) => self.message(context, &m, counters, &mut out),
+                    Err(Malformed::UnknownTemplate(_)) => {
+                        counters.bump(Counter::MessagesUnknown);
+                        continue;
+                    }
+                    Err(_) => None,
+                },
             };
             match indicator {
-                Ok(indicator) if indicator & indicator::END_OF_EVENT != 0 => self.end_event(context, &mut out),
-                Ok(_) => {}
-                Err(Malformed::UnknownTemplate(_)) => counters.bump(Counter::MessagesUnknown),
-                Err(_) => counters.bump(Counter::Malformed),
+                Some(indicator) if indicator & indicator::END_OF_EVENT != 0 => {
+                    self.end_event(context, &mut out);
+                }
+                Some(_) => {}
+                None => counters.bump(Counter::Malformed),
             }
         }
-        if let Some(event) = &out.held {
-            self.unfinished = Some(event.instrument);
+        if let Some(instrument) = out.release() {
+            self.unfinished = Some(instrument);
         }
-        out.finish(false);
     }
 
     fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {

@@ -1,6 +1,6 @@
 //! A channel of CME Globex with all its recovery: TCP replay, then the loops, or natural refresh where nobody listens to them.
 
-use super::event::{Moment, Out};
+use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
 use crate::decoder::{Context, Decoder};
 use crate::{ArbiterConfig, Channel, FeedState, Line, MissingRange, Start};
@@ -107,9 +107,9 @@ impl Mdp3Channel {
                     flags: EventFlags::NONE,
                 };
                 let time = Nanos::ZERO;
-                let mut out = Out { sink, held: None };
+                let mut out = Tail::new(sink);
                 decoder.doubt_all(Moment { context, time }, &mut out);
-                out.finish(true);
+                out.end();
             });
         }
     }

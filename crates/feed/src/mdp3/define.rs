@@ -1,7 +1,7 @@
 //! Instrument definitions: the directory.
 
 use super::Mdp3Decoder;
-use super::event::{Moment, Out, about};
+use super::event::{Moment, Tail, about};
 use crate::decoder::Context;
 use tickwire_market::{
     Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol, Venue,
@@ -69,7 +69,7 @@ impl Mdp3Decoder {
         context: Context,
         body: &Body<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) -> u8 {
         let d = match body {
             Body::Future(m) => definition!(m),

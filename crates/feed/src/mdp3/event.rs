@@ -5,7 +5,6 @@ use crate::decoder::Context;
 use tickwire_market::{
     EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Price, Side, TradingStatus, Venue, Volume,
 };
-use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{EntryType, EventRoot, OrderAction, TradingStatusCode};
 
 /// Where events of a packet go. The last one is held back until it is known whether the match event ends behind it.
@@ -22,15 +21,6 @@ impl<S: EventSink> Out<'_, S> {
         }
     }
 
-    /// The match event is over: its last event, if it is still here, says so.
-    #[inline(always)]
-    pub(super) fn end(&mut self) {
-        if let Some(mut last) = self.held.take() {
-            last.flags = last.flags.with(EventFlags::LAST);
-            self.sink.on_event(&last);
-        }
-    }
-
     #[inline(always)]
     pub(crate) fn finish(self, ended: bool) {
         if let Some(mut last) = self.held {
@@ -39,6 +29,68 @@ impl<S: EventSink> Out<'_, S> {
             }
             self.sink.on_event(&last);
         }
+    }
+}
+
+/// Where events of match events go, one behind: whether an event is the last of its match event is known with the next.
+/// Two places taken in turn, so that an event is written once.
+pub(super) struct Tail<'a, S> {
+    sink: &'a mut S,
+    places: [Option<MarketEvent>; 2],
+    /// The place of the event held back, if one is.
+    at: usize,
+    is_held: bool,
+}
+
+impl<'a, S: EventSink> Tail<'a, S> {
+    #[inline(always)]
+    pub(super) fn new(sink: &'a mut S) -> Tail<'a, S> {
+        Tail {
+            sink,
+            places: [None, None],
+            at: 0,
+            is_held: false,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, event: MarketEvent) {
+        let next = self.at ^ 1;
+        self.places[next] = Some(event);
+        if self.is_held
+            && let Some(before) = &self.places[self.at & 1]
+        {
+            self.sink.on_event(before);
+        }
+        (self.at, self.is_held) = (next, true);
+    }
+
+    /// The match event is over: its last event, if it is still here, says so.
+    #[inline(always)]
+    pub(super) fn end(&mut self) {
+        if self.is_held
+            && let Some(last) = &mut self.places[self.at & 1]
+        {
+            last.flags = last.flags.with(EventFlags::LAST);
+            self.sink.on_event(last);
+        }
+        self.is_held = false;
+    }
+
+    /// The packet is over: the instrument of the event that was here still.
+    #[inline(always)]
+    pub(super) fn release(&mut self) -> Option<InstrumentId> {
+        if !core::mem::take(&mut self.is_held) {
+            return None;
+        }
+        let last = self.places[self.at & 1].as_ref()?;
+        self.sink.on_event(last);
+        Some(last.instrument)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_held
     }
 }
 
@@ -58,7 +110,6 @@ pub(super) struct LevelEntry {
     pub(super) entry_type: u8,
     pub(super) action: u8,
     pub(super) level: u8,
-    pub(super) row: Row,
 }
 
 /// An order's entry, of a book message, an order message or a snapshot.
@@ -126,8 +177,8 @@ pub(super) fn level_event(at: Moment, index: usize, side: Side, price: Price, to
 
 /// What is absent is nothing; what is negative is wrong.
 #[inline(always)]
-pub(super) fn quantity(field: Option<i64>) -> Result<u64, Malformed> {
-    u64::try_from(field.unwrap_or(0)).map_err(|_| Malformed::OutOfRange { offset: 8 })
+pub(super) fn quantity(field: Option<i64>) -> Option<u64> {
+    u64::try_from(field.unwrap_or(0)).ok()
 }
 
 #[inline(always)]
@@ -135,22 +186,18 @@ pub(super) fn row(
     price: Option<Price>,
     qty: u64,
     orders: Option<tickwire_wire::layout::le::I32>,
-) -> Result<Row, Malformed> {
-    let orders =
-        u32::try_from(orders.map_or(0, |n| n.get())).map_err(|_| Malformed::OutOfRange { offset: 20 })?;
-    Ok(Row {
+) -> Option<Row> {
+    Some(Row {
         price: price.unwrap_or_default(),
         qty,
-        orders,
+        orders: u32::try_from(orders.map_or(0, |n| n.get())).ok()?,
     })
 }
 
-pub(super) fn book_side(entry_type: u8, offset: u16) -> Result<(Side, bool), Malformed> {
-    let side = EntryType::from_wire(entry_type).and_then(EntryType::book_side);
-    side.ok_or(Malformed::BadValue {
-        offset,
-        value: entry_type,
-    })
+/// The side of a book's entry, and whether it is implied.
+#[inline(always)]
+pub(super) fn book_side(entry_type: u8) -> Option<(Side, bool)> {
+    EntryType::from_wire(entry_type).and_then(EntryType::book_side)
 }
 
 /// `None`: nothing that anyone could act on.

@@ -1,7 +1,7 @@
 //! The incremental feed: books, trades, statistics and status to events.
 
 use super::event::{
-    LevelEntry, Moment, OrderUpdate, Out, Trade, about, book_side, level_event, moment, quantity, row, trading_status,
+    LevelEntry, Moment, OrderUpdate, Tail, Trade, about, book_side, level_event, moment, quantity, row, trading_status,
 };
 use super::rows::Row;
 use super::snapshot::collect;
@@ -11,8 +11,7 @@ use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price, Side,
     Volume,
 };
-use tickwire_wire::Malformed;
-use tickwire_wire::mdp3::{self, Body, TradingStatusCode, indicator, EntryType, EventRoot, Message, OrderAction, OrderEntry, UpdateAction};
+use tickwire_wire::mdp3::{self, Body, BookEntry, Entries, TradingStatusCode, indicator, EntryType, EventRoot, Message, OrderAction, OrderEntry, UpdateAction};
 
 impl Mdp3Decoder {
     #[inline(always)]
@@ -21,32 +20,61 @@ impl Mdp3Decoder {
         context: Context,
         m: &mdp3::Book<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<u8, Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
         let root = m.root.get();
         let at = moment(context, &root);
-        for e in m.entries {
-            let row = row(
-                e.price.price(),
-                quantity(e.size.get().map(|n| n.get().into()))?,
-                e.orders.get(),
-            )?;
-            let entry = LevelEntry {
-                security_id: e.security_id.get(),
-                rpt_seq: e.rpt_seq.get(),
-                entry_type: e.entry_type.0,
-                action: e.action,
-                level: e.level,
-                row,
-            };
-            self.level(at, entry, counters, out)?;
+        match m.entries.whole() {
+            Some(entries) => {
+                for e in entries {
+                    self.book_entry(at, e, counters, out)?;
+                }
+            }
+            None => self.book_entries(at, m.entries, counters, out)?,
         }
         for order in m.orders {
             let place = reference(&order).and_then(|n| m.entries.get(n));
             let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
             self.referred_order(at, place, &order, counters, out)?;
         }
-        Ok(root.indicator)
+        Some(root.indicator)
+    }
+
+    /// Entries of senders whose layout is shorter than ours.
+    #[inline(never)]
+    fn book_entries<S: EventSink>(
+        &mut self,
+        at: Moment,
+        entries: Entries<'_, BookEntry>,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
+        for e in entries {
+            self.book_entry(at, &e, counters, out)?;
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn book_entry<S: EventSink>(
+        &mut self,
+        at: Moment,
+        e: &BookEntry,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
+        let entry = LevelEntry {
+            security_id: e.security_id.get(),
+            rpt_seq: e.rpt_seq.get(),
+            entry_type: e.entry_type.0,
+            action: e.action,
+            level: e.level,
+        };
+        let row = || {
+            let size = quantity(e.size.get().map(|n| n.get().into()))?;
+            row(e.price.price(), size, e.orders.get())
+        };
+        self.level(at, entry, row, counters, out)
     }
 
     #[inline(always)]
@@ -55,31 +83,28 @@ impl Mdp3Decoder {
         context: Context,
         m: &mdp3::OrderBook<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<u8, Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
         let root = m.root.get();
         let at = moment(context, &root);
         for e in m.entries {
             let Some(index) = self.wanted(e.security_id.get(), counters) else {
                 continue;
             };
-            let order = e.order_id.get().ok_or(Malformed::OutOfRange { offset: 0 })?.get();
+            let order = e.order_id.get()?.get();
             let action = OrderAction::from_wire(e.action);
             let update = OrderUpdate {
                 index,
-                action: action.ok_or(Malformed::BadValue {
-                    offset: 32,
-                    value: e.action,
-                })?,
+                action: action?,
                 order,
                 priority: e.priority.get().map_or(0, |n| n.get()),
-                side: book_side(e.entry_type.0, 33)?.0,
+                side: book_side(e.entry_type.0)?.0,
                 price: e.price.price().unwrap_or_default(),
                 qty: quantity(e.display_qty.get().map(|n| n.get().into()))?,
             };
             self.order(at, update, out);
         }
-        Ok(root.indicator)
+        Some(root.indicator)
     }
 
     #[inline(always)]
@@ -88,8 +113,8 @@ impl Mdp3Decoder {
         context: Context,
         m: &mdp3::TradeSummary<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<u8, Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
         let root = m.root.get();
         let at = moment(context, &root);
         for e in m.entries {
@@ -104,7 +129,7 @@ impl Mdp3Decoder {
             };
             self.trade(at, trade, counters, out);
         }
-        Ok(root.indicator)
+        Some(root.indicator)
     }
 
     /// Every template; those of a trading day's bulk have been taken before.
@@ -114,8 +139,8 @@ impl Mdp3Decoder {
         context: Context,
         message: &Message<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<u8, Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
         let at = |root: &EventRoot| moment(context, root);
         let at_time = |time: u64| Moment {
@@ -127,27 +152,22 @@ impl Mdp3Decoder {
             Body::BookLongQty(m) => {
                 let root = m.root.get();
                 for e in m.entries {
-                    let row = row(
-                        e.price.price(),
-                        e.size.get().map_or(0, |n| n.get()),
-                        e.orders.get(),
-                    )?;
                     let entry = LevelEntry {
                         security_id: e.security_id.get(),
                         rpt_seq: e.rpt_seq.get(),
                         entry_type: e.entry_type.0,
                         action: e.action,
                         level: e.level,
-                        row,
                     };
-                    self.level(at(&root), entry, counters, out)?;
+                    let row = || row(e.price.price(), e.size.get().map_or(0, |n| n.get()), e.orders.get());
+                    self.level(at(&root), entry, row, counters, out)?;
                 }
                 for order in m.orders {
                     let place = reference(&order).and_then(|n| m.entries.get(n));
                     let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
                     self.referred_order(at(&root), place, &order, counters, out)?;
                 }
-                Ok(root.indicator)
+                Some(root.indicator)
             }
             Body::OrderBook(m) => self.order_book(context, m, counters, out),
             Body::TradeSummary(m) => self.trades(context, m, counters, out),
@@ -165,7 +185,7 @@ impl Mdp3Decoder {
                     };
                     self.trade(at(&root), trade, counters, out);
                 }
-                Ok(root.indicator)
+                Some(root.indicator)
             }
             Body::SecurityStatus(m) => {
                 let r = m.root.get();
@@ -175,7 +195,7 @@ impl Mdp3Decoder {
                     let one = r.security_id.get().map(|id| id.get());
                     self.status(at, one, r.security_group.0, r.asset.0, code, why, out);
                 }
-                Ok(r.indicator)
+                Some(r.indicator)
             }
             Body::Workup(m) => {
                 let r = m.root.get();
@@ -183,36 +203,36 @@ impl Mdp3Decoder {
                 let why = [b'0'.saturating_add(r.halt_reason), 0, 0, 0, 0, 0, 0, 0];
                 let one = Some(r.security_id.get());
                 self.status(at, one, [0; 6], [0; 6], r.trading_status, why, out);
-                Ok(r.indicator)
+                Some(r.indicator)
             }
             Body::ChannelReset(m) => {
                 let root = m.root.get();
                 self.reset(at(&root), out);
-                Ok(root.indicator)
+                Some(root.indicator)
             }
             Body::Volume(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::VolumeLongQty(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::DailyStatistics(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::SessionStatistics(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::SessionStatisticsLongQty(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::LimitsBanding(m) => {
                 let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
-                Ok(self.follow(context, m.root.get(), entries, counters, out))
+                Some(self.follow(context, m.root.get(), entries, counters, out))
             }
             Body::Snapshot(m) if in_snapshot && self.depth == Mdp3Depth::ByPrice => {
                 let mut levels = [(EntryType::Bid, 0, Row::default()); 64];
@@ -227,7 +247,7 @@ impl Mdp3Decoder {
                     collect(&mut levels, &mut count, e.entry_type.0, level, row)?;
                 }
                 self.snapshot(context, &m.root.get(), &mut levels[..count], counters, out);
-                Ok(indicator::END_OF_EVENT)
+                Some(indicator::END_OF_EVENT)
             }
             Body::SnapshotLongQty(m) if in_snapshot && self.depth == Mdp3Depth::ByPrice => {
                 let mut levels = [(EntryType::Bid, 0, Row::default()); 64];
@@ -247,26 +267,26 @@ impl Mdp3Decoder {
                     )?;
                 }
                 self.snapshot(context, &m.root.get(), &mut levels[..count], counters, out);
-                Ok(indicator::END_OF_EVENT)
+                Some(indicator::END_OF_EVENT)
             }
             Body::Snapshot(m) if in_snapshot => {
                 self.snapshot_statistics(context, &m.root.get(), counters, out);
-                Ok(indicator::END_OF_EVENT)
+                Some(indicator::END_OF_EVENT)
             }
             Body::SnapshotLongQty(m) if in_snapshot => {
                 self.snapshot_statistics(context, &m.root.get(), counters, out);
-                Ok(indicator::END_OF_EVENT)
+                Some(indicator::END_OF_EVENT)
             }
             Body::SnapshotOrders(m) if in_snapshot && self.depth == Mdp3Depth::ByOrder => {
                 self.snapshot_orders(context, m, counters, out)?;
-                Ok(indicator::END_OF_EVENT)
+                Some(indicator::END_OF_EVENT)
             }
             Body::Future(_)
             | Body::OptionDefinition(_)
             | Body::Spread(_)
             | Body::FixedIncome(_)
             | Body::Repo(_)
-            | Body::Fx(_) => Ok(self.define(context, &message.body, counters, out)),
+            | Body::Fx(_) => Some(self.define(context, &message.body, counters, out)),
             Body::AdminHeartbeat(_)
             | Body::AdminLogin(_)
             | Body::AdminLogout(_)
@@ -277,14 +297,14 @@ impl Mdp3Decoder {
             | Body::TopOrders(_)
             | Body::TcpSnapshot(_)
             | Body::TcpSnapshotLongQty(_)
-            | Body::CollateralMarketValue(_) => Ok(0),
+            | Body::CollateralMarketValue(_) => Some(0),
             Body::Future27(_)
             | Body::Spread29(_)
             | Body::Book32(_)
             | Body::SessionStatistics35(_)
             | Body::TradeSummary42(_) => {
                 counters.bump(Counter::MessagesUnknown);
-                Ok(0)
+                Some(0)
             }
         }
     }
@@ -309,8 +329,7 @@ impl Mdp3Decoder {
         wanted.map(|index| index as usize)
     }
 
-    /// The instrument of an entry that is new to it: wanted, and not known from a snapshot. A hole in an instrument's
-    /// numbers makes its book stale.
+    /// The instrument of an entry that is wanted and new.
     #[inline(always)]
     fn accept<S: EventSink>(
         &mut self,
@@ -318,35 +337,48 @@ impl Mdp3Decoder {
         security_id: i32,
         rpt_seq: u32,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) -> Option<usize> {
         let Some(index) = self.wanted(security_id, counters) else {
             counters.bump(Counter::MessagesFiltered);
             return None;
         };
-        let followed = &mut self.followed[index];
-        if rpt_seq != followed.rpt_seq.wrapping_add(1) || followed.trust == Trust::Doubtful {
-            return self.accept_other(at, index, rpt_seq, counters, out);
-        }
-        followed.rpt_seq = rpt_seq;
-        Some(index)
+        self.is_new(at, index, rpt_seq, counters, out).then_some(index)
     }
 
-    /// An entry that is not simply the next one of its instrument.
-    #[cold]
-    fn accept_other<S: EventSink>(
+    /// Whether an instrument's entry is not known from a snapshot. A hole in the numbers makes the book stale.
+    #[inline(always)]
+    fn is_new<S: EventSink>(
         &mut self,
         at: Moment,
         index: usize,
         rpt_seq: u32,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Option<usize> {
+        out: &mut Tail<'_, S>,
+    ) -> bool {
+        let followed = &mut self.followed[index];
+        if rpt_seq != followed.rpt_seq.wrapping_add(1) || followed.trust == Trust::Doubtful {
+            return self.is_new_otherwise(at, index, rpt_seq, counters, out);
+        }
+        followed.rpt_seq = rpt_seq;
+        true
+    }
+
+    /// An entry that is not simply the next one of its instrument.
+    #[cold]
+    fn is_new_otherwise<S: EventSink>(
+        &mut self,
+        at: Moment,
+        index: usize,
+        rpt_seq: u32,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> bool {
         let followed = &mut self.followed[index];
         let last = followed.rpt_seq;
         if last != 0 && rpt_seq <= last {
             counters.bump(Counter::MessagesDuplicate);
-            return None;
+            return false;
         }
         followed.rpt_seq = rpt_seq;
         let is_next = rpt_seq == last.wrapping_add(1);
@@ -361,7 +393,7 @@ impl Mdp3Decoder {
             counters.add(Counter::MessagesLost, u64::from(rpt_seq - last - 1));
             self.distrust(at, index, out);
         }
-        Some(index)
+        true
     }
 
     /// Entries that say nothing to a book: only their numbers count.
@@ -371,7 +403,7 @@ impl Mdp3Decoder {
         root: EventRoot,
         entries: impl Iterator<Item = (i32, u32)>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) -> u8 {
         let at = Moment {
             context,
@@ -388,42 +420,44 @@ impl Mdp3Decoder {
         &mut self,
         at: Moment,
         entry: LevelEntry,
+        row: impl FnOnce() -> Option<Row>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<(), Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
         if entry.entry_type == EntryType::BookReset as u8 {
             self.reset(at, out);
-            return Ok(());
+            return Some(());
         }
-        let Some(index) = self.accept(at, entry.security_id, entry.rpt_seq, counters, out) else {
-            return Ok(());
+        let Some(index) = self.wanted(entry.security_id, counters) else {
+            counters.bump(Counter::MessagesFiltered);
+            return Some(());
         };
         if self.depth == Mdp3Depth::ByOrder {
-            return Ok(());
+            self.is_new(at, index, entry.rpt_seq, counters, out);
+            return Some(());
         }
-        let (side, is_implied) = book_side(entry.entry_type, 26)?;
-        if is_implied && !self.implied {
-            return Ok(());
-        }
+        // All of it is read before its number counts: an entry that cannot be read is one that is missing.
+        let (side, is_implied) = book_side(entry.entry_type)?;
         let action = UpdateAction::from_wire(entry.action);
-        let action = action.ok_or(Malformed::BadValue {
-            offset: 25,
-            value: entry.action,
-        })?;
+        let action = action?;
+        let row = row()?;
+        if !self.is_new(at, index, entry.rpt_seq, counters, out) || is_implied && !self.implied {
+            return Some(());
+        }
         if self.followed[index].trust == Trust::Rebuilding {
-            self.refresh_level(at, index, (side, is_implied), action, entry.level, entry.row, out);
-            return Ok(());
+            self.refresh_level(at, index, (side, is_implied), action, entry.level, row, out);
+            return Some(());
         }
         let changed = |price, total| out.push(level_event(at, index, side, price, total));
         if self.rows[index]
-            .apply(side, is_implied, action, entry.level, entry.row, changed)
-            .is_err()
+            .apply(side, is_implied, action, entry.level, row, changed)
+            .is_none()
         {
             // The venue's rows and ours differ: its book cannot be followed until its next snapshot.
             counters.bump(Counter::Malformed);
             self.distrust(at, index, out);
         }
-        Ok(())
+        Some(())
     }
 
     /// An order whose instrument, side and price are those of a price level of the same message.
@@ -433,30 +467,27 @@ impl Mdp3Decoder {
         place: Option<(i32, u8, Option<Price>)>,
         order: &OrderEntry,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<(), Malformed> {
-        let (security_id, entry_type, price) = place.ok_or(Malformed::OutOfRange { offset: 20 })?;
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
+        let (security_id, entry_type, price) = place?;
         let Some(index) = self.wanted(security_id, counters) else {
-            return Ok(());
+            return Some(());
         };
         let action = OrderAction::from_wire(order.action);
         let update = OrderUpdate {
             index,
-            action: action.ok_or(Malformed::BadValue {
-                offset: 21,
-                value: order.action,
-            })?,
+            action: action?,
             order: order.order_id.get(),
             priority: order.priority.get().map_or(0, |n| n.get()),
-            side: book_side(entry_type, 26)?.0,
+            side: book_side(entry_type)?.0,
             price: price.unwrap_or_default(),
             qty: quantity(order.display_qty.get().map(|n| n.get().into()))?,
         };
         self.order(at, update, out);
-        Ok(())
+        Some(())
     }
 
-    pub(super) fn order<S: EventSink>(&mut self, at: Moment, update: OrderUpdate, out: &mut Out<'_, S>) {
+    pub(super) fn order<S: EventSink>(&mut self, at: Moment, update: OrderUpdate, out: &mut Tail<'_, S>) {
         if self.depth == Mdp3Depth::ByPrice {
             return;
         }
@@ -504,7 +535,7 @@ impl Mdp3Decoder {
         at: Moment,
         trade: Trade,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         let Some(index) = self.accept(at, trade.security_id, trade.rpt_seq, counters, out) else {
             return;
@@ -543,7 +574,7 @@ impl Mdp3Decoder {
         asset: [u8; 6],
         code: u8,
         why: [u8; 8],
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         if let Some(security_id) = security_id {
             if let Some(index) = self.securities.find(security_id) {
@@ -569,7 +600,7 @@ impl Mdp3Decoder {
         index: usize,
         code: u8,
         why: [u8; 8],
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         let is_live = !at.context.flags.has(EventFlags::SNAPSHOT);
         let Some(status) = trading_status(code).filter(|_| !is_live || at.context.seq.0 > self.known[index].status_at)
@@ -599,7 +630,7 @@ impl Mdp3Decoder {
     }
 
     /// All books of the channel are void.
-    fn reset<S: EventSink>(&mut self, at: Moment, out: &mut Out<'_, S>) {
+    fn reset<S: EventSink>(&mut self, at: Moment, out: &mut Tail<'_, S>) {
         self.forget_books();
         out.push(about(at, EventKind::Clear, 0));
     }

@@ -6,7 +6,7 @@
 //! lets in from behind is no row until the venue sends one. Once no row is unknown the book is what the venue's is. With
 //! ten deep rows of a busy instrument that is soon; of a quiet one it may be never.
 
-use super::event::{Moment, Out, about, level_event};
+use super::event::{Moment, Tail, about, level_event};
 use super::rows::{DEPTH_MAX, IMPLIED_DEPTH_MAX, Row, Rows};
 use super::{Mdp3Decoder, Trust};
 use tickwire_market::{EventKind, EventSink, MarketEvent, Side};
@@ -94,7 +94,7 @@ impl Refresh {
                 for (cell, level) in cells.iter().zip(1..) {
                     if let Cell::Known(row) = *cell {
                         let added = rows.apply(side, is_implied, UpdateAction::New, level, row, |_, _| ());
-                        debug_assert!(added.is_ok(), "rows are added in order and are as many as fit");
+                        debug_assert!(added.is_some(), "rows are added in order and are as many as fit");
                     }
                 }
             }
@@ -106,7 +106,7 @@ impl Refresh {
 impl Mdp3Decoder {
     /// An instrument's book lacks entries.
     #[cold]
-    pub(super) fn distrust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Out<'_, S>) {
+    pub(super) fn distrust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Tail<'_, S>) {
         let followed = &mut self.followed[index];
         self.unsound += u32::from(followed.trust == Trust::Sound);
         followed.trust = Trust::Stale;
@@ -120,7 +120,7 @@ impl Mdp3Decoder {
     }
 
     /// An instrument's book is right again.
-    pub(super) fn trust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Out<'_, S>) {
+    pub(super) fn trust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Tail<'_, S>) {
         if core::mem::take(&mut self.followed[index].trust) != Trust::Sound {
             self.unsound -= 1;
             out.push(about(at, EventKind::Recovered, index));
@@ -128,7 +128,7 @@ impl Mdp3Decoder {
     }
 
     /// Packets are lost for good and the feed goes on: every instrument's next entry tells whether they were about it.
-    pub(super) fn doubt_all<S: EventSink>(&mut self, at: Moment, out: &mut Out<'_, S>) {
+    pub(super) fn doubt_all<S: EventSink>(&mut self, at: Moment, out: &mut Tail<'_, S>) {
         for index in 1..=self.securities.len() {
             let trust = &mut self.followed[index].trust;
             if *trust == Trust::Sound {
@@ -160,7 +160,7 @@ impl Mdp3Decoder {
         action: UpdateAction,
         level: u8,
         row: Row,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         let (refresh, rows) = (&mut self.refreshes[index], &mut self.rows[index]);
         let (real, implied) = rows.depths();

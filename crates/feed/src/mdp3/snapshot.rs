@@ -1,13 +1,12 @@
 //! The loops of books: each instrument's snapshot, by price in one message, by order in chunks.
 
-use super::event::{Moment, OrderUpdate, Out, about, book_side, level_event, quantity};
+use super::event::{Moment, OrderUpdate, Tail, about, book_side, level_event, quantity};
 use super::rows::{Row, Rows};
 use super::{Followed, Mdp3Decoder, Mdp3Depth, Trust};
 use crate::decoder::Context;
 use tickwire_market::{
     Counter, Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side,
 };
-use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{self, EntryType, OrderAction, SnapshotRoot, UpdateAction};
 
 /// A turn of the snapshot loop being taken.
@@ -104,7 +103,7 @@ impl Mdp3Decoder {
     }
 
     /// The status in a snapshot, which stands in the messages by price of both loops.
-    fn snapshot_status<S: EventSink>(&mut self, at: Moment, index: usize, root: &SnapshotRoot, out: &mut Out<'_, S>) {
+    fn snapshot_status<S: EventSink>(&mut self, at: Moment, index: usize, root: &SnapshotRoot, out: &mut Tail<'_, S>) {
         let last_packet = u64::from(root.last_seq_processed.get());
         let known = &mut self.known[index];
         let is_news = last_packet > known.status_at && root.trading_status.get().is_some_and(|code| code != known.status);
@@ -120,7 +119,7 @@ impl Mdp3Decoder {
         context: Context,
         root: &SnapshotRoot,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         let (security_id, last_packet) = (root.security_id.get(), root.last_seq_processed.get());
         let total = root.total_reports.get();
@@ -140,7 +139,7 @@ impl Mdp3Decoder {
         root: &SnapshotRoot,
         levels: &mut [(EntryType, u8, Row)],
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
+        out: &mut Tail<'_, S>,
     ) {
         let (security_id, last_packet) = (root.security_id.get(), root.last_seq_processed.get());
         let (rpt_seq, total) = (root.rpt_seq.get(), root.total_reports.get());
@@ -167,7 +166,7 @@ impl Mdp3Decoder {
             };
             if self.rows[index]
                 .apply(side, is_implied, UpdateAction::New, level, row, |_, _| ())
-                .is_err()
+                .is_none()
             {
                 counters.bump(Counter::Malformed);
             }
@@ -187,8 +186,8 @@ impl Mdp3Decoder {
         context: Context,
         m: &mdp3::SnapshotOrders<'_>,
         counters: &mut Counters,
-        out: &mut Out<'_, S>,
-    ) -> Result<(), Malformed> {
+        out: &mut Tail<'_, S>,
+    ) -> Option<()> {
         let root = m.root.get();
         let (last_packet, chunk) = (root.last_seq_processed.get(), root.current_chunk.get());
         let taken = self.takes(
@@ -198,7 +197,7 @@ impl Mdp3Decoder {
             root.total_reports.get(),
             counters,
         );
-        let Some(index) = taken else { return Ok(()) };
+        let Some(index) = taken else { return Some(()) };
         let wanted = self.subscriptions.has(InstrumentId(index as u32));
         let at = Moment {
             context,
@@ -216,7 +215,7 @@ impl Mdp3Decoder {
                 out.push(about(at, EventKind::Gap, index));
             }
         } else if (chunk, last_packet) != (known.chunk, known.chunk_of) {
-            return Ok(());
+            return Some(());
         }
         for e in m.entries.filter(|_| wanted) {
             let update = OrderUpdate {
@@ -224,7 +223,7 @@ impl Mdp3Decoder {
                 action: OrderAction::New,
                 order: e.order_id.get(),
                 priority: e.priority.get().map_or(0, |n| n.get()),
-                side: book_side(e.entry_type.0, 28)?.0,
+                side: book_side(e.entry_type.0)?.0,
                 price: e.price.price(),
                 qty: quantity(Some(e.display_qty.get().into()))?,
             };
@@ -236,7 +235,7 @@ impl Mdp3Decoder {
             self.took(index, last_packet, if packet == last_packet { rpt_seq } else { 0 });
             self.trust(at, index, out);
         }
-        Ok(())
+        Some(())
     }
 }
 
@@ -247,14 +246,14 @@ pub(super) fn collect(
     entry_type: u8,
     level: u8,
     row: Row,
-) -> Result<(), Malformed> {
+) -> Option<()> {
     let Some(entry_type) = EntryType::from_wire(entry_type).filter(|e| e.book_side().is_some()) else {
-        return Ok(());
+        return Some(());
     };
     let free = levels
         .get_mut(*count)
-        .ok_or(Malformed::OutOfRange { offset: 0 })?;
+        ?;
     *free = (entry_type, level, row);
     *count += 1;
-    Ok(())
+    Some(())
 }
