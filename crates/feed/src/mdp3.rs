@@ -238,7 +238,7 @@ impl Mdp3Decoder {
         if out.is_empty()
             && let Some(instrument) = self.unfinished
         {
-            let at = Moment {
+            let at = &Moment {
                 context,
                 time: Nanos::ZERO,
             };

@@ -1,10 +1,13 @@
 //! CME MDP 3.0: TCP replay of lost packets, the loops of books when nobody replays, by price and by order.
 
-use tickwire_book::Depth;
-use tickwire_exchange::{Listing, Mdp3Publisher, Mdp3PublisherConfig, Mdp3View, listings};
-use tickwire_feed::{ArbiterConfig, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
-use tickwire_market::{Counter, Nanos};
-use tickwire_rig::{Outcome, RigConfig, run};
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_exchange::{
+    Engine, EngineConfig, Listing, Mdp3Publisher, Mdp3PublisherConfig, Mdp3View, NewOrder, Publisher, Tape,
+    listings,
+};
+use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
+use tickwire_market::{BookState, Counter, MarketEvent, Nanos, Port, Price, Qty, Side, TradingStatus};
+use tickwire_rig::{Outcome, RigConfig, START, run};
 
 fn publisher(depth: Mdp3Depth, listings: &[Listing]) -> Mdp3Publisher {
     let config = Mdp3PublisherConfig {
@@ -20,10 +23,9 @@ fn publisher(depth: Mdp3Depth, listings: &[Listing]) -> Mdp3Publisher {
     Mdp3Publisher::new(config, listings)
 }
 
-fn channel(depth: Mdp3Depth, config: ArbiterConfig, natural_refresh: bool) -> Mdp3Channel {
+fn channel(depth: Mdp3Depth, config: ArbiterConfig) -> Mdp3Channel {
     let decoder = Mdp3Decoder::new(Mdp3Config {
         depth,
-        natural_refresh,
         instruments_max: 64,
         orders_max: 1 << 16,
         ..Mdp3Config::default()
@@ -32,17 +34,21 @@ fn channel(depth: Mdp3Depth, config: ArbiterConfig, natural_refresh: bool) -> Md
     Mdp3Channel::new(config, decoder, replay, Nanos::SECOND)
 }
 
-fn day(config: &RigConfig, depth: Mdp3Depth) -> Outcome<Mdp3Channel> {
-    let listings = listings(20);
-    let books = match depth {
+fn books_of(depth: Mdp3Depth) -> Depth {
+    match depth {
         Mdp3Depth::ByPrice => Depth::ByPrice,
         Mdp3Depth::ByOrder => Depth::ByOrder,
-    };
+    }
+}
+
+fn day(config: &RigConfig, depth: Mdp3Depth) -> Outcome<Mdp3Channel> {
+    let listings = listings(20);
+    let books = books_of(depth);
     let outcome = run(
         config,
         &listings,
         Box::new(publisher(depth, &listings)),
-        channel(depth, Mdp3Channel::arbiter_config(), false),
+        channel(depth, Mdp3Channel::arbiter_config()),
         books,
     );
     assert_eq!(outcome.counters.get(Counter::Malformed), 0);
@@ -132,6 +138,67 @@ fn late_joiners_learn_instruments_and_books_from_the_loops() {
             );
             assert!(outcome.counters.get(Counter::Snapshots) > 0);
             assert_eq!(outcome.events["Definition"], 20);
+        }
+    }
+}
+
+#[test]
+fn a_channel_reset_restates_every_book() {
+    for depth in BOTH {
+        let listings = listings(3);
+        let mut engine = Engine::new(EngineConfig {
+            instruments: 3,
+            max_orders: 1000,
+            max_levels: 64,
+        });
+        let (mut publisher, mut channel) =
+            (publisher(depth, &listings), channel(depth, Mdp3Channel::arbiter_config()));
+        let mut books = Books::new(BooksConfig {
+            depth: books_of(depth),
+            instruments: 64,
+            initial: BookState::Building,
+            ..BooksConfig::default()
+        });
+        publisher.open(START);
+        for listing in &listings {
+            publisher.define(listing);
+            let known = engine.set_status(listing.id, TradingStatus::Trading, &mut publisher);
+            assert_eq!(known, Ok(()));
+        }
+        let mut trade = |engine: &mut Engine, publisher: &mut Mdp3Publisher| {
+            for n in 0..300_i64 {
+                let listing = &listings[n as usize % 3];
+                let side = Side::BOTH[n as usize / 3 % 2];
+                // Every tenth order crosses the spread.
+                let behind = if n % 10 == 0 { -2 } else { 1 + n * 7 % 23 };
+                let up = if side == Side::Bid { -behind } else { behind };
+                let price = Price::from_raw(listing.start.raw() + up * listing.tick.raw());
+                let order = NewOrder::limit(listing.id, side, price, Qty(1 + n as u32 % 5));
+                engine.submit(&order, publisher).expect("it fits");
+            }
+        };
+        trade(&mut engine, &mut publisher);
+        publisher.reset(&engine);
+        trade(&mut engine, &mut publisher);
+        let (mut clears, mut trades) = (0, 0);
+        while let Some(datagram) = publisher.poll_datagram(START).filter(|d| d.port == Port::Live) {
+            channel.on_datagram(START, Port::Live, Line::A, datagram.bytes, &mut |event: &MarketEvent| {
+                clears += u64::from(event.kind == tickwire_market::EventKind::Clear);
+                trades += u64::from(event.kind == tickwire_market::EventKind::Trade);
+                books.apply(event);
+            });
+        }
+        assert!((clears, trades > 10) == (1, true), "{clears} clears, {trades} trades");
+        assert_eq!(books.counters().get(Counter::BookRejects), 0);
+        for listing in &listings {
+            let id = channel.find(&listing.symbol).expect("it is defined");
+            let book = books.book(id).expect("there is room");
+            assert_eq!(book.state(), BookState::Live);
+            for side in Side::BOTH {
+                let ours: Vec<_> = book.levels(side).collect();
+                assert_eq!(ours, publisher.levels(&engine, listing.id, side));
+                assert!(ours.len() > 5, "{ours:?}");
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ impl Mdp3Channel {
                 };
                 let time = Nanos::ZERO;
                 let mut out = Tail::new(sink);
-                decoder.doubt_all(Moment { context, time }, &mut out);
+                decoder.doubt_all(&Moment { context, time }, &mut out);
                 out.end();
             });
         }

@@ -87,7 +87,7 @@ impl Mdp3Decoder {
             counters.bump(Counter::Malformed);
             return 0;
         };
-        let at = Moment {
+        let at = &Moment {
             context,
             time: Nanos(d.time),
         };

@@ -145,7 +145,7 @@ pub(super) fn moment(context: Context, root: &EventRoot) -> Moment {
 }
 
 #[inline(always)]
-pub(super) fn about(at: Moment, kind: EventKind, instrument: usize) -> MarketEvent {
+pub(super) fn about(at: &Moment, kind: EventKind, instrument: usize) -> MarketEvent {
     MarketEvent {
         seq: at.context.seq,
         venue_ts: at.time,
@@ -159,7 +159,7 @@ pub(super) fn about(at: Moment, kind: EventKind, instrument: usize) -> MarketEve
 }
 
 #[inline(always)]
-pub(super) fn level_event(at: Moment, index: usize, side: Side, price: Price, total: rows::Total) -> MarketEvent {
+pub(super) fn level_event(at: &Moment, index: usize, side: Side, price: Price, total: rows::Total) -> MarketEvent {
     let implied = if total.implied {
         EventFlags::IMPLIED
     } else {

@@ -23,7 +23,7 @@ impl Mdp3Decoder {
         out: &mut Tail<'_, S>,
     ) -> Option<u8> {
         let root = m.root.get();
-        let at = moment(context, &root);
+        let at = &moment(context, &root);
         match m.entries.whole() {
             Some(entries) => {
                 for e in entries {
@@ -44,7 +44,7 @@ impl Mdp3Decoder {
     #[inline(never)]
     fn book_entries<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         entries: Entries<'_, BookEntry>,
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
@@ -58,7 +58,7 @@ impl Mdp3Decoder {
     #[inline(always)]
     fn book_entry<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         e: &BookEntry,
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
@@ -86,7 +86,7 @@ impl Mdp3Decoder {
         out: &mut Tail<'_, S>,
     ) -> Option<u8> {
         let root = m.root.get();
-        let at = moment(context, &root);
+        let at = &moment(context, &root);
         for e in m.entries {
             let Some(index) = self.wanted(e.security_id.get(), counters) else {
                 continue;
@@ -116,7 +116,7 @@ impl Mdp3Decoder {
         out: &mut Tail<'_, S>,
     ) -> Option<u8> {
         let root = m.root.get();
-        let at = moment(context, &root);
+        let at = &moment(context, &root);
         for e in m.entries {
             let trade = Trade {
                 security_id: e.security_id.get(),
@@ -160,12 +160,12 @@ impl Mdp3Decoder {
                         level: e.level,
                     };
                     let row = || row(e.price.price(), e.size.get().map_or(0, |n| n.get()), e.orders.get());
-                    self.level(at(&root), entry, row, counters, out)?;
+                    self.level(&at(&root), entry, row, counters, out)?;
                 }
                 for order in m.orders {
                     let place = reference(&order).and_then(|n| m.entries.get(n));
                     let place = place.map(|e| (e.security_id.get(), e.entry_type.0, e.price.price()));
-                    self.referred_order(at(&root), place, &order, counters, out)?;
+                    self.referred_order(&at(&root), place, &order, counters, out)?;
                 }
                 Some(root.indicator)
             }
@@ -183,13 +183,13 @@ impl Mdp3Decoder {
                         action: e.action,
                         id: e.trade_entry_id.get(),
                     };
-                    self.trade(at(&root), trade, counters, out);
+                    self.trade(&at(&root), trade, counters, out);
                 }
                 Some(root.indicator)
             }
             Body::SecurityStatus(m) => {
                 let r = m.root.get();
-                let at = at_time(r.transact_time.get());
+                let at = &at_time(r.transact_time.get());
                 if let Some(code) = r.trading_status.get() {
                     let why = [b'0'.saturating_add(r.halt_reason), 0, 0, 0, 0, 0, 0, 0];
                     let one = r.security_id.get().map(|id| id.get());
@@ -199,7 +199,7 @@ impl Mdp3Decoder {
             }
             Body::Workup(m) => {
                 let r = m.root.get();
-                let at = at_time(r.transact_time.get());
+                let at = &at_time(r.transact_time.get());
                 let why = [b'0'.saturating_add(r.halt_reason), 0, 0, 0, 0, 0, 0, 0];
                 let one = Some(r.security_id.get());
                 self.status(at, one, [0; 6], [0; 6], r.trading_status, why, out);
@@ -207,7 +207,7 @@ impl Mdp3Decoder {
             }
             Body::ChannelReset(m) => {
                 let root = m.root.get();
-                self.reset(at(&root), out);
+                self.reset(&at(&root), out);
                 Some(root.indicator)
             }
             Body::Volume(m) => {
@@ -333,7 +333,7 @@ impl Mdp3Decoder {
     #[inline(always)]
     fn accept<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         security_id: i32,
         rpt_seq: u32,
         counters: &mut Counters,
@@ -350,7 +350,7 @@ impl Mdp3Decoder {
     #[inline(always)]
     fn is_new<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         index: usize,
         rpt_seq: u32,
         counters: &mut Counters,
@@ -368,7 +368,7 @@ impl Mdp3Decoder {
     #[cold]
     fn is_new_otherwise<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         index: usize,
         rpt_seq: u32,
         counters: &mut Counters,
@@ -405,7 +405,7 @@ impl Mdp3Decoder {
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
     ) -> u8 {
-        let at = Moment {
+        let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),
         };
@@ -418,7 +418,7 @@ impl Mdp3Decoder {
     #[inline(always)]
     fn level<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         entry: LevelEntry,
         row: impl FnOnce() -> Option<Row>,
         counters: &mut Counters,
@@ -463,7 +463,7 @@ impl Mdp3Decoder {
     /// An order whose instrument, side and price are those of a price level of the same message.
     fn referred_order<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         place: Option<(i32, u8, Option<Price>)>,
         order: &OrderEntry,
         counters: &mut Counters,
@@ -487,7 +487,7 @@ impl Mdp3Decoder {
         Some(())
     }
 
-    pub(super) fn order<S: EventSink>(&mut self, at: Moment, update: OrderUpdate, out: &mut Tail<'_, S>) {
+    pub(super) fn order<S: EventSink>(&mut self, at: &Moment, update: OrderUpdate, out: &mut Tail<'_, S>) {
         if self.depth == Mdp3Depth::ByPrice {
             return;
         }
@@ -532,7 +532,7 @@ impl Mdp3Decoder {
 
     fn trade<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         trade: Trade,
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
@@ -568,7 +568,7 @@ impl Mdp3Decoder {
     #[allow(clippy::too_many_arguments, reason = "the fields of one message")]
     fn status<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         security_id: Option<i32>,
         security_group: [u8; 6],
         asset: [u8; 6],
@@ -596,7 +596,7 @@ impl Mdp3Decoder {
     /// until the packets after it.
     pub(super) fn status_of<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         index: usize,
         code: u8,
         why: [u8; 8],
@@ -630,7 +630,7 @@ impl Mdp3Decoder {
     }
 
     /// All books of the channel are void.
-    fn reset<S: EventSink>(&mut self, at: Moment, out: &mut Tail<'_, S>) {
+    fn reset<S: EventSink>(&mut self, at: &Moment, out: &mut Tail<'_, S>) {
         self.forget_books();
         out.push(about(at, EventKind::Clear, 0));
     }

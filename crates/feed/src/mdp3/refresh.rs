@@ -106,7 +106,7 @@ impl Refresh {
 impl Mdp3Decoder {
     /// An instrument's book lacks entries.
     #[cold]
-    pub(super) fn distrust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Tail<'_, S>) {
+    pub(super) fn distrust<S: EventSink>(&mut self, at: &Moment, index: usize, out: &mut Tail<'_, S>) {
         let followed = &mut self.followed[index];
         self.unsound += u32::from(followed.trust == Trust::Sound);
         followed.trust = Trust::Stale;
@@ -120,7 +120,7 @@ impl Mdp3Decoder {
     }
 
     /// An instrument's book is right again.
-    pub(super) fn trust<S: EventSink>(&mut self, at: Moment, index: usize, out: &mut Tail<'_, S>) {
+    pub(super) fn trust<S: EventSink>(&mut self, at: &Moment, index: usize, out: &mut Tail<'_, S>) {
         if core::mem::take(&mut self.followed[index].trust) != Trust::Sound {
             self.unsound -= 1;
             out.push(about(at, EventKind::Recovered, index));
@@ -128,7 +128,7 @@ impl Mdp3Decoder {
     }
 
     /// Packets are lost for good and the feed goes on: every instrument's next entry tells whether they were about it.
-    pub(super) fn doubt_all<S: EventSink>(&mut self, at: Moment, out: &mut Tail<'_, S>) {
+    pub(super) fn doubt_all<S: EventSink>(&mut self, at: &Moment, out: &mut Tail<'_, S>) {
         for index in 1..=self.securities.len() {
             let trust = &mut self.followed[index].trust;
             if *trust == Trust::Sound {
@@ -154,7 +154,7 @@ impl Mdp3Decoder {
     #[allow(clippy::too_many_arguments, reason = "the fields of one entry")]
     pub(super) fn refresh_level<S: EventSink>(
         &mut self,
-        at: Moment,
+        at: &Moment,
         index: usize,
         kind: (Side, bool),
         action: UpdateAction,

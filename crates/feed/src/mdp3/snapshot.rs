@@ -103,7 +103,7 @@ impl Mdp3Decoder {
     }
 
     /// The status in a snapshot, which stands in the messages by price of both loops.
-    fn snapshot_status<S: EventSink>(&mut self, at: Moment, index: usize, root: &SnapshotRoot, out: &mut Tail<'_, S>) {
+    fn snapshot_status<S: EventSink>(&mut self, at: &Moment, index: usize, root: &SnapshotRoot, out: &mut Tail<'_, S>) {
         let last_packet = u64::from(root.last_seq_processed.get());
         let known = &mut self.known[index];
         let is_news = last_packet > known.status_at && root.trading_status.get().is_some_and(|code| code != known.status);
@@ -125,7 +125,7 @@ impl Mdp3Decoder {
         let total = root.total_reports.get();
         let taken = self.takes(security_id, last_packet, 0, total, counters);
         let Some(index) = taken else { return };
-        let at = Moment {
+        let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),
         };
@@ -150,7 +150,7 @@ impl Mdp3Decoder {
         if !self.subscriptions.has(InstrumentId(index as u32)) {
             return;
         }
-        let at = Moment {
+        let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),
         };
@@ -199,7 +199,7 @@ impl Mdp3Decoder {
         );
         let Some(index) = taken else { return Some(()) };
         let wanted = self.subscriptions.has(InstrumentId(index as u32));
-        let at = Moment {
+        let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),
         };
