@@ -43,7 +43,7 @@ impl Venue {
     }
 
     fn enter(&mut self, side: Side, ticks: i64, qty: u32) {
-        let price = Price::from_4dp(1_000_000 + 100 * ticks as u32);
+        let price = Price::from_4dp((1_000_000 + 100 * ticks) as u32);
         let order = NewOrder::limit(InstrumentId(1), side, price, Qty(qty));
         assert!(self.engine.submit(&order, &mut self.publisher).is_ok());
     }
