@@ -199,7 +199,9 @@ impl Mdp3Publisher {
 
     /// The match event is over: its messages.
     fn publish(&mut self, instrument: InstrumentId, flags: u8) {
-        let Some(index) = self.index(instrument) else { return };
+        let Some(index) = self.index(instrument) else {
+            return;
+        };
         let (at, listed) = (self.now, &mut self.listed[index]);
         let sides = Side::BOTH.map(|side| {
             let after = Shown::of(self.displayed.levels(instrument, side));
@@ -247,9 +249,7 @@ impl Mdp3Publisher {
                     event.levels[entries].iter().copied(),
                     event.riding[orders].iter().copied(),
                 ),
-                Part::Orders(orders) => {
-                    OrderBook::encode(buffer, &root, event.alone[orders].iter().copied())
-                }
+                Part::Orders(orders) => OrderBook::encode(buffer, &root, event.alone[orders].iter().copied()),
             });
         }
         self.event.clear();
@@ -343,7 +343,8 @@ impl Mdp3Publisher {
                 continue;
             };
             let root = self.definition(listed, Some(self.defined));
-            self.definitions.push(now, |buffer| encode_definition(buffer, &root));
+            self.definitions
+                .push(now, |buffer| encode_definition(buffer, &root));
         }
     }
 
@@ -355,7 +356,9 @@ impl Mdp3Publisher {
     fn fill_snapshots(&mut self, now: Nanos) {
         let last = self.packets.close();
         while let Some(index) = self.snapshots.next(now, self.listed.len()) {
-            let Some(listed) = self.active(index) else { continue };
+            let Some(listed) = self.active(index) else {
+                continue;
+            };
             let root = self.snapshot_root(listed, last);
             let levels = Side::BOTH.into_iter().flat_map(|side| {
                 let levels = listed.shown[side as usize].levels().iter().zip(1..);
@@ -379,7 +382,9 @@ impl Mdp3Publisher {
         let last = self.packets.close();
         let room = self.config.packet_max.clamp(576, 1472) - PacketHeader::SIZE;
         while let Some(index) = self.order_snapshots.next(now, self.listed.len()) {
-            let Some(listed) = self.active(index) else { continue };
+            let Some(listed) = self.active(index) else {
+                continue;
+            };
             let root = self.snapshot_root(listed, last);
             let mut orders = Vec::new();
             visit_orders(engine, listed.listing.id, |order| {
@@ -551,7 +556,9 @@ impl Tape for Mdp3Publisher {
 
     /// As an instrument that was added during the week.
     fn define(&mut self, listing: &Listing) {
-        let Some(index) = self.index(listing.id) else { return };
+        let Some(index) = self.index(listing.id) else {
+            return;
+        };
         self.defined += u32::from(!self.listed[index].is_defined);
         self.listed[index].is_defined = true;
         let (at, root) = (self.now, self.definition(&self.listed[index], None));

@@ -1,7 +1,8 @@
 //! The servers of an MDP 3.0 channel: TCP replay refuses what it cannot serve and says why; events are cut to packets.
 
 use tickwire_exchange::{
-    Engine, EngineConfig, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, NewOrder, Publisher, Tape, listings,
+    Engine, EngineConfig, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, NewOrder, Publisher, Tape,
+    listings,
 };
 use tickwire_market::{InstrumentId, Nanos, Port, Price, Qty, SeqNo, Side, TradingStatus};
 use tickwire_wire::mdp3::{self, Body, indicator, tcp};
@@ -62,7 +63,8 @@ impl Venue {
         assert!(self.publisher.connect(Port::Replay, 0, START));
         let mut stream = Vec::new();
         for piece in said.chunks(piece) {
-            self.publisher.handle_bytes(Port::Replay, 0, START, piece, &self.engine);
+            self.publisher
+                .handle_bytes(Port::Replay, 0, START, piece, &self.engine);
             let mut buffer = [0; 97];
             while let Some(bytes) = self.publisher.poll_transmit(Port::Replay, 0, START, &mut buffer) {
                 stream.extend_from_slice(bytes);
@@ -109,7 +111,10 @@ fn a_replay_is_served_as_it_was_sent_and_ends_with_a_logout() {
     }
     for piece in [1, 7, 1000] {
         let said = venue.ask(&request(310, 2, 4), piece);
-        assert_eq!(said, ["logon", "packet 2", "packet 3", "packet 4", "Replay complete"]);
+        assert_eq!(
+            said,
+            ["logon", "packet 2", "packet 3", "packet 4", "Replay complete"]
+        );
         assert!(venue.publisher.wants_close(Port::Replay, 0));
         venue.publisher.disconnect(Port::Replay, 0);
     }
@@ -129,19 +134,32 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
         (b"9=5\x0135=5\x0110=000\x01".to_vec(), &["Malformed request"]),
         (b"GET / HTTP/1.1\r\n".to_vec(), &["Malformed request"]),
         (again, &["logon", "Request out of order"]),
-        (request(310, 1, 2)[logon(b"ME", b"PW").len()..].to_vec(), &["Request out of order"]),
+        (
+            request(310, 1, 2)[logon(b"ME", b"PW").len()..].to_vec(),
+            &["Request out of order"],
+        ),
         (request(311, last, last), &["logon", "Unknown channel"]),
         (request(310, 0, 1), &["logon", "Invalid range"]),
         (request(310, last, last - 1), &["logon", "Invalid range"]),
-        (request(310, 1, 2001), &["logon", "More than 2000 packets requested"]),
+        (
+            request(310, 1, 2001),
+            &["logon", "More than 2000 packets requested"],
+        ),
         (request(310, last, last + 1), &["logon", "Packets not available"]),
         (request(310, 1, 2), &["logon", "Packets not available"]),
     ] {
         assert_eq!(venue.ask(&said, 11), answers, "{}", said.escape_ascii());
         assert!(venue.publisher.wants_close(Port::Replay, 0));
         // Nothing more is heard.
-        venue.publisher.handle_bytes(Port::Replay, 0, START, &request(310, last, last), &venue.engine);
-        assert_eq!(venue.publisher.poll_transmit(Port::Replay, 0, START, &mut [0; 64]), None);
+        venue
+            .publisher
+            .handle_bytes(Port::Replay, 0, START, &request(310, last, last), &venue.engine);
+        assert_eq!(
+            venue
+                .publisher
+                .poll_transmit(Port::Replay, 0, START, &mut [0; 64]),
+            None
+        );
     }
     assert!(!venue.publisher.connect(Port::Replay, 1, START));
     assert!(!venue.publisher.connect(Port::SnapshotServer, 0, START));
@@ -154,7 +172,10 @@ fn a_client_that_says_nothing_is_hung_up_on() {
     let late = START.after(Mdp3ReplayConfig::default().silence_max_ns);
     venue.publisher.handle_timeout(late, &venue.engine);
     let mut buffer = [0; 512];
-    let said = venue.publisher.poll_transmit(Port::Replay, 0, late, &mut buffer).unwrap();
+    let said = venue
+        .publisher
+        .poll_transmit(Port::Replay, 0, late, &mut buffer)
+        .unwrap();
     assert_eq!(describe(tcp::split(said).unwrap().unwrap().0), "No request");
     assert!(venue.publisher.wants_close(Port::Replay, 0));
 }
@@ -203,7 +224,12 @@ fn an_event_is_cut_into_messages_and_ends_once() {
             }
         }
         let names: Vec<_> = said.iter().map(|(name, _)| *name).collect();
-        for name in ["TradeSummary48", "RefreshVolume37", "RefreshBook46", "RefreshOrderBook47"] {
+        for name in [
+            "TradeSummary48",
+            "RefreshVolume37",
+            "RefreshBook46",
+            "RefreshOrderBook47",
+        ] {
             assert!(names.iter().any(|n| n.ends_with(name)), "{names:?}");
         }
     }

@@ -43,8 +43,7 @@ fn main() {
     ] {
         let mut best_ns = f64::MAX;
         for _ in 0..rounds {
-            let mut feed: Mdp3Feed =
-                FeedHandler::new(arbiter.clone(), Mdp3Decoder::new(config.clone()));
+            let mut feed: Mdp3Feed = FeedHandler::new(arbiter.clone(), Mdp3Decoder::new(config.clone()));
             let (mut levels, start) = (0, Instant::now());
             for packet in black_box(&packets) {
                 feed.on_packet(Nanos(1), Line::A, packet, &mut |e: &MarketEvent| {

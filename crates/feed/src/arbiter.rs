@@ -527,24 +527,6 @@ impl Arbiter {
         self.positioned = !self.begun;
     }
 
-    /// Whether the feed goes on without messages it has given up, and nothing else is missing.
-    pub fn goes_on_incomplete(&self) -> bool {
-        self.whole && self.incomplete
-    }
-
-    /// The messages given up are no loss to the feed as a whole: its decoder knows which books lack them. `false` if
-    /// [`Arbiter::goes_on_incomplete`] is.
-    pub fn forgive(&mut self) -> bool {
-        if !self.goes_on_incomplete() {
-            return false;
-        }
-        (self.incomplete, self.building) = (false, false);
-        self.push(Situation::Recovered {
-            next: SeqNo(self.next),
-        });
-        true
-    }
-
     /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).
     pub fn restart(&mut self, now: Nanos, next: SeqNo) {
         self.follow(now, self.session, next.0.clamp(1, SEQ_MAX));

@@ -1,5 +1,5 @@
 //! CME MDP 3.0 (SBE schema 1, version 13) to [`MarketEvent`]s, with the exchange's recovery: snapshot and definition loops
-//! ([`Mdp3Recovery`]), TCP replay ([`Mdp3Replay`]).
+//! ([`Mdp3Recovery`]), TCP replay ([`Mdp3Replay`]); all of it together is an [`Mdp3Channel`].
 //!
 //! A packet has one number however many messages it holds, so a packet is what the [`Arbiter`](crate::Arbiter) counts and
 //! what the [`Mdp3Decoder`] gets as one message. What comes out:
@@ -43,7 +43,8 @@ use rows::Rows;
 use snapshot::Turn;
 use table::{Priorities, Securities};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol,
+    Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{self, Book, Messages, OrderBook, TradeSummary, indicator};
@@ -248,13 +249,6 @@ impl Mdp3Decoder {
         out.end();
     }
 
-    /// Whether every instrument of the channel has closed for the day (status 4 or 18): the venue sends nothing that ends
-    /// a feed, and packets go on until the week does.
-    pub fn has_closed(&self) -> bool {
-        let is_complete = self.definitions_total.is_none_or(|total| self.definitions >= total);
-        self.definitions > 0 && is_complete && self.closed >= self.definitions
-    }
-
     /// Which books are kept.
     #[inline(always)]
     pub fn depth(&self) -> Mdp3Depth {
@@ -274,7 +268,10 @@ impl Mdp3Decoder {
     /// Wants a symbol from now on; its number, if known. Its book is stale until its next snapshot.
     pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
         let id = self.find(&symbol);
-        if let Some(index) = id.filter(|id| !self.subscriptions.has(*id)).map(InstrumentId::index) {
+        if let Some(index) = id
+            .filter(|id| !self.subscriptions.has(*id))
+            .map(InstrumentId::index)
+        {
             self.unsound += u32::from(self.followed[index].trust == Trust::Sound);
             self.followed[index] = Followed {
                 trust: Trust::Stale,
@@ -394,6 +391,15 @@ impl Decoder for Mdp3Decoder {
         for index in 1..=self.securities.len() {
             self.known[index].status_at = 0;
         }
+    }
+
+    /// Whether every instrument of the channel has closed for the day (status 4 or 18): the venue sends nothing that ends
+    /// a feed, and packets go on until the week does.
+    fn has_ended(&self) -> bool {
+        let is_complete = self
+            .definitions_total
+            .is_none_or(|total| self.definitions >= total);
+        self.definitions > 0 && is_complete && self.closed >= self.definitions
     }
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {

@@ -6,12 +6,12 @@ use std::collections::btree_map::Entry;
 use tickwire_book::naive::NaiveBooks;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{
-    ArbiterConfig, Channel, FeedHandler, FeedState, Line, LoopState, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed,
-    Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState,
+    ArbiterConfig, Channel, FeedHandler, FeedState, Line, LoopState, Mdp3Channel, Mdp3Config, Mdp3Decoder,
+    Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState,
 };
 use tickwire_market::{
-    BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, Port, Price,
-    Side, Symbol, TradingStatus, Venue, Volume,
+    BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, Port,
+    Price, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_testdata::{self as testdata, Rng};
 use tickwire_wire::mdp3::{self, *};
@@ -706,13 +706,21 @@ fn the_end_of_an_event_that_comes_alone_is_told() {
         ..BookEntry::BLANK
     };
     let ends = |b: &mut [u8]| Book::encode(b, &root(indicator::END_OF_EVENT), [], []);
-    let open = packet(1, &[&|b| Book::encode(b, &root(indicator::LAST_QUOTE), [entry], [])]);
+    let open = packet(
+        1,
+        &[&|b| Book::encode(b, &root(indicator::LAST_QUOTE), [entry], [])],
+    );
     let mut said = |datagram: &[u8]| {
         let out = events(&mut feed, datagram);
-        out.iter().map(|e| (e.kind, e.instrument.0, e.flags)).collect::<Vec<_>>()
+        out.iter()
+            .map(|e| (e.kind, e.instrument.0, e.flags))
+            .collect::<Vec<_>>()
     };
     assert_eq!(said(&open), [(EventKind::Level, 1, EventFlags::NONE)]);
-    assert_eq!(said(&packet(2, &[&ends])), [(EventKind::EndOfGroup, 1, EventFlags::LAST)]);
+    assert_eq!(
+        said(&packet(2, &[&ends])),
+        [(EventKind::EndOfGroup, 1, EventFlags::LAST)]
+    );
     assert_eq!(said(&packet(3, &[&ends])), []);
     // Two events in one packet: each has its end.
     let next = |rpt_seq: u32| BookEntry {

@@ -87,7 +87,10 @@ fn bad_lines_are_made_good_by_replay() {
             assert_eq!(outcome.counters.get(Counter::MessagesLost), 0);
             assert_eq!(outcome.counters.get(Counter::Snapshots), 0);
         }
-        assert!(replayed > 0 && connections > 0, "some packet was lost on both lines");
+        assert!(
+            replayed > 0 && connections > 0,
+            "some packet was lost on both lines"
+        );
     }
 }
 
@@ -151,8 +154,10 @@ fn a_channel_reset_restates_every_book() {
             max_orders: 1000,
             max_levels: 64,
         });
-        let (mut publisher, mut channel) =
-            (publisher(depth, &listings), channel(depth, Mdp3Channel::arbiter_config()));
+        let (mut publisher, mut channel) = (
+            publisher(depth, &listings),
+            channel(depth, Mdp3Channel::arbiter_config()),
+        );
         let mut books = Books::new(BooksConfig {
             depth: books_of(depth),
             instruments: 64,
@@ -182,13 +187,22 @@ fn a_channel_reset_restates_every_book() {
         trade(&mut engine, &mut publisher);
         let (mut clears, mut trades) = (0, 0);
         while let Some(datagram) = publisher.poll_datagram(START).filter(|d| d.port == Port::Live) {
-            channel.on_datagram(START, Port::Live, Line::A, datagram.bytes, &mut |event: &MarketEvent| {
-                clears += u64::from(event.kind == tickwire_market::EventKind::Clear);
-                trades += u64::from(event.kind == tickwire_market::EventKind::Trade);
-                books.apply(event);
-            });
+            channel.on_datagram(
+                START,
+                Port::Live,
+                Line::A,
+                datagram.bytes,
+                &mut |event: &MarketEvent| {
+                    clears += u64::from(event.kind == tickwire_market::EventKind::Clear);
+                    trades += u64::from(event.kind == tickwire_market::EventKind::Trade);
+                    books.apply(event);
+                },
+            );
         }
-        assert!((clears, trades > 10) == (1, true), "{clears} clears, {trades} trades");
+        assert!(
+            (clears, trades > 10) == (1, true),
+            "{clears} clears, {trades} trades"
+        );
         assert_eq!(books.counters().get(Counter::BookRejects), 0);
         for listing in &listings {
             let id = channel.find(&listing.symbol).expect("it is defined");

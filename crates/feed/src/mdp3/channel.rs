@@ -98,19 +98,19 @@ impl Mdp3Channel {
                 self.replay.ask(range);
             }
         }
-        if self.feed.decoder().refreshes_naturally() && self.feed.arbiter().goes_on_incomplete() {
-            let seq = self.feed.next_seq();
-            self.feed.forgive(now, sink, |decoder, sink| {
-                let context = Context {
-                    seq,
-                    received: now,
-                    flags: EventFlags::NONE,
-                };
-                let time = Nanos::ZERO;
-                let mut out = Tail::new(sink);
-                decoder.doubt_all(&Moment { context, time }, &mut out);
-                out.end();
-            });
+        if self.feed.decoder().refreshes_naturally() && self.feed.arbiter().has_lost() {
+            let context = Context {
+                seq: self.feed.next_seq(),
+                received: now,
+                flags: EventFlags::NONE,
+            };
+            let time = Nanos::ZERO;
+            let mut out = Tail::new(sink);
+            self.feed
+                .decoder_mut()
+                .doubt_all(&Moment { context, time }, &mut out);
+            out.end();
+            self.feed.accept_loss(now, sink);
         }
     }
 }
@@ -151,7 +151,10 @@ impl Channel for Mdp3Channel {
         if self.feed.arbiter().is_whole() {
             return self.replay.poll_timeout();
         }
-        let loops = self.recovery.poll_timeout().filter(|_| !self.recovery.is_overdue());
+        let loops = self
+            .recovery
+            .poll_timeout()
+            .filter(|_| !self.recovery.is_overdue());
         [self.feed.poll_timeout(), self.replay.poll_timeout(), loops]
             .into_iter()
             .flatten()
@@ -188,13 +191,9 @@ impl Channel for Mdp3Channel {
         }
     }
 
-    /// The day is over when every instrument has closed: the venue says it no other way.
     #[inline]
     fn state(&self) -> FeedState {
-        match self.feed.state() {
-            FeedState::Live if self.feed.decoder().has_closed() => FeedState::Ended,
-            state => state,
-        }
+        self.feed.state()
     }
 
     fn next_seq(&self) -> SeqNo {

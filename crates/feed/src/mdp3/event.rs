@@ -3,7 +3,8 @@
 use super::rows::{self, Row};
 use crate::decoder::Context;
 use tickwire_market::{
-    EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Price, Side, TradingStatus, Venue, Volume,
+    EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Price, Side, TradingStatus, Venue,
+    Volume,
 };
 use tickwire_wire::mdp3::{EntryType, EventRoot, OrderAction, TradingStatusCode};
 
@@ -159,7 +160,13 @@ pub(super) fn about(at: &Moment, kind: EventKind, instrument: usize) -> MarketEv
 }
 
 #[inline(always)]
-pub(super) fn level_event(at: &Moment, index: usize, side: Side, price: Price, total: rows::Total) -> MarketEvent {
+pub(super) fn level_event(
+    at: &Moment,
+    index: usize,
+    side: Side,
+    price: Price,
+    total: rows::Total,
+) -> MarketEvent {
     let implied = if total.implied {
         EventFlags::IMPLIED
     } else {

@@ -1,17 +1,21 @@
 //! The incremental feed: books, trades, statistics and status to events.
 
 use super::event::{
-    LevelEntry, Moment, OrderUpdate, Tail, Trade, about, book_side, level_event, moment, quantity, row, trading_status,
+    LevelEntry, Moment, OrderUpdate, Tail, Trade, about, book_side, level_event, moment, quantity, row,
+    trading_status,
 };
 use super::rows::Row;
 use super::snapshot::collect;
 use super::{Mdp3Decoder, Mdp3Depth, Trust};
 use crate::decoder::Context;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price, Side,
-    Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price,
+    Side, Volume,
 };
-use tickwire_wire::mdp3::{self, Body, BookEntry, Entries, TradingStatusCode, indicator, EntryType, EventRoot, Message, OrderAction, OrderEntry, UpdateAction};
+use tickwire_wire::mdp3::{
+    self, Body, BookEntry, Entries, EntryType, EventRoot, Message, OrderAction, OrderEntry,
+    TradingStatusCode, UpdateAction, indicator,
+};
 
 impl Mdp3Decoder {
     #[inline(always)]
@@ -159,7 +163,13 @@ impl Mdp3Decoder {
                         action: e.action,
                         level: e.level,
                     };
-                    let row = || row(e.price.price(), e.size.get().map_or(0, |n| n.get()), e.orders.get());
+                    let row = || {
+                        row(
+                            e.price.price(),
+                            e.size.get().map_or(0, |n| n.get()),
+                            e.orders.get(),
+                        )
+                    };
                     self.level(&at(&root), entry, row, counters, out)?;
                 }
                 for order in m.orders {
@@ -603,7 +613,8 @@ impl Mdp3Decoder {
         out: &mut Tail<'_, S>,
     ) {
         let is_live = !at.context.flags.has(EventFlags::SNAPSHOT);
-        let Some(status) = trading_status(code).filter(|_| !is_live || at.context.seq.0 > self.known[index].status_at)
+        let Some(status) =
+            trading_status(code).filter(|_| !is_live || at.context.seq.0 > self.known[index].status_at)
         else {
             return;
         };
@@ -621,7 +632,10 @@ impl Mdp3Decoder {
     pub(super) fn note_status(&mut self, index: usize, code: u8, status_at: u64) {
         let is_over = |code: u8| {
             let code = TradingStatusCode::from_wire(code);
-            matches!(code, Some(TradingStatusCode::Close | TradingStatusCode::NotAvailable))
+            matches!(
+                code,
+                Some(TradingStatusCode::Close | TradingStatusCode::NotAvailable)
+            )
         };
         let known = &mut self.known[index];
         self.closed -= u32::from(is_over(known.status));

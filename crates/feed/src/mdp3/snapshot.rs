@@ -4,9 +4,7 @@ use super::event::{Moment, OrderUpdate, Tail, about, book_side, level_event, qua
 use super::rows::{Row, Rows};
 use super::{Followed, Mdp3Decoder, Mdp3Depth, Trust};
 use crate::decoder::Context;
-use tickwire_market::{
-    Counter, Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side,
-};
+use tickwire_market::{Counter, Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side};
 use tickwire_wire::mdp3::{self, EntryType, OrderAction, SnapshotRoot, UpdateAction};
 
 /// A turn of the snapshot loop being taken.
@@ -103,10 +101,17 @@ impl Mdp3Decoder {
     }
 
     /// The status in a snapshot, which stands in the messages by price of both loops.
-    fn snapshot_status<S: EventSink>(&mut self, at: &Moment, index: usize, root: &SnapshotRoot, out: &mut Tail<'_, S>) {
+    fn snapshot_status<S: EventSink>(
+        &mut self,
+        at: &Moment,
+        index: usize,
+        root: &SnapshotRoot,
+        out: &mut Tail<'_, S>,
+    ) {
         let last_packet = u64::from(root.last_seq_processed.get());
         let known = &mut self.known[index];
-        let is_news = last_packet > known.status_at && root.trading_status.get().is_some_and(|code| code != known.status);
+        let is_news = last_packet > known.status_at
+            && root.trading_status.get().is_some_and(|code| code != known.status);
         known.status_at = known.status_at.max(last_packet);
         if let Some(code) = root.trading_status.get().filter(|_| is_news) {
             self.status_of(at, index, code, [0; 8], out);
@@ -232,7 +237,11 @@ impl Mdp3Decoder {
         self.known[index].chunk = chunk.saturating_add(1);
         if chunk >= root.chunks.get() {
             let (rpt_seq, packet) = self.known[index].rpt_seq;
-            self.took(index, last_packet, if packet == last_packet { rpt_seq } else { 0 });
+            self.took(
+                index,
+                last_packet,
+                if packet == last_packet { rpt_seq } else { 0 },
+            );
             self.trust(at, index, out);
         }
         Some(())
@@ -250,9 +259,7 @@ pub(super) fn collect(
     let Some(entry_type) = EntryType::from_wire(entry_type).filter(|e| e.book_side().is_some()) else {
         return Some(());
     };
-    let free = levels
-        .get_mut(*count)
-        ?;
+    let free = levels.get_mut(*count)?;
     *free = (entry_type, level, row);
     *count += 1;
     Some(())

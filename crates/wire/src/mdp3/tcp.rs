@@ -105,7 +105,11 @@ impl<'a> Request<'a> {
         let head = &bytes[..bytes.len().min(b"9=000|".len())];
         let Some(end) = head.iter().position(|b| *b == 1) else {
             let begins = b"9=".iter().zip(head).all(|(wanted, have)| wanted == have);
-            return if begins && head.len() < 6 { Ok(None) } else { Err(wrong(0)) };
+            return if begins && head.len() < 6 {
+                Ok(None)
+            } else {
+                Err(wrong(0))
+            };
         };
         let body = head[..end].strip_prefix(b"9=").and_then(number).ok_or(wrong(0))? as usize;
         if body > BODY_MAX {
@@ -115,7 +119,9 @@ impl<'a> Request<'a> {
         let Some(trailer) = bytes.get(trailer_at..trailer_at + TRAILER) else {
             return Ok(None);
         };
-        let sum = bytes[..trailer_at].iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+        let sum = bytes[..trailer_at]
+            .iter()
+            .fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
         if trailer != checksum(sum) {
             return Err(wrong(trailer_at));
         }
@@ -235,9 +241,9 @@ mod tests {
         for request in wanted {
             let length = match request {
                 Request::Logon { username, password } => logon(&mut buffer, username, password),
-                Request::MarketData { channel, first, last, .. } => {
-                    market_data_request(&mut buffer, channel, 7, first, last)
-                }
+                Request::MarketData {
+                    channel, first, last, ..
+                } => market_data_request(&mut buffer, channel, 7, first, last),
                 _ => logout(&mut buffer),
             };
             let bytes = &buffer[..length.unwrap()];
@@ -270,8 +276,13 @@ mod tests {
         assert!(Request::split(&wrong_sum[..length]).is_err());
         // A channel that has more than 16 bits.
         let mut buffer = [0; REQUEST_SIZE_MAX];
-        let fields: [(&[u8], &[u8]); 5] =
-            [(b"35", b"V"), (b"1180", b"65536"), (b"262", b"1"), (b"1182", b"1"), (b"1183", b"2")];
+        let fields: [(&[u8], &[u8]); 5] = [
+            (b"35", b"V"),
+            (b"1180", b"65536"),
+            (b"262", b"1"),
+            (b"1182", b"1"),
+            (b"1183", b"2"),
+        ];
         let length = message(&mut buffer, &fields).unwrap();
         assert!(Request::split(&buffer[..length]).is_err());
     }
