@@ -207,7 +207,8 @@ impl Books {
             | EventKind::Status
             | EventKind::Imbalance
             | EventKind::Definition
-            | EventKind::TradeBreak => return Applied::None,
+            | EventKind::TradeBreak
+            | EventKind::EndOfGroup => return Applied::None,
         };
         match result {
             Ok(()) => Applied::Update(&self.last),

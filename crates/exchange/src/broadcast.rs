@@ -104,4 +104,7 @@ impl Listener for Broadcast {
         self.carriers(indication.instrument)
             .for_each(|p| p.indicated(indication));
     }
+    fn completed(&mut self, instrument: InstrumentId) {
+        self.carriers(instrument).for_each(|p| p.completed(instrument));
+    }
 }

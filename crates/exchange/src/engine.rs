@@ -167,6 +167,7 @@ impl Engine {
         self.listing(instrument)?;
         self.listed[instrument.index()].status = status;
         out.status(instrument, status);
+        out.completed(instrument);
         Ok(())
     }
 
@@ -187,6 +188,7 @@ impl Engine {
         };
         if new.time_in_force == TimeInForce::FillOrKill && !self.can_fill(&order, limit) {
             out.expired(&order);
+            out.completed(order.instrument);
             return Ok(order.id);
         }
         self.sweep(&mut order, limit, out);
@@ -198,6 +200,7 @@ impl Engine {
             }
             (false, false) => out.expired(&order),
         }
+        out.completed(order.instrument);
         Ok(order.id)
     }
 
@@ -207,6 +210,7 @@ impl Engine {
         let order = self.slots[slot as usize].order;
         self.unrest(slot);
         out.deleted(&order);
+        out.completed(order.instrument);
         Ok(())
     }
 
@@ -221,6 +225,7 @@ impl Engine {
             Some(_) => {
                 let order = self.take(slot, by);
                 out.reduced(&order, by);
+                out.completed(order.instrument);
                 Ok(())
             }
         }
@@ -244,6 +249,7 @@ impl Engine {
         if price == old.price && qty <= old.qty {
             let by = Qty(old.qty.0 - qty.0);
             return if by.is_zero() {
+                out.completed(old.instrument);
                 Ok(id)
             } else {
                 self.reduce(id, by, out).map(|()| id)
@@ -264,6 +270,7 @@ impl Engine {
         if self.best_maker(new.instrument, !new.side, limit).is_none() {
             self.rest(new);
             out.replaced(&old, &new, true);
+            out.completed(new.instrument);
             return Ok(new.id);
         }
         out.replaced(&old, &new, false);
@@ -272,6 +279,7 @@ impl Engine {
             self.rest(new);
             out.rested(&new);
         }
+        out.completed(new.instrument);
         Ok(new.id)
     }
 
@@ -293,6 +301,7 @@ impl Engine {
             side: if buy >= sell { Side::Bid } else { Side::Ask },
             price: self.reference(instrument),
         });
+        out.completed(instrument);
         Ok(())
     }
 
@@ -311,6 +320,7 @@ impl Engine {
             price,
             match_number: self.last_match,
         });
+        out.completed(instrument);
         Ok(())
     }
 

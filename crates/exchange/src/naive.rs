@@ -48,6 +48,7 @@ impl NaiveEngine {
         self.check_known(instrument)?;
         self.statuses[instrument.index()] = status;
         out.status(instrument, status);
+        out.completed(instrument);
         Ok(())
     }
 
@@ -95,6 +96,7 @@ impl NaiveEngine {
             .sum();
         if new.time_in_force == TimeInForce::FillOrKill && available < u64::from(order.qty.0) {
             out.expired(&order);
+            out.completed(order.instrument);
             return Ok(order.id);
         }
         self.trade(&mut order, limit, out);
@@ -104,6 +106,7 @@ impl NaiveEngine {
         } else if order.qty > Qty(0) {
             out.expired(&order);
         }
+        out.completed(order.instrument);
         Ok(order.id)
     }
 
@@ -112,6 +115,7 @@ impl NaiveEngine {
         let at = self.position(id)?;
         let order = self.orders.remove(at);
         out.deleted(&order);
+        out.completed(order.instrument);
         Ok(())
     }
 
@@ -126,6 +130,7 @@ impl NaiveEngine {
         }
         self.orders[at].qty = Qty(self.orders[at].qty.0 - by.0);
         out.reduced(&self.orders[at], by);
+        out.completed(self.orders[at].instrument);
         Ok(())
     }
 
@@ -147,6 +152,7 @@ impl NaiveEngine {
             return Err(Reject::Quantity);
         }
         if price == old.price && qty == old.qty {
+            out.completed(old.instrument);
             return Ok(id);
         }
         if price == old.price && qty < old.qty {
@@ -173,6 +179,7 @@ impl NaiveEngine {
                 out.rested(&new);
             }
         }
+        out.completed(new.instrument);
         Ok(new.id)
     }
 

@@ -216,6 +216,11 @@ pub trait Listener {
     fn indicated(&mut self, indication: &Indication) {
         let _ = indication;
     }
+    /// The request is done: everything that it did to the instrument has been told. Called once for every request that
+    /// was not rejected; venues publish what a request did as one event.
+    fn completed(&mut self, instrument: InstrumentId) {
+        let _ = instrument;
+    }
 }
 
 /// Hears nothing.
@@ -269,6 +274,10 @@ impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
     fn indicated(&mut self, indication: &Indication) {
         self.0.indicated(indication);
         self.1.indicated(indication);
+    }
+    fn completed(&mut self, instrument: InstrumentId) {
+        self.0.completed(instrument);
+        self.1.completed(instrument);
     }
 }
 

@@ -49,6 +49,9 @@ impl Listener for Heard {
     fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
         self.hash.word(u64::from(instrument.0) << 8 | status as u64);
     }
+    fn completed(&mut self, instrument: InstrumentId) {
+        self.hash.word(8 << 32 | u64::from(instrument.0));
+    }
 }
 
 struct Pair {

@@ -369,6 +369,12 @@ impl Arbiter {
         self.whole && self.situations[0].is_none()
     }
 
+    /// Whether nothing is missing or held back, and none of it given up.
+    #[inline(always)]
+    pub fn is_whole(&self) -> bool {
+        self.whole && !self.incomplete
+    }
+
     /// The next packet whose turn has come; drain after every call that may have moved the sequence.
     pub fn next_buffered(&mut self) -> Option<Released<'_>> {
         if self.whole || self.awaiting {

@@ -49,8 +49,8 @@ pub use itch::{ItchConfig, ItchDecoder};
 pub use itch_channel::ItchChannel;
 pub use line::{Line, SessionId};
 pub use mdp3::{
-    LoopState, Mdp3, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig,
-    ReplayState,
+    LoopState, Mdp3, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay,
+    ReplayConfig, ReplayState,
 };
 pub use moex::{
     Moex, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig,

@@ -6,12 +6,12 @@ use std::collections::btree_map::Entry;
 use tickwire_book::naive::NaiveBooks;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{
-    ArbiterConfig, FeedHandler, FeedState, Line, LoopState, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed,
-    Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState,
+    ArbiterConfig, Channel, FeedHandler, FeedState, Line, LoopState, Mdp3Channel, Mdp3Config, Mdp3Decoder,
+    Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState,
 };
 use tickwire_market::{
-    BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, Price,
-    Side, Symbol, TradingStatus, Venue, Volume,
+    BookState, Counter, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, Port,
+    Price, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_testdata::{self as testdata, Rng};
 use tickwire_wire::mdp3::{self, *};
@@ -634,6 +634,110 @@ fn books_equal_the_venues_whatever_is_lost() {
     }
     println!("{snapshots} snapshots");
     assert!(snapshots > 10);
+}
+
+#[test]
+fn without_snapshots_books_are_learned_from_live_entries() {
+    let (mut healed, mut checked) = (0, 0);
+    for seed in 1..=8 {
+        println!("seed {seed}");
+        let (mut rng, mut exchange) = (Rng::new(seed), Exchange::default());
+        let mut books = Both::new(Mdp3Depth::ByPrice);
+        let config = ArbiterConfig {
+            snapshot: false,
+            request_attempts: 0,
+            line_wait_ns: STEP_NS,
+            ..ArbiterConfig::default()
+        };
+        let decoder = Mdp3Decoder::new(Mdp3Config {
+            instruments_max: 64,
+            natural_refresh: true,
+            ..Mdp3Config::default()
+        });
+        let replay = Mdp3Channel::replay_config(310, b"ME", b"PW");
+        let mut channel = Mdp3Channel::new(config, decoder, replay, Nanos::SECOND);
+        let mut now = Nanos(0);
+        for step in 0..4000 {
+            now = now.after(STEP_NS);
+            let datagram = exchange.price_packet(&mut rng);
+            if step < 100 || !rng.chance(1, 200) {
+                let mut sink = |e: &MarketEvent| {
+                    healed += u32::from(e.kind == EventKind::Recovered && e.instrument.0 > 0);
+                    books.on_event(e);
+                };
+                channel.on_datagram(now, Port::Live, Line::A, &datagram, &mut sink);
+                channel.handle_timeout(now, &mut sink);
+            }
+            if u64::from(exchange.seq) + 1 != channel.next_seq().0 {
+                continue;
+            }
+            for security in SECURITY..SECURITY + INSTRUMENTS {
+                let Some(id) = channel.feed().decoder().instrument_of(security) else {
+                    continue;
+                };
+                let book = books.fast.book(id).unwrap();
+                if book.state() == BookState::Live {
+                    checked += 1;
+                    for side in Side::BOTH {
+                        let ours: Vec<_> = book.levels(side).collect();
+                        let theirs = exchange.levels(Mdp3Depth::ByPrice, security, side);
+                        assert_eq!(ours, theirs, "step {step}, {security} {side:?}");
+                    }
+                }
+            }
+        }
+        assert_eq!(books.fast.state_hash(), books.naive.state_hash());
+    }
+    println!("{healed} healed, {checked} books compared");
+    assert!(healed > 100 && checked > 1000);
+}
+
+#[test]
+fn the_end_of_an_event_that_comes_alone_is_told() {
+    let mut feed = feed(Mdp3Depth::ByPrice, ArbiterConfig::default());
+    let entry = BookEntry {
+        price: wire_price(price(4000)),
+        size: Some(1.into()).into(),
+        security_id: 7.into(),
+        rpt_seq: 1.into(),
+        level: 1,
+        action: 0,
+        entry_type: EntryType::Bid.into(),
+        ..BookEntry::BLANK
+    };
+    let ends = |b: &mut [u8]| Book::encode(b, &root(indicator::END_OF_EVENT), [], []);
+    let open = packet(
+        1,
+        &[&|b| Book::encode(b, &root(indicator::LAST_QUOTE), [entry], [])],
+    );
+    let mut said = |datagram: &[u8]| {
+        let out = events(&mut feed, datagram);
+        out.iter()
+            .map(|e| (e.kind, e.instrument.0, e.flags))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(said(&open), [(EventKind::Level, 1, EventFlags::NONE)]);
+    assert_eq!(
+        said(&packet(2, &[&ends])),
+        [(EventKind::EndOfGroup, 1, EventFlags::LAST)]
+    );
+    assert_eq!(said(&packet(3, &[&ends])), []);
+    // Two events in one packet: each has its end.
+    let next = |rpt_seq: u32| BookEntry {
+        rpt_seq: rpt_seq.into(),
+        size: Some((rpt_seq as i32).into()).into(),
+        action: 1,
+        ..entry
+    };
+    let both = packet(
+        4,
+        &[
+            &|b| Book::encode(b, &root(indicator::END_OF_EVENT), [next(2)], []),
+            &|b| Book::encode(b, &root(indicator::LAST_QUOTE), [next(3)], []),
+            &ends,
+        ],
+    );
+    assert_eq!(said(&both), [(EventKind::Level, 1, EventFlags::LAST); 2]);
 }
 
 /// Collects what comes out.

@@ -271,6 +271,7 @@ fn describe(event: &MarketEvent) -> String {
     match event.kind {
         EventKind::Gap if whole => format!("GAP {} to {}", event.seq, event.ref_id.saturating_sub(1)),
         EventKind::Gap => format!("STALE instrument {}", event.instrument.0),
+        EventKind::Recovered if !whole => format!("SOUND instrument {}", event.instrument.0),
         EventKind::Recovered => format!("RECOVERED, next {}", event.seq),
         EventKind::Clear if whole => "CLEAR".to_string(),
         EventKind::Clear => format!("{how}clear {}", event.instrument.0),

@@ -156,6 +156,12 @@ pub const TARGETS: &[Target] = &[
         targets::feed_handler,
     ),
     target(
+        "mdp3_channel",
+        "events of an MDP 3.0 channel ascend, whatever arrives on its feeds and its connection",
+        seeds::mdp3_operations,
+        targets::mdp3_channel,
+    ),
+    target(
         "pitch_feed",
         "events of a PITCH unit ascend, whatever arrives on its lines and connections",
         seeds::pitch_datagrams,

@@ -27,6 +27,18 @@ pub(crate) fn mdp3() -> Vec<Vec<u8>> {
     packets("mdp3")
 }
 
+/// Operations of a channel by price and by order: every short packet behind its length, taken as a live one, a definition
+/// and a snapshot of either kind.
+pub(crate) fn mdp3_operations() -> Vec<Vec<u8>> {
+    let short = mdp3().into_iter().filter(|bytes| bytes.len() < 256);
+    let operations: Vec<Vec<u8>> = short
+        .flat_map(|bytes| [0, 2, 3, 4].map(|what| [&[bytes.len() as u8, what][..], &bytes].concat()))
+        .collect();
+    let all = operations.concat();
+    let runs = (0..4_u8).map(|choice| [&[choice][..], &all].concat());
+    none().into_iter().chain(runs).collect()
+}
+
 pub(crate) fn cqs() -> Vec<Vec<u8>> {
     packets("cqs")
 }

@@ -49,15 +49,18 @@ pub enum EventKind {
     Recovered = 15,
     /// A trade was cancelled: `ref_id` = match number.
     TradeBreak = 16,
+    /// A venue's atomic group is over, said in a packet of its own: nothing changed, [`EventFlags::LAST`] is set. `instrument`
+    /// is that of the group's last event.
+    EndOfGroup = 17,
 }
 
 impl EventKind {
     /// The kind with this discriminant (shared memory and files hold the number).
     pub const fn from_u8(v: u8) -> Option<EventKind> {
         use EventKind::*;
-        const ALL: [EventKind; 16] = [
+        const ALL: [EventKind; 17] = [
             Add, Modify, Reduce, Execute, Delete, Replace, Trade, Quote, Level, Clear, Status, Imbalance,
-            Definition, Gap, Recovered, TradeBreak,
+            Definition, Gap, Recovered, TradeBreak, EndOfGroup,
         ];
         if v >= 1 && v <= ALL.len() as u8 {
             Some(ALL[v as usize - 1])

@@ -541,7 +541,7 @@ macro_rules! wire_enum {
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
             /// The value of this byte, `None` if the specification has none.
-            #[inline]
+            #[inline(always)]
             pub const fn from_wire(byte: u8) -> Option<$name> {
                 match byte {
                     $($value => Some($name::$variant),)*

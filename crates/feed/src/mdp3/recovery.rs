@@ -53,7 +53,8 @@ impl Mdp3Recovery {
         feed.on_snapshot_message(now, packet, sink);
     }
 
-    /// A packet of the market recovery feed. Does nothing while the feed wants no snapshot.
+    /// A packet of the market recovery feed that fits the books: by price or by order. While the feed wants no snapshot it
+    /// serves only instruments whose own books are not sound.
     pub fn on_snapshots<S: EventSink>(
         &mut self,
         now: Nanos,
@@ -62,6 +63,10 @@ impl Mdp3Recovery {
         sink: &mut S,
     ) {
         if !feed.wants_snapshot() {
+            feed.decoder_mut().end_turn();
+            if feed.decoder().unsound() > 0 {
+                feed.on_snapshot_message(now, packet, sink);
+            }
             return;
         }
         let floor = feed.arbiter().first_held().unwrap_or(feed.next_seq());
@@ -76,6 +81,7 @@ impl Mdp3Recovery {
         feed.on_snapshot_message(now, packet, sink);
         self.state = match feed.decoder().turn() {
             (_, _, Some(next)) => {
+                feed.decoder_mut().end_turn();
                 feed.end_snapshot(now, next, sink);
                 self.overdue = false;
                 LoopState::Done(next)

@@ -4,7 +4,6 @@
 //! here, and what comes out is which prices have a new total. Real and implied rows at one price are added up.
 
 use tickwire_market::{Price, Side};
-use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::UpdateAction;
 
 /// The most rows a side has.
@@ -62,6 +61,11 @@ impl Rows {
         }
     }
 
+    /// How many rows the venue keeps of each side, real and implied.
+    pub(super) fn depths(&self) -> (usize, usize) {
+        (self.real[0].depth.into(), self.implied[0].depth.into())
+    }
+
     pub(super) fn clear(&mut self) {
         for side in Side::BOTH {
             self.real[side as usize].len = 0;
@@ -79,7 +83,7 @@ impl Rows {
         level: u8,
         row: Row,
         mut changed: impl FnMut(Price, Total),
-    ) -> Result<(), Malformed> {
+    ) -> Option<()> {
         let (real, implied) = (&mut self.real[side as usize], &mut self.implied[side as usize]);
         if is_implied {
             let real = &*real;
@@ -183,7 +187,7 @@ impl<const N: usize> Stack<N> {
         sum
     }
 
-    /// The update, an error if there is no such level. Tells of each price touched what this stack held and holds.
+    /// The update, `None` if there is no such level. Tells of each price touched what this stack held and holds.
     #[inline(always)]
     fn apply(
         &mut self,
@@ -191,7 +195,7 @@ impl<const N: usize> Stack<N> {
         level: u8,
         row: Row,
         mut touched: impl FnMut(Price, Held, Held),
-    ) -> Result<(), Malformed> {
+    ) -> Option<()> {
         let (at, len) = (usize::from(level).wrapping_sub(1), usize::from(self.len));
         let reach = match action {
             UpdateAction::New => usize::from(self.depth).min(len + 1),
@@ -199,40 +203,50 @@ impl<const N: usize> Stack<N> {
             _ => len,
         };
         if at >= reach {
-            return Err(Malformed::BadValue {
-                offset: 24,
-                value: level,
-            });
+            return None;
         }
-        match action {
+        // The row that has left without being named, then the one named.
+        let (left, (price, before, after)) = match action {
             UpdateAction::New => {
                 let kept = len.min(usize::from(self.depth) - 1);
                 let pushed_out = (kept < len).then(|| self.rows[kept]);
                 self.rows.copy_within(at..kept, at + 1);
                 self.rows[at] = row;
                 self.len = kept as u8 + 1;
-                if let Some(out) = pushed_out {
-                    touched(out.price, out.into(), self.sum(out.price));
-                }
-                touched(row.price, Held::default(), row.into());
+                (pushed_out, (row.price, Held::default(), row.into()))
             }
             UpdateAction::Change | UpdateAction::Overlay => {
                 let old = core::mem::replace(&mut self.rows[at], row);
                 if old.price == row.price {
-                    touched(row.price, old.into(), row.into());
+                    (None, (row.price, old.into(), row.into()))
                 } else {
-                    touched(old.price, old.into(), self.sum(old.price));
-                    touched(row.price, Held::default(), row.into());
+                    (Some(old), (row.price, Held::default(), row.into()))
                 }
             }
-            UpdateAction::Delete => self.remove(at, at + 1, &mut touched),
-            UpdateAction::DeleteThru => self.remove(0, len, &mut touched),
-            UpdateAction::DeleteFrom => self.remove(0, at + 1, &mut touched),
+            UpdateAction::Delete => {
+                let gone = self.rows[at];
+                self.rows.copy_within(at + 1..len, at);
+                self.len -= 1;
+                (None, (gone.price, gone.into(), self.sum(gone.price)))
+            }
+            UpdateAction::DeleteThru => {
+                self.remove(0, len, &mut touched);
+                return Some(());
+            }
+            UpdateAction::DeleteFrom => {
+                self.remove(0, at + 1, &mut touched);
+                return Some(());
+            }
+        };
+        if let Some(out) = left {
+            touched(out.price, out.into(), self.sum(out.price));
         }
-        Ok(())
+        touched(price, before, after);
+        Some(())
     }
 
     /// Rows `from..to` leave, those behind move up.
+    #[inline(never)]
     fn remove(&mut self, from: usize, to: usize, touched: &mut impl FnMut(Price, Held, Held)) {
         let gone = self.rows;
         self.rows.copy_within(to..usize::from(self.len), from);

@@ -30,6 +30,11 @@ impl Securities {
         }
     }
 
+    /// How many there are: positions go from 1 to this.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
     #[inline(always)]
     pub(super) fn find(&self, security: i32) -> Option<u32> {
         match self.slots[self.probe(security)] {

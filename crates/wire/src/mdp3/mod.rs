@@ -311,6 +311,14 @@ pub struct Messages<'a> {
 const SIZE_MIN: usize = 2 + MessageHeader::SIZE;
 
 impl<'a> Messages<'a> {
+    /// The messages of a packet that [`parse_packet`] has found whole. Of any other the walk ends where it is broken.
+    #[inline(always)]
+    pub fn of_checked(packet: &'a [u8]) -> Messages<'a> {
+        Messages {
+            bytes: packet.get(PacketHeader::SIZE..).unwrap_or_default(),
+        }
+    }
+
     /// Messages back to back, all of `bytes`.
     #[inline]
     pub fn check(bytes: &'a [u8]) -> Result<Messages<'a>, Malformed> {
@@ -494,7 +502,7 @@ wire_enum! {
 
 impl EntryType {
     /// The side of a book entry, and whether it is implied; `None` for what is not in a book.
-    #[inline]
+    #[inline(always)]
     pub const fn book_side(self) -> Option<(Side, bool)> {
         match self {
             EntryType::Bid => Some((Side::Bid, false)),

@@ -1,0 +1,230 @@
+//! A channel of CME Globex with all its recovery: TCP replay, then the loops, or natural refresh where nobody listens to them.
+
+use super::event::{Moment, Tail};
+use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
+use crate::decoder::{Context, Decoder};
+use crate::{ArbiterConfig, Channel, FeedState, Line, MissingRange, Start};
+use tickwire_market::{
+    Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue,
+};
+use tickwire_wire::mdp3::tcp;
+
+/// See the module's description.
+pub struct Mdp3Channel {
+    feed: Mdp3Feed,
+    recovery: Mdp3Recovery,
+    replay: Mdp3Replay,
+}
+
+/// How long a connection to the replay service may take.
+const REPLAY_PATIENCE_NS: u64 = 500 * Nanos::MILLI;
+
+impl Mdp3Channel {
+    /// A channel that has seen nothing; `replay` says as whom to ask for packets, `loop_patience_ns` how long a turn of the
+    /// loops may take before [`Mdp3Recovery::is_overdue`].
+    pub fn new(
+        config: ArbiterConfig,
+        decoder: Mdp3Decoder,
+        replay: ReplayConfig,
+        loop_patience_ns: u64,
+    ) -> Mdp3Channel {
+        Mdp3Channel {
+            feed: Mdp3Feed::new(config, decoder),
+            recovery: Mdp3Recovery::new(loop_patience_ns),
+            replay: Mdp3Replay::new(replay),
+        }
+    }
+
+    /// What suits the exchange: joined with a snapshot, packets asked for up to 2000 at a time, one request a connection.
+    pub fn arbiter_config() -> ArbiterConfig {
+        ArbiterConfig {
+            start: Start::Snapshot,
+            snapshot: true,
+            request_messages: tcp::PACKETS_MAX as u16,
+            request_timeout_ns: REPLAY_PATIENCE_NS + 100 * Nanos::MILLI,
+            request_attempts: 3,
+            request_gap_max: tcp::PACKETS_MAX.into(),
+            ..ArbiterConfig::default()
+        }
+    }
+
+    /// A replay account of that channel; connections may take half a second.
+    pub fn replay_config(channel: u16, username: &[u8], password: &[u8]) -> ReplayConfig {
+        ReplayConfig {
+            channel,
+            username: username.to_vec(),
+            password: password.to_vec(),
+            patience_ns: REPLAY_PATIENCE_NS,
+        }
+    }
+
+    /// The feed behind it.
+    pub fn feed(&self) -> &Mdp3Feed {
+        &self.feed
+    }
+
+    /// The feed behind it: packets of a file.
+    pub fn feed_mut(&mut self) -> &mut Mdp3Feed {
+        &mut self.feed
+    }
+
+    /// The client of the loops.
+    pub fn recovery(&self) -> &Mdp3Recovery {
+        &self.recovery
+    }
+
+    /// What follows whatever may have shown that packets are missing.
+    #[inline]
+    fn mend<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if self.feed.arbiter().is_whole() {
+            return;
+        }
+        self.mend_now(now, sink);
+    }
+
+    #[cold]
+    fn mend_now<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if self.replay.state() == ReplayState::Idle {
+            let mut asked: Option<MissingRange> = None;
+            while let Some(range) = self.feed.poll_missing() {
+                // One request reaches over several gaps: what lies between is known, but a connection serves only one.
+                let whole = asked.get_or_insert(range);
+                let reach = range.first.advance(range.count.into()).distance_from(whole.first);
+                if reach <= tcp::PACKETS_MAX.into() {
+                    whole.count = reach as u16;
+                }
+            }
+            if let Some(range) = asked {
+                self.replay.ask(range);
+            }
+        }
+        if self.feed.decoder().refreshes_naturally() && self.feed.arbiter().has_lost() {
+            let context = Context {
+                seq: self.feed.next_seq(),
+                received: now,
+                flags: EventFlags::NONE,
+            };
+            let time = Nanos::ZERO;
+            let mut out = Tail::new(sink);
+            self.feed
+                .decoder_mut()
+                .doubt_all(&Moment { context, time }, &mut out);
+            out.end();
+            self.feed.accept_loss(now, sink);
+        }
+    }
+}
+
+impl Channel for Mdp3Channel {
+    fn venue(&self) -> Venue {
+        Venue::Cme
+    }
+
+    #[inline]
+    fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
+        let books = match self.feed.decoder().depth() {
+            Mdp3Depth::ByPrice => Port::Snapshot,
+            Mdp3Depth::ByOrder => Port::SnapshotByOrder,
+        };
+        match port {
+            Port::Live => {
+                self.feed.on_packet(now, line, bytes, sink);
+                self.mend(now, sink);
+            }
+            Port::Definitions => self.recovery.on_definitions(now, bytes, &mut self.feed, sink),
+            _ if port == books => self.recovery.on_snapshots(now, bytes, &mut self.feed, sink),
+            _ => {}
+        }
+    }
+
+    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.handle_timeout(now, sink);
+        self.replay.handle_timeout(now);
+        if self.recovery.poll_timeout().is_some_and(|due| due <= now) {
+            self.recovery.handle_timeout(now);
+        }
+        self.mend(now, sink);
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Option<Nanos> {
+        if self.feed.arbiter().is_whole() {
+            return self.replay.poll_timeout();
+        }
+        let loops = self
+            .recovery
+            .poll_timeout()
+            .filter(|_| !self.recovery.is_overdue());
+        [self.feed.poll_timeout(), self.replay.poll_timeout(), loops]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn wants_connection(&self, port: Port) -> bool {
+        let wants = matches!(
+            self.replay.state(),
+            ReplayState::Connect | ReplayState::LoggingOn | ReplayState::Replaying
+        );
+        port == Port::Replay && wants
+    }
+
+    fn connected(&mut self, now: Nanos, port: Port) {
+        if port == Port::Replay {
+            self.replay.handle_connected(now);
+        }
+    }
+
+    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut S) {
+        self.replay.handle_bytes(now, bytes, &mut self.feed, sink);
+        self.mend(now, sink);
+    }
+
+    fn poll_transmit<'b>(&mut self, _: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        self.replay.poll_transmit(buffer)
+    }
+
+    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
+        if port == Port::Replay {
+            self.replay.handle_closed();
+            self.mend(now, sink);
+        }
+    }
+
+    #[inline]
+    fn state(&self) -> FeedState {
+        self.feed.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.feed.next_seq()
+    }
+
+    fn last_packet(&self) -> Nanos {
+        self.feed.arbiter().last_packet()
+    }
+
+    fn counters(&self) -> Counters {
+        self.feed.counters()
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.feed.decoder().instrument(id)
+    }
+
+    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder().find(symbol)
+    }
+
+    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
+        self.feed.decoder().instruments().for_each(each);
+    }
+
+    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().subscribe(symbol)
+    }
+
+    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+        self.feed.decoder_mut().unsubscribe(symbol)
+    }
+}
