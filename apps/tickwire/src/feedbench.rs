@@ -331,10 +331,10 @@ fn measure(protocol: Protocol, args: &BenchArgs, clock: &Clock) -> Result<Row, F
     let mut events = 0;
     for _ in 0..args.runs.max(1) {
         for (at, into) in [Into::Nothing, Into::Books, Into::Filter].into_iter().enumerate() {
-            let mut reception = Reception::new(feed, &session.config.receiver);
+            let mut reception = Reception::new(&session.config.receiver);
             reception.symbols = (into == Into::Filter).then(|| session.quiet_symbols());
             let session = &session;
-            let (took, seen) = wiring::with_channel(feed, &reception, Pass { session, into })??;
+            let (took, seen) = wiring::with_channel(feed, 0, &reception, Pass { session, into })??;
             ns[at] = ns[at].min(took as f64 / session.messages as f64);
             if into == Into::Nothing {
                 events = seen;
@@ -343,13 +343,13 @@ fn measure(protocol: Protocol, args: &BenchArgs, clock: &Clock) -> Result<Row, F
     }
     let config = config_of(protocol, args.seed, 1)?;
     let mut path = Histogram::new();
-    let reception = Reception::new(&config.feed[0], &config.receiver);
+    let reception = Reception::new(&config.receiver);
     let warm = WarmPath {
         config: &config,
         clock: clock.clone(),
         times: &mut path,
     };
-    wiring::with_channel(&config.feed[0], &reception, warm)??;
+    wiring::with_channel(&config.feed[0], 0, &reception, warm)??;
     Ok(Row {
         protocol,
         messages: session.messages,

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     };
     if let Routes::Recognised(feeds, _) = &replay.routes {
         for feed in feeds.clone() {
-            replay.add(&feed, feed.name().to_string())?;
+            replay.add(&feed, 0, feed.name().to_string())?;
         }
     }
     for file in &args.files {
@@ -212,6 +212,9 @@ fn recognise(args: &ReplayArgs) -> Result<Routes, Failure> {
                 let mut feed = FeedConfig::on_loopback(protocol);
                 feed.name = Some(format!("{protocol} {destination}"));
                 feed.templates.clone_from(&args.templates);
+                if let (Protocol::Pitch, Some([unit, ..])) = (protocol, stream) {
+                    feed.channels[0].name = unit.to_string();
+                }
                 feeds.push(feed);
                 streams.push((protocol, stream));
                 Place {
@@ -285,7 +288,7 @@ impl WithChannel for Boxed {
 
 impl Replay<'_> {
     /// Makes room for one more channel.
-    fn add(&mut self, feed: &FeedConfig, name: String) -> Result<usize, Failure> {
+    fn add(&mut self, feed: &FeedConfig, number: usize, name: String) -> Result<usize, Failure> {
         let is_one_of_many = matches!(self.routes, Routes::Configured(_));
         let default_size = if is_one_of_many { 1 << 18 } else { 4 << 20 };
         let orders = self.args.max_orders.unwrap_or(default_size);
@@ -312,8 +315,8 @@ impl Replay<'_> {
             is_stepping: self.args.step,
             clock: self.clock.clone(),
         };
-        let reception = Reception::recorded(self.args.max_instruments, self.symbols.clone());
-        self.played.push(wiring::with_channel(feed, &reception, boxed)?);
+        let reception = Reception::recorded(self.args.max_instruments, orders, self.symbols.clone());
+        self.played.push(wiring::with_channel(feed, number, &reception, boxed)?);
         Ok(self.played.len() - 1)
     }
 
@@ -395,7 +398,7 @@ impl Replay<'_> {
                     1 => feed.name().to_string(),
                     _ => format!("{} {}", feed.name(), feed.channels[found.channel].name),
                 };
-                let channel = self.add(&feed, name)?;
+                let channel = self.add(&feed, found.channel, name)?;
                 self.slots.insert(key, channel);
                 channel
             }

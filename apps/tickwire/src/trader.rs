@@ -52,7 +52,7 @@ pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books
         instruments: c.max_instruments,
         dense_orders: c.max_orders,
         dense_order_ids: u64::from(c.max_orders) * 64,
-        sparse_orders: c.max_orders / 4,
+        sparse_orders: c.max_orders,
         levels: c.max_levels,
         initial: BookState::Building,
     })
@@ -140,8 +140,8 @@ pub(crate) fn run(
         is_child,
         stop,
     };
-    let reception = Reception::new(feed, &config.receiver);
-    wiring::with_channel(feed, &reception, session)?
+    let reception = Reception::new(&config.receiver);
+    wiring::with_channel(feed, 0, &reception, session)?
 }
 
 /// A run, whatever the feed.

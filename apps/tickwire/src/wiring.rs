@@ -1,22 +1,46 @@
 //! Which protocol is made of which parts: the one place that knows all of them.
 
+use std::sync::Arc;
+
 use tickwire_book::Depth;
 use tickwire_exchange::{
-    ChannelConfig as MoldConfig, ItchPublisher, ItchPublisherConfig, Listing, Publisher,
+    ChannelConfig as MoldConfig, CqsLineConfig, CqsPublisher, CqsPublisherConfig, ItchPublisher,
+    ItchPublisherConfig, Listing, Mdp3Publisher, Mdp3PublisherConfig, MoexPublisher, MoexPublisherConfig,
+    NysePublisherConfig, OpenBookPublisher, PitchPublisher, PitchPublisherConfig, Publisher, UnitConfig,
+    UqdfPublisher, UqdfPublisherConfig, XdpPublisher,
 };
 use tickwire_feed::{
-    ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, SessionId, SoupConfig, Start,
+    ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, ItchChannel, ItchConfig, ItchDecoder, ItchFeed,
+    Mdp3Channel, Mdp3Config, Mdp3Decoder, MoexChannel, MoexChannelConfig, MoexConfig, OpenBookChannel,
+    OpenBookConfig, OpenBookDecoder, OpenBookFeed, PitchChannel, PitchChannelConfig, PitchConfig, PitchUnit,
+    RequestConfig, SessionId, SipConfig, SoupConfig, Start, UqdfChannel, UqdfDecoder, UqdfFeed, XdpChannel,
+    XdpConfig, XdpDecoder, XdpFeed,
 };
-use tickwire_market::{Nanos, Symbol};
+use tickwire_market::{Nanos, Port, Symbol, Venue};
+use tickwire_wire::fast::Plan;
 
-use crate::channels::FeedConfig;
+use crate::channels::{ChannelConfig, FeedConfig};
 use crate::config::ReceiverSection;
 use crate::failure::Failure;
 use crate::ports::CONNECTIONS;
-use crate::protocol::Protocol;
+use crate::protocol::{self, Protocol};
 
 /// The protocols that are published and received.
-pub(crate) const PUBLISHED: [Protocol; 1] = [Protocol::Itch50];
+pub(crate) const PUBLISHED: [Protocol; 8] = [
+    Protocol::Itch50,
+    Protocol::Pitch,
+    Protocol::Xdp,
+    Protocol::Openbook,
+    Protocol::Cqs,
+    Protocol::Uqdf,
+    Protocol::Mdp3,
+    Protocol::Moex,
+];
+
+/// How long a turn of the snapshot loops of MDP 3.0 may take before it counts as overdue.
+const LOOP_PATIENCE_NS: u64 = 10 * Nanos::SECOND;
+/// The channel of an MDP 3.0 feed whose name is not its number.
+const MDP3_CHANNEL: u16 = 310;
 
 /// Something to do with a channel, whatever its protocol: static calls on the way of a packet.
 pub(crate) trait WithChannel {
@@ -27,96 +51,327 @@ pub(crate) trait WithChannel {
 /// What a receiving channel is made with.
 #[derive(Clone, Debug)]
 pub(crate) struct Reception {
-    pub(crate) arbiter: ArbiterConfig,
+    /// Live, with sizes and patience as configured; `None` for a recording: nobody answers, and it may begin anywhere.
+    live: Option<ReceiverSection>,
     /// Instruments to make room for.
-    pub(crate) instruments_max: u32,
-    /// Which are wanted; `None` is all.
+    instruments_max: u32,
+    /// Orders to make room for.
+    orders_max: u32,
+    /// Which instruments are wanted; `None` is all.
     pub(crate) symbols: Option<Vec<Symbol>>,
 }
 
 impl Reception {
     /// Live, as configured.
-    pub(crate) fn new(feed: &FeedConfig, c: &ReceiverSection) -> Reception {
+    pub(crate) fn new(c: &ReceiverSection) -> Reception {
         Reception {
-            arbiter: ArbiterConfig {
-                start: Start::Beginning,
-                session: session_of(feed).map(SessionId),
-                snapshot: true,
-                buffer_packets: c.buffer_packets.min(u16::MAX.into()) as u16,
-                line_wait_ns: u64::from(c.line_wait_us) * Nanos::MICRO,
-                request_timeout_ns: u64::from(c.request_timeout_ms) * Nanos::MILLI,
-                request_attempts: c.request_attempts.min(u8::MAX.into()) as u8,
-                ..ArbiterConfig::default()
-            },
             instruments_max: c.max_instruments,
+            orders_max: c.max_orders,
+            live: Some(c.clone()),
             symbols: None,
         }
     }
 
-    /// From a recording: nobody answers, and it may begin anywhere.
-    pub(crate) fn recorded(instruments_max: u32, symbols: Option<Vec<Symbol>>) -> Reception {
+    /// From a recording.
+    pub(crate) fn recorded(
+        instruments_max: u32,
+        orders_max: u32,
+        symbols: Option<Vec<Symbol>>,
+    ) -> Reception {
         Reception {
-            arbiter: ArbiterConfig {
-                start: Start::Here,
-                snapshot: false,
-                request_attempts: 0,
-                ..ArbiterConfig::default()
-            },
+            live: None,
             instruments_max,
+            orders_max,
             symbols,
+        }
+    }
+
+    /// Sequencing as configured, where the venue leaves times to the receiver.
+    fn timed(&self, base: ArbiterConfig, channel: &ChannelConfig) -> ArbiterConfig {
+        match &self.live {
+            Some(c) => ArbiterConfig {
+                line_wait_ns: u64::from(c.line_wait_us) * Nanos::MICRO,
+                request_timeout_ns: u64::from(c.request_timeout_ms) * Nanos::MILLI,
+                request_attempts: c.request_attempts.min(u8::MAX.into()) as u8,
+                ..self.sized(base, channel)
+            },
+            None => self.sized(base, channel),
+        }
+    }
+
+    /// Sequencing with the venue's own times.
+    fn sized(&self, base: ArbiterConfig, channel: &ChannelConfig) -> ArbiterConfig {
+        let Some(c) = &self.live else {
+            // Snapshots that are in the recording help; nothing else does.
+            let has_loop = channel.lines(Port::Snapshot).is_some();
+            return ArbiterConfig {
+                start: if has_loop { base.start } else { Start::Here },
+                snapshot: base.snapshot && has_loop,
+                request_attempts: 0,
+                ..base
+            };
+        };
+        ArbiterConfig {
+            buffer_packets: c.buffer_packets.min(u16::MAX.into()) as u16,
+            ..base
         }
     }
 }
 
+/// MoldUDP64's name of the session.
 fn session_of(feed: &FeedConfig) -> Option<[u8; 10]> {
     feed.session.as_ref()?.as_bytes().try_into().ok()
+}
+
+/// The venue's number of a channel or unit, if its name is one.
+fn number_of<N: std::str::FromStr>(channel: &ChannelConfig, otherwise: N) -> N {
+    channel.name.parse().unwrap_or(otherwise)
+}
+
+/// What a NYSE request server knows a channel by.
+fn nyse_requests(feed: &FeedConfig, channel: &ChannelConfig) -> RequestConfig {
+    let product = match (feed.protocol(), feed.venue) {
+        (Protocol::Openbook, Venue::American) => 62,
+        (Protocol::Openbook, _) => 12,
+        (_, Venue::American) => 59,
+        (_, Venue::National) => 109,
+        (_, Venue::Arca) => 157,
+        (_, Venue::NyseTexas) => 209,
+        _ => 11,
+    };
+    RequestConfig {
+        source_id: b"TICKWIRE".into(),
+        product,
+        channel: number_of(channel, 1),
+        ..RequestConfig::default()
+    }
+}
+
+/// The FAST templates of a feed: the last file's, as the newest stands last.
+fn templates_of(feed: &FeedConfig) -> Result<Arc<Plan>, Failure> {
+    let path = feed.templates.last().ok_or_else(|| {
+        Failure::config(format!("feed {}: MOEX needs a FAST template file", feed.name()))
+    })?;
+    protocol::templates(path).map_err(Failure::config)
 }
 
 /// Makes the receiving side of one of a feed's channels and hands it to `then`.
 pub(crate) fn with_channel<W: WithChannel>(
     feed: &FeedConfig,
+    number: usize,
     reception: &Reception,
     then: W,
 ) -> Result<W::Output, Failure> {
-    let arbiter = reception.arbiter.clone();
-    match feed.protocol() {
+    let venue = feed.venue;
+    let channel = &feed.channels[number];
+    let symbols = reception.symbols.clone();
+    let instruments_max = reception.instruments_max.saturating_add(1);
+    let beginning = ArbiterConfig {
+        start: Start::Beginning,
+        session: session_of(feed).map(SessionId),
+        snapshot: true,
+        ..ArbiterConfig::default()
+    };
+    Ok(match feed.protocol() {
         Protocol::Itch50 => {
             let decoder = ItchDecoder::new(ItchConfig {
-                venue: feed.venue,
+                venue,
                 midnight: Nanos::ZERO,
-                instruments_max: reception.instruments_max.saturating_add(1).min(1 << 16),
-                symbols: reception.symbols.clone(),
+                instruments_max: instruments_max.min(1 << 16),
+                symbols,
             });
-            let feed = ItchFeed::new(arbiter, decoder);
-            Ok(then.run(ItchChannel::new(feed, SoupConfig::default()), Depth::Aggregated))
+            let feed = ItchFeed::new(reception.timed(beginning, channel), decoder);
+            then.run(ItchChannel::new(feed, SoupConfig::default()), Depth::Aggregated)
         }
-        other => Err(unpublished(other)),
-    }
+        Protocol::Pitch => {
+            let unit = number_of(channel, 1);
+            let config = PitchChannelConfig {
+                unit,
+                decoder: PitchConfig {
+                    venue,
+                    instruments_max,
+                    orders_max: reception.orders_max,
+                    symbols,
+                    ..PitchConfig::default()
+                },
+                ..PitchChannelConfig::default()
+            };
+            let base = ArbiterConfig {
+                start: Start::Snapshot,
+                snapshot: true,
+                request_gap_max: 10_000,
+                ..PitchUnit::arbiter_config(unit)
+            };
+            let channel = PitchChannel::with_arbiter(reception.sized(base, channel), config);
+            then.run(channel, Depth::Aggregated)
+        }
+        Protocol::Xdp => {
+            let decoder = XdpDecoder::new(XdpConfig {
+                venue,
+                instruments_max,
+                symbols,
+            });
+            let handler = XdpFeed::new(reception.timed(beginning, channel), decoder);
+            then.run(
+                XdpChannel::new(handler, nyse_requests(feed, channel)),
+                Depth::Aggregated,
+            )
+        }
+        Protocol::Openbook => {
+            let decoder = OpenBookDecoder::new(OpenBookConfig {
+                venue,
+                midnight: Nanos::ZERO,
+                instruments_max,
+                symbols,
+            });
+            let handler = OpenBookFeed::new(reception.timed(beginning, channel), decoder);
+            then.run(
+                OpenBookChannel::new(handler, nyse_requests(feed, channel)),
+                Depth::ByPrice,
+            )
+        }
+        Protocol::Cqs => {
+            let decoder = CqsDecoder::new(&SipConfig {
+                instruments_max,
+                symbols,
+            });
+            let handler = CqsFeed::new(reception.sized(CqsChannel::arbiter_config(), channel), decoder);
+            then.run(CqsChannel::new(handler), Depth::ByPrice)
+        }
+        Protocol::Uqdf => {
+            let decoder = UqdfDecoder::new(&SipConfig {
+                instruments_max,
+                symbols,
+            });
+            // There is no snapshot: what nobody sends again is made good by the quotes that come.
+            let base = ArbiterConfig {
+                snapshot: false,
+                ..beginning
+            };
+            let handler = UqdfFeed::new(reception.timed(base, channel), decoder);
+            then.run(UqdfChannel::new(handler), Depth::ByPrice)
+        }
+        Protocol::Mdp3 => {
+            let decoder = Mdp3Decoder::new(Mdp3Config {
+                instruments_max,
+                orders_max: 1,
+                symbols,
+                ..Mdp3Config::default()
+            });
+            let account = Mdp3Channel::replay_config(number_of(channel, MDP3_CHANNEL), b"TICKWIRE", b"TICKWIRE");
+            let arbiter = reception.sized(Mdp3Channel::arbiter_config(), channel);
+            let channel = Mdp3Channel::new(arbiter, decoder, account, LOOP_PATIENCE_NS);
+            then.run(channel, Depth::ByPrice)
+        }
+        Protocol::Moex => {
+            let decoder = MoexConfig {
+                instruments_max,
+                symbols,
+                ..MoexConfig::new(templates_of(feed)?)
+            };
+            let mut config = MoexChannelConfig::new(decoder);
+            config.arbiter = reception.sized(config.arbiter, channel);
+            let channel = MoexChannel::new(config)
+                .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
+            then.run(channel, Depth::Aggregated)
+        }
+        other @ (Protocol::PitchOptions | Protocol::PitchFutures) => return Err(unpublished(other)),
+    })
 }
 
 /// Makes the publishing side of one of a feed's channels; `messages` sizes what is kept for retransmission.
 pub(crate) fn publisher(
     feed: &FeedConfig,
-    _number: usize,
+    number: usize,
     listings: &[Listing],
     messages: usize,
 ) -> Result<Box<dyn Publisher>, Failure> {
+    let venue = feed.venue;
+    let channel = &feed.channels[number];
+    let mold = MoldConfig {
+        session: session_of(feed).unwrap_or(*b"TICKWIRE01"),
+        store_messages: messages,
+        ..MoldConfig::default()
+    };
+    let nyse = || NysePublisherConfig {
+        venue,
+        channel: number_of(channel, 1),
+        store_bytes: messages * 48,
+        store_units: messages,
+        connections: CONNECTIONS,
+        ..NysePublisherConfig::default()
+    };
     Ok(match feed.protocol() {
         Protocol::Itch50 => {
             let config = ItchPublisherConfig {
-                venue: feed.venue,
+                venue,
                 channel: MoldConfig {
-                    session: session_of(feed).unwrap_or(*b"TICKWIRE01"),
-                    store_messages: messages,
                     store_bytes: messages * 40,
-                    ..MoldConfig::default()
+                    ..mold
                 },
                 connections: CONNECTIONS,
                 ..ItchPublisherConfig::default()
             };
             Box::new(ItchPublisher::new(config, listings))
         }
-        other => return Err(unpublished(other)),
+        Protocol::Pitch => {
+            let config = PitchPublisherConfig {
+                venue,
+                unit: UnitConfig {
+                    unit: number_of(channel, 1),
+                    store_bytes: messages * 40,
+                    store_messages: messages,
+                    ..UnitConfig::default()
+                },
+                connections: CONNECTIONS,
+                ..PitchPublisherConfig::default()
+            };
+            Box::new(PitchPublisher::new(config, listings))
+        }
+        Protocol::Xdp => Box::new(XdpPublisher::new(nyse(), listings)),
+        Protocol::Openbook => Box::new(OpenBookPublisher::new(nyse(), listings)),
+        Protocol::Cqs => {
+            let config = CqsPublisherConfig {
+                line: CqsLineConfig {
+                    store_bytes: messages * 160,
+                    store_messages: messages,
+                    ..CqsLineConfig::default()
+                },
+                ..CqsPublisherConfig::default()
+            };
+            Box::new(CqsPublisher::new(config, listings))
+        }
+        Protocol::Uqdf => {
+            let config = UqdfPublisherConfig {
+                channel: MoldConfig {
+                    store_bytes: messages * 120,
+                    ..mold
+                },
+                ..UqdfPublisherConfig::default()
+            };
+            Box::new(UqdfPublisher::new(config, listings))
+        }
+        Protocol::Mdp3 => {
+            let config = Mdp3PublisherConfig {
+                channel: number_of(channel, MDP3_CHANNEL),
+                store_bytes: messages * 160,
+                store_packets: messages,
+                ..Mdp3PublisherConfig::default()
+            };
+            Box::new(Mdp3Publisher::new(config, listings))
+        }
+        Protocol::Moex => {
+            let config = MoexPublisherConfig {
+                store_bytes: messages * 100,
+                store_messages: messages,
+                connections: CONNECTIONS,
+                ..MoexPublisherConfig::default()
+            };
+            let publisher = MoexPublisher::new(config, templates_of(feed)?, listings)
+                .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
+            Box::new(publisher)
+        }
+        other @ (Protocol::PitchOptions | Protocol::PitchFutures) => return Err(unpublished(other)),
     })
 }
 

@@ -5,7 +5,9 @@ mod common;
 use common::{Folder, run, text};
 
 /// Every protocol that the simulator publishes.
-const FEEDS: [&str; 1] = ["itch50"];
+const FEEDS: [&str; 8] = [
+    "itch50", "pitch", "xdp", "openbook", "cqs", "uqdf", "mdp3", "moex",
+];
 
 /// Two processes, real multicast, 1 % loss, duplication and reordering on both lines; the trader must end with the
 /// exchange's books and every order accounted for, which is what exit code 0 says.
