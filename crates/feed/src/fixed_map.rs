@@ -160,7 +160,8 @@ mod tests {
                 _ => assert_eq!(table.insert(key, value), Err(Full)),
             }
             if round == 50_000 {
-                (table.clear(), map.clear());
+                table.clear();
+                map.clear();
             }
         }
     }
