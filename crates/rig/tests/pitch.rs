@@ -1,10 +1,13 @@
 //! Cboe: the Gap Request Proxy, and Spin when it does not help.
 
 use tickwire_book::Depth;
-use tickwire_exchange::{PitchPublisher, PitchPublisherConfig, UnitConfig, listings};
-use tickwire_feed::{ArbiterConfig, PitchChannel, PitchChannelConfig, PitchConfig, PitchUnit, Start};
+use tickwire_exchange::{
+    PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig, listings,
+};
+use tickwire_feed::{PitchChannel, PitchChannelConfig, PitchConfig, PitchLogin};
 use tickwire_market::{Counter, Venue};
 use tickwire_rig::{Outcome, RigConfig, run};
+use tickwire_wire::layout::Alpha;
 
 const UNIT: u8 = 7;
 
@@ -21,10 +24,16 @@ fn receiver(venue: Venue) -> PitchChannelConfig {
     }
 }
 
-fn day_of(venue: Venue, config: &RigConfig, channel: PitchChannel) -> Outcome<PitchChannel> {
+fn day_of(
+    venue: Venue,
+    service: PitchServiceConfig,
+    config: &RigConfig,
+    channel: PitchChannel,
+) -> Outcome<PitchChannel> {
     let listings = listings(20);
     let publisher = PitchPublisherConfig {
         venue,
+        service,
         unit: UnitConfig {
             unit: UNIT,
             ..UnitConfig::default()
@@ -36,14 +45,16 @@ fn day_of(venue: Venue, config: &RigConfig, channel: PitchChannel) -> Outcome<Pi
 }
 
 fn day(config: &RigConfig) -> Outcome<PitchChannel> {
-    day_of(Venue::Bzx, config, PitchChannel::new(receiver(Venue::Bzx)))
+    let channel = PitchChannel::new(receiver(Venue::Bzx));
+    day_of(Venue::Bzx, PitchServiceConfig::default(), config, channel)
 }
 
 #[test]
 fn a_day_without_trouble_needs_no_recovery() {
     for venue in [Venue::Bzx, Venue::Byx, Venue::Edga, Venue::Edgx] {
         let config = RigConfig::default();
-        let outcome = day_of(venue, &config, PitchChannel::new(receiver(venue)));
+        let channel = PitchChannel::new(receiver(venue));
+        let outcome = day_of(venue, PitchServiceConfig::default(), &config, channel);
         let count = |counter| outcome.counters.get(counter);
         assert_eq!((count(Counter::Gaps), count(Counter::RetransmitRequests)), (0, 0));
         assert_eq!((count(Counter::BookRejects), count(Counter::Malformed)), (0, 0));
@@ -85,18 +96,35 @@ fn streams_cut_everywhere_say_the_same() {
 }
 
 #[test]
-fn an_unreachable_proxy_is_made_good_by_spin() {
+fn a_proxy_that_refuses_the_login_is_made_good_by_spin() {
     let mut snapshots = 0;
     for seed in 1..=5 {
-        // Nobody listens for a proxy that never answers: what is missing is given up at once.
-        let arbiter = ArbiterConfig {
-            start: Start::Snapshot,
-            snapshot: true,
-            request_attempts: 0,
-            ..PitchUnit::arbiter_config(UNIT)
+        let account = PitchAccount {
+            session_sub_id: *b"0001",
+            username: *b"WIRE",
+            password: *b"SECRET    ",
         };
-        let channel = PitchChannel::with_arbiter(arbiter, receiver(Venue::Bzx));
-        let outcome = day_of(Venue::Bzx, &RigConfig::bad_lines(seed), channel);
+        let spin = PitchLogin {
+            session_sub_id: Alpha(account.session_sub_id),
+            username: Alpha(account.username),
+            password: Alpha(account.password),
+            ..PitchLogin::default()
+        };
+        let receiver = PitchChannelConfig {
+            proxy: PitchLogin {
+                password: Alpha(*b"FORGOTTEN "),
+                ..spin.clone()
+            },
+            spin,
+            ..receiver(Venue::Bzx)
+        };
+        let service = PitchServiceConfig {
+            account: Some(account),
+            ..PitchServiceConfig::default()
+        };
+        let config = RigConfig::bad_lines(seed);
+        let outcome = day_of(Venue::Bzx, service, &config, PitchChannel::new(receiver));
+        assert!(outcome.connections["replay"] > 1, "it is tried again");
         snapshots += outcome.counters.get(Counter::Snapshots);
     }
     assert!(snapshots > 0, "some datagram was lost on both lines");
