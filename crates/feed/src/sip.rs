@@ -507,18 +507,20 @@ impl Sip {
 fn stand(standing: &mut Standing, quoted: &Quoted, seq: SeqNo) {
     let luld = quoted.conditions[2].0;
     let executable = [!matches!(luld, b'A' | b'C'), !matches!(luld, b'B' | b'C')];
-    for side in 0..2 {
-        let counts = quoted.firm & executable[side];
+    for (side, (own, executable)) in quoted.own.iter().zip(executable).enumerate() {
         // Sizes have 32 bits at most.
-        let qty = if counts { quoted.own[side].qty.0 as u32 } else { 0 };
-        let price = quoted.own[side].price;
-        let is_same = (price == standing.price[side]) & (qty == standing.qty[side]);
+        let qty = if quoted.firm & executable {
+            own.qty.0 as u32
+        } else {
+            0
+        };
+        let is_same = (own.price == standing.price[side]) & (qty == standing.qty[side]);
         let since = if is_same {
             standing.since[side]
         } else {
             seq.0 as u32
         };
-        (standing.price[side], standing.qty[side], standing.since[side]) = (price, qty, since);
+        (standing.price[side], standing.qty[side], standing.since[side]) = (own.price, qty, since);
     }
 }
 

@@ -271,10 +271,10 @@ impl CqsLine {
         if self.unsent < self.store.next().0 {
             return Some(self.live(now));
         }
-        if self.again.front().is_some_and(|(due, ..)| *due <= now) {
-            if let Some(length) = self.pack_again(now) {
-                return Some(datagram(Port::Retransmission, &self.scratch[..length]));
-            }
+        if self.again.front().is_some_and(|(due, ..)| *due <= now)
+            && let Some(length) = self.pack_again(now)
+        {
+            return Some(datagram(Port::Retransmission, &self.scratch[..length]));
         }
         if self.turn.sent < self.turn.bytes.len() && self.block_due <= now {
             let length = self.pack_snapshot(now);
