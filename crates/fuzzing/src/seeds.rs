@@ -150,6 +150,8 @@ fn nyse_operations(units: Vec<Vec<u8>>, wrap: impl Fn(u32, &[u8]) -> Option<Vec<
         }
     }
     all
+}
+
 /// A short day of our own templates: each datagram behind its length and what takes it.
 pub(crate) fn moex_operations() -> Vec<Vec<u8>> {
     use tickwire_market::{Nanos, OrderId, Price, Side, Volume};
