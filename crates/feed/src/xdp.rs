@@ -211,16 +211,6 @@ impl XdpDecoder {
         SeqNo(oldest.unwrap_or(self.covered))
     }
 
-    /// The price of an instrument's field.
-    #[inline(always)]
-    fn price(&self, id: InstrumentId, field: I32) -> Result<Price, Malformed> {
-        match self.rows.get(id.index()) {
-            // 2^31 * 10^9 fits 63 bits.
-            Some(row) if row.unit > 0 => Ok(Price::from_raw(i64::from(field.get()) * row.unit)),
-            _ => Err(Malformed::OutOfRange { offset: 8 }),
-        }
-    }
-
     /// The time of a message that carries nanoseconds only.
     #[inline(always)]
     fn time(&self, nanoseconds: U32) -> Nanos {
@@ -230,32 +220,45 @@ impl XdpDecoder {
         }
     }
 
-    /// Writes what a message says over an event that holds what every message has. `false` if it says nothing.
+    /// Writes what a message says over an event that holds what every message has; `unit` is the instrument's. `false` if it says
+    /// nothing.
     #[inline(always)]
-    fn fill(&mut self, event: &mut MarketEvent, kind: u16, bytes: &[u8]) -> Result<bool, Malformed> {
+    fn fill(
+        &mut self,
+        event: &mut MarketEvent,
+        kind: u16,
+        bytes: &[u8],
+        unit: i64,
+    ) -> Result<bool, Malformed> {
         match kind {
-            xdp::AddOrder::KIND => self.add(event, prefix(bytes)?.0)?,
+            xdp::AddOrder::KIND => self.add(event, prefix(bytes)?.0, unit)?,
             xdp::DeleteOrder::KIND => self.delete(event, prefix(bytes)?.0),
-            xdp::ReplaceOrder::KIND => self.replace(event, prefix(bytes)?.0)?,
-            xdp::ModifyOrder::KIND => self.modify(event, prefix(bytes)?.0)?,
-            xdp::OrderExecution::KIND => self.executed(event, prefix(bytes)?.0)?,
-            xdp::AddOrderRefresh::KIND => self.add_refresh(event, prefix(bytes)?.0)?,
-            _ => return self.fill_rare(event, kind, bytes),
+            xdp::ReplaceOrder::KIND => self.replace(event, prefix(bytes)?.0, unit)?,
+            xdp::ModifyOrder::KIND => self.modify(event, prefix(bytes)?.0, unit)?,
+            xdp::OrderExecution::KIND => self.executed(event, prefix(bytes)?.0, unit)?,
+            xdp::AddOrderRefresh::KIND => self.add_refresh(event, prefix(bytes)?.0, unit)?,
+            _ => return self.fill_rare(event, kind, bytes, unit),
         }
         Ok(true)
     }
 
     /// [`XdpDecoder::fill`] for types that are few in a day.
     #[inline(never)]
-    fn fill_rare(&mut self, event: &mut MarketEvent, kind: u16, bytes: &[u8]) -> Result<bool, Malformed> {
+    fn fill_rare(
+        &mut self,
+        event: &mut MarketEvent,
+        kind: u16,
+        bytes: &[u8],
+        unit: i64,
+    ) -> Result<bool, Malformed> {
         match xdp::parse(bytes)? {
-            xdp::Message::NonDisplayedTrade(m) => self.trade(event, m)?,
-            xdp::Message::CrossTrade(m) => self.cross(event, m)?,
+            xdp::Message::NonDisplayedTrade(m) => self.trade(event, m, unit)?,
+            xdp::Message::CrossTrade(m) => self.cross(event, m, unit)?,
             xdp::Message::TradeCancel(m) => self.cancelled(event, m),
             xdp::Message::Imbalance(_) | xdp::Message::ImbalanceXdp21(_) => {
-                self.imbalance(event, prefix(bytes)?.0)?
+                self.imbalance(event, prefix(bytes)?.0, unit)?
             }
-            xdp::Message::Quote(m) => self.quote(event, m)?,
+            xdp::Message::Quote(m) => self.quote(event, m, unit)?,
             xdp::Message::SecurityStatus(m) => {
                 self.note_close(bytes);
                 return status(event, m);
@@ -279,37 +282,42 @@ impl XdpDecoder {
     }
 
     #[inline(always)]
-    fn add(&self, event: &mut MarketEvent, m: &xdp::AddOrder) -> Result<(), Malformed> {
+    fn add(&self, event: &mut MarketEvent, m: &xdp::AddOrder, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Add;
         event.venue_ts = self.time(m.source_time_ns);
         event.order_id = OrderId(m.order_id.get());
         event.side = side_at(32, m.side)?;
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         event.code = code(m.firm_id.trimmed());
         Ok(())
     }
 
     #[inline(always)]
-    fn add_refresh(&self, event: &mut MarketEvent, m: &xdp::AddOrderRefresh) -> Result<(), Malformed> {
+    fn add_refresh(
+        &self,
+        event: &mut MarketEvent,
+        m: &xdp::AddOrderRefresh,
+        unit: i64,
+    ) -> Result<(), Malformed> {
         event.kind = EventKind::Add;
         event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
         event.order_id = OrderId(m.order_id.get());
         event.side = side_at(36, m.side)?;
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         event.code = code(m.firm_id.trimmed());
         Ok(())
     }
 
     /// An order's place is kept only where the message says so; a book moves it anyway when its price changed.
     #[inline(always)]
-    fn modify(&self, event: &mut MarketEvent, m: &xdp::ModifyOrder) -> Result<(), Malformed> {
+    fn modify(&self, event: &mut MarketEvent, m: &xdp::ModifyOrder, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Modify;
         event.venue_ts = self.time(m.source_time_ns);
         event.order_id = OrderId(m.order_id.get());
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         match xdp::side(m.side) {
             Some(side) => event.side = side,
             None => event.flags = event.flags.with(EventFlags::NO_SIDE),
@@ -329,24 +337,24 @@ impl XdpDecoder {
 
     /// The side is that of the order replaced: some senders leave the field 0.
     #[inline(always)]
-    fn replace(&self, event: &mut MarketEvent, m: &xdp::ReplaceOrder) -> Result<(), Malformed> {
+    fn replace(&self, event: &mut MarketEvent, m: &xdp::ReplaceOrder, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Replace;
         event.venue_ts = self.time(m.source_time_ns);
         event.order_id = OrderId(m.order_id.get());
         event.ref_id = m.new_order_id.get();
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         Ok(())
     }
 
     /// The price is the execution's, which need not be the order's.
     #[inline(always)]
-    fn executed(&self, event: &mut MarketEvent, m: &xdp::OrderExecution) -> Result<(), Malformed> {
+    fn executed(&self, event: &mut MarketEvent, m: &xdp::OrderExecution, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Execute;
         event.venue_ts = self.time(m.source_time_ns);
         event.order_id = OrderId(m.order_id.get());
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         event.ref_id = m.trade_id.get().into();
         event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
         event.flags = event
@@ -356,11 +364,11 @@ impl XdpDecoder {
         Ok(())
     }
 
-    fn trade(&self, event: &mut MarketEvent, m: &xdp::NonDisplayedTrade) -> Result<(), Malformed> {
+    fn trade(&self, event: &mut MarketEvent, m: &xdp::NonDisplayedTrade, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Trade;
         event.venue_ts = self.time(m.source_time_ns);
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         event.ref_id = m.trade_id.get().into();
         event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
         event.flags = event
@@ -370,11 +378,11 @@ impl XdpDecoder {
         Ok(())
     }
 
-    fn cross(&self, event: &mut MarketEvent, m: &xdp::CrossTrade) -> Result<(), Malformed> {
+    fn cross(&self, event: &mut MarketEvent, m: &xdp::CrossTrade, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Trade;
         event.venue_ts = self.time(m.source_time_ns);
         event.qty = Volume(m.volume.get().into());
-        event.price = self.price(event.instrument, m.price)?;
+        event.price = price(unit, m.price)?;
         event.ref_id = m.cross_id.get().into();
         event.code = code(&[m.cross_type.0]);
         event.flags = event.flags.with(EventFlags::NO_SIDE);
@@ -387,14 +395,19 @@ impl XdpDecoder {
         event.ref_id = m.trade_id.get().into();
     }
 
-    fn imbalance(&self, event: &mut MarketEvent, m: &xdp::ImbalanceXdp21) -> Result<(), Malformed> {
+    fn imbalance(
+        &self,
+        event: &mut MarketEvent,
+        m: &xdp::ImbalanceXdp21,
+        unit: i64,
+    ) -> Result<(), Malformed> {
         event.kind = EventKind::Imbalance;
         event.venue_ts = xdp::time(m.source_time, m.source_time_ns);
         event.qty = Volume(m.paired_qty.get().into());
         event.imbalance_qty = Volume(m.total_imbalance_qty.get().into());
-        event.price = self.price(event.instrument, m.reference_price)?;
-        event.near_price = self.price(event.instrument, m.continuous_book_clearing)?;
-        event.far_price = self.price(event.instrument, m.auction_interest_clearing)?;
+        event.price = price(unit, m.reference_price)?;
+        event.near_price = price(unit, m.continuous_book_clearing)?;
+        event.far_price = price(unit, m.auction_interest_clearing)?;
         event.code = code(&[m.auction_type.0]);
         match xdp::side(m.imbalance_side) {
             Some(side) => event.side = side,
@@ -420,12 +433,12 @@ impl XdpDecoder {
         }
     }
 
-    fn quote(&self, event: &mut MarketEvent, m: &xdp::Quote) -> Result<(), Malformed> {
+    fn quote(&self, event: &mut MarketEvent, m: &xdp::Quote, unit: i64) -> Result<(), Malformed> {
         event.kind = EventKind::Quote;
         event.venue_ts = self.time(m.source_time_ns);
-        event.price = self.price(event.instrument, m.bid_price)?;
+        event.price = price(unit, m.bid_price)?;
         event.qty = Volume(m.bid_volume.get().into());
-        event.ask_price = self.price(event.instrument, m.ask_price)?;
+        event.ask_price = price(unit, m.ask_price)?;
         event.ask_qty = Volume(m.ask_volume.get().into());
         Ok(())
     }
@@ -499,6 +512,7 @@ impl Decoder for XdpDecoder {
         if context.seq.0 <= row.covered && !is_snapshot && is_refreshed(kind) {
             return;
         }
+        let unit = row.unit;
         let mut event = MarketEvent {
             seq: context.seq,
             recv_ts: context.received,
@@ -507,7 +521,7 @@ impl Decoder for XdpDecoder {
             flags: context.flags,
             ..MarketEvent::default()
         };
-        match self.fill(&mut event, kind, message) {
+        match self.fill(&mut event, kind, message, unit) {
             Ok(true) => {}
             Ok(false) => return,
             Err(malformed) => {
@@ -669,6 +683,16 @@ fn unit(decimals: u8) -> Option<i64> {
     Price::from_decimal(1, decimals)
         .map(Price::raw)
         .filter(|_| decimals <= 9)
+}
+
+/// A price of so many raw units each; an instrument whose unit is not known has none.
+#[inline(always)]
+fn price(unit: i64, field: I32) -> Result<Price, Malformed> {
+    match unit {
+        0 => Err(Malformed::OutOfRange { offset: 8 }),
+        // 2^31 * 10^9 fits 63 bits.
+        unit => Ok(Price::from_raw(i64::from(field.get()) * unit)),
+    }
 }
 
 /// A venue code padded with NULs; at most eight bytes.

@@ -157,9 +157,7 @@ impl Collector {
         self.state = RefreshState::Loading(self.count);
         if let Some(books) = &mut self.pass {
             *books += 1;
-            if *books == 2 {
-                self.alone = None;
-            } else if *books == 1 && self.alone.is_some_and(|alone| alone != id) {
+            if *books == 2 || self.alone.is_some_and(|alone| alone != id) {
                 self.alone = None;
             }
         }
