@@ -4,6 +4,7 @@
 //! must equal the engine's level by level, else the figures are not shown. A regression here means more work per message:
 //! compare ratios of one run, not nanoseconds of two machines.
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::io::Write;
 
@@ -227,6 +228,7 @@ pub(crate) fn memory_path<const STAMPED: bool>(
         clock,
         failure: None,
         withdrawn: 0,
+        at_close: BTreeMap::new(),
     })
 }
 

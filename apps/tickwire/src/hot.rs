@@ -7,12 +7,15 @@
 //! Everything happens on the calling thread, inside the call that took the packet: no queue, no hand-over. Nothing here
 //! allocates, locks or logs after it is set up; the tests of `bench.rs` run it with an armed allocator.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use tickwire_book::{Applied, Books};
 use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session};
 use tickwire_lab::{Probes, Stage};
-use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent};
+use tickwire_market::{
+    EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, OrderIntent, Side, TradingStatus,
+};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::TickToTrade;
 
@@ -36,11 +39,16 @@ pub(crate) struct HotPath<O, const STAMPED: bool = true> {
     pub(crate) failure: Option<io::Error>,
     /// Orders that passed every check but could not be encoded; they were withdrawn.
     pub(crate) withdrawn: u64,
+    /// Bids and asks of instruments as they stood when these closed.
+    pub(crate) at_close: BTreeMap<InstrumentId, [Vec<Level>; 2]>,
 }
 
 impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
+        if event.kind == EventKind::Status {
+            self.note_close(event);
+        }
         if !self.rule.watches(event.instrument) {
             self.books.apply(event);
             return;
@@ -81,6 +89,19 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
 }
 
 impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
+    /// Some venues say by the close alone that a book is no more (NYSE): what stood in it then is kept to be compared. At
+    /// the end of the day memory may be taken.
+    #[cold]
+    fn note_close(&mut self, event: &MarketEvent) {
+        if event.status == TradingStatus::Closed
+            && let Some(book) = self.books.book(event.instrument)
+            && !book.is_empty()
+        {
+            let levels = Side::BOTH.map(|side| book.levels(side).collect());
+            self.at_close.insert(event.instrument, levels);
+        }
+    }
+
     /// An order that was decided but not encoded must not count as open.
     #[cold]
     fn withdraw(&mut self, intent: &OrderIntent) {

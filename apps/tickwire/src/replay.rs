@@ -316,7 +316,8 @@ impl Replay<'_> {
             clock: self.clock.clone(),
         };
         let reception = Reception::recorded(self.args.max_instruments, orders, self.symbols.clone());
-        self.played.push(wiring::with_channel(feed, number, &reception, boxed)?);
+        self.played
+            .push(wiring::with_channel(feed, number, &reception, boxed)?);
         Ok(self.played.len() - 1)
     }
 

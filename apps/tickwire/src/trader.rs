@@ -204,6 +204,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             clock,
             failure: None,
             withdrawn: 0,
+            at_close: BTreeMap::new(),
         };
         Ok(Trader {
             config,
@@ -518,10 +519,16 @@ impl<'a, C: Channel> Trader<'a, C> {
         self.channel.instruments(&mut |i| known.push((i.symbol, i.id)));
         known.sort_unstable();
         for (symbol, id) in known {
-            if let Some(book) = self.hot.books.book(id) {
-                for side in Side::BOTH {
-                    levels.book(symbol.as_str(), side, book.levels(side))?;
-                }
+            let Some(book) = self.hot.books.book(id) else {
+                continue;
+            };
+            let at_close = self.hot.at_close.get(&id).filter(|_| book.is_empty());
+            for side in Side::BOTH {
+                let shown: Vec<_> = match at_close {
+                    Some(closed) => closed[side as usize].clone(),
+                    None => book.levels(side).collect(),
+                };
+                levels.book(symbol.as_str(), side, shown.into_iter())?;
             }
         }
         levels.finish()?;

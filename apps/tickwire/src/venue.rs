@@ -15,7 +15,7 @@ use tickwire_exchange::{
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Nanos, Side, Symbol};
+use tickwire_market::{Level, Nanos, Side, Symbol};
 use tickwire_runtime::capture::{LinkType, PcapWriter};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
@@ -134,6 +134,9 @@ struct Venue<'a> {
     waiter: Waiter,
     departures: Departures,
     opened: Option<Nanos>,
+    /// The books as the first channel shows them when trading ends, in order of symbol: on some venues the close empties
+    /// them.
+    at_close: Option<Vec<(Symbol, [Vec<Level>; 2])>>,
 }
 
 pub(crate) fn run(
@@ -241,6 +244,7 @@ impl<'a> Venue<'a> {
             waiter,
             departures: Departures::with_capacity(packets as usize),
             opened: None,
+            at_close: None,
         })
     }
 
@@ -253,6 +257,9 @@ impl<'a> Venue<'a> {
         loop {
             let now = self.clock.now();
             let more = self.exchange.on_time(now);
+            if self.at_close.is_none() && self.exchange.phase() == DayPhase::Closing {
+                self.at_close = Some(self.shown_levels());
+            }
             let mut sent = false;
             for outlet in &mut self.outlets {
                 sent |= outlet.publish(now, &mut self.exchange, &mut self.departures)?;
@@ -400,6 +407,22 @@ impl<'a> Venue<'a> {
         self.exchange.is_over() && !self.outlets.iter().any(|outlet| outlet.is_busy(now, QUIET_NS))
     }
 
+    /// What the receiver of the first channel must have, in order of symbol.
+    fn shown_levels(&self) -> Vec<(Symbol, [Vec<Level>; 2])> {
+        let Some(outlet) = self.exchange.outlets().first() else {
+            return Vec::new();
+        };
+        let mut listings = self.exchange.listings().to_vec();
+        listings.retain(|listing| outlet.instruments.contains(&listing.id.0));
+        listings.sort_unstable_by_key(|listing| listing.symbol);
+        let levels = |id, side| outlet.publisher.levels(self.exchange.engine(), id, side);
+        let sides = |listing: &Listing| Side::BOTH.map(|side| levels(listing.id, side));
+        listings
+            .iter()
+            .map(|listing| (listing.symbol, sides(listing)))
+            .collect()
+    }
+
     fn results(&mut self) -> ExchangeResults {
         self.departures.settle();
         let mut packet_to_order = Histogram::new();
@@ -442,17 +465,17 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        let outlet = self.exchange.outlets().first();
-        let mut listings = self.exchange.listings().to_vec();
-        listings.sort_unstable_by_key(|listing| listing.symbol);
-        for listing in listings {
+        let now;
+        let shown = match &self.at_close {
+            Some(shown) => shown,
+            None => {
+                now = self.shown_levels();
+                &now
+            }
+        };
+        for (symbol, sides) in shown {
             for side in Side::BOTH {
-                // As the first channel shows them: what its receiver must have.
-                let Some(outlet) = outlet.filter(|o| o.instruments.contains(&listing.id.0)) else {
-                    continue;
-                };
-                let shown = outlet.publisher.levels(self.exchange.engine(), listing.id, side);
-                levels.book(listing.symbol.as_str(), side, shown.into_iter())?;
+                levels.book(symbol.as_str(), side, sides[side as usize].iter().copied())?;
             }
         }
         levels.finish()?;

@@ -73,11 +73,7 @@ impl Reception {
     }
 
     /// From a recording.
-    pub(crate) fn recorded(
-        instruments_max: u32,
-        orders_max: u32,
-        symbols: Option<Vec<Symbol>>,
-    ) -> Reception {
+    pub(crate) fn recorded(instruments_max: u32, orders_max: u32, symbols: Option<Vec<Symbol>>) -> Reception {
         Reception {
             live: None,
             instruments_max,
@@ -149,9 +145,10 @@ fn nyse_requests(feed: &FeedConfig, channel: &ChannelConfig) -> RequestConfig {
 
 /// The FAST templates of a feed: the last file's, as the newest stands last.
 fn templates_of(feed: &FeedConfig) -> Result<Arc<Plan>, Failure> {
-    let path = feed.templates.last().ok_or_else(|| {
-        Failure::config(format!("feed {}: MOEX needs a FAST template file", feed.name()))
-    })?;
+    let path = feed
+        .templates
+        .last()
+        .ok_or_else(|| Failure::config(format!("feed {}: MOEX needs a FAST template file", feed.name())))?;
     protocol::templates(path).map_err(Failure::config)
 }
 
@@ -258,7 +255,8 @@ pub(crate) fn with_channel<W: WithChannel>(
                 symbols,
                 ..Mdp3Config::default()
             });
-            let account = Mdp3Channel::replay_config(number_of(channel, MDP3_CHANNEL), b"TICKWIRE", b"TICKWIRE");
+            let account =
+                Mdp3Channel::replay_config(number_of(channel, MDP3_CHANNEL), b"TICKWIRE", b"TICKWIRE");
             let arbiter = reception.sized(Mdp3Channel::arbiter_config(), channel);
             let channel = Mdp3Channel::new(arbiter, decoder, account, LOOP_PATIENCE_NS);
             then.run(channel, Depth::ByPrice)
