@@ -46,7 +46,7 @@ pub(crate) struct HotPath<O, const STAMPED: bool = true> {
 impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
-        if event.kind == EventKind::Status {
+        if matches!(event.kind, EventKind::Status | EventKind::Clear) {
             self.note_close(event);
         }
         if !self.rule.watches(event.instrument) {
@@ -89,11 +89,12 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
 }
 
 impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
-    /// Some venues say by the close alone that a book is no more (NYSE): what stood in it then is kept to be compared. At
-    /// the end of the day memory may be taken.
+    /// On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is
+    /// cleared is not traded on, so memory may be taken.
     #[cold]
     fn note_close(&mut self, event: &MarketEvent) {
-        if event.status == TradingStatus::Closed
+        let is_end = event.kind == EventKind::Clear || event.status == TradingStatus::Closed;
+        if is_end
             && let Some(book) = self.books.book(event.instrument)
             && !book.is_empty()
         {
