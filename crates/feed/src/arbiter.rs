@@ -584,6 +584,11 @@ impl Arbiter {
         self.missing.messages()
     }
 
+    /// The number after the last message that is missing now: a venue whose requests are dear asks for all at once.
+    pub fn missing_end(&self) -> Option<SeqNo> {
+        self.missing.holes().last().map(|hole| SeqNo(hole.end))
+    }
+
     /// How many packets are held back now.
     pub fn held(&self) -> usize {
         self.buffer.len()

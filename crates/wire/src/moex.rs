@@ -537,6 +537,7 @@ impl<'a> Message<'a> {
             slots,
             head: self.fields,
             head_slots: &self.view.head,
+            time: (0, Nanos(0)),
         }
     }
 
@@ -831,6 +832,8 @@ struct Typed<'a> {
     slots: &'a Slots,
     head: Fields<'a>,
     head_slots: &'a Slots,
+    /// The last entry's `MDEntryTime`, in which most entries of a message agree, and what it is.
+    time: (u64, Nanos),
 }
 
 impl<'a> Typed<'a> {
@@ -883,14 +886,23 @@ impl<'a> Typed<'a> {
     }
 
     #[inline]
-    fn time(&self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
+    fn time(&mut self, entry: &Fields<'a>) -> Result<Option<Nanos>, MoexError> {
         let Some(time) = entry.unsigned(self.slots.time) else {
             return Ok(None);
         };
-        let micros = entry.unsigned(self.slots.orig_time);
-        entry_time(time, micros)
-            .map(Some)
-            .ok_or(MoexError::BadValue { tag: tag::ENTRY_TIME })
+        let bad = MoexError::BadValue { tag: tag::ENTRY_TIME };
+        if time != self.time.0 {
+            self.time = (time, entry_time(time).ok_or(bad)?);
+        }
+        let at = self.time.1;
+        match entry.unsigned(self.slots.orig_time) {
+            None => Ok(Some(at)),
+            Some(micros) if micros < 1_000_000 => {
+                let millis = time % 1_000;
+                Ok(Some(Nanos(at.0 - millis * 1_000_000 + micros * 1_000)))
+            }
+            Some(_) => Err(bad),
+        }
     }
 
     fn date(&self, entry: &Fields<'a>) -> Option<u32> {
@@ -955,7 +967,7 @@ impl<'a> OrderEntries<'a> {
 
     /// What a book needs of an entry of this message.
     #[inline(always)]
-    pub fn book_entry(&self, entry: &UnreadOrder<'a>) -> Result<BookEntry, MoexError> {
+    pub fn book_entry(&mut self, entry: &UnreadOrder<'a>) -> Result<BookEntry, MoexError> {
         let (entry, slots) = (&entry.fields, self.0.slots);
         let kind = OrderKind::from_wire(entry.text(slots.kind))?;
         let order_id = match (entry.text(slots.id), kind) {
@@ -975,7 +987,7 @@ impl<'a> OrderEntries<'a> {
     }
 
     #[inline]
-    fn read(&self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &UnreadOrder<'a>) -> Result<OrderEntry<'a>, MoexError> {
         let book = self.book_entry(entry)?;
         let (symbol, board) = self.instrument(entry);
         let (entry, slots) = (&entry.fields, self.0.slots);
@@ -1010,7 +1022,7 @@ impl<'a> Iterator for TradeEntries<'a> {
 }
 
 impl<'a> TradeEntries<'a> {
-    fn read(&self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &Fields<'a>) -> Result<TradeEntry<'a>, MoexError> {
         let slots = self.0.slots;
         let numbered = |slot, tag| match entry.text(slot) {
             Some(text) => number(text).map(Some).ok_or(MoexError::BadValue { tag }),
@@ -1053,7 +1065,7 @@ impl<'a> Iterator for StatisticEntries<'a> {
 }
 
 impl<'a> StatisticEntries<'a> {
-    fn read(&self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
+    fn read(&mut self, entry: &Fields<'a>) -> Result<StatisticEntry<'a>, MoexError> {
         let slots = self.0.slots;
         Ok(StatisticEntry {
             action: Action::from_wire(entry.unsigned(slots.action))?,
@@ -1084,10 +1096,10 @@ fn small(fields: &Fields<'_>, slot: Slot) -> Option<i32> {
 #[inline(always)]
 fn number(text: &[u8]) -> Option<u64> {
     match text.len() {
-        1..=8 => eight_digits(text),
+        1..=8 => eight_digits(padded(text)),
         9..=16 => {
-            let (high, low) = text.split_at(text.len() - 8);
-            Some(eight_digits(high)? * 100_000_000 + eight_digits(low)?)
+            let (high, low) = text.split_last_chunk()?;
+            Some(eight_digits(padded(high))? * 100_000_000 + eight_digits(*low)?)
         }
         _ => long_number(text),
     }
@@ -1109,53 +1121,46 @@ fn long_number(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// One to eight digits, all at once: pairs, then pairs of pairs.
+/// One to eight digits with zeros before them.
 #[inline(always)]
-fn eight_digits(text: &[u8]) -> Option<u64> {
+fn padded(text: &[u8]) -> [u8; 8] {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+    let (length, missing) = (8 * text.len(), 64 - 8 * text.len());
     let word = match (
         text.first_chunk::<8>(),
         text.first_chunk::<4>(),
         text.last_chunk::<4>(),
     ) {
-        (Some(all), ..) => u64::from_le_bytes(*all),
+        (Some(all), ..) => return *all,
         (_, Some(low), Some(high)) => {
             // The two may overlap.
-            let high = u64::from(u32::from_le_bytes(*high)) << (8 * (text.len() - 4));
-            (u64::from(u32::from_le_bytes(*low)) | high) << (64 - 8 * text.len())
+            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << (length - 32)
         }
-        _ => {
-            let word = text.iter().rev().fold(0, |w, &byte| w << 8 | u64::from(byte));
-            word << (64 - 8 * text.len())
-        }
+        _ => text.iter().rev().fold(0, |w, &byte| w << 8 | u64::from(byte)),
     };
-    // Leading zeros for what is not there.
-    let word = if text.len() < 8 {
-        word | ZEROS >> (8 * text.len())
-    } else {
-        word
-    };
-    let digits = word.wrapping_sub(ZEROS);
-    let over_nine = digits.wrapping_add(0x7676_7676_7676_7676) | digits;
-    if over_nine & 0x8080_8080_8080_8080 != 0 {
-        return None;
-    }
-    let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+    (word << missing | ZEROS >> length).to_le_bytes()
 }
 
-/// `hhmmssmmm` and, more exact, the microseconds within the second, as nanoseconds since midnight.
+/// Eight digits at once: pairs of digits, then pairs of pairs, then the two halves.
+#[inline(always)]
+fn eight_digits(text: [u8; 8]) -> Option<u64> {
+    let digits = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
+    // Six more sets the fifth bit or a higher one of all that is not a digit.
+    let is_wrong = (digits.wrapping_add(0x0606_0606_0606_0606) | digits) & 0xf0f0_f0f0_f0f0_f0f0;
+    if is_wrong != 0 {
+        return None;
+    }
+    let pairs = digits * 10 + (digits >> 8);
+    let upper = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let lower = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    Some(upper.wrapping_add(lower) >> 32)
+}
+
+/// `hhmmssmmm` as nanoseconds since midnight.
 #[inline]
-fn entry_time(time: u64, micros: Option<u64>) -> Option<Nanos> {
+fn entry_time(time: u64) -> Option<Nanos> {
     let (hms, millis) = (time / 1_000, time % 1_000);
-    let seconds = seconds_of_day(hms)?;
-    let nanos = match micros {
-        Some(micros) if micros < 1_000_000 => micros * 1_000,
-        Some(_) => return None,
-        None => millis * 1_000_000,
-    };
-    Some(Nanos(seconds * Nanos::SECOND + nanos))
+    Some(Nanos(seconds_of_day(hms)? * Nanos::SECOND + millis * 1_000_000))
 }
 
 /// `hhmmss` as seconds; a leap second is let pass.
@@ -1701,6 +1706,15 @@ mod tests {
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(number(b"18446744073709551616"), None);
         assert_eq!(number(b"12a"), None);
+        assert_eq!(number(b"20000123"), Some(20_000_123));
+        assert_eq!(number(b"9876543210987"), Some(9_876_543_210_987));
+        for wrong in [b'/', b':', b'?', b'p', 0, 0x80, 0xff] {
+            for at in 0..8 {
+                let mut text = *b"12345678";
+                text[at] = wrong;
+                assert_eq!(number(&text), None, "{wrong:#x} at {at}");
+            }
+        }
         assert_eq!(number(b""), None);
     }
 

@@ -106,8 +106,12 @@ impl MoexChannel {
             self.feed.begin_snapshot(now, sink);
         }
         if self.replay.state() == MoexReplayState::Idle
-            && let Some(range) = self.feed.poll_missing()
+            && let Some(mut range) = self.feed.poll_missing()
         {
+            // Connections are dear: what is missing behind the range comes over the same one, with what lies between.
+            let end = self.feed.arbiter().missing_end().map_or(0, |end| end.0);
+            let all = end.saturating_sub(range.first.0).min(replay::MESSAGES_MAX.into());
+            range.count = range.count.max(all as u16);
             self.replay.ask(range);
         }
     }

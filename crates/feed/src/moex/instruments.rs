@@ -5,8 +5,18 @@ use alloc::{boxed::Box, vec};
 use tickwire_market::Symbol;
 
 /// A symbol of up to 16 and a board of up to 8 characters, padded with NUL.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Key([u64; 3]);
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Key(u64, u64, u64);
+
+/// Word by word: a key was made a moment ago, and loads wider than its stores would wait for them.
+impl PartialEq for Key {
+    #[inline(always)]
+    fn eq(&self, other: &Key) -> bool {
+        (self.0 ^ other.0) | (self.1 ^ other.1) | (self.2 ^ other.2) == 0
+    }
+}
+
+impl Eq for Key {}
 
 impl Key {
     /// `None` without a symbol, and for longer ones (the exchange's have at most 12 and 4 characters).
@@ -17,17 +27,17 @@ impl Key {
             9..=16 => symbol.split_at(8),
             _ => return None,
         };
-        (board.len() <= 8).then(|| Key([word(first), word(second), word(board)]))
+        (board.len() <= 8).then(|| Key(word(first), word(second), word(board)))
     }
 
     /// The board alone.
     pub(super) fn board(self) -> u64 {
-        self.0[2]
+        self.2
     }
 
     #[inline(always)]
     fn hash(self) -> u64 {
-        let [a, b, c] = self.0;
+        let Key(a, b, c) = self;
         let mixed = (a ^ c.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b;
         mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
     }
@@ -139,7 +149,7 @@ mod tests {
         for symbol in 1..=16 {
             for board in 0..=8 {
                 let key = Key::new(&text[..symbol], &text[..board]).unwrap();
-                assert_eq!(seen.insert(key.0, (symbol, board)), None);
+                assert_eq!(seen.insert((key.0, key.1, key.2), (symbol, board)), None);
             }
         }
         assert_eq!(Key::new(b"", b"TQBR"), None);
@@ -154,12 +164,13 @@ mod tests {
             let symbol = std::format!("S{}", rng.below(70));
             let board: &[u8] = if rng.chance(1, 2) { b"TQBR" } else { b"EQRP" };
             let key = Key::new(symbol.as_bytes(), board).unwrap();
-            let known = map.get(&key.0).copied().unwrap_or(0);
+            let words = (key.0, key.1, key.2);
+            let known = map.get(&words).copied().unwrap_or(0);
             assert_eq!(keys.find(key), known);
             if known == 0 {
                 let entered = keys.enter(key);
                 assert_eq!(entered.is_some(), map.len() < 50);
-                map.extend(entered.map(|position| (key.0, position)));
+                map.extend(entered.map(|position| (words, position)));
             }
         }
         assert_eq!(keys.len(), 50);
