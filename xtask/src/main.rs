@@ -7,6 +7,7 @@
 mod bare;
 mod fuzz;
 mod licences;
+mod oracle;
 mod purity;
 mod run;
 mod source;
@@ -85,6 +86,8 @@ The project's own commands.
   cargo xtask <step>...         only these steps, with their output
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
+  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL]
+                                tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
 
 Options: --verbose  show the output of steps that pass, too
          --help     this text
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         ["check", "--verbose" | "-v"] => run_steps(STEPS.iter(), true),
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
         ["fuzz"] => fuzz::hunt(&[]),
+        ["oracle", rest @ ..] => oracle::run(rest),
         names => match names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>() {
             Ok(steps) => run_steps(steps.into_iter(), true),
             Err(unknown) => {

@@ -1,0 +1,410 @@
+//! `cargo xtask oracle`: an independent decoder agrees with `tickwire decode`, field by field.
+//!
+//! tshark with the public Lua dissectors of the Open Markets Initiative reads every capture that `oracle.toml` has a row for,
+//! and captures with every message type in them, written by `crates/wire/examples/specimens`; `tickwire decode` reads the same.
+//! Names, order and values of all fields must agree but for the known faults of the dissectors, which are rows of the table.
+
+mod compare;
+mod ours;
+mod pdml;
+mod table;
+
+use compare::{Comparison, Tally};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
+use table::{Capture, Numbers, Protocol, Table};
+
+use crate::run::{cargo, root, target_dir};
+
+const HELP: &str = "\
+Compares `tickwire decode` with tshark and public dissectors, field by field.
+
+  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL]...
+
+  --dissectors DIR           a clone of https://github.com/Open-Markets-Initiative/wireshark-lua
+  --only PROTOCOL            only captures of this protocol
+  --captures DIR             recorded captures (default: captures under $TICKWIRE_SHARED or ../shared)
+  --capture FILE=PROTOCOL    this capture too, for example one that the simulator wrote; repeatable
+
+docs/oracle.md says what is compared and what is not. Exit code 1: a difference, or tshark or a script is missing.
+";
+
+/// What was asked for.
+#[derive(Default, Debug, PartialEq)]
+struct Args {
+    dissectors: PathBuf,
+    only: Option<String>,
+    captures: Option<PathBuf>,
+    extra: Vec<(PathBuf, String)>,
+}
+
+/// One capture to compare, and how.
+struct Job<'a> {
+    /// As it is shown.
+    name: String,
+    path: PathBuf,
+    protocol_name: &'a str,
+    protocol: &'a Protocol,
+    script: &'a str,
+    numbers: Numbers,
+    decode: &'a str,
+    options: &'a [String],
+}
+
+/// The whole command.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    let table = Table::read();
+    let args = match parse(words, &table) {
+        Ok(Some(args)) => args,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            eprintln!("xtask oracle: {why}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match compare_all(&args, &table) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("xtask oracle: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(words: &[&str], table: &Table) -> Result<Option<Args>, String> {
+    let mut args = Args::default();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        if matches!(*word, "--help" | "-h") {
+            return Ok(None);
+        }
+        let value = rest.next().ok_or(format!("{word} needs a value"))?;
+        let known = |name: &str| match table.protocol.contains_key(name) {
+            true => Ok(name.to_owned()),
+            false => Err(format!("'{name}' is not one of {:?}", table.protocol.keys())),
+        };
+        match *word {
+            "--dissectors" => args.dissectors = PathBuf::from(value),
+            "--only" => args.only = Some(known(value)?),
+            "--captures" => args.captures = Some(PathBuf::from(value)),
+            "--capture" => {
+                let (file, protocol) = value
+                    .rsplit_once('=')
+                    .ok_or(format!("--capture {value}: write FILE=PROTOCOL"))?;
+                args.extra.push((PathBuf::from(file), known(protocol)?));
+            }
+            other => return Err(format!("no option {other}")),
+        }
+    }
+    if args.dissectors.as_os_str().is_empty() {
+        return Err("--dissectors DIR is needed".to_owned());
+    }
+    Ok(Some(args))
+}
+
+fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
+    if !args.dissectors.join("Nasdaq").is_dir() {
+        return Err(format!(
+            "{} is not a clone of github.com/Open-Markets-Initiative/wireshark-lua",
+            args.dissectors.display()
+        ));
+    }
+    println!("{}", tshark()?);
+    let program = build()?;
+    let scratch = target_dir().join("xtask").join("oracle");
+    fs::create_dir_all(&scratch).map_err(|e| format!("cannot make {}: {e}", scratch.display()))?;
+    let specimens = specimens(&scratch)?;
+
+    let folder = args.captures.clone().unwrap_or_else(captures);
+    let mut files = Vec::new();
+    find(&folder, &mut files);
+    if files.is_empty() {
+        return Err(format!(
+            "no capture under {}; name the folder with --captures",
+            folder.display()
+        ));
+    }
+    let mut names: Vec<(String, PathBuf)> = files
+        .into_iter()
+        .map(|path| {
+            (
+                path.strip_prefix(&folder).unwrap_or(&path).display().to_string(),
+                path,
+            )
+        })
+        .collect();
+    let mut own = Vec::new();
+    find(&specimens, &mut own);
+    names.extend(own.into_iter().filter_map(|path| {
+        let name = path.file_name()?.to_str()?.to_owned();
+        Some((format!("specimens/{name}"), path))
+    }));
+    names.sort();
+    let mut jobs = Vec::new();
+    let (mut without, mut unknown) = (Vec::new(), Vec::new());
+    for (name, path) in names {
+        match table.capture(&name) {
+            Some(row) if !row.none.is_empty() => without.push((name, row.none.as_str())),
+            Some(row) => jobs.push(recorded(table, row, name, path)),
+            None => unknown.push(name),
+        }
+    }
+    for (path, name) in &args.extra {
+        let (name, protocol) = table.protocol.get_key_value(name).ok_or("no such protocol")?;
+        jobs.push(ours(name, protocol, path.display().to_string(), path.clone()));
+    }
+    jobs.retain(|job| args.only.as_ref().is_none_or(|only| only == job.protocol_name));
+
+    let mut rows = Vec::new();
+    for job in &jobs {
+        let tally = compare(job, args, table, &program, &scratch);
+        for difference in &tally.differences {
+            println!("{difference}");
+        }
+        rows.push((job, tally));
+    }
+    if args.only.is_none() {
+        println!("\nCaptures with nothing to compare:");
+        for (name, why) in &without {
+            println!("  {name}: {why}");
+        }
+    }
+    for name in &unknown {
+        println!("{name}: no row in xtask/src/oracle/oracle.toml: tickwire unknown, tshark unknown");
+    }
+    print!("\n{}", closing(&rows, table, args.only.is_none()));
+    let differences: usize = rows.iter().map(|(_, tally)| tally.differences.len()).sum();
+    Ok(differences + unknown.len() == 0)
+}
+
+fn recorded<'a>(table: &'a Table, row: &'a Capture, name: String, path: PathBuf) -> Job<'a> {
+    let protocol = &table.protocol[&row.protocol];
+    Job {
+        name,
+        path,
+        protocol_name: &row.protocol,
+        protocol,
+        script: if row.script.is_empty() {
+            &protocol.script
+        } else {
+            &row.script
+        },
+        decode: if row.decode.is_empty() {
+            &protocol.decode
+        } else {
+            &row.decode
+        },
+        numbers: row.numbers.unwrap_or(protocol.numbers),
+        options: &row.options,
+    }
+}
+
+/// A capture of our own making: the protocol's newest script reads it.
+fn ours<'a>(protocol_name: &'a str, protocol: &'a Protocol, name: String, path: PathBuf) -> Job<'a> {
+    Job {
+        name,
+        path,
+        protocol_name,
+        protocol,
+        script: &protocol.script,
+        decode: &protocol.decode,
+        numbers: protocol.numbers,
+        options: &[],
+    }
+}
+
+fn compare(job: &Job<'_>, args: &Args, table: &Table, program: &Path, scratch: &Path) -> Tally {
+    let script = args.dissectors.join(format!("{}_Dissector.lua", job.script));
+    let both = if script.exists() {
+        pdml::run(&script, &job.path, job.options, &scratch.join("tshark.pdml"))
+            .and_then(|text| Ok((text, decode(program, job)?)))
+    } else {
+        Err(format!("no script {}", script.display()))
+    };
+    match both {
+        Ok((text, lines)) => {
+            let packets = pdml::parse(&text, job.protocol);
+            Comparison::new(
+                &job.name,
+                job.protocol_name,
+                job.protocol,
+                job.numbers,
+                &table.exception,
+            )
+            .run(&packets, &lines)
+        }
+        Err(why) => Tally {
+            differences: vec![format!("{}: {why}", job.name)],
+            ..Tally::default()
+        },
+    }
+}
+
+/// What `tickwire decode` says of the capture.
+fn decode(program: &Path, job: &Job<'_>) -> Result<Vec<ours::Line>, String> {
+    let mut command = Command::new(program);
+    command
+        .args(["decode", "--headers", "--protocol", job.decode])
+        .arg(&job.path);
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if text.is_empty() {
+        return Err(format!(
+            "tickwire decode printed nothing: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ));
+    }
+    text.lines()
+        .map(|line| ours::parse(line).ok_or(format!("tickwire decode printed no JSON object: {line}")))
+        .collect()
+}
+
+/// The version of tshark, installed when it is missing.
+fn tshark() -> Result<String, String> {
+    let version = || {
+        let output = Command::new("tshark")
+            .arg("--version")
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Some(text.lines().next()?.to_owned())
+    };
+    if let Some(version) = version() {
+        return Ok(version);
+    }
+    println!("tshark is not installed: apt-get install -y tshark");
+    let installed = Command::new("apt-get")
+        .args(["install", "-y", "tshark"])
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    match (installed, version()) {
+        (Ok(status), Some(version)) if status.success() => Ok(version),
+        _ => Err(
+            "tshark cannot be installed; install Wireshark 4.0 or later, with Lua, and try again".to_owned(),
+        ),
+    }
+}
+
+/// Builds `tickwire`; where it is.
+fn build() -> Result<PathBuf, String> {
+    execute(cargo().args(["build", "-q", "--locked", "-p", "tickwire"]))?;
+    Ok(target_dir().join("debug").join("tickwire"))
+}
+
+/// Writes a capture of every message type of every protocol; where they are.
+fn specimens(scratch: &Path) -> Result<PathBuf, String> {
+    let folder = scratch.join("specimens");
+    fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let mut command = cargo();
+    command.args([
+        "run",
+        "-q",
+        "--locked",
+        "-p",
+        "tickwire-wire",
+        "--example",
+        "specimens",
+        "--",
+    ]);
+    execute(command.arg(&folder))?;
+    Ok(folder)
+}
+
+fn execute(command: &mut Command) -> Result<(), String> {
+    let status = command.current_dir(root()).stdin(Stdio::null()).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{}: {status}", crate::run::words(command))),
+        Err(e) => Err(format!("cannot run {}: {e}", crate::run::words(command))),
+    }
+}
+
+/// The folder of recorded captures.
+fn captures() -> PathBuf {
+    let shared = env::var_os("TICKWIRE_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    shared.join("captures")
+}
+
+/// Every packet capture under a folder.
+fn find(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.to_string_lossy();
+        if path.is_dir() {
+            find(&path, files);
+        } else if name.ends_with(".pcap") || name.ends_with(".pcapng") {
+            files.push(path);
+        }
+    }
+}
+
+/// The closing table: captures, then the exceptions that were used.
+fn closing(rows: &[(&Job<'_>, Tally)], table: &Table, is_whole: bool) -> String {
+    let mut text = String::from(
+        "| capture | protocol | packets | messages | fields | exceptions | differences |\n|---|---|---|---|---|---|---|\n",
+    );
+    let mut total = Tally::default();
+    for (job, tally) in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            job.name,
+            job.protocol_name,
+            tally.packets,
+            tally.messages,
+            tally.fields,
+            tally.exceptions.len(),
+            tally.differences.len()
+        );
+        total.packets += tally.packets;
+        total.messages += tally.messages;
+        total.fields += tally.fields;
+        total.exceptions.extend(&tally.exceptions);
+        total.differences.extend(tally.differences.iter().cloned());
+    }
+    let _ = writeln!(
+        text,
+        "| {} captures | | {} | {} | {} | {} | {} |",
+        rows.len(),
+        total.packets,
+        total.messages,
+        total.fields,
+        total.exceptions.len(),
+        total.differences.len()
+    );
+    for (row, known) in table.exception.iter().enumerate() {
+        let used = total.exceptions.iter().filter(|used| **used == row).count();
+        if used > 0 || is_whole {
+            let message = if known.message.is_empty() {
+                "any"
+            } else {
+                &known.message
+            };
+            let unused = if used == 0 {
+                " (remove it: nothing needs it)"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "exception, {used} times{unused}: {} {message} {}: {} ({})",
+                known.protocol, known.field, known.reason, known.digest
+            );
+        }
+    }
+    text
+}
