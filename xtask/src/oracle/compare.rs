@@ -2,7 +2,7 @@
 
 use super::ours::{Field, Line, Value};
 use super::pdml::{Leaf, Message, Packet};
-use super::table::{Exception, Numbers, Protocol, plain};
+use super::table::{Exception, Names, Numbers, Protocol, plain};
 
 /// Members of our lines that tell about the packet as a whole, not of a field of it.
 const OURS_ALONE: [&str; 4] = ["File", "Packet", "Protocol", "Bytes"];
@@ -71,6 +71,8 @@ impl<'a> Comparison<'a> {
 
     fn packet(&mut self, packet: &Packet, lines: &[&Line]) {
         self.tally.packets += 1;
+        let told = lines.iter().find(|line| !line.message.is_empty());
+        self.place.2 = told.map(|line| line.message.clone()).unwrap_or_default();
         for fault in &packet.faults {
             self.difference("packet", "read", fault);
         }
@@ -127,12 +129,14 @@ impl<'a> Comparison<'a> {
                     self.same("Destination", &String::from_utf8_lossy(text), &packet.destination);
                 }
                 (name, value) => {
-                    let header = self.protocol.header.get(name).cloned();
-                    let (wanted, counts) = match header.as_deref() {
-                        Some(theirs) => (theirs.trim_end_matches('#').to_owned(), theirs.ends_with('#')),
-                        None => (plain(name), false),
-                    };
-                    let Some(leaf) = packet.header.iter().find(|leaf| leaf.name == wanted) else {
+                    let own = Names::One(plain(name));
+                    let names = self.protocol.header.get(name).unwrap_or(&own);
+                    let found = names.iter().find_map(|theirs| {
+                        let wanted = theirs.trim_end_matches('#');
+                        let leaf = packet.header.iter().find(|leaf| leaf.name == wanted)?;
+                        Some((leaf, theirs.ends_with('#')))
+                    });
+                    let Some((leaf, counts)) = found else {
                         self.difference(name, &shown(value), "has no such header");
                         continue;
                     };
@@ -158,7 +162,14 @@ impl<'a> Comparison<'a> {
         if !self.protocol.same_message(&line.message, &message.name) {
             self.difference("Message", &line.message, &message.name);
         }
-        self.fields(&line.fields, &message.leaves);
+        let alone = &self.protocol.ours_alone;
+        let own: Vec<Field> = line
+            .fields
+            .iter()
+            .filter(|f| !alone.contains(&f.name))
+            .cloned()
+            .collect();
+        self.fields(&own, &message.leaves);
     }
 
     /// Fields in order: each of ours is the next of theirs but for what we do not show.
@@ -170,6 +181,12 @@ impl<'a> Comparison<'a> {
                     .map(|(count, raw)| (ahead, count, raw))
             });
             let Some((ahead, count, raw)) = found else {
+                // What the sender's version lacks is null or empty in ours.
+                if matches!(&field.value, Value::Null)
+                    || matches!(&field.value, Value::Text(text) if text.is_empty())
+                {
+                    continue;
+                }
                 let next = rest.first().map_or("the end", |leaf| leaf.name.as_str());
                 self.difference(
                     &field.name,

@@ -264,7 +264,14 @@ fn walk(element: &Element, protocol: &Protocol, packet: &mut Packet, message: Op
     }
     let starts = message.is_none() && protocol.is_message(&name);
     let message = if starts {
-        packet.messages.push(Message::default());
+        packet.messages.push(Message {
+            name: if name == "message" {
+                String::new()
+            } else {
+                name.clone()
+            },
+            leaves: Vec::new(),
+        });
         Some(packet.messages.len() - 1)
     } else {
         message

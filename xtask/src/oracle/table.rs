@@ -33,7 +33,10 @@ pub(crate) struct Protocol {
     pub(crate) skip: Vec<String>,
     /// Our fields outside messages and theirs.
     #[serde(default)]
-    pub(crate) header: BTreeMap<String, String>,
+    pub(crate) header: BTreeMap<String, Names>,
+    /// Fields that our messages have beside their own layout.
+    #[serde(default)]
+    pub(crate) ours_alone: Vec<String>,
     /// Our message names and theirs, where they differ by more than case and `message`.
     #[serde(default)]
     pub(crate) messages: BTreeMap<String, Names>,
@@ -139,14 +142,14 @@ impl Protocol {
 
     /// Whether a message name of ours is theirs.
     pub(crate) fn same_message(&self, ours: &str, theirs: &str) -> bool {
-        match self.messages.get(ours) {
-            Some(names) => names.iter().any(|name| name == theirs),
-            // Templates of SBE carry their number in our name.
-            None => {
-                plain(ours).trim_end_matches(|c: char| c.is_ascii_digit())
-                    == theirs.trim_end_matches("message")
-            }
-        }
+        let listed = self
+            .messages
+            .get(ours)
+            .is_some_and(|names| names.iter().any(|name| name == theirs));
+        // Templates of SBE carry their number in our name.
+        let ours = plain(ours);
+        let ours = ours.trim_end_matches(|c: char| c.is_ascii_digit());
+        listed || ours == theirs.strip_suffix("message").unwrap_or(theirs)
     }
 }
 

@@ -30,11 +30,13 @@ const CAPTURES: &[(&str, u16, fn() -> Packets)] = &[
     ("openbook-control", 51_201, venues::openbook_control),
     ("cqs", 40_001, sip::cqs),
     ("cqs-short", 40_001, sip::cqs_short),
+    ("cqs-short-side", 40_001, sip::cqs_short_side),
     ("cqs-offer", 40_001, sip::cqs_offer),
     ("cts", 40_002, sip::cts),
     ("uqdf", 55_530, sip::uqdf),
     ("utdf", 55_531, sip::utdf),
     ("mdp3", 14_310, mdp3::newest),
+    ("mdp3-fx", 14_311, mdp3::fx),
     ("mdp3-v8", 14_312, mdp3::v8),
 ];
 

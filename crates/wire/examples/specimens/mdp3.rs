@@ -6,26 +6,37 @@ use tickwire_wire::mdp3::{self, Body, NEWEST_VERSION, PacketBuilder, Template, b
 
 /// Bytes of size and message header.
 const HEAD: usize = 10;
-const ENTRIES: u8 = 2;
 
-/// The templates of today.
+/// The templates of today; the definition of an FX instrument without lot types.
 pub(crate) fn newest() -> Packets {
-    of(NEWEST_VERSION, |id| !OLD.contains(&id))
+    let entries = |id, group: &str| {
+        if id == mdp3::Fx::TEMPLATE && group == "NoLotTypeRules" {
+            0
+        } else {
+            2
+        }
+    };
+    of(NEWEST_VERSION, |id| !OLD.contains(&id), entries)
+}
+
+/// The definition of an FX instrument with lot types.
+pub(crate) fn fx() -> Packets {
+    of(NEWEST_VERSION, |id| id == mdp3::Fx::TEMPLATE, |_, _| 2)
 }
 
 /// Templates that were replaced since schema version 8.
 pub(crate) fn v8() -> Packets {
-    of(8, |id| OLD.contains(&id))
+    of(8, |id| OLD.contains(&id), |_, _| 2)
 }
 
 const OLD: [u16; 5] = [27, 29, 32, 35, 42];
 
-fn of(version: u16, wanted: impl Fn(u16) -> bool) -> Packets {
+fn of(version: u16, wanted: impl Fn(u16) -> bool, entries: impl Fn(u16, &str) -> u8) -> Packets {
     let mut packets = Packets::new();
     for template in Body::TEMPLATES.iter().filter(|template| wanted(template.id)) {
         // One a packet: a decoder that is wrong about the length of one would misread those behind it.
         for variant in [Variant::Values(0), Variant::Values(1), Variant::Nulls] {
-            let message = message(template, version, variant);
+            let message = message(template, version, variant, &entries);
             let mut packet = vec![0; mdp3::PacketHeader::SIZE + message.len()];
             let number = packets.len() as u32 + 1;
             let mut builder = PacketBuilder::new(&mut packet, number, 1_700_000_000_123_456_789);
@@ -41,7 +52,12 @@ fn of(version: u16, wanted: impl Fn(u16) -> bool) -> Packets {
     packets
 }
 
-fn message(template: &Template, version: u16, variant: Variant) -> Vec<u8> {
+fn message(
+    template: &Template,
+    version: u16,
+    variant: Variant,
+    entries: impl Fn(u16, &str) -> u8,
+) -> Vec<u8> {
     let mut message = vec![0; 2];
     for field in [template.block_length, template.id, Body::SCHEMA, version] {
         message.extend(field.to_le_bytes());
@@ -58,9 +74,10 @@ fn message(template: &Template, version: u16, variant: Variant) -> Vec<u8> {
         if *name == "NoOrderIDEntries" && template.id != mdp3::Workup::TEMPLATE {
             message.extend([0; 5]);
         }
-        message.push(ENTRIES);
+        let entries = entries(template.id, name);
+        message.push(entries);
         kept.extend(start..message.len());
-        message.resize(message.len() + usize::from(ENTRIES) * usize::from(*length), 0);
+        message.resize(message.len() + usize::from(entries) * usize::from(*length), 0);
     }
     let size = message.len() as u16;
     message[..2].copy_from_slice(&size.to_le_bytes());

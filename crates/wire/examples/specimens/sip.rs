@@ -11,31 +11,38 @@ use tickwire_wire::zerocopy::IntoBytes;
 pub(crate) fn cqs() -> Packets {
     let messages = quotes(
         |kind| kind[0] != b'T' && kind != cqs::ShortQuote::KIND,
-        |of| !OFFER_ALONE.contains(&of),
+        |of| !is_offer_alone(of),
     );
     blocks(cqs::Feed::Quotes, &messages, 1, ControlType::ALL)
 }
 
-/// Short quotes.
-pub(crate) fn cqs_short() -> Packets {
-    let messages = quotes(
-        |kind| kind == cqs::ShortQuote::KIND,
-        |of| !OFFER_ALONE.contains(&of),
-    );
-    blocks(cqs::Feed::Quotes, &messages, 1, &[])
-}
-
 /// Quotes that change the best offer alone and append it.
 pub(crate) fn cqs_offer() -> Packets {
-    let messages = quotes(
-        |kind| kind[0] == b'Q' && kind != cqs::AuctionStatus::KIND,
-        |of| OFFER_ALONE.contains(&of),
-    );
+    let long = [cqs::LongQuote::KIND, cqs::SpecialLongQuote::KIND];
+    let messages = quotes(|kind| long.contains(&kind), is_offer_alone);
     blocks(cqs::Feed::Quotes, &messages, 1, &[])
 }
 
-/// Values of `NationalBBOIndicator`: bid unchanged, offer appended.
-const OFFER_ALONE: [u8; 2] = *b"CD";
+/// Short quotes that append both sides of the national best, or none.
+pub(crate) fn cqs_short() -> Packets {
+    let messages = quotes(|kind| kind == cqs::ShortQuote::KIND, |of| !is_one_side(of));
+    blocks(cqs::Feed::Quotes, &messages, 1, &[])
+}
+
+/// Short quotes that append one side of the national best.
+pub(crate) fn cqs_short_side() -> Packets {
+    let messages = quotes(|kind| kind == cqs::ShortQuote::KIND, is_one_side);
+    blocks(cqs::Feed::Quotes, &messages, 1, &[])
+}
+
+/// Bid unchanged, offer appended.
+fn is_offer_alone(indicator: u8) -> bool {
+    cqs::effects(indicator).is_some_and(|(bid, offer)| bid == Effect::Unchanged && appended(offer) > 0)
+}
+
+fn is_one_side(indicator: u8) -> bool {
+    cqs::effects(indicator).is_some_and(|(bid, offer)| (appended(bid) > 0) != (appended(offer) > 0))
+}
 
 /// Of these types, with these effects on the national best.
 fn quotes(wanted: impl Fn([u8; 2]) -> bool, effect: impl Fn(u8) -> bool) -> Vec<Vec<u8>> {

@@ -7,7 +7,7 @@ use crate::layout::le::{I32, U16, U32, U64};
 use crate::layout::{Alpha, Char, prefix};
 use crate::wire_struct;
 
-pub use super::{DeleteOrder, EndOfSession, TradeBreak, TradingStatus, UnitClear};
+pub use super::{DeleteOrder, EndOfSession, TradeBreak, UnitClear};
 
 wire_struct! {
     /// One leg of a spread. PITCH for futures 1.1.6, "Futures Instrument Definition Message".
@@ -77,6 +77,16 @@ pitch_layouts! {
         6 => order_id: U64, "OrderId";
         14 => qty: U16, "Qty";
         16 => price: ShortPrice, "Price";
+    }
+
+    /// Whether an instrument trades. PITCH for futures 1.1.6, "Trading Status Message".
+    0x31 TradingStatus = "TradingStatus", 18 {
+        2 => time_offset: U32, "TimeOffset";
+        6 => symbol: Alpha<6>, "Symbol";
+        12 => reserved1: Alpha<2>, "Reserved1";
+        /// See [`Status`](super::Status).
+        14 => status: Char, "TradingStatus";
+        15 => reserved2: Alpha<3>, "Reserved2";
     }
 }
 
