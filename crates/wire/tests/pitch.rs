@@ -656,3 +656,17 @@ fn naive_value(bytes: &[u8], kind: &str) -> String {
         other => panic!("the digest has a type {other}"),
     }
 }
+
+/// The dissector of the recording's own version reads these bytes so (`cargo xtask oracle`).
+#[test]
+fn a_trading_status_of_futures_has_a_symbol_of_six_bytes() {
+    let file = testdata::captures("packets/Cboe/Futures.DepthOfBook.Pitch.v1.1.6/TradingStatusMessage.pcap");
+    let payload = testdata::pcap_payloads(&file).remove(0);
+    let packet = pitch::packet(&payload).unwrap();
+    let message = packet.messages.clone().next().unwrap();
+    let futures::Message::TradingStatus(status) = futures::parse(message).unwrap() else {
+        panic!("{}", hex(message));
+    };
+    assert_eq!(status.symbol.0, *b"0003Gc");
+    assert_eq!((status.reserved1.0, status.reserved2.0), (*b"  ", *b"0  "));
+}

@@ -31,6 +31,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) tally: Tally,
     /// Where we are: packet and message from 1, our name of the message.
     place: (usize, usize, String),
+    /// Our fields of the message.
+    own: Vec<Field>,
 }
 
 impl<'a> Comparison<'a> {
@@ -49,6 +51,7 @@ impl<'a> Comparison<'a> {
             exceptions,
             tally: Tally::default(),
             place: (0, 0, String::new()),
+            own: Vec::new(),
         }
     }
 
@@ -163,13 +166,11 @@ impl<'a> Comparison<'a> {
             self.difference("Message", &line.message, &message.name);
         }
         let alone = &self.protocol.ours_alone;
-        let own: Vec<Field> = line
-            .fields
-            .iter()
-            .filter(|f| !alone.contains(&f.name))
-            .cloned()
-            .collect();
+        let own = line.fields.iter().filter(|field| !alone.contains(&field.name));
+        let own: Vec<Field> = own.cloned().collect();
+        self.own.clone_from(&own);
         self.fields(&own, &message.leaves);
+        self.own.clear();
     }
 
     /// Fields in order: each of ours is the next of theirs but for what we do not show.
@@ -242,6 +243,11 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    fn has(&self, name: &str, values: &[String]) -> bool {
+        let mut found = self.own.iter().filter(|field| field.name == name);
+        found.any(|field| values.iter().any(|value| *value == bare(&field.value)))
+    }
+
     fn difference(&mut self, field: &str, ours: &str, theirs: &str) {
         let (packet, number, message) = &self.place;
         let known = self.exceptions.iter().position(|known| {
@@ -249,6 +255,7 @@ impl<'a> Comparison<'a> {
                 && self.file.ends_with(&known.capture)
                 && (known.message.is_empty() || known.message == *message)
                 && (known.field == "*" || known.field == field)
+                && known.when.iter().all(|(name, values)| self.has(name, values))
         });
         match known {
             Some(row) => self.tally.exceptions.push(row),
@@ -258,6 +265,11 @@ impl<'a> Comparison<'a> {
             )),
         }
     }
+}
+
+/// A value without quotes.
+fn bare(value: &Value) -> String {
+    shown(value).trim_matches('"').to_owned()
 }
 
 fn shown(value: &Value) -> String {

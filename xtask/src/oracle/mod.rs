@@ -21,12 +21,14 @@ use crate::run::{cargo, root, target_dir};
 const HELP: &str = "\
 Compares `tickwire decode` with tshark and public dissectors, field by field.
 
-  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL]...
+  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL[:SCRIPT]]...
 
   --dissectors DIR           a clone of https://github.com/Open-Markets-Initiative/wireshark-lua
   --only PROTOCOL            only captures of this protocol
   --captures DIR             recorded captures (default: captures under $TICKWIRE_SHARED or ../shared)
-  --capture FILE=PROTOCOL    this capture too, for example one that the simulator wrote; repeatable
+  --capture FILE=PROTOCOL[:SCRIPT]
+                             this capture too, for example one that the simulator wrote; repeatable. The script
+                             without _Dissector.lua, by default the protocol's in xtask/src/oracle/oracle.toml
 
 docs/oracle.md says what is compared and what is not. Exit code 1: a difference, or tshark or a script is missing.
 ";
@@ -37,7 +39,8 @@ struct Args {
     dissectors: PathBuf,
     only: Option<String>,
     captures: Option<PathBuf>,
-    extra: Vec<(PathBuf, String)>,
+    /// File, protocol, script if it is not the protocol's.
+    extra: Vec<(PathBuf, String, Option<String>)>,
 }
 
 /// One capture to compare, and how.
@@ -97,7 +100,11 @@ fn parse(words: &[&str], table: &Table) -> Result<Option<Args>, String> {
                 let (file, protocol) = value
                     .rsplit_once('=')
                     .ok_or(format!("--capture {value}: write FILE=PROTOCOL"))?;
-                args.extra.push((PathBuf::from(file), known(protocol)?));
+                let (protocol, script) = match protocol.split_once(':') {
+                    Some((protocol, script)) => (protocol, Some(script.to_owned())),
+                    None => (protocol, None),
+                };
+                args.extra.push((PathBuf::from(file), known(protocol)?, script));
             }
             other => return Err(format!("no option {other}")),
         }
@@ -155,9 +162,18 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
             None => unknown.push(name),
         }
     }
-    for (path, name) in &args.extra {
-        let (name, protocol) = table.protocol.get_key_value(name).ok_or("no such protocol")?;
-        jobs.push(ours(name, protocol, path.display().to_string(), path.clone()));
+    for (path, name, script) in &args.extra {
+        let protocol = &table.protocol[name];
+        jobs.push(Job {
+            name: path.display().to_string(),
+            path: path.clone(),
+            protocol_name: name,
+            protocol,
+            script: script.as_deref().unwrap_or(&protocol.script),
+            decode: &protocol.decode,
+            numbers: protocol.numbers,
+            options: &[],
+        });
     }
     jobs.retain(|job| args.only.as_ref().is_none_or(|only| only == job.protocol_name));
 
@@ -202,20 +218,6 @@ fn recorded<'a>(table: &'a Table, row: &'a Capture, name: String, path: PathBuf)
         },
         numbers: row.numbers.unwrap_or(protocol.numbers),
         options: &row.options,
-    }
-}
-
-/// A capture of our own making: the protocol's newest script reads it.
-fn ours<'a>(protocol_name: &'a str, protocol: &'a Protocol, name: String, path: PathBuf) -> Job<'a> {
-    Job {
-        name,
-        path,
-        protocol_name,
-        protocol,
-        script: &protocol.script,
-        decode: &protocol.decode,
-        numbers: protocol.numbers,
-        options: &[],
     }
 }
 
@@ -337,7 +339,10 @@ fn captures() -> PathBuf {
     shared.join("captures")
 }
 
-/// Every packet capture under a folder.
+/// Kinds of file that hold packets or messages as venues send them.
+const RECORDINGS: [&str; 6] = [".pcap", ".pcapng", ".itch", ".gz", ".hex", ".dat"];
+
+/// Every recording under a folder.
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -346,7 +351,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.to_string_lossy();
         if path.is_dir() {
             find(&path, files);
-        } else if name.ends_with(".pcap") || name.ends_with(".pcapng") {
+        } else if RECORDINGS.iter().any(|end| name.ends_with(end)) {
             files.push(path);
         }
     }

@@ -112,6 +112,9 @@ pub(crate) struct Exception {
     /// Our name of the message; empty: all.
     #[serde(default)]
     pub(crate) message: String,
+    /// Values of our fields of the message, of which each must be one of these.
+    #[serde(default, rename = "where")]
+    pub(crate) when: BTreeMap<String, Vec<String>>,
     /// Our name of the field, or theirs if we have none; `*`: all of the message.
     pub(crate) field: String,
     pub(crate) reason: String,
