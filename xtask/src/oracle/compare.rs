@@ -254,7 +254,7 @@ impl<'a> Comparison<'a> {
             known.protocol == self.protocol_name
                 && self.file.ends_with(&known.capture)
                 && (known.message.is_empty() || known.message == *message)
-                && (known.field == "*" || known.field == field)
+                && (known.field.has("*") || known.field.has(field))
                 && known.when.iter().all(|(name, values)| self.has(name, values))
         });
         match known {
@@ -379,4 +379,153 @@ fn trim(bytes: &[u8]) -> &[u8] {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02X}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ours, pdml, table::Table};
+    use super::*;
+
+    /// One packet of one order as tshark tells it.
+    const PDML: &str = r#"<?xml version="1.0"?>
+<pdml>
+<packet>
+  <proto name="geninfo" pos="0" size="70">
+    <field name="timestamp" pos="0" show="text" value="1700000000.000000007" size="70"/>
+  </proto>
+  <proto name="ip"><field name="ip.dst" size="4" pos="30" show="239.1.1.1" value="ef010101"/></proto>
+  <proto name="udp"><field name="udp.dstport" size="2" pos="36" show="30001" value="7531"/></proto>
+  <proto name="omi.cboe.pitch" size="34" pos="42">
+    <field name="p.packetheader" size="8" pos="42" show="" value="2200010709000000">
+      <field name="p.length" size="2" pos="42" show="34" value="2200"/>
+      <field name="p.count" size="1" pos="44" show="1" value="01"/>
+      <field name="p.unit" size="1" pos="45" show="7" value="07"/>
+      <field name="p.sequence" size="4" pos="46" show="9" value="09000000"/>
+    </field>
+    <field name="p.message" size="27" pos="50" show="" value="00">
+      <field name="p.messageindex" size="0" pos="50" show="1"/>
+      <field name="p.messageheader" size="2" pos="50" show="" value="1b27">
+        <field name="p.messagelength" size="1" pos="50" show="27" value="1b"/>
+        <field name="p.messagetype" size="1" pos="51" show="39" value="27"/>
+      </field>
+      <field name="p.eqmodifyorderlongmessage" size="25" pos="52" show="" value="00">
+        <field name="p.timeoffset" size="4" pos="52" show="1" value="01000000"/>
+        <field name="p.orderid" size="8" pos="56" show="2" value="0200000000000000"/>
+        <field name="p.quantitybinary4" size="4" pos="64" show="300" value="2c010000"/>
+        <field name="p.pricebinarylongprice8" size="8" pos="68" show="87.39" value="ac550d0000000000"/>
+        <field name="p.modifyflags" size="1" pos="76" show="Display" value="01">
+          <field name="p.display" size="1" pos="76" show="1" value="1" unmaskedvalue="01"/>
+        </field>
+      </field>
+    </field>
+  </proto>
+</packet>
+</pdml>"#;
+
+    const LINES: &str = r#"
+{"File":"x","Packet":1,"CaptureTime":1700000000000000007,"Destination":"239.1.1.1:30001","Protocol":"pitch","Header":"SequencedUnitHeader","HdrLength":34,"HdrCount":1,"HdrUnit":7,"HdrSequence":9}
+{"File":"x","Packet":1,"CaptureTime":1700000000000000007,"Destination":"239.1.1.1:30001","Protocol":"pitch","Unit":7,"SequenceNumber":9,"Message":"ModifyLong","Length":27,"Type":39,"TimeOffset":1,"OrderId":2,"Qty":300,"Price":87.3900,"ModifyFlags":1}"#;
+
+    fn compared(pdml: &str, lines: &str) -> Vec<String> {
+        let table = Table::read();
+        let protocol = &table.protocol["pitch"];
+        let packets = pdml::parse(pdml, protocol);
+        let lines: Vec<Line> = lines
+            .trim()
+            .lines()
+            .map(|line| ours::parse(line).unwrap())
+            .collect();
+        let comparison = Comparison::new("x", "pitch", protocol, Numbers::Right, &table.exception);
+        comparison.run(&packets, &lines).differences
+    }
+
+    #[test]
+    fn the_same_message_told_twice_has_no_difference() {
+        assert_eq!(compared(PDML, LINES), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_difference_is_told_with_both_values() {
+        let changes = [
+            (
+                r#""Qty":300"#,
+                r#""Qty":301"#,
+                "Qty: tickwire 301, tshark 300 (2C010000)",
+            ),
+            (
+                r#""Price":87.3900"#,
+                r#""Price":873.900"#,
+                "Price: tickwire 873.900, tshark 87.39",
+            ),
+            (
+                r#""OrderId":2"#,
+                r#""TradeId":2"#,
+                "TradeId: tickwire 2, tshark nothing of that name",
+            ),
+            (
+                r#","OrderId":2"#,
+                "",
+                "orderid: tickwire nothing of that name, tshark 2",
+            ),
+            (
+                r#""ModifyLong""#,
+                r#""DeleteOrder""#,
+                "Message: tickwire DeleteOrder, tshark eqmodifyorder",
+            ),
+            (
+                r#""SequenceNumber":9"#,
+                r#""SequenceNumber":8"#,
+                "SequenceNumber: tickwire 8, tshark 9",
+            ),
+            (
+                r#""HdrUnit":7"#,
+                r#""HdrUnit":6"#,
+                "HdrUnit: tickwire 6, tshark 7",
+            ),
+            (
+                r#"0007,"Dest"#,
+                r#"0008,"Dest"#,
+                "CaptureTime: tickwire 1700000000000000008",
+            ),
+            (":30001", ":30002", "Destination: tickwire 239.1.1.1:30002"),
+            (r#""Price":87.3900"#, r#""Price":null"#, "Price: tickwire null"),
+        ];
+        for (from, to, told) in changes {
+            let differences = compared(PDML, &LINES.replace(from, to)).join("\n");
+            assert!(differences.contains(told), "{to}: {differences}");
+        }
+    }
+
+    #[test]
+    fn missing_and_broken_packets_are_differences() {
+        let only_header = LINES.trim().lines().next().unwrap();
+        assert!(compared(PDML, only_header)[0].contains("messages: tickwire 0, tshark 1"));
+        let undissected = PDML.replace("omi.cboe.pitch", "data");
+        assert!(compared(&undissected, LINES)[0].contains("not dissected"));
+        let failed = PDML.replace(r#"show="Display""#, r#"show="Lua Error: nil""#);
+        assert!(compared(&failed, LINES)[0].contains("Lua Error: nil"));
+        let unread = LINES.replace(r#""Message":"ModifyLong""#, r#""Error":"cut""#);
+        assert!(compared(PDML, &unread)[0].contains("packet: tickwire cut"));
+    }
+
+    #[test]
+    fn a_number_must_have_its_sign_and_its_scale() {
+        let leaf = |show: &str, raw: &[u8]| Leaf {
+            name: String::new(),
+            show: show.to_owned(),
+            showname: String::new(),
+            raw: raw.to_vec(),
+        };
+        let agree = |ours: &str, leaf: &Leaf, numbers| equal_number(ours, leaf, true, numbers);
+        let signed = leaf("-2", &[0xFF, 0xFE]);
+        assert!(agree("-2", &signed, Numbers::Right) && !agree("65534", &signed, Numbers::Right));
+        assert!(agree("65534", &signed, Numbers::Signed));
+        let scaled = leaf("1.5", &[0, 15]);
+        assert!(agree("1.5", &scaled, Numbers::Right) && !agree("15", &scaled, Numbers::Right));
+        assert!(agree("15", &scaled, Numbers::Raw) && !agree("16", &scaled, Numbers::Raw));
+        // Beyond the 53 bits of floating point the bytes decide.
+        let long = leaf("9.00719925474099e+15", &[0x20, 0, 0, 0, 0, 0, 1]);
+        assert!(agree("9007199254740993", &long, Numbers::Right));
+        assert!(!agree("9007199254740992", &long, Numbers::Right));
+    }
 }

@@ -10,6 +10,7 @@ mod pdml;
 mod table;
 
 use compare::{Comparison, Tally};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -22,6 +23,7 @@ const HELP: &str = "\
 Compares `tickwire decode` with tshark and public dissectors, field by field.
 
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL[:SCRIPT]]...
+                     [--report FILE]
 
   --dissectors DIR           a clone of https://github.com/Open-Markets-Initiative/wireshark-lua
   --only PROTOCOL            only captures of this protocol
@@ -29,6 +31,7 @@ Compares `tickwire decode` with tshark and public dissectors, field by field.
   --capture FILE=PROTOCOL[:SCRIPT]
                              this capture too, for example one that the simulator wrote; repeatable. The script
                              without _Dissector.lua, by default the protocol's in xtask/src/oracle/oracle.toml
+  --report FILE              writes what is printed at the end as Markdown
 
 docs/oracle.md says what is compared and what is not. Exit code 1: a difference, or tshark or a script is missing.
 ";
@@ -41,6 +44,7 @@ struct Args {
     captures: Option<PathBuf>,
     /// File, protocol, script if it is not the protocol's.
     extra: Vec<(PathBuf, String, Option<String>)>,
+    report: Option<PathBuf>,
 }
 
 /// One capture to compare, and how.
@@ -96,6 +100,7 @@ fn parse(words: &[&str], table: &Table) -> Result<Option<Args>, String> {
             "--dissectors" => args.dissectors = PathBuf::from(value),
             "--only" => args.only = Some(known(value)?),
             "--captures" => args.captures = Some(PathBuf::from(value)),
+            "--report" => args.report = Some(PathBuf::from(value)),
             "--capture" => {
                 let (file, protocol) = value
                     .rsplit_once('=')
@@ -122,7 +127,8 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
             args.dissectors.display()
         ));
     }
-    println!("{}", tshark()?);
+    let version = tshark()?;
+    println!("{version}");
     let program = build()?;
     let scratch = target_dir().join("xtask").join("oracle");
     fs::create_dir_all(&scratch).map_err(|e| format!("cannot make {}: {e}", scratch.display()))?;
@@ -185,16 +191,21 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
         }
         rows.push((job, tally));
     }
-    if args.only.is_none() {
-        println!("\nCaptures with nothing to compare:");
-        for (name, why) in &without {
-            println!("  {name}: {why}");
-        }
-    }
     for name in &unknown {
         println!("{name}: no row in xtask/src/oracle/oracle.toml: tickwire unknown, tshark unknown");
     }
-    print!("\n{}", closing(&rows, table, args.only.is_none()));
+    let mut text = closing(&rows, table, args.only.is_none());
+    if args.only.is_none() {
+        text.push_str(&left_out(&without));
+    }
+    println!("\n{text}");
+    if let Some(path) = &args.report {
+        let head = format!(
+            "# Decode against an independent decoder\n\nWritten by `cargo xtask oracle`, see [what is compared](../oracle.md). {version}\n{}\n",
+            dissectors_version(&args.dissectors)
+        );
+        fs::write(path, head + "\n" + &text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    }
     let differences: usize = rows.iter().map(|(_, tally)| tally.differences.len()).sum();
     Ok(differences + unknown.len() == 0)
 }
@@ -357,59 +368,104 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The closing table: captures, then the exceptions that were used.
-fn closing(rows: &[(&Job<'_>, Tally)], table: &Table, is_whole: bool) -> String {
-    let mut text = String::from(
-        "| capture | protocol | packets | messages | fields | exceptions | differences |\n|---|---|---|---|---|---|---|\n",
-    );
-    let mut total = Tally::default();
-    for (job, tally) in rows {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            job.name,
-            job.protocol_name,
-            tally.packets,
-            tally.messages,
-            tally.fields,
-            tally.exceptions.len(),
-            tally.differences.len()
-        );
-        total.packets += tally.packets;
-        total.messages += tally.messages;
-        total.fields += tally.fields;
-        total.exceptions.extend(&tally.exceptions);
-        total.differences.extend(tally.differences.iter().cloned());
+/// Which dissectors these are.
+fn dissectors_version(folder: &Path) -> String {
+    let mut command = Command::new("git");
+    command
+        .args(["log", "-1", "--format=%H of %cs"])
+        .current_dir(folder);
+    let known = command.output().ok().filter(|output| output.status.success());
+    match known {
+        Some(output) => format!(
+            "Open-Markets-Initiative/wireshark-lua, commit {}",
+            String::from_utf8_lossy(&output.stdout).trim()
+        ),
+        None => "Open-Markets-Initiative/wireshark-lua, commit not known".to_owned(),
     }
-    let _ = writeln!(
-        text,
-        "| {} captures | | {} | {} | {} | {} | {} |",
-        rows.len(),
-        total.packets,
-        total.messages,
-        total.fields,
-        total.exceptions.len(),
-        total.differences.len()
-    );
-    for (row, known) in table.exception.iter().enumerate() {
-        let used = total.exceptions.iter().filter(|used| **used == row).count();
-        if used > 0 || is_whole {
+}
+
+/// The closing tables: captures, protocols, exceptions that were used.
+fn closing(rows: &[(&Job<'_>, Tally)], table: &Table, is_whole: bool) -> String {
+    let mut protocols: BTreeMap<&str, (usize, Tally)> = BTreeMap::new();
+    for (job, tally) in rows {
+        for name in [job.protocol_name, ALL] {
+            let (captures, sum) = protocols.entry(name).or_default();
+            *captures += 1;
+            sum.packets += tally.packets;
+            sum.messages += tally.messages;
+            sum.fields += tally.fields;
+            sum.exceptions.extend(&tally.exceptions);
+            sum.differences.extend(tally.differences.iter().cloned());
+        }
+    }
+    let mut text = head("capture | protocol");
+    for (job, tally) in rows {
+        text.push_str(&row(&format!("{} | {}", job.name, job.protocol_name), tally));
+    }
+    text.push_str(&head("protocol | captures"));
+    for (name, (captures, tally)) in &protocols {
+        text.push_str(&row(&format!("{name} | {captures}"), tally));
+    }
+    text.push_str("\nExceptions: known faults of the dissectors, and how many differences they are.\n");
+    let used = protocols
+        .remove(ALL)
+        .map(|(_, sum)| sum.exceptions)
+        .unwrap_or_default();
+    for (at, known) in table.exception.iter().enumerate() {
+        let count = used.iter().filter(|used| **used == at).count();
+        if count > 0 || is_whole {
             let message = if known.message.is_empty() {
-                "any"
+                "any message"
             } else {
                 &known.message
             };
-            let unused = if used == 0 {
-                " (remove it: nothing needs it)"
+            let unused = if count == 0 {
+                ", to be removed: nothing needs it"
             } else {
                 ""
             };
             let _ = writeln!(
                 text,
-                "exception, {used} times{unused}: {} {message} {}: {} ({})",
-                known.protocol, known.field, known.reason, known.digest
+                "- {count}{unused}: {}, {message}, {}: {} ({})",
+                known.protocol,
+                known.field.iter().collect::<Vec<_>>().join(" "),
+                known.reason,
+                known.digest
             );
         }
+    }
+    text
+}
+
+/// The name of the sum.
+const ALL: &str = "~ all";
+
+fn head(first: &str) -> String {
+    format!(
+        "\n| {first} | packets | messages | fields | exceptions | differences |\n|---|---|---|---|---|---|---|\n"
+    )
+}
+
+fn row(first: &str, tally: &Tally) -> String {
+    format!(
+        "| {first} | {} | {} | {} | {} | {} |\n",
+        tally.packets,
+        tally.messages,
+        tally.fields,
+        tally.exceptions.len(),
+        tally.differences.len()
+    )
+}
+
+/// Recordings that are not compared, by reason.
+fn left_out(without: &[(String, &str)]) -> String {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, why) in without {
+        reasons.entry(why).or_default().push(name);
+    }
+    let mut text = String::from("\nRecordings with nothing to compare, by reason.\n");
+    for (why, names) in reasons {
+        let _ = writeln!(text, "- {why}: {}", names.join(", "));
     }
     text
 }

@@ -21,8 +21,6 @@ pub(crate) struct Leaf {
     pub(crate) showname: String,
     /// Its bytes.
     pub(crate) raw: Vec<u8>,
-    /// Where they are in the frame.
-    pub(crate) position: usize,
 }
 
 /// One message: leaves in wire order.
@@ -116,7 +114,6 @@ struct Element {
     showname: String,
     value: String,
     size: usize,
-    position: usize,
     hidden: bool,
     /// Whether it is some bits of the bytes it lies in.
     is_masked: bool,
@@ -174,7 +171,6 @@ fn element(tag: &str) -> Element {
             "showname" => element.showname = unescape(value),
             "value" => element.value = value.to_owned(),
             "size" => element.size = value.parse().unwrap_or(0),
-            "pos" => element.position = value.parse().unwrap_or(0),
             "unmaskedvalue" => element.is_masked = true,
             "hide" => element.hidden = value == "yes",
             _ => {}
@@ -253,7 +249,6 @@ fn walk(element: &Element, protocol: &Protocol, packet: &mut Packet, message: Op
             show: element.show.clone(),
             showname: element.showname.clone(),
             raw: unhex(&element.value),
-            position: element.position,
             name,
         };
         match message {

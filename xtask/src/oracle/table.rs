@@ -67,6 +67,10 @@ pub(crate) enum Names {
 }
 
 impl Names {
+    pub(crate) fn has(&self, wanted: &str) -> bool {
+        self.iter().any(|name| name == wanted)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             Names::One(name) => std::slice::from_ref(name),
@@ -115,8 +119,8 @@ pub(crate) struct Exception {
     /// Values of our fields of the message, of which each must be one of these.
     #[serde(default, rename = "where")]
     pub(crate) when: BTreeMap<String, Vec<String>>,
-    /// Our name of the field, or theirs if we have none; `*`: all of the message.
-    pub(crate) field: String,
+    /// Our names of the fields, or theirs where we have none; `*`: all of the message.
+    pub(crate) field: Names,
     pub(crate) reason: String,
     /// The digest and section that tells what is right.
     pub(crate) digest: String,
@@ -145,10 +149,7 @@ impl Protocol {
 
     /// Whether a message name of ours is theirs.
     pub(crate) fn same_message(&self, ours: &str, theirs: &str) -> bool {
-        let listed = self
-            .messages
-            .get(ours)
-            .is_some_and(|names| names.iter().any(|name| name == theirs));
+        let listed = self.messages.get(ours).is_some_and(|names| names.has(theirs));
         // Templates of SBE carry their number in our name.
         let ours = plain(ours);
         let ours = ours.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -174,7 +175,7 @@ mod tests {
         for row in &table.capture {
             let known = table.protocol.contains_key(&row.protocol);
             assert!(
-                known != !row.none.is_empty() && known != row.protocol.is_empty(),
+                known == row.none.is_empty() && known != row.protocol.is_empty(),
                 "{}: a protocol of the table, or a reason",
                 row.path
             );
@@ -184,7 +185,7 @@ mod tests {
             assert!(
                 !row.reason.is_empty() && row.digest.contains(".md"),
                 "{}",
-                row.field
+                row.reason
             );
         }
     }
