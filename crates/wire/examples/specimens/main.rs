@@ -17,7 +17,9 @@ use tickwire_runtime::capture::{LinkType, PcapWriter};
 type Packets = Vec<Vec<u8>>;
 
 /// File name, port of the group, datagrams.
-const CAPTURES: &[(&str, u16, fn() -> Packets)] = &[
+type Capture = (&'static str, u16, fn() -> Packets);
+
+const CAPTURES: &[Capture] = &[
     ("itch50", 26_477, venues::itch50),
     ("pitch", 30_001, venues::pitch),
     ("pitch-recovery", 30_004, venues::pitch_recovery),
@@ -32,6 +34,7 @@ const CAPTURES: &[(&str, u16, fn() -> Packets)] = &[
     ("cqs-short", 40_001, sip::cqs_short),
     ("cqs-short-side", 40_001, sip::cqs_short_side),
     ("cqs-offer", 40_001, sip::cqs_offer),
+    ("cqs-snapshot", 40_001, sip::cqs_snapshot),
     ("cts", 40_002, sip::cts),
     ("uqdf", 55_530, sip::uqdf),
     ("utdf", 55_531, sip::utdf),

@@ -35,6 +35,29 @@ pub(crate) fn cqs_short_side() -> Packets {
     blocks(cqs::Feed::Quotes, &messages, 1, &[])
 }
 
+/// Headers of the snapshot stream. Its messages are of a category that the live lines do not have.
+pub(crate) fn cqs_snapshot() -> Packets {
+    let block = |delivery: &cqs::Delivery| {
+        let header = cqs::SnapshotHeader {
+            version: cqs::VERSION_SNAPSHOT,
+            size: (cqs::SnapshotHeader::SIZE as u16).into(),
+            seq: (*delivery as u32).into(),
+            messages: 0,
+            delivery: *delivery as u8,
+            last_seq: 2_345_678_901.into(),
+            rollover: 3,
+            time: UnixTime::from_nanos(1_700_000_000_123_456_789),
+            ..cqs::SnapshotHeader::BLANK
+        };
+        let mut packet = header.as_bytes().to_vec();
+        // The checksum is the sum of all bytes but its own, which are still zero.
+        let sum = packet.iter().fold(0_u16, |sum, byte| sum + u16::from(*byte));
+        packet[cqs::SnapshotHeader::SIZE - 2..].copy_from_slice(&sum.to_be_bytes());
+        packet
+    };
+    cqs::Delivery::ALL.iter().map(block).collect()
+}
+
 /// Bid unchanged, offer appended.
 fn is_offer_alone(indicator: u8) -> bool {
     cqs::effects(indicator).is_some_and(|(bid, offer)| bid == Effect::Unchanged && appended(offer) > 0)

@@ -60,7 +60,7 @@ pub(crate) fn pitch_recovery() -> Packets {
 }
 
 fn is_recovery(kind: u8) -> bool {
-    kind < pitch::Time::KIND || kind >= pitch::SpinImageAvailable::KIND && kind <= pitch::SpinFinished::KIND
+    kind < pitch::Time::KIND || (pitch::SpinImageAvailable::KIND..=pitch::SpinFinished::KIND).contains(&kind)
 }
 
 fn equities(wanted: impl Fn(u8) -> bool) -> Packets {
