@@ -6,7 +6,7 @@ use super::table::{Exception, Names, Numbers, Protocol, plain};
 
 /// Members of our lines that tell about the packet as a whole, not of a field of it.
 const OURS_ALONE: [&str; 4] = ["File", "Packet", "Protocol", "Bytes"];
-/// Members that tell how many bytes we left unread: where the dissector reads them, they are differences by themselves.
+/// How members end that tell how many bytes we left unread: where the dissector reads them, they are differences by themselves.
 const UNREAD: [&str; 2] = ["UnreadBytes", "TrailingBytes"];
 
 /// What was compared, of one capture or of all.
@@ -176,7 +176,10 @@ impl<'a> Comparison<'a> {
     /// Fields in order: each of ours is the next of theirs but for what we do not show.
     fn fields(&mut self, ours: &[Field], theirs: &[Leaf]) {
         let mut rest = theirs;
-        for field in ours.iter().filter(|field| !UNREAD.contains(&field.name.as_str())) {
+        for field in ours
+            .iter()
+            .filter(|field| !UNREAD.iter().any(|end| field.name.ends_with(end)))
+        {
             let found = (0..rest.len()).find_map(|ahead| {
                 self.matches(&field.name, &rest[ahead..])
                     .map(|(count, raw)| (ahead, count, raw))

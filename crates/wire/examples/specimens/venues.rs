@@ -74,7 +74,28 @@ fn equities(wanted: impl Fn(u8) -> bool) -> Packets {
 
 /// PITCH options.
 pub(crate) fn pitch_options() -> Packets {
-    pitch_packets(pitch::options::TYPES, |bytes| {
+    options(|kind| !COMPLEX.contains(&kind))
+}
+
+/// What complex options have beside what options have.
+pub(crate) fn pitch_complex() -> Packets {
+    options(|kind| COMPLEX.contains(&kind))
+}
+
+const COMPLEX: [u8; 4] = [
+    pitch::options::SymbolMapping::KIND,
+    pitch::options::ComplexInstrumentDefinition::KIND,
+    pitch::options::AuctionNotification::KIND,
+    pitch::options::AuctionUpdate::KIND,
+];
+
+fn options(wanted: impl Fn(u8) -> bool) -> Packets {
+    let types: Vec<_> = pitch::options::TYPES
+        .iter()
+        .copied()
+        .filter(|(kind, ..)| wanted(*kind))
+        .collect();
+    pitch_packets(&types, |bytes| {
         shown(|f| pitch::options::parse(bytes).unwrap().visit(f))
     })
 }
@@ -93,7 +114,15 @@ fn pitch_packets(types: &[(u8, &str, usize)], read: impl Fn(&[u8]) -> Shown) -> 
             let mut message = vec![0; *size];
             message[0] = *size as u8;
             message[1] = *kind;
-            fill(&mut message, variant, |at| at < 2, &read);
+            // No legs follow.
+            let legs = core::mem::offset_of!(pitch::options::ComplexInstrumentDefinition, leg_count);
+            let is_definition = *kind == pitch::options::ComplexInstrumentDefinition::KIND;
+            fill(
+                &mut message,
+                variant,
+                |at| at < 2 || is_definition && at == legs,
+                &read,
+            );
             messages.push(message);
         }
     }
@@ -126,13 +155,18 @@ pub(crate) fn xdp_imbalance() -> Packets {
     xdp_packets(|name| name == XDP_OTHER[0])
 }
 
+/// Quotes of the BBO feed.
+pub(crate) fn xdp_bbo() -> Packets {
+    xdp_packets(|name| name == XDP_OTHER[2])
+}
+
 /// The short refresh header.
 pub(crate) fn xdp_refresh() -> Packets {
     xdp_packets(|name| name == XDP_OTHER[1])
 }
 
-/// Second layouts of a type, told by its size.
-const XDP_OTHER: [&str; 2] = ["ImbalanceXdp21", "RefreshContinuation"];
+/// Second layouts of a type, told by its size, and what another feed has.
+const XDP_OTHER: [&str; 3] = ["ImbalanceXdp21", "RefreshContinuation", "Quote"];
 
 /// Each type twice in a packet.
 fn xdp_packets(wanted: impl Fn(&str) -> bool) -> Packets {
