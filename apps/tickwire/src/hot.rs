@@ -47,7 +47,7 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {
         if matches!(event.kind, EventKind::Status | EventKind::Clear) {
-            self.note_close(event);
+            self.note_status(event);
         }
         if !self.rule.watches(event.instrument) {
             self.books.apply(event);
@@ -89,10 +89,13 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
 }
 
 impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
-    /// On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is
+    /// Tells the rule whether there is trading. On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is
     /// cleared is not traded on, so memory may be taken.
     #[cold]
-    fn note_close(&mut self, event: &MarketEvent) {
+    fn note_status(&mut self, event: &MarketEvent) {
+        if event.kind == EventKind::Status {
+            self.rule.on_status(event.instrument, event.status);
+        }
         let is_end = event.kind == EventKind::Clear || event.status == TradingStatus::Closed;
         if is_end
             && let Some(book) = self.books.book(event.instrument)

@@ -6,6 +6,7 @@ use crate::{
 };
 use tickwire_market::{
     BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, Qty, TimeInForce,
+    TradingStatus,
 };
 
 /// What to trade, how, and within which limits.
@@ -48,6 +49,8 @@ pub struct TickToTrade {
     positions: Positions,
     counters: Counters,
     time_in_force: TimeInForce,
+    /// Whether the venue, and the instrument, are said to trade. A venue that says nothing is taken to trade.
+    trades: [bool; 2],
 }
 
 impl TickToTrade {
@@ -60,6 +63,18 @@ impl TickToTrade {
             positions: Positions::new(config.max_instruments),
             counters: Counters::default(),
             time_in_force: config.time_in_force,
+            trades: [true; 2],
+        }
+    }
+
+    /// Hears a trading status, of the venue as a whole or of an instrument. While either is said not to trade, no order is
+    /// wanted: it would be rejected, or reach an exchange that has closed order entry.
+    pub fn on_status(&mut self, instrument: InstrumentId, status: TradingStatus) {
+        let trades = matches!(status, TradingStatus::Trading | TradingStatus::Unknown);
+        if instrument == InstrumentId::WHOLE_FEED {
+            self.trades[0] = trades;
+        } else if self.watches(instrument) {
+            self.trades[1] = trades;
         }
     }
 
@@ -83,7 +98,7 @@ impl TickToTrade {
         if !self.watches(update.instrument) {
             return None;
         }
-        let wanted = self.taker.on_update(update);
+        let wanted = self.taker.on_update(update).filter(|_| self.trades == [true; 2]);
         let intent = wanted.and_then(|order| self.enter(now, &order));
         self.risk.observe(update);
         intent

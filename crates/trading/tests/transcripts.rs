@@ -7,6 +7,7 @@
 //! book <live|stale|building> <bid|-> <ask|->      a changed book of the traded instrument
 //! accept|cancelled|rejected|cancel-rejected <id>  a report
 //! fill <id> <qty>@<price> cum <qty>
+//! venue|instrument|other <trading|paused|halted|closed>      a trading status
 //! withdraw <id> · kill · revive · session up|down · cancel-all
 //! ```
 
@@ -14,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, OrderId, OrderIntent, Price, Qty,
-    SeqNo, TimeInForce, Venue, Volume,
+    SeqNo, TimeInForce, TradingStatus, Venue, Volume,
 };
 use tickwire_trading::{Change, OrderReport, ReportKind, TickToTrade, TradingConfig};
 
@@ -42,6 +43,16 @@ fn every_transcript_still_reads_the_same() {
         assert!(update || got == want, "{} now reads:\n{got}", path.display());
     }
     assert!(count >= 3, "only {count} transcripts in {}", dir.display());
+}
+
+fn trading_status(name: &str) -> TradingStatus {
+    match name {
+        "trading" => TradingStatus::Trading,
+        "paused" => TradingStatus::Paused,
+        "halted" => TradingStatus::Halted,
+        "closed" => TradingStatus::Closed,
+        _ => panic!("no status {name}"),
+    }
 }
 
 /// The transcript with its answers as they are now.
@@ -124,6 +135,11 @@ impl Desk {
             ["withdraw", id] => return format!("withdrawn: {}\n", self.desk.withdraw(number(id))),
             ["kill"] => self.desk.kill(),
             ["revive"] => self.desk.risk_mut().revive(),
+            ["venue", status] => self
+                .desk
+                .on_status(InstrumentId::WHOLE_FEED, trading_status(status)),
+            ["instrument", status] => self.desk.on_status(ID, trading_status(status)),
+            ["other", status] => self.desk.on_status(InstrumentId(2), trading_status(status)),
             ["session", state] => self.desk.set_session(*state == "up"),
             ["cancel-all"] => return self.cancel_all(),
             _ => panic!("no command {line}"),
