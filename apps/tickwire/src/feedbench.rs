@@ -133,7 +133,7 @@ impl Session {
             instruments: symbols + 2,
             dense_orders: orders,
             dense_order_ids: self.messages.next_power_of_two() * 2,
-            sparse_orders: 1 << 16,
+            sparse_orders: orders,
             levels: (symbols * 256).max(1 << 16),
             initial: BookState::Building,
             ..BooksConfig::default()
