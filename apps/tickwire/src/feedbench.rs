@@ -427,3 +427,84 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_market::Counter;
+    use tickwire_runtime::alloc::count_allocations;
+
+    fn args() -> BenchArgs {
+        BenchArgs {
+            messages: 8_000,
+            symbols: 20,
+            seed: 5,
+            core: None,
+            runs: 1,
+            feed: vec![FeedChoice::All],
+            write_session: None,
+        }
+    }
+
+    #[test]
+    fn every_feed_is_measured_and_its_books_are_right() {
+        let clock = Clock::calibrate();
+        for protocol in wiring::PUBLISHED {
+            let row =
+                measure(protocol, &args(), &clock).unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
+            assert!(
+                row.messages >= 8_000 && row.events > 4_000,
+                "{protocol}: {}",
+                row.events
+            );
+            assert!(row.path.count() > 10_000, "{protocol}: {}", row.path.count());
+        }
+    }
+
+    /// Every group of datagrams comes with its first one late, on the other line.
+    struct Armed<'a>(&'a Session);
+
+    impl WithChannel for Armed<'_> {
+        type Output = ();
+
+        fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) {
+            let session = self.0;
+            let mut sink = BooksOnly(session.books(depth), 0);
+            let datagrams: Vec<&[u8]> = walk(&session.live).collect();
+            let mut now = START;
+            let mut request = [0; 256];
+            let ((), count) = count_allocations(|| {
+                for (port, datagram) in &session.before {
+                    channel.on_datagram(now, *port, Line::A, datagram, &mut sink);
+                }
+                // The day's first datagrams come in order: without them some venues begin with a snapshot.
+                let (first, rest) = datagrams.split_at(20);
+                for datagram in first {
+                    channel.on_datagram(now, Port::Live, Line::A, datagram, &mut sink);
+                }
+                for group in rest.chunks(20) {
+                    for datagram in &group[1..] {
+                        channel.on_datagram(now, Port::Live, Line::A, datagram, &mut sink);
+                        now = now.after(1_000);
+                    }
+                    channel.on_datagram(now, Port::Live, Line::B, group[0], &mut sink);
+                    channel.handle_timeout(now, &mut sink);
+                    while channel.poll_request(&mut request).is_some() {}
+                }
+            });
+            let name = channel.venue().name();
+            assert_eq!((count.allocations, count.releases), (0, 0), "{name}: {count:?}");
+            assert!(channel.counters().get(Counter::Gaps) > 10, "{name}");
+            assert_eq!(session.differences(&channel, &sink.0), 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_feed_allocates_after_start_up() {
+        for protocol in wiring::PUBLISHED {
+            let session = Session::publish(protocol, 6, 8_000, 20).unwrap();
+            let reception = Reception::new(&session.config.receiver);
+            wiring::with_channel(&session.config.feed[0], 0, &reception, Armed(&session)).unwrap();
+        }
+    }
+}
