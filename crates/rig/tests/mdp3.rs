@@ -170,7 +170,7 @@ fn a_channel_reset_restates_every_book() {
             let known = engine.set_status(listing.id, TradingStatus::Trading, &mut publisher);
             assert_eq!(known, Ok(()));
         }
-        let mut trade = |engine: &mut Engine, publisher: &mut Mdp3Publisher| {
+        let trade = |engine: &mut Engine, publisher: &mut Mdp3Publisher| {
             for n in 0..300_i64 {
                 let listing = &listings[n as usize % 3];
                 let side = Side::BOTH[n as usize / 3 % 2];
