@@ -103,3 +103,58 @@ pub trait Channel {
     /// No longer wants a symbol; its number, if known.
     fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId>;
 }
+
+/// The part of [`Channel`] that every channel answers from its `feed`. The decoder, or the directory within it, has the
+/// instruments.
+macro_rules! answers_from_feed {
+    () => {
+        $crate::channel::answers_from_feed!(@all decoder, decoder_mut,);
+    };
+    (directory) => {
+        $crate::channel::answers_from_feed!(@all decoder, decoder_mut, directory directory_mut);
+    };
+    (@all $decoder:ident, $decoder_mut:ident, $($directory:ident $directory_mut:ident)?) => {
+        fn venue(&self) -> tickwire_market::Venue {
+            $crate::Decoder::venue(self.feed.$decoder())
+        }
+
+        #[inline]
+        fn state(&self) -> $crate::FeedState {
+            self.feed.state()
+        }
+
+        fn next_seq(&self) -> tickwire_market::SeqNo {
+            self.feed.next_seq()
+        }
+
+        fn last_packet(&self) -> tickwire_market::Nanos {
+            self.feed.arbiter().last_packet()
+        }
+
+        fn counters(&self) -> tickwire_market::Counters {
+            self.feed.counters()
+        }
+
+        fn instrument(&self, id: tickwire_market::InstrumentId) -> Option<&tickwire_market::Instrument> {
+            $crate::Decoder::instrument(self.feed.$decoder(), id)
+        }
+
+        fn find(&self, symbol: &tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
+            self.feed.$decoder()$(.$directory())?.find(symbol)
+        }
+
+        fn instruments(&self, each: &mut dyn FnMut(&tickwire_market::Instrument)) {
+            self.feed.$decoder()$(.$directory())?.instruments().for_each(each);
+        }
+
+        fn subscribe(&mut self, symbol: tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
+            self.feed.$decoder_mut()$(.$directory_mut())?.subscribe(symbol)
+        }
+
+        fn unsubscribe(&mut self, symbol: &tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
+            self.feed.$decoder_mut()$(.$directory_mut())?.unsubscribe(symbol)
+        }
+    };
+}
+
+pub(crate) use answers_from_feed;

@@ -140,7 +140,7 @@ impl CqsDecoder {
     }
 
     /// Wants a symbol from now on; its number.
-    pub fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
         self.sip.subscribe(symbol)
     }
 

@@ -46,18 +46,18 @@ impl Directory {
     }
 
     /// The instruments so far, by number.
-    pub fn iter(&self) -> impl Iterator<Item = &Instrument> {
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
         self.instruments.iter().filter(|i| !i.symbol.is_empty())
     }
 
     /// The wanted ones of them.
     pub fn wanted(&self) -> impl Iterator<Item = &Instrument> {
-        self.iter().filter(|i| self.subscriptions.has(i.id))
+        self.instruments().filter(|i| self.subscriptions.has(i.id))
     }
 
     /// The number of a symbol, if it is known. A search: not for the way of a packet.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.iter().find(|i| i.symbol == *symbol).map(|i| i.id)
+        self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
     /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.

@@ -1,7 +1,7 @@
 //! A Nasdaq channel: ITCH 5.0 in MoldUDP64, requests by datagram, GLIMPSE when requests do not help.
 
-use crate::{Channel, FeedState, Glimpse, ItchFeed, Line, STREAM_CHUNK_MAX, SnapshotState, SoupConfig};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{Channel, Glimpse, ItchFeed, Line, STREAM_CHUNK_MAX, SnapshotState, SoupConfig};
+use tickwire_market::{EventSink, Nanos, Port};
 
 /// See the module's description.
 pub struct ItchChannel {
@@ -32,11 +32,6 @@ impl ItchChannel {
 }
 
 impl Channel for ItchChannel {
-    fn venue(&self) -> Venue {
-        use crate::Decoder;
-        self.feed.decoder().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         let line = if port == Port::Live {
@@ -107,41 +102,5 @@ impl Channel for ItchChannel {
         }
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        use crate::Decoder;
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }

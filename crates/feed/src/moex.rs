@@ -806,6 +806,10 @@ impl Decoder for MoexDecoder {
         Venue::Moex
     }
 
+    fn has_ended(&self) -> bool {
+        self.is_over()
+    }
+
     /// `message` is a datagram.
     #[inline]
     fn decode<S: EventSink>(

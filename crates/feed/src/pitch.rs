@@ -218,8 +218,8 @@ impl PitchDecoder {
     }
 
     /// The instruments seen so far, by number.
-    pub fn instruments(&self) -> &[Instrument] {
-        &self.directory
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.directory.iter()
     }
 
     /// The number of a symbol, if it was seen.

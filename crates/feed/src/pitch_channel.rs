@@ -5,10 +5,10 @@
 //! misses: each needs its own set of books.
 
 use crate::{
-    ArbiterConfig, Channel, Decoder, FeedState, GapEvent, GapProxy, Line, PitchConfig, PitchDecoder,
-    PitchFeed, PitchLogin, PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start,
+    ArbiterConfig, Channel, GapEvent, GapProxy, Line, PitchConfig, PitchDecoder, PitchFeed, PitchLogin,
+    PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start,
 };
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use tickwire_market::{EventSink, Nanos, Port};
 
 /// What a [`PitchChannel`] has to know.
 #[derive(Clone, Debug, Default)]
@@ -105,10 +105,6 @@ impl PitchChannel {
 }
 
 impl Channel for PitchChannel {
-    fn venue(&self) -> Venue {
-        self.feed.decoder().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         let line = if port == Port::Live {
@@ -211,40 +207,5 @@ impl Channel for PitchChannel {
         }
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().iter().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }

@@ -193,7 +193,7 @@ impl Sip {
     }
 
     /// Wants a symbol from now on; its number, `None` if there is no room or it is no symbol. May allocate.
-    pub(crate) fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+    pub(crate) fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
         let padded = symbol.padded()?;
         if self.symbols.known(&padded) == 0 && self.instruments.len() == self.followed.len() {
             self.grow();

@@ -72,7 +72,7 @@ impl UqdfDecoder {
     }
 
     /// Wants a symbol from now on; its number.
-    pub fn subscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
+    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
         self.sip.subscribe(symbol)
     }
 

@@ -559,15 +559,15 @@ fn subscriptions_change_while_messages_come() {
     let count =
         |decoder: &mut CqsDecoder, text| decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len();
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (1, 0));
-    assert_eq!(decoder.subscribe(&symbol("MORE")), Some(InstrumentId(2)));
+    assert_eq!(decoder.subscribe(symbol("MORE")), Some(InstrumentId(2)));
     assert_eq!(decoder.unsubscribe(&symbol("WIRE")), Some(InstrumentId(1)));
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (0, 1));
-    assert_eq!(decoder.subscribe(&symbol("WIRE")), Some(InstrumentId(1)));
+    assert_eq!(decoder.subscribe(symbol("WIRE")), Some(InstrumentId(1)));
     assert_eq!(count(&mut decoder, "WIRE"), 1);
     for more in ["C", "D"] {
-        assert!(decoder.subscribe(&symbol(more)).is_some());
+        assert!(decoder.subscribe(symbol(more)).is_some());
     }
-    assert_eq!(decoder.subscribe(&symbol("E")), None, "four at most");
+    assert_eq!(decoder.subscribe(symbol("E")), None, "four at most");
     let mut all = CqsDecoder::new(&config(None));
     all.unsubscribe(&symbol("WIRE"));
     assert_eq!((count(&mut all, "WIRE"), count(&mut all, "MORE")), (0, 1));

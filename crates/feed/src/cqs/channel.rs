@@ -6,8 +6,8 @@
 
 use super::{CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
-use crate::{ArbiterConfig, Channel, Cqs, Decoder, FeedState, Line, Start};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{ArbiterConfig, Channel, Cqs, Line, Start};
+use tickwire_market::{EventSink, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{BLOCK_SIZE_MAX, ControlType};
 
 /// See the module's description.
@@ -83,10 +83,6 @@ impl CqsChannel {
 }
 
 impl Channel for CqsChannel {
-    fn venue(&self) -> Venue {
-        self.feed.decoder().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         match port {
@@ -111,40 +107,5 @@ impl Channel for CqsChannel {
         self.feed.poll_timeout()
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(&symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }

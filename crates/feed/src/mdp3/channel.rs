@@ -2,11 +2,9 @@
 
 use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
-use crate::decoder::{Context, Decoder};
-use crate::{ArbiterConfig, Channel, FeedState, Line, MissingRange, Start};
-use tickwire_market::{
-    Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue,
-};
+use crate::decoder::Context;
+use crate::{ArbiterConfig, Channel, Line, MissingRange, Start};
+use tickwire_market::{EventFlags, EventSink, Nanos, Port};
 use tickwire_wire::mdp3::tcp;
 
 /// See the module's description.
@@ -116,10 +114,6 @@ impl Mdp3Channel {
 }
 
 impl Channel for Mdp3Channel {
-    fn venue(&self) -> Venue {
-        Venue::Cme
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         let books = match self.feed.decoder().depth() {
@@ -191,40 +185,5 @@ impl Channel for Mdp3Channel {
         }
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }

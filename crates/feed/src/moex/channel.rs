@@ -9,8 +9,8 @@
 //! heartbeat since.
 
 use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
-use crate::{ArbiterConfig, Channel, Decoder, FeedState, Line, Start};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{ArbiterConfig, Channel, Line, Start};
+use tickwire_market::{EventSink, Nanos, Port};
 use tickwire_wire::moex::{MissingField, replay};
 
 /// Everything about a [`MoexChannel`].
@@ -118,10 +118,6 @@ impl MoexChannel {
 }
 
 impl Channel for MoexChannel {
-    fn venue(&self) -> Venue {
-        self.feed.decoder().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         match port {
@@ -180,43 +176,5 @@ impl Channel for MoexChannel {
         }
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        match self.feed.state() {
-            FeedState::Live if self.feed.decoder().is_over() => FeedState::Ended,
-            state => state,
-        }
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }

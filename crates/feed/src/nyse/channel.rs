@@ -2,8 +2,8 @@
 //! on groups of their own.
 
 use super::{NyseDecoder, NyseRequests, RequestConfig, RequestEvent, RequestProtocol};
-use crate::{Channel, FeedHandler, FeedState, Framing, Line};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{Channel, FeedHandler, Framing, Line};
+use tickwire_market::{EventSink, Nanos, Port};
 
 /// What XDP and OpenBook Ultra differ in.
 pub trait NyseProtocol: Framing + RequestProtocol + Sized {
@@ -99,10 +99,6 @@ impl<P: NyseProtocol> NyseChannel<P> {
 }
 
 impl<P: NyseProtocol> Channel for NyseChannel<P> {
-    fn venue(&self) -> Venue {
-        self.feed.decoder().directory().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         match port {
@@ -162,42 +158,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         }
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().directory().get(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().directory().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().directory().iter().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().directory_mut().subscribe(symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().directory_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!(directory);
 }
 
 impl<P: NyseProtocol> NyseChannel<P> {

@@ -172,7 +172,7 @@ impl Collector {
         match self.pass.take() {
             Some(0) | None => {}
             Some(1) if self.alone.is_none() => self.alone = last,
-            Some(1) => self.is_whole |= feed.decoder().directory().iter().nth(1).is_none(),
+            Some(1) => self.is_whole |= feed.decoder().directory().instruments().nth(1).is_none(),
             Some(_) => self.is_whole = true,
         }
         let mut wanted = feed.decoder().directory().wanted();

@@ -2,8 +2,8 @@
 //! stale until a message says both sides of its national best.
 
 use super::UqdfFeed;
-use crate::{Channel, Decoder, FeedState, Line};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{Channel, Line};
+use tickwire_market::{EventSink, Nanos, Port};
 
 /// See the module's description.
 pub struct UqdfChannel {
@@ -36,10 +36,6 @@ impl UqdfChannel {
 }
 
 impl Channel for UqdfChannel {
-    fn venue(&self) -> Venue {
-        self.feed.decoder().venue()
-    }
-
     #[inline]
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S) {
         let line = if port == Port::Live {
@@ -70,40 +66,5 @@ impl Channel for UqdfChannel {
         self.feed.poll_transmit(buffer)
     }
 
-    #[inline]
-    fn state(&self) -> FeedState {
-        self.feed.state()
-    }
-
-    fn next_seq(&self) -> SeqNo {
-        self.feed.next_seq()
-    }
-
-    fn last_packet(&self) -> Nanos {
-        self.feed.arbiter().last_packet()
-    }
-
-    fn counters(&self) -> Counters {
-        self.feed.counters()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.feed.decoder().instrument(id)
-    }
-
-    fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder().find(symbol)
-    }
-
-    fn instruments(&self, each: &mut dyn FnMut(&Instrument)) {
-        self.feed.decoder().instruments().for_each(each);
-    }
-
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().subscribe(&symbol)
-    }
-
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.feed.decoder_mut().unsubscribe(symbol)
-    }
+    crate::channel::answers_from_feed!();
 }
