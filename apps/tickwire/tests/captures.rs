@@ -17,6 +17,7 @@ use tickwire_testdata::{
     captures, file_bytes, framed_messages, hex, pcap_payloads, pcap_tcp_payloads, specs, unhex,
 };
 use tickwire_wire::fast::{self, Fault, Limits, Plan};
+use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{Malformed, cqs, itch50, mdp3, moldudp64, openbook, pitch, uqdf, xdp};
 
 /// Messages by name; what is not a message (a heartbeat) by what it is.
@@ -187,6 +188,21 @@ fn uqdf(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
 /// Reads a message of one PITCH family: its name and its own bytes.
 type ReadPitch = for<'a> fn(&'a [u8]) -> Result<(&'static str, &'a [u8]), Malformed>;
 
+/// A message's own bytes and those of its legs.
+fn with_legs(own: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut whole = own.to_vec();
+    match own[1] {
+        pitch::options::ComplexInstrumentDefinition::KIND => {
+            pitch::options::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
+        }
+        pitch::futures::FutureInstrumentDefinition::KIND => {
+            pitch::futures::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
+        }
+        _ => {}
+    }
+    whole
+}
+
 fn pitch(payload: &[u8], counts: &mut Counts, read: ReadPitch) -> Vec<u8> {
     let packet = pitch::packet(payload).unwrap();
     let mut buffer = vec![0; payload.len()];
@@ -198,7 +214,7 @@ fn pitch(payload: &[u8], counts: &mut Counts, read: ReadPitch) -> Vec<u8> {
         match read(bytes) {
             Ok((name, own)) => {
                 count(counts, name);
-                assert!(builder.push(own));
+                assert!(builder.push(&with_legs(own, bytes)), "{name}");
             }
             Err(Malformed::UnknownType(kind)) => {
                 count_unknown(counts, format_args!("0x{kind:02X}"));
