@@ -188,7 +188,8 @@ fn uqdf(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
 /// Reads a message of one PITCH family: its name and its own bytes.
 type ReadPitch = for<'a> fn(&'a [u8]) -> Result<(&'static str, &'a [u8]), Malformed>;
 
-/// A message's own bytes and those of its legs.
+/// A message's own bytes and those of its legs. A definition of a newer revision than the layouts says more between or behind
+/// them: `decode` shows that as `UnreadBytes`, and it is copied.
 fn with_legs(own: &[u8], message: &[u8]) -> Vec<u8> {
     let mut whole = own.to_vec();
     match own[1] {
@@ -196,6 +197,11 @@ fn with_legs(own: &[u8], message: &[u8]) -> Vec<u8> {
             pitch::options::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
         }
         pitch::futures::FutureInstrumentDefinition::KIND => {
+            let legs_at = match usize::from(own[39]) {
+                0 => message.len(),
+                at => at,
+            };
+            whole.extend_from_slice(&message[own.len()..legs_at]);
             pitch::futures::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
         }
         _ => {}
@@ -258,7 +264,9 @@ fn xdp(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
         match xdp::parse(bytes) {
             Ok(message) => {
                 count(counts, message.name());
-                assert!(builder.push(message.as_bytes()));
+                // A later release sends more at the end: `decode` shows it as `UnreadBytes`, and it is copied.
+                let own = message.as_bytes();
+                assert!(builder.push(&[own, &bytes[own.len()..]].concat()));
             }
             Err(Malformed::UnknownTemplate(kind)) => {
                 count_unknown(counts, kind);
