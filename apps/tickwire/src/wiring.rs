@@ -209,9 +209,10 @@ pub(crate) fn with_channel<W: WithChannel>(
                 symbols,
             });
             let handler = XdpFeed::new(reception.timed(beginning, channel), decoder);
+            // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own orders only.
             then.run(
                 XdpChannel::new(handler, nyse_requests(feed, channel)),
-                Depth::Aggregated,
+                Depth::ByOrder,
             )
         }
         Protocol::Openbook => {
