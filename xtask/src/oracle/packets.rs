@@ -96,9 +96,7 @@ fn set_lengths(packet: &mut [u8], udp: usize) {
     put(udp + 4..udp + 6, (size - udp) as u16);
     put(udp + 6..udp + 8, 0);
     let words = packet[ip..udp].chunks_exact(2);
-    let sum: u32 = words
-        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
-        .sum();
+    let sum: u32 = words.map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
     let folded = (sum & 0xFFFF) + (sum >> 16);
     let checksum = !((folded & 0xFFFF) + (folded >> 16)) as u16;
     packet[ip + 10..ip + 12].copy_from_slice(&checksum.to_be_bytes());
@@ -154,10 +152,6 @@ mod tests {
         );
         assert_eq!(select(&whole, false, 9, to("1.1:2")), Some(capture(&[b])));
         assert_eq!(select(&whole, false, 1, to("1.1:1")), Some(capture(&[a])));
-        assert_eq!(
-            select(&whole[..whole.len() - 1], false, 9, |_| true),
-            None,
-            "cut"
-        );
+        assert_eq!(select(&whole[..whole.len() - 1], false, 9, |_| true), None, "cut");
     }
 }
