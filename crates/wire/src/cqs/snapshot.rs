@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 pub const SNAPSHOT_CATEGORY: u8 = b'R';
 
 wire_struct! {
-    /// Before every message of the snapshot stream. There is no time and no number.
+    /// Before every message of the snapshot stream. There is no time and no number. CQS Snapshot 2.1, "Message Header".
     pub struct SnapshotMessageHeader = "SnapshotMessageHeader", 5 {
         /// Of the whole message.
         0 => length: U16, "MessageLength";
@@ -44,6 +44,7 @@ macro_rules! snapshot_messages {
                 pub const KIND: [u8; 2] = [SNAPSHOT_CATEGORY, $kind];
 
                 /// A message with length, type and participant set, all else blank.
+                #[allow(clippy::needless_update, reason = "a layout may have nothing but its header")]
                 pub const fn at(participant: u8) -> $name {
                     $name {
                         header: SnapshotMessageHeader {
@@ -115,10 +116,11 @@ macro_rules! snapshot_messages {
 }
 
 snapshot_messages! {
-    /// The stream is alive; no part of a snapshot.
+    /// The stream is alive; no part of a snapshot. CQS Snapshot 2.1, "Line Integrity".
     b'T' LineIntegrity(SnapshotLineIntegrity) = "LineIntegrity", 5 {}
 
-    /// An instrument of the day: what [`SymbolReferenceData`](super::SymbolReferenceData) says, with a shorter end.
+    /// An instrument of the day: what [`SymbolReferenceData`](super::SymbolReferenceData) says, with a shorter end. CQS
+    /// Snapshot 2.1, "Symbol Reference Data".
     b'S' SymbolReferenceData(SnapshotReferenceData) = "SymbolReferenceData", 61 {
         5 => symbol: Alpha<11>, "Symbol";
         16 => prior_symbol: Alpha<11>, "PriorSymbol";
@@ -143,7 +145,7 @@ snapshot_messages! {
         60 => reserved4: Char, "Reserved4";
     }
 
-    /// Levels of the market-wide circuit breaker.
+    /// Levels of the market-wide circuit breaker. CQS Snapshot 2.1, "MWCB Decline Level Status".
     b'K' MwcbDeclineLevels(SnapshotMwcbLevels) = "MWCBDeclineLevelStatusSnapshot", 30 {
         5 => level1: Level, "MWCBLevel1";
         13 => level2: Level, "MWCBLevel2";
@@ -152,6 +154,7 @@ snapshot_messages! {
     }
 
     /// What holds for an instrument whoever quotes it: limit prices, the auction's collars, the national best, a halt.
+    /// CQS Snapshot 2.1, "Consolidated Snapshot".
     b'C' Consolidated(ConsolidatedSnapshot) = "ConsolidatedSnapshot", 100 {
         5 => symbol: Alpha<11>, "Symbol";
         /// `0` equity, `1` local issue, `2` `3` bonds.
@@ -186,7 +189,7 @@ snapshot_messages! {
         99 => reserved: Char, "Reserved";
     }
 
-    /// A participant's quote.
+    /// A participant's quote. CQS Snapshot 2.1, "Participant Snapshot".
     b'P' Participant(ParticipantSnapshot) = "ParticipantSnapshot", 62 {
         5 => symbol: Alpha<11>, "Symbol";
         /// See [`may_be_best`](super::may_be_best).
@@ -209,7 +212,7 @@ snapshot_messages! {
         61 => halt_reason: Char, "HaltReason";
     }
 
-    /// The best of FINRA's market makers.
+    /// The best of FINRA's market makers. CQS Snapshot 2.1, "FINRA Snapshot".
     b'F' Finra(FinraSnapshot) = "FINRASnapshot", 68 {
         5 => symbol: Alpha<11>, "Symbol";
         16 => bid_condition: Char, "FINRABestBidQuoteCondition";
