@@ -86,7 +86,7 @@ The project's own commands.
   cargo xtask <step>...         only these steps, with their output
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
-  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL]
+  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
 
 Options: --verbose  show the output of steps that pass, too

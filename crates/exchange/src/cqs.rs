@@ -11,8 +11,9 @@ pub use line::{CqsLineConfig, CqsReset};
 
 use tickwire_market::{InstrumentId, Nanos, Price, SeqNo, Symbol, TradingStatus, Venue};
 use tickwire_wire::cqs::{
-    BestLong, BestShort, Control, ControlType, LongQuote, MwcbDeclineLevels, PriceLong, PriceShort,
-    ShortQuote, SymbolReferenceData, UnixTime, parse_block,
+    BestLong, BestShort, ConsolidatedSnapshot, Control, ControlType, LongQuote, MwcbDeclineLevels,
+    ParticipantSnapshot, PriceLong, PriceShort, ShortQuote, SnapshotReferenceData, SymbolReferenceData,
+    UnixTime, parse_block,
 };
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -204,10 +205,10 @@ impl Plan for Cqs {
 
     fn handle_timeout(&mut self, now: Nanos, listings: &[Listing], sip: &Consolidation) {
         if self.line.wants_snapshot(now) {
-            let (time, lot) = (UnixTime::from_nanos(now.0), self.round_lot);
+            let lot = self.round_lot;
             self.line.load_snapshot(now, |out| {
                 for listing in listings {
-                    write_snapshot(listing, lot, sip, time, out);
+                    write_snapshot(listing, lot, sip, out);
                 }
             });
         }
@@ -242,39 +243,56 @@ impl Plan for Cqs {
     }
 }
 
-/// All about an instrument: definition, limit prices, every participant's quote, the national best behind the last of them.
-fn write_snapshot(
-    listing: &Listing,
-    round_lot: u32,
-    sip: &Consolidation,
-    time: UnixTime,
-    out: &mut dyn FnMut(&[&[u8]]),
-) {
-    out(&[reference_data(listing, round_lot, time).as_bytes()]);
-    let band = sip.band(listing.id);
-    if let Some(band) = band {
-        out(&[limits(&listing.symbol, band, b'9', time).as_bytes()]);
-    }
-    let national = sip.national(listing.id);
-    let last = sip.quotes(listing.id).last().map(|(participant, _)| participant);
+/// All about an instrument: definition, limit prices and national best, every participant's quote.
+fn write_snapshot(listing: &Listing, round_lot: u32, sip: &Consolidation, out: &mut dyn FnMut(&[&[u8]])) {
+    let reference = SnapshotReferenceData {
+        symbol: alpha(&listing.symbol),
+        primary_listing: Char(LETTERS[0]),
+        listing_close: price(listing.start),
+        consolidated_close: price(listing.start),
+        round_lot_size: (round_lot as u16).into(),
+        luld_tier: Char(b'1'),
+        financial_status: Char(b'0'),
+        instrument_type: Char(b'0'),
+        ..SnapshotReferenceData::at(SIP)
+    };
+    out(&[reference.as_bytes()]);
+    let (national, band) = (sip.national(listing.id), sip.band(listing.id));
+    let [lower, upper] = band.unwrap_or_default();
+    let [bid, offer] = national.best.map(long_appendage);
+    let consolidated = ConsolidatedSnapshot {
+        symbol: alpha(&listing.symbol),
+        instrument_type: Char(b'0'),
+        lower_limit: price(lower),
+        upper_limit: price(upper),
+        best_bid_participant: bid.participant,
+        best_bid_condition: bid.condition,
+        best_bid_price: bid.price,
+        best_bid_size: bid.size,
+        best_offer_participant: offer.participant,
+        best_offer_condition: offer.condition,
+        best_offer_price: offer.price,
+        best_offer_size: offer.size,
+        national_luld: Char(national_luld_code(&national, band)),
+        primary_listing: Char(LETTERS[0]),
+        financial_status: Char(b'0'),
+        ..ConsolidatedSnapshot::at(SIP)
+    };
+    out(&[consolidated.as_bytes()]);
     for (participant, quote) in sip.quotes(listing.id) {
-        let m = long_quote(&listing.symbol, LETTERS[participant], &quote, time);
-        let exists = national.best.iter().any(|best| best.interest.qty > 0);
-        let follows = match (Some(participant) == last, exists) {
-            (false, _) => b'A',
-            (true, true) => b'U',
-            (true, false) => b'O',
+        let [bid, offer] = quote.best;
+        let own = ParticipantSnapshot {
+            symbol: alpha(&listing.symbol),
+            condition: Char(b'R'),
+            bid_price: price(bid.price),
+            bid_size: bid.qty.into(),
+            offer_price: price(offer.price),
+            offer_size: offer.qty.into(),
+            retail_interest: Char(sides_code(quote.retail)),
+            luld: Char(luld_code(&quote)),
+            ..ParticipantSnapshot::at(LETTERS[participant])
         };
-        let m = LongQuote {
-            national_luld: Char(national_luld_code(&national, band)),
-            national_bbo: Char(follows),
-            ..m
-        };
-        let [bid, ask] = national.best.map(long_appendage);
-        match follows {
-            b'U' => out(&[m.as_bytes(), bid.as_bytes(), ask.as_bytes()]),
-            _ => out(&[m.as_bytes()]),
-        }
+        out(&[own.as_bytes()]);
     }
 }
 

@@ -14,11 +14,14 @@
 //! | `CZ` | `Status` of the whole feed: closed |
 //! | any about an instrument that is malformed | `Gap` of the instrument: a quote may be missing |
 //! | `QA` `MK`, other controls, messages of the trade feed | none |
+//! | `RS` `RP` `RF` of a snapshot | as `AS`, `QL`, `QS`, but for the national best; their events have no time |
+//! | `RC` of a snapshot | `Quote` of the limit prices, `Quote` of the national best, `Status` if the instrument is halted |
 //!
 //! `CA` begins the numbers anew, and so does `CL`: see [`Cqs`]. [`CqsChannel`] adds the snapshot stream.
 
 mod channel;
 mod snapshot;
+mod standing;
 
 pub use channel::CqsChannel;
 pub use snapshot::CqsSnapshot;
@@ -33,10 +36,10 @@ use tickwire_market::{
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::cqs::{
-    self, BlockBuilder, BlockHeader, Body, ControlType, Message, SecurityStatus, Transmission, UnixTime,
-    may_be_best,
+    self, BlockBuilder, BlockHeader, Body, ControlType, Message, SecurityStatus, SnapshotMessage,
+    Transmission, UnixTime, may_be_best,
 };
-use tickwire_wire::layout::Char;
+use tickwire_wire::layout::{Char, U16};
 
 /// A line of CQS.
 pub type CqsFeed = FeedHandler<Cqs, CqsDecoder>;
@@ -193,17 +196,34 @@ impl CqsDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
-        let id = match cqs::symbol(message) {
+        let is_standing = context.flags.has(EventFlags::SNAPSHOT);
+        let symbol = match is_standing {
+            true => cqs::snapshot_symbol(message),
+            false => cqs::symbol(message),
+        };
+        let id = match symbol {
             None => InstrumentId::WHOLE_FEED,
             Some(symbol) => match self.sip.wanted(&symbol, counters) {
                 Some(id) => id,
                 None => return,
             },
         };
-        let told = cqs::parse(message).and_then(|message| self.tell(context, id, &message, sink));
+        let told = match is_standing {
+            true => SnapshotMessage::parse(message).and_then(|m| self.tell_standing(context, id, m, sink)),
+            false => cqs::parse(message).and_then(|message| self.tell(context, id, &message, sink)),
+        };
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
         }
+    }
+
+    fn define<S: EventSink>(&mut self, event: &MarketEvent, round_lot: U16, test: Char, sink: &mut S) {
+        let is_test = !matches!(test.0, b' ' | b'N' | b'0');
+        self.sip.define(event.instrument, round_lot.get().into(), is_test);
+        sink.on_event(&MarketEvent {
+            kind: EventKind::Definition,
+            ..*event
+        });
     }
 
     fn tell<S: EventSink>(
@@ -240,14 +260,7 @@ impl CqsDecoder {
                 tell_status(&event, m.header.participant, m.security_status, sink);
                 self.sip.tell_quote(context, id, time, &quoted, sink);
             }
-            Body::SymbolReferenceData(m) => {
-                let is_test = !matches!(m.test.0, b' ' | b'N' | b'0');
-                self.sip.define(id, m.round_lot_size.get().into(), is_test);
-                sink.on_event(&MarketEvent {
-                    kind: EventKind::Definition,
-                    ..event
-                });
-            }
+            Body::SymbolReferenceData(m) => self.define(&event, m.round_lot_size, m.test, sink),
             Body::MwcbStatus(m) => {
                 let code = [b'M', b'W', b'C', m.level.0, 0, 0, 0, 0];
                 sink.on_event(&status(&event, TradingStatus::Halted, code));

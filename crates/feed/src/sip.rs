@@ -384,12 +384,18 @@ impl Sip {
         }
     }
 
-    /// Tells a national best that does not come with a quote.
-    pub(crate) fn tell_national<S: EventSink>(&mut self, event: &MarketEvent, best: [Best; 2], sink: &mut S) {
+    /// Tells a national best that does not come with a quote, and its LULD state.
+    pub(crate) fn tell_national<S: EventSink>(
+        &mut self,
+        event: &MarketEvent,
+        best: [Best; 2],
+        luld: Char,
+        sink: &mut S,
+    ) {
         let followed = &mut self.followed[event.instrument.index()];
         followed.national = best;
         let mut national = *event;
-        set_national(&mut national, best, Char::SPACE);
+        set_national(&mut national, best, luld);
         if followed.unsure == 0 {
             return sink.on_event(&national);
         }

@@ -193,7 +193,7 @@ impl UqdfDecoder {
             self.sip
                 .tell_quote(inner, event.instrument, event.venue_ts, &quoted, sink);
         }
-        self.sip.tell_national(event, best, sink);
+        self.sip.tell_national(event, best, Char::SPACE, sink);
         Ok(())
     }
 

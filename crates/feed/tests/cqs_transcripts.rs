@@ -10,7 +10,6 @@
 //! old a|b 1-3                the same as `a 1-3`, sent by the SIP before anything else here
 //! snapshot a|b first|middle|last|only N COVERED 2 5 ...
 //!                            a block of the snapshot stream: its number, the last live number it holds, quotes
-//! snapshot_end a|b N COVERED the last block of a turn, which holds the end of the day
 //! corrupt a|b 5              a block of quote 5 with one wrong bit
 //! connection 5               quote 5 as a recovery connection brings it
 //! at TIME                    the clock says so; the feed's timer is called
@@ -24,8 +23,8 @@ use std::fmt::Write;
 use tickwire_feed::{ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, Line, SessionId, SipConfig};
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{
-    BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, SnapshotHeader,
-    Transmission, UnixTime,
+    BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, ParticipantSnapshot,
+    SnapshotHeader, Transmission, UnixTime,
 };
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -176,20 +175,10 @@ impl transcript::Player for Player {
                     "last" => Delivery::Last,
                     _ => Delivery::Only,
                 };
-                let messages: Vec<LongQuote> = numbers.iter().map(|n| quote(number(n))).collect();
+                let messages: Vec<ParticipantSnapshot> =
+                    numbers.iter().map(|n| standing(number(n))).collect();
                 let bytes: Vec<&[u8]> = messages.iter().map(IntoBytes::as_bytes).collect();
                 let block = snapshot(self.now, delivery, number(seq), number(covered), &bytes);
-                self.hear(Port::Snapshot, line_of(line), &block);
-            }
-            ["snapshot_end", line, seq, covered] => {
-                let end = Control::new(ControlType::EndOfDay, time(self.now));
-                let block = snapshot(
-                    self.now,
-                    Delivery::Last,
-                    number(seq),
-                    number(covered),
-                    &[end.as_bytes()],
-                );
                 self.hear(Port::Snapshot, line_of(line), &block);
             }
             ["corrupt", line, n] => {
@@ -241,6 +230,17 @@ fn quote(n: u64) -> LongQuote {
         bid_size: (n as u32).into(),
         national_bbo: Char(b'A'),
         ..LongQuote::at(b'N', time(Nanos(0)))
+    }
+}
+
+/// The same as it stands.
+fn standing(n: u64) -> ParticipantSnapshot {
+    let quote = quote(n);
+    ParticipantSnapshot {
+        symbol: quote.symbol,
+        condition: quote.condition,
+        bid_size: quote.bid_size,
+        ..ParticipantSnapshot::at(quote.header.participant.0)
     }
 }
 

@@ -25,10 +25,16 @@ use crate::{Malformed, wire_enum, wire_struct};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 mod block;
+mod snapshot;
 
 pub use block::{
     Block, BlockBuilder, BlockHeader, Delivery, Feed, Header, Messages, SnapshotHeader, Transmission,
     parse_block, parse_snapshot_block,
+};
+pub use snapshot::{
+    ConsolidatedSnapshot, FinraSnapshot, ParticipantSnapshot, SNAPSHOT_CATEGORY, SNAPSHOT_TYPES,
+    SnapshotLineIntegrity, SnapshotMessage, SnapshotMessageHeader, SnapshotMwcbLevels, SnapshotReferenceData,
+    snapshot_symbol,
 };
 
 /// The largest block, in bytes.

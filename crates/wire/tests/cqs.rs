@@ -11,7 +11,8 @@ use support::{as_map, shown};
 use tickwire_testdata::{self as testdata, hex, unhex};
 use tickwire_wire::Malformed;
 use tickwire_wire::cqs::{
-    self, Best, BlockBuilder, BlockHeader, Body, Control, ControlType, Effect, Feed, MessageHeader, UnixTime,
+    self, Best, BlockBuilder, BlockHeader, Body, Control, ControlType, Effect, Feed, MessageHeader,
+    SnapshotMessage, SnapshotMessageHeader, UnixTime,
 };
 use tickwire_wire::layout::Fields;
 use tickwire_wire::zerocopy::{FromBytes, IntoBytes};
@@ -39,6 +40,13 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
             Some("snapshot") => {
                 cqs::parse_snapshot_block(&vector.bytes).map(|block| as_map(shown(|f| block.header.visit(f))))
             }
+            Some("standing") => SnapshotMessage::parse(&vector.bytes).map(|message| {
+                assert_eq!(message.as_bytes(), vector.bytes, "{name}");
+                *seen.entry(text(message.kind())).or_default() += 1;
+                let mut map = as_map(shown(|f| message.visit(f)));
+                map.insert("message".to_string(), message.name().to_string());
+                map
+            }),
             Some(other) => panic!("{name}: no such layer: {other}"),
             None => cqs::parse(&vector.bytes).map(|message| {
                 assert_eq!(message.parts().concat(), vector.bytes, "{name}");
@@ -55,7 +63,8 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
         }
     }
     let controls = CONTROLS.iter().map(|c| format!("C{}", char::from(*c)));
-    for kind in cqs::TYPES.iter().map(|(kind, ..)| text(*kind)).chain(controls) {
+    let types = cqs::TYPES.iter().chain(cqs::SNAPSHOT_TYPES);
+    for kind in types.map(|(kind, ..)| text(*kind)).chain(controls) {
         assert!(seen.contains_key(&kind), "no vector of {kind}");
     }
 }
@@ -278,10 +287,18 @@ fn the_instrument_is_found_without_parsing() {
         .iter()
         .filter(|v| v.expect.contains_key("message"))
     {
-        let symbol = cqs::symbol(&vector.bytes);
+        let is_standing = vector
+            .expect
+            .get("layer")
+            .is_some_and(|layer| layer == "standing");
+        let (find, header): (fn(&[u8]) -> _, _) = match is_standing {
+            true => (cqs::snapshot_symbol, SnapshotMessageHeader::SIZE),
+            false => (cqs::symbol, MessageHeader::SIZE),
+        };
+        let symbol = find(&vector.bytes);
         let text = symbol.map(|s| s.escape_ascii().to_string().trim_end().to_string());
         assert_eq!(text.as_ref(), vector.expect.get("Symbol"), "{}", vector.name);
-        assert_eq!(cqs::symbol(&vector.bytes[..MessageHeader::SIZE]), None);
+        assert_eq!(find(&vector.bytes[..header]), None);
     }
 }
 

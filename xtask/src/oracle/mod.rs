@@ -6,6 +6,7 @@
 
 mod compare;
 mod ours;
+mod packets;
 mod pdml;
 mod table;
 
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
-use table::{Capture, Numbers, Protocol, Table};
+use table::{Capture, Numbers, Protocol, Simulate, Table};
 
 use crate::run::{cargo, root, target_dir};
 
@@ -23,7 +24,7 @@ const HELP: &str = "\
 Compares `tickwire decode` with tshark and public dissectors, field by field.
 
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL[:SCRIPT]]...
-                     [--report FILE]
+                     [--simulate] [--report FILE]
 
   --dissectors DIR           a clone of https://github.com/Open-Markets-Initiative/wireshark-lua
   --only PROTOCOL            only captures of this protocol
@@ -31,6 +32,7 @@ Compares `tickwire decode` with tshark and public dissectors, field by field.
   --capture FILE=PROTOCOL[:SCRIPT]
                              this capture too, for example one that the simulator wrote; repeatable. The script
                              without _Dissector.lua, by default the protocol's in xtask/src/oracle/oracle.toml
+  --simulate                 captures that the simulator writes, a few hundredths of a second of each feed, too
   --report FILE              writes what is printed at the end as Markdown
 
 docs/oracle.md says what is compared and what is not. Exit code 1: a difference, or tshark or a script is missing.
@@ -44,6 +46,7 @@ struct Args {
     captures: Option<PathBuf>,
     /// File, protocol, script if it is not the protocol's.
     extra: Vec<(PathBuf, String, Option<String>)>,
+    simulate: bool,
     report: Option<PathBuf>,
 }
 
@@ -90,6 +93,10 @@ fn parse(words: &[&str], table: &Table) -> Result<Option<Args>, String> {
     while let Some(word) = rest.next() {
         if matches!(*word, "--help" | "-h") {
             return Ok(None);
+        }
+        if *word == "--simulate" {
+            args.simulate = true;
+            continue;
         }
         let value = rest.next().ok_or(format!("{word} needs a value"))?;
         let known = |name: &str| match table.protocol.contains_key(name) {
@@ -181,6 +188,13 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
             options: &[],
         });
     }
+    if args.simulate {
+        for row in &table.simulate {
+            if args.only.as_ref().is_none_or(|only| *only == row.protocol) {
+                jobs.push(simulated(table, row, &program, &scratch)?);
+            }
+        }
+    }
     jobs.retain(|job| args.only.as_ref().is_none_or(|only| only == job.protocol_name));
 
     let mut rows = Vec::new();
@@ -230,6 +244,68 @@ fn recorded<'a>(table: &'a Table, row: &'a Capture, name: String, path: PathBuf)
         numbers: row.numbers.unwrap_or(protocol.numbers),
         options: &row.options,
     }
+}
+
+/// Packets of a simulated capture that are compared at most: tshark writes a hundred times their size.
+const SIMULATED_MAX: usize = 2_000;
+
+/// Lets the program write a short capture of one feed, and keeps the packets of one port on line A.
+fn simulated<'a>(
+    table: &'a Table,
+    row: &'a Simulate,
+    program: &Path,
+    scratch: &Path,
+) -> Result<Job<'a>, String> {
+    let name = format!("simulator/{}-{}.pcap", row.feed, row.port);
+    let wrong = |what: &str| format!("{name}: {what}");
+    let shown = Command::new(program)
+        .args(["config", "--feed", &row.feed])
+        .output();
+    let shown = shown.map_err(|e| format!("cannot run {}: {e}", program.display()))?;
+    let mut config: toml::Table = String::from_utf8_lossy(&shown.stdout)
+        .parse()
+        .map_err(|e| wrong(&format!("tickwire config: {e}")))?;
+    let channel = config["feed"][0]["channel"][0].get(&row.port);
+    let address = channel.and_then(|port| port.get("a")?.as_str());
+    let address = address.ok_or_else(|| wrong("no such port"))?.to_owned();
+    let exchange = config.get_mut("exchange").and_then(toml::Value::as_table_mut);
+    let exchange = exchange.ok_or_else(|| wrong("tickwire config prints no [exchange]"))?;
+    exchange.insert("duration_s".to_owned(), 0.3.into());
+    exchange.insert("symbols".to_owned(), 10.into());
+    let (file, whole) = (scratch.join("simulate.toml"), scratch.join("simulate.pcap"));
+    let path = scratch.join(format!("simulated-{}-{}.pcap", row.feed, row.port));
+    fs::write(&file, config.to_string()).map_err(|e| wrong(&e.to_string()))?;
+    let mut command = Command::new(program);
+    command.arg("exchange").arg("-c").arg(&file);
+    execute(
+        command
+            .arg("--write-capture")
+            .arg(&whole)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    )?;
+    let whole = fs::read(&whole).map_err(|e| wrong(&e.to_string()))?;
+    let part = packets::select(&whole, row.alone, SIMULATED_MAX, |destination| {
+        destination == address
+    });
+    let part = part.ok_or_else(|| wrong("the simulator's capture is cut"))?;
+    fs::write(&path, part).map_err(|e| wrong(&e.to_string()))?;
+    let protocol = &table.protocol[&row.protocol];
+    let script = if row.script.is_empty() {
+        &protocol.script
+    } else {
+        &row.script
+    };
+    Ok(Job {
+        name,
+        path,
+        protocol_name: &row.protocol,
+        protocol,
+        script,
+        numbers: protocol.numbers,
+        decode: &protocol.decode,
+        options: &[],
+    })
 }
 
 fn compare(job: &Job<'_>, args: &Args, table: &Table, program: &Path, scratch: &Path) -> Tally {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Table {
     pub(crate) protocol: BTreeMap<String, Protocol>,
     pub(crate) capture: Vec<Capture>,
+    pub(crate) simulate: Vec<Simulate>,
     #[serde(default)]
     pub(crate) exception: Vec<Exception>,
 }
@@ -105,6 +106,28 @@ pub(crate) struct Capture {
     pub(crate) none: String,
 }
 
+/// A capture that the simulator writes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Simulate {
+    /// The value of `tickwire config --feed`, and as it is shown.
+    pub(crate) feed: String,
+    pub(crate) protocol: String,
+    /// The port of a channel whose packets are compared, by its name in the configuration.
+    #[serde(default = "live")]
+    pub(crate) port: String,
+    /// The script, without `_Dissector.lua`; by default the protocol's.
+    #[serde(default)]
+    pub(crate) script: String,
+    /// Each message in a packet of its own: the script loses its place behind one that it does not read whole.
+    #[serde(default)]
+    pub(crate) alone: bool,
+}
+
+fn live() -> String {
+    "live".to_owned()
+}
+
 /// A known fault of a dissector.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -179,6 +202,9 @@ mod tests {
                 "{}: a protocol of the table, or a reason",
                 row.path
             );
+        }
+        for row in &table.simulate {
+            assert!(table.protocol.contains_key(&row.protocol), "{}", row.protocol);
         }
         for row in &table.exception {
             assert!(table.protocol.contains_key(&row.protocol), "{}", row.protocol);

@@ -278,7 +278,15 @@ fn cqs_block<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
             trailing: block.trailing.into(),
             fields: &|line| line.fields(block.header),
         })?;
-        return cqs_messages(block.header.seq.get(), block.messages, sink);
+        return cqs_messages(
+            block.header.seq.get(),
+            block.messages,
+            sink,
+            |place, bytes, sink| {
+                let message = cqs::SnapshotMessage::parse(bytes);
+                tell!(sink, place, bytes, message, Kind::Pair)
+            },
+        );
     }
     let block = checked!(sink, payload, cqs::parse_block(payload));
     sink.header(Header {
@@ -286,10 +294,31 @@ fn cqs_block<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
         trailing: block.trailing.into(),
         fields: &|line| line.fields(block.header),
     })?;
-    cqs_messages(block.header.seq.get(), block.messages, sink)
+    cqs_messages(
+        block.header.seq.get(),
+        block.messages,
+        sink,
+        |place, bytes, sink| match cqs::parse(bytes) {
+            Ok(message) => sink.message(
+                place,
+                Message {
+                    kind: Kind::Pair(message.kind()),
+                    name: message.name(),
+                    unread: bytes.len() - message.parts().iter().map(|part| part.len()).sum::<usize>(),
+                    fields: &|line| message.visit(&mut |name, value| line.field(name, value)),
+                },
+            ),
+            Err(error) => sink.malformed(place, &error, bytes),
+        },
+    )
 }
 
-fn cqs_messages<S: Sink>(first: u32, messages: cqs::Messages<'_>, sink: &mut S) -> Result<(), S::Stop> {
+fn cqs_messages<S: Sink>(
+    first: u32,
+    messages: cqs::Messages<'_>,
+    sink: &mut S,
+    tell: impl Fn(Place, &[u8], &mut S) -> Result<(), S::Stop>,
+) -> Result<(), S::Stop> {
     let place = |seq| Place {
         seq: Some(seq),
         ..Place::default()
@@ -299,18 +328,7 @@ fn cqs_messages<S: Sink>(first: u32, messages: cqs::Messages<'_>, sink: &mut S) 
         return sink.idle(place(first), "Empty");
     }
     for (seq, bytes) in (first..).zip(messages) {
-        match cqs::parse(bytes) {
-            Ok(message) => sink.message(
-                place(seq),
-                Message {
-                    kind: Kind::Pair(message.kind()),
-                    name: message.name(),
-                    unread: bytes.len() - message.parts().iter().map(|part| part.len()).sum::<usize>(),
-                    fields: &|line| message.visit(&mut |name, value| line.field(name, value)),
-                },
-            )?,
-            Err(error) => sink.malformed(place(seq), &error, bytes)?,
-        }
+        tell(place(seq), bytes, sink)?;
     }
     Ok(())
 }

@@ -3,13 +3,14 @@
 //! Live blocks are held back by the handler from the moment it wants a snapshot. A turn begins with a block flagged first and
 //! ends with one flagged last; the messages between replace all that was known. Every block names the last live message whose
 //! effect it holds: the feed goes on behind the earliest of them, for a quote told twice is the same quote. Both lines may be
-//! fed in: blocks are put in order by their numbers; a turn that lacks one is given up for the next.
+//! fed in: blocks are put in order by their numbers; a turn that lacks one is given up for the next. A snapshot does not say
+//! whether the day is over: whoever lost the end of day on both lines hears it when it is sent again.
 
 use super::CqsFeed;
 use crate::Line;
 use crate::reorder::ReorderBuffer;
 use tickwire_market::{EventSink, Nanos, SeqNo};
-use tickwire_wire::cqs::{self, Block, ControlType, Delivery, SnapshotHeader};
+use tickwire_wire::cqs::{self, Block, Delivery, SnapshotHeader, SnapshotLineIntegrity};
 
 /// How many blocks of a turn can wait for one before them. One too many: the turn is given up.
 const HELD_MAX: u16 = 16;
@@ -21,8 +22,6 @@ struct Turn {
     next: u64,
     /// The last live message whose effect every block so far holds.
     covered: u64,
-    /// It holds the end of the day.
-    is_day_over: bool,
 }
 
 /// The client of a snapshot stream.
@@ -59,6 +58,9 @@ impl CqsSnapshot {
         let Ok(block) = cqs::parse_snapshot_block(bytes) else {
             return feed.count_malformed();
         };
+        if is_line_integrity(&block) {
+            return;
+        }
         let seq = u64::from(block.header.seq.get());
         if begins(block.header) && self.turn.is_none_or(|turn| turn.next < seq) {
             self.give_up();
@@ -66,7 +68,6 @@ impl CqsSnapshot {
                 self.turn = Some(Turn {
                     next: seq,
                     covered: block.header.last_seq.get().into(),
-                    is_day_over: false,
                 });
                 feed.begin_snapshot(now, sink);
             }
@@ -114,25 +115,29 @@ impl CqsSnapshot {
         feed: &mut CqsFeed,
         sink: &mut S,
     ) {
-        let mut turn = Turn {
+        let turn = Turn {
             next: turn.next + block.messages.len() as u64,
             covered: turn.covered.min(block.header.last_seq.get().into()),
-            ..turn
         };
         for message in block.messages.clone() {
-            turn.is_day_over |= message.get(2..4) == Some(&[b'C', ControlType::EndOfDay as u8]);
-            feed.on_snapshot_message(now, message, sink);
+            match message.get(2) {
+                Some(&cqs::SNAPSHOT_CATEGORY) => feed.on_snapshot_message(now, message, sink),
+                _ => feed.count_malformed(),
+            }
         }
         self.turn = Some(turn);
         if ends(block.header) {
             self.give_up();
             let next = SeqNo(turn.covered).next();
             feed.end_snapshot(now, next, sink);
-            if turn.is_day_over {
-                feed.ends_at(now, Line::Retransmit, next, sink);
-            }
         }
     }
+}
+
+/// Whether a block says nothing but that the stream is alive.
+fn is_line_integrity(block: &Block<'_, SnapshotHeader>) -> bool {
+    let mut kinds = block.messages.clone().map(|message| message.get(2..4));
+    kinds.len() > 0 && kinds.all(|kind| kind == Some(&SnapshotLineIntegrity::KIND))
 }
 
 fn begins(header: &SnapshotHeader) -> bool {

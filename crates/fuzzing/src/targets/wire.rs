@@ -159,7 +159,11 @@ pub fn cqs(bytes: &[u8]) {
 }
 
 fn cqs_message(bytes: &[u8]) {
-    let _ = cqs::symbol(bytes);
+    let _ = (cqs::symbol(bytes), cqs::snapshot_symbol(bytes));
+    if let Ok(message) = cqs::SnapshotMessage::parse(bytes) {
+        assert!(bytes.starts_with(message.as_bytes()));
+        message.visit(&mut |_, _| ());
+    }
     let Ok(message) = cqs::parse(bytes) else { return };
     assert!(bytes.starts_with(&message.parts().concat()));
     let mut fields = 0;

@@ -35,27 +35,41 @@ pub(crate) fn cqs_short_side() -> Packets {
     blocks(cqs::Feed::Quotes, &messages, 1, &[])
 }
 
-/// Headers of the snapshot stream. Its messages are of a category that the live lines do not have.
+/// All that the snapshot stream sends: each message in a block of its own, under each delivery flag.
 pub(crate) fn cqs_snapshot() -> Packets {
-    let block = |delivery: &cqs::Delivery| {
-        let header = cqs::SnapshotHeader {
-            version: cqs::VERSION_SNAPSHOT,
-            size: (cqs::SnapshotHeader::SIZE as u16).into(),
-            seq: (*delivery as u32).into(),
-            messages: 0,
-            delivery: *delivery as u8,
-            last_seq: 2_345_678_901.into(),
-            rollover: 3,
-            time: UnixTime::from_nanos(1_700_000_000_123_456_789),
-            ..cqs::SnapshotHeader::BLANK
-        };
-        let mut packet = header.as_bytes().to_vec();
-        // The checksum is the sum of all bytes but its own, which are still zero.
-        let sum = packet.iter().fold(0_u16, |sum, byte| sum + u16::from(*byte));
-        packet[cqs::SnapshotHeader::SIZE - 2..].copy_from_slice(&sum.to_be_bytes());
+    let mut messages: Vec<Vec<u8>> = Vec::new();
+    for (kind, _, size) in cqs::SNAPSHOT_TYPES {
+        messages.extend(VARIANTS.map(|variant| {
+            let mut message = headed(*kind, *size);
+            fill(
+                &mut message,
+                variant,
+                |at| at < 4,
+                |bytes| shown(|f| cqs::SnapshotMessage::parse(bytes).unwrap().visit(f)),
+            );
+            message
+        }));
+    }
+    let flags = cqs::Delivery::ALL.iter().cycle();
+    let block = |((seq, message), delivery): ((u32, &Vec<u8>), &cqs::Delivery)| {
+        let time = UnixTime::from_nanos(1_700_000_000_123_456_789);
+        let header = cqs::SnapshotHeader::at(seq, *delivery, 2_345_678_901, 3, time);
+        let mut packet = vec![0; cqs::BLOCK_SIZE_MAX];
+        let mut block = cqs::BlockBuilder::new(&mut packet, header);
+        assert!(block.push(&[message]), "a block holds any message");
+        let size = block.finish();
+        packet.truncate(size);
         packet
     };
-    cqs::Delivery::ALL.iter().map(block).collect()
+    (1..).zip(&messages).zip(flags).map(block).collect()
+}
+
+/// A message of this size, blank but for length, category and type.
+fn headed(kind: [u8; 2], size: usize) -> Vec<u8> {
+    let mut message = vec![0; size];
+    message[..2].copy_from_slice(&(size as u16).to_be_bytes());
+    message[2..4].copy_from_slice(&kind);
+    message
 }
 
 /// Bid unchanged, offer appended.
@@ -124,10 +138,7 @@ fn cta(
     set: Option<(usize, u8)>,
     variant: crate::pattern::Variant,
 ) -> Vec<u8> {
-    let mut message = vec![0; size + more];
-    let length = message.len() as u16;
-    message[..2].copy_from_slice(&length.to_be_bytes());
-    message[2..4].copy_from_slice(&kind);
+    let mut message = headed(kind, size + more);
     if let Some((at, indicator)) = set {
         message[at] = indicator;
     }

@@ -1,8 +1,8 @@
 //! Blocks: headers of the live lines and of the snapshot stream, checksum, the walk over messages, the builder.
 
 use super::{
-    BLOCK_SIZE_MAX, MESSAGES_MAX, MessageHeader, UnixTime, VERSION_LEGACY, VERSION_PILLAR, VERSION_SNAPSHOT,
-    bad,
+    BLOCK_SIZE_MAX, MESSAGES_MAX, MessageHeader, SnapshotMessageHeader, UnixTime, VERSION_LEGACY,
+    VERSION_PILLAR, VERSION_SNAPSHOT, bad,
 };
 use crate::layout::{Char, Fields, U16, U32, prefix};
 use crate::{Malformed, wire_enum, wire_struct};
@@ -141,7 +141,7 @@ pub fn parse_block(bytes: &[u8]) -> Result<Block<'_>, Malformed> {
     verify(block, BlockHeader::SIZE, header.checksum.get())?;
     Ok(Block {
         header,
-        messages: Messages::split(block, BlockHeader::SIZE, header.messages)?,
+        messages: Messages::split::<BlockHeader>(block, header.messages)?,
         trailing: crate::malformed::saturate(bytes.len() - block.len()),
     })
 }
@@ -159,7 +159,7 @@ pub fn parse_snapshot_block(bytes: &[u8]) -> Result<Block<'_, SnapshotHeader>, M
     verify(block, SnapshotHeader::SIZE, header.checksum.get())?;
     Ok(Block {
         header,
-        messages: Messages::split(block, SnapshotHeader::SIZE, header.messages)?,
+        messages: Messages::split::<SnapshotHeader>(block, header.messages)?,
         trailing: crate::malformed::saturate(bytes.len() - block.len()),
     })
 }
@@ -198,11 +198,12 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// The messages that fill a block from `start` on; one byte of padding follows if they end at an odd place.
-    fn split(block: &'a [u8], start: usize, count: u8) -> Result<Messages<'a>, Malformed> {
+    /// The messages that fill a block behind its header; one byte of padding follows if they end at an odd place.
+    fn split<H: Header>(block: &'a [u8], count: u8) -> Result<Messages<'a>, Malformed> {
+        let start = size_of::<H>();
         let mut end = start;
         for _ in 0..count {
-            end = message_end(block, end)?;
+            end = message_end(block, end, H::MESSAGE_HEADER)?;
         }
         match block.len() - end {
             left if left == end % 2 => Ok(Messages {
@@ -217,15 +218,15 @@ impl<'a> Messages<'a> {
     }
 }
 
-/// Where the message at `start` ends; `start` is at most `block.len()`.
+/// Where the message at `start`, of at least so many bytes, ends; `start` is at most `block.len()`.
 #[inline(always)]
-fn message_end(block: &[u8], start: usize) -> Result<usize, Malformed> {
+fn message_end(block: &[u8], start: usize, least: usize) -> Result<usize, Malformed> {
     let Some(&[high, low, _, kind]) = block[start..].first_chunk::<4>() else {
-        return Err(Malformed::truncated(start + MessageHeader::SIZE, block.len()));
+        return Err(Malformed::truncated(start + least, block.len()));
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
-    if length < MessageHeader::SIZE {
-        return Err(Malformed::length(kind, MessageHeader::SIZE, length));
+    if length < least {
+        return Err(Malformed::length(kind, least, length));
     }
     match start + length {
         end if end > block.len() => Err(Malformed::truncated(end, block.len())),
@@ -256,17 +257,27 @@ impl core::iter::FusedIterator for Messages<'_> {}
 
 /// What a [`BlockBuilder`] completes: the header of a live block, or of one of the snapshot stream.
 pub trait Header: Fields + IntoBytes + Immutable {
+    /// Bytes of the header of each message.
+    const MESSAGE_HEADER: usize;
+    /// Where in it the message's number within the block stands, if it has one.
+    const MESSAGE_ID: Option<usize>;
     /// Sets size and number of messages.
     fn complete(&mut self, size: u16, messages: u8);
 }
 
 impl Header for BlockHeader {
+    const MESSAGE_HEADER: usize = MessageHeader::SIZE;
+    const MESSAGE_ID: Option<usize> = Some(core::mem::offset_of!(MessageHeader, message_id));
+
     fn complete(&mut self, size: u16, messages: u8) {
         (self.size, self.messages) = (size.into(), messages);
     }
 }
 
 impl Header for SnapshotHeader {
+    const MESSAGE_HEADER: usize = SnapshotMessageHeader::SIZE;
+    const MESSAGE_ID: Option<usize> = None;
+
     fn complete(&mut self, size: u16, messages: u8) {
         (self.size, self.messages) = (size.into(), messages);
     }
@@ -309,9 +320,7 @@ impl<'b, H: Header> BlockBuilder<'b, H> {
         let Ok(length) = u16::try_from(size) else {
             return false;
         };
-        let headed = parts
-            .first()
-            .is_some_and(|part| part.len() >= MessageHeader::SIZE);
+        let headed = parts.first().is_some_and(|part| part.len() >= H::MESSAGE_HEADER);
         if !headed || self.messages == MESSAGES_MAX || padded > self.buffer.len() {
             return false;
         }
@@ -322,7 +331,9 @@ impl<'b, H: Header> BlockBuilder<'b, H> {
             at += part.len();
         }
         self.buffer[self.length..self.length + 2].copy_from_slice(&length.to_be_bytes());
-        self.buffer[self.length + core::mem::offset_of!(MessageHeader, message_id)] = self.messages;
+        if let Some(id) = H::MESSAGE_ID {
+            self.buffer[self.length + id] = self.messages;
+        }
         self.length = end;
         true
     }
