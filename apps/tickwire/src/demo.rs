@@ -57,6 +57,7 @@ impl Notice {
 const CHILD_GRACE: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
+    crate::wiring::check_published(args.feed)?;
     std::fs::create_dir_all(&args.dir).map_err(|e| {
         Failure::system(format!(
             "cannot create {}: {e}; give another folder with --dir",

@@ -368,6 +368,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let clock = Clock::calibrate();
     let mut rows = Vec::new();
     for protocol in chosen {
+        wiring::check_published(protocol)?;
         eprintln!("{protocol} ...");
         let row = measure(protocol, args, &clock).map_err(|f| Failure {
             message: format!("{protocol}: {}", f.message),

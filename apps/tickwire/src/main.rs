@@ -103,6 +103,7 @@ fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Fail
 }
 
 fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {
+    wiring::check_published(feed)?;
     let config = file.map_or_else(|| Ok(Config::of_protocol(feed)), Config::load)?;
     print!("{}", config.to_toml());
     Ok(())

@@ -374,6 +374,14 @@ pub(crate) fn publisher(
     })
 }
 
+/// Refuses a protocol that can only be decoded.
+pub(crate) fn check_published(protocol: Protocol) -> Result<(), Failure> {
+    match PUBLISHED.contains(&protocol) {
+        true => Ok(()),
+        false => Err(unpublished(protocol)),
+    }
+}
+
 fn unpublished(protocol: Protocol) -> Failure {
     let names: Vec<_> = PUBLISHED.iter().map(|p| p.name()).collect();
     Failure::config(format!(
