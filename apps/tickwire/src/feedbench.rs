@@ -70,20 +70,22 @@ impl EventSink for BooksOnly {
     }
 }
 
-fn config_of(protocol: Protocol, seed: u64, symbols: u32) -> Result<Config, Failure> {
+/// The configuration of a session of about so many messages.
+fn config_of(protocol: Protocol, seed: u64, symbols: u32, messages: u64) -> Result<Config, Failure> {
     let usage = |e: String| Failure::config(format!("--symbols: {e}"));
     let mut config = Config::of_protocol(protocol);
     config.exchange.seed = seed;
     config.exchange.symbols = crate::config::Symbols::try_from(f64::from(symbols)).map_err(usage)?;
     config.exchange.rate = crate::config::Rate(RATE);
-    config.exchange.duration_s = crate::config::DurationS(3600.0);
+    // It is stopped at the number of messages; this sizes what the publisher keeps.
+    config.exchange.duration_s = crate::config::DurationS(messages as f64 / f64::from(RATE) * 4.0 + 1.0);
     config.receiver.max_instruments = symbols + 2;
     Ok(config)
 }
 
 impl Session {
     fn publish(protocol: Protocol, seed: u64, messages: u64, symbols: u32) -> Result<Session, Failure> {
-        let config = config_of(protocol, seed, symbols)?;
+        let config = config_of(protocol, seed, symbols, messages)?;
         let (exchange, _) = venue::exchange_of(&config)?;
         let mut session = Session {
             config,
@@ -323,41 +325,79 @@ struct Row {
     path: Histogram,
 }
 
-fn measure(protocol: Protocol, args: &BenchArgs, clock: &Clock) -> Result<Row, Failure> {
-    let symbols = args.symbols.min(1_000);
-    let session = Session::publish(protocol, args.seed, args.messages, symbols)?;
-    let feed = &session.config.feed[0];
-    let mut ns = [f64::MAX; 3];
-    let mut events = 0;
-    for _ in 0..args.runs.max(1) {
+/// A feed being measured.
+struct Bench {
+    session: Session,
+    row: Row,
+}
+
+impl Bench {
+    fn new(protocol: Protocol, args: &BenchArgs) -> Result<Bench, Failure> {
+        let session = Session::publish(protocol, args.seed, args.messages, args.symbols.min(1_000))?;
+        Ok(Bench {
+            row: Row {
+                protocol,
+                messages: session.messages,
+                events: 0,
+                per_packet: session.messages as f64 / session.datagrams as f64,
+                ns: [f64::MAX; 3],
+                path: Histogram::new(),
+            },
+            session,
+        })
+    }
+
+    /// One round; the least of all rounds is shown.
+    fn round(&mut self) -> Result<(), Failure> {
+        let session = &self.session;
+        let feed = &session.config.feed[0];
         for (at, into) in [Into::Nothing, Into::Books, Into::Filter].into_iter().enumerate() {
             let mut reception = Reception::new(&session.config.receiver);
             reception.symbols = (into == Into::Filter).then(|| session.quiet_symbols());
-            let session = &session;
             let (took, seen) = wiring::with_channel(feed, 0, &reception, Pass { session, into })??;
-            ns[at] = ns[at].min(took as f64 / session.messages as f64);
+            self.row.ns[at] = self.row.ns[at].min(took as f64 / session.messages as f64);
             if into == Into::Nothing {
-                events = seen;
+                self.row.events = seen;
             }
         }
+        Ok(())
     }
-    let config = config_of(protocol, args.seed, 1)?;
-    let mut path = Histogram::new();
-    let reception = Reception::new(&config.receiver);
-    let warm = WarmPath {
-        config: &config,
-        clock: clock.clone(),
-        times: &mut path,
+
+    fn warm_path(&mut self, args: &BenchArgs, clock: &Clock) -> Result<(), Failure> {
+        let config = config_of(self.row.protocol, args.seed, 1, u64::from(WARM_PACKETS))?;
+        let reception = Reception::new(&config.receiver);
+        let warm = WarmPath {
+            config: &config,
+            clock: clock.clone(),
+            times: &mut self.row.path,
+        };
+        wiring::with_channel(&config.feed[0], 0, &reception, warm)?.map(|_| ())
+    }
+}
+
+/// Measures feeds in turns, so that a machine's bad moment does not hit one of them alone.
+fn measure(protocols: &[Protocol], args: &BenchArgs, clock: &Clock) -> Result<Vec<Row>, Failure> {
+    let named = |protocol: Protocol| {
+        move |f: Failure| Failure {
+            message: format!("{protocol}: {}", f.message),
+            ..f
+        }
     };
-    wiring::with_channel(&config.feed[0], 0, &reception, warm)??;
-    Ok(Row {
-        protocol,
-        messages: session.messages,
-        events,
-        per_packet: session.messages as f64 / session.datagrams as f64,
-        ns,
-        path,
-    })
+    let mut benches = Vec::new();
+    for &protocol in protocols {
+        eprintln!("{protocol}: publishing ...");
+        benches.push(Bench::new(protocol, args).map_err(named(protocol))?);
+    }
+    for round in 0..args.runs.max(1) {
+        eprintln!("run {} of {}", round + 1, args.runs.max(1));
+        for bench in &mut benches {
+            bench.round().map_err(named(bench.row.protocol))?;
+        }
+    }
+    for bench in &mut benches {
+        bench.warm_path(args, clock).map_err(named(bench.row.protocol))?;
+    }
+    Ok(benches.into_iter().map(|bench| bench.row).collect())
 }
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
@@ -366,16 +406,11 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         FeedChoice::One(protocol) => vec![*protocol],
     });
     let clock = Clock::calibrate();
-    let mut rows = Vec::new();
-    for protocol in chosen {
-        wiring::check_published(protocol)?;
-        eprintln!("{protocol} ...");
-        let row = measure(protocol, args, &clock).map_err(|f| Failure {
-            message: format!("{protocol}: {}", f.message),
-            ..f
-        })?;
-        rows.push(row);
-    }
+    let chosen: Vec<Protocol> = chosen.collect();
+    chosen
+        .iter()
+        .try_for_each(|protocol| wiring::check_published(*protocol))?;
+    let rows = measure(&chosen, args, &clock)?;
     let mut table = Table::new(
         &format!(
             "nanoseconds a message, processor time of one core, best of {} runs, warm; {} messages a feed",
@@ -450,9 +485,10 @@ mod tests {
     #[test]
     fn every_feed_is_measured_and_its_books_are_right() {
         let clock = Clock::calibrate();
-        for protocol in wiring::PUBLISHED {
-            let row =
-                measure(protocol, &args(), &clock).unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
+        let rows = measure(&wiring::PUBLISHED, &args(), &clock).unwrap_or_else(|f| panic!("{}", f.message));
+        assert_eq!(rows.len(), wiring::PUBLISHED.len());
+        for row in rows {
+            let protocol = row.protocol;
             assert!(
                 row.messages >= 8_000 && row.events > 4_000,
                 "{protocol}: {}",
