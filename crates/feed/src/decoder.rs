@@ -2,8 +2,9 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
+    Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
 };
+use tickwire_wire::Malformed;
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +62,27 @@ pub trait Decoder {
 
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+}
+
+/// Counts what cannot be read, as a whole and by kind.
+#[cold]
+pub(crate) fn count_malformed(counters: &mut Counters, malformed: &Malformed) {
+    counters.bump(Counter::Malformed);
+    counters.bump(match malformed {
+        Malformed::Length { .. } | Malformed::Trailing { .. } => Counter::MalformedLength,
+        Malformed::UnknownType(_) | Malformed::UnknownTemplate(_) => Counter::MalformedType,
+        Malformed::Truncated { .. } => Counter::MalformedTruncated,
+        Malformed::OutOfRange { .. } => Counter::MalformedRange,
+        Malformed::Checksum { .. } => Counter::MalformedChecksum,
+        _ => Counter::MalformedValue,
+    });
+}
+
+/// Counts a message of which a value is impossible, or whose instrument nobody knows.
+#[cold]
+pub(crate) fn count_bad_value(counters: &mut Counters) {
+    counters.bump(Counter::Malformed);
+    counters.bump(Counter::MalformedValue);
 }
 
 /// Which instruments are wanted: by number for the filter, by name for those whose number is not known yet.
@@ -160,5 +182,40 @@ impl Seen {
     /// Decoded.
     pub fn passed(self) -> u64 {
         self.seen - self.filtered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_counted_once_as_a_whole_and_once_by_kind() {
+        let mut counters = Counters::default();
+        let kinds = [
+            (Malformed::truncated(8, 3), Counter::MalformedTruncated),
+            (Malformed::length(0, 8, 9), Counter::MalformedLength),
+            (Malformed::Trailing { extra: 1 }, Counter::MalformedLength),
+            (Malformed::UnknownType(0), Counter::MalformedType),
+            (Malformed::UnknownTemplate(0), Counter::MalformedType),
+            (
+                Malformed::BadValue { offset: 0, value: 0 },
+                Counter::MalformedValue,
+            ),
+            (Malformed::OutOfRange { offset: 0 }, Counter::MalformedRange),
+            (
+                Malformed::Checksum { expected: 0, have: 1 },
+                Counter::MalformedChecksum,
+            ),
+        ];
+        for (at, (malformed, kind)) in kinds.iter().enumerate() {
+            let before = counters.get(*kind);
+            count_malformed(&mut counters, malformed);
+            assert_eq!(counters.get(*kind), before + 1, "{malformed}");
+            assert_eq!(counters.get(Counter::Malformed), at as u64 + 1);
+        }
+        count_bad_value(&mut counters);
+        assert_eq!(counters.get(Counter::Malformed), kinds.len() as u64 + 1);
+        assert_eq!(counters.get(Counter::MalformedValue), 2);
     }
 }

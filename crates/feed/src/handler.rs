@@ -53,7 +53,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.counters.bump(line.counter());
         let mut frame = match F::parse(bytes) {
             Ok(frame) => frame,
-            Err(_) => return self.counters.bump(Counter::Malformed),
+            Err(malformed) => return crate::decoder::count_malformed(&mut self.counters, &malformed),
         };
         frame.first = F::full_number(frame.first, self.arbiter.next_seq());
         if frame.trailing > 0 {
@@ -165,7 +165,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let mut wrapped = core::mem::take(&mut self.wrapped);
         match F::wrap(session, seq, message, &mut wrapped) {
             Some(len) => self.on_packet(now, Line::Retransmit, &wrapped[..len], sink),
-            None => self.counters.bump(Counter::Malformed),
+            None => crate::decoder::count_bad_value(&mut self.counters),
         }
         self.wrapped = wrapped;
     }
@@ -250,7 +250,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// Counts a packet of a recovery stream that cannot be read.
     pub(crate) fn count_malformed(&mut self) {
-        self.counters.bump(Counter::Malformed);
+        crate::decoder::count_bad_value(&mut self.counters);
     }
 
     /// How far the feed can be trusted. A live feed has ended when its messages say so, too.

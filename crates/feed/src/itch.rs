@@ -185,7 +185,10 @@ impl Decoder for ItchDecoder {
     ) {
         let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
             // An empty block uses a number and says nothing; one or two bytes are a cut message.
-            counters.add(Counter::Malformed, u64::from(!message.is_empty()));
+            if !message.is_empty() {
+                let cut = Malformed::truncated(3, message.len());
+                crate::decoder::count_malformed(counters, &cut);
+            }
             return;
         };
         let id = InstrumentId(locate.into());
@@ -194,7 +197,7 @@ impl Decoder for ItchDecoder {
             self.by_instrument.get_mut(id.index()),
         );
         let Some(by_instrument) = by_instrument else {
-            counters.bump(Counter::Malformed);
+            crate::decoder::count_bad_value(counters);
             return;
         };
         by_type.seen += 1;
@@ -267,7 +270,7 @@ fn refused(event: &mut MarketEvent, kind: u8, malformed: Malformed, counters: &m
         counters.bump(Counter::MessagesUnknown);
         return false;
     }
-    counters.bump(Counter::Malformed);
+    crate::decoder::count_malformed(counters, &malformed);
     *event = MarketEvent {
         seq: event.seq,
         recv_ts: event.recv_ts,

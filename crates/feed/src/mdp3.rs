@@ -337,7 +337,7 @@ impl Decoder for Mdp3Decoder {
         // A packet of a live line has been checked when it came.
         let is_checked = !context.flags.has(EventFlags::SNAPSHOT);
         if !is_checked && mdp3::parse_packet(message).is_err() {
-            return counters.bump(Counter::Malformed);
+            return crate::decoder::count_bad_value(counters);
         }
         // The packet is marked as last of its kind by the handler; what is atomic here is the match event.
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
@@ -372,7 +372,7 @@ impl Decoder for Mdp3Decoder {
                     self.end_event(context, &mut out);
                 }
                 Some(_) => {}
-                None => counters.bump(Counter::Malformed),
+                None => crate::decoder::count_bad_value(counters),
             }
         }
         if let Some(instrument) = out.release() {

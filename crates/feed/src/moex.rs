@@ -366,7 +366,7 @@ impl Instruments {
     ) -> Option<usize> {
         let called = name(symbol, board, &self.main_board).filter(|symbol| !symbol.is_empty());
         let (Some(key), Some(symbol)) = (key, called) else {
-            counters.bump(Counter::Malformed);
+            crate::decoder::count_bad_value(counters);
             return None;
         };
         let Some(position) = self.keys.enter(key) else {
@@ -417,7 +417,7 @@ impl Instruments {
                     self.order(context, index, order, counters, sink);
                 }
                 Err(_) => {
-                    counters.bump(Counter::Malformed);
+                    crate::decoder::count_bad_value(counters);
                     self.tear(context, index, sink);
                 }
             }
@@ -468,7 +468,7 @@ impl Instruments {
             ),
             Some(_) if order.action == Action::Change => self.held.push(event(EventKind::Delete), sink),
             _ => {
-                counters.bump(Counter::Malformed);
+                crate::decoder::count_bad_value(counters);
                 self.tear(context, index, sink);
             }
         }
@@ -543,7 +543,7 @@ impl Instruments {
     ) {
         for trade in message.trades() {
             let Ok(trade) = trade else {
-                counters.bump(Counter::Malformed);
+                crate::decoder::count_bad_value(counters);
                 continue;
             };
             let Some(index) = self.enter(context, (trade.symbol, trade.board), counters, sink) else {
@@ -593,7 +593,7 @@ impl Instruments {
             self.turn.note(number, stamp);
         }
         let Ok(header) = message.snapshot_header() else {
-            counters.bump(Counter::Malformed);
+            crate::decoder::count_bad_value(counters);
             return self.turn.refuse();
         };
         let Some(index) = self.enter(context, (header.symbol, header.board), counters, sink) else {
@@ -664,7 +664,7 @@ impl Instruments {
         let mut orders = message.orders();
         while let Some(unread) = orders.next_unread() {
             let Ok(order) = orders.book_entry(&unread) else {
-                counters.bump(Counter::Malformed);
+                crate::decoder::count_bad_value(counters);
                 return Err(());
             };
             let OrderKind::Order(side) = order.kind else {
@@ -832,7 +832,7 @@ impl Decoder for MoexDecoder {
                     books.tear(context, 0, sink);
                     books.held.finish(true, sink);
                 }
-                return counters.bump(Counter::Malformed);
+                return crate::decoder::count_bad_value(counters);
             }
         };
         // The handler marks the packet; what is marked here is its last event.

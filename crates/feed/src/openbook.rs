@@ -393,7 +393,7 @@ impl Decoder for OpenBookDecoder {
     ) {
         // The framing has checked the packet.
         let Some((kind, messages)) = openbook::messages(message) else {
-            return counters.bump(Counter::Malformed);
+            return crate::decoder::count_bad_value(counters);
         };
         let mut out = Out { sink, held: None };
         let own = Context {
@@ -417,7 +417,9 @@ impl Decoder for OpenBookDecoder {
                     Err(malformed)
                 }
             };
-            counters.add(Counter::Malformed, u64::from(done.is_err()));
+            if let Err(malformed) = done {
+                crate::decoder::count_malformed(counters, &malformed);
+            }
         }
         out.finish(true);
     }
@@ -473,7 +475,7 @@ fn level<S: EventSink>(
     out: &mut Out<'_, S>,
 ) {
     let (Some(side), Some(price)) = (side(point.side), openbook::price(point.price, head.scale)) else {
-        counters.bump(Counter::Malformed);
+        crate::decoder::count_bad_value(counters);
         return out.push(gap(event));
     };
     out.push(MarketEvent {

@@ -647,7 +647,7 @@ impl PitchDecoder {
         if matches!(malformed, Malformed::UnknownType(_)) {
             return counters.bump(Counter::MessagesUnknown);
         }
-        counters.bump(Counter::Malformed);
+        crate::decoder::count_malformed(counters, &malformed);
         self.spoil(context, instrument, kind, sink);
     }
 
@@ -684,7 +684,7 @@ impl Decoder for PitchDecoder {
         sink: &mut S,
     ) {
         let Some(&kind) = message.get(1) else {
-            return counters.bump(Counter::Malformed);
+            return crate::decoder::count_bad_value(counters);
         };
         self.by_type[kind as usize].seen += 1;
         match pitch::order_id(message) {

@@ -251,11 +251,11 @@ impl Sip {
         let full = self.instruments.len() == self.followed.len();
         let entered = self.enter(symbol);
         if entered.is_none() {
-            counters.bump(if full {
-                Counter::BookFull
+            if full {
+                counters.bump(Counter::BookFull);
             } else {
-                Counter::Malformed
-            });
+                crate::decoder::count_bad_value(counters);
+            }
         }
         entered
     }
@@ -485,7 +485,7 @@ impl Sip {
         if matches!(malformed, Malformed::UnknownTemplate(_)) {
             return counters.bump(Counter::MessagesUnknown);
         }
-        counters.bump(Counter::Malformed);
+        crate::decoder::count_malformed(counters, &malformed);
         if id != InstrumentId::WHOLE_FEED {
             self.followed[id.index()].unsure = UNSURE;
             sink.on_event(&gap(&self.event(context, id, Nanos::ZERO)));

@@ -487,15 +487,15 @@ impl Decoder for XdpDecoder {
         let (kind, id) = match (xdp::head(message), xdp::message_type(message)) {
             (Some((kind, index)), _) => (kind, InstrumentId(index)),
             (None, Some(kind)) => (kind, InstrumentId(xdp::symbol_index(message).unwrap_or(0))),
-            (None, None) => return counters.bump(Counter::Malformed),
+            (None, None) => return crate::decoder::count_bad_value(counters),
         };
         let seen = &mut self.by_type[usize::from(kind as u8)];
         seen.seen += 1;
         if id == InstrumentId::WHOLE_FEED && is_of_instrument(kind) {
-            return counters.bump(Counter::Malformed);
+            return crate::decoder::count_bad_value(counters);
         }
         let Some(row) = self.rows.get_mut(id.index()) else {
-            return counters.bump(Counter::Malformed);
+            return crate::decoder::count_bad_value(counters);
         };
         row.seen.seen += 1;
         if !self.directory.has(id) && kind != xdp::SymbolIndexMapping::KIND {
@@ -634,7 +634,7 @@ fn refused(event: &mut MarketEvent, kind: u16, malformed: Malformed, counters: &
         counters.bump(Counter::MessagesUnknown);
         return false;
     }
-    counters.bump(Counter::Malformed);
+    crate::decoder::count_malformed(counters, &malformed);
     *event = MarketEvent {
         seq: event.seq,
         recv_ts: event.recv_ts,

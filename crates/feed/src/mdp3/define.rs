@@ -84,7 +84,7 @@ impl Mdp3Decoder {
             return 0;
         };
         let Some(symbol) = d.symbol else {
-            counters.bump(Counter::Malformed);
+            crate::decoder::count_bad_value(counters);
             return 0;
         };
         let at = &Moment {

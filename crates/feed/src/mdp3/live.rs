@@ -464,7 +464,7 @@ impl Mdp3Decoder {
             .is_none()
         {
             // The venue's rows and ours differ: its book cannot be followed until its next snapshot.
-            counters.bump(Counter::Malformed);
+            crate::decoder::count_bad_value(counters);
             self.distrust(at, index, out);
         }
         Some(())

@@ -4,7 +4,7 @@ use super::event::{Moment, OrderUpdate, Tail, about, book_side, level_event, qua
 use super::rows::{Row, Rows};
 use super::{Followed, Mdp3Decoder, Mdp3Depth, Trust};
 use crate::decoder::Context;
-use tickwire_market::{Counter, Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side};
+use tickwire_market::{Counters, EventKind, EventSink, InstrumentId, Nanos, SeqNo, Side};
 use tickwire_wire::mdp3::{self, EntryType, OrderAction, SnapshotRoot, UpdateAction};
 
 /// A turn of the snapshot loop being taken.
@@ -173,7 +173,7 @@ impl Mdp3Decoder {
                 .apply(side, is_implied, UpdateAction::New, level, row, |_, _| ())
                 .is_none()
             {
-                counters.bump(Counter::Malformed);
+                crate::decoder::count_bad_value(counters);
             }
         }
         for side in Side::BOTH {
