@@ -4,28 +4,21 @@
 //! receiving channel: into nothing (decode → event), into books, and with nothing subscribed but the least active
 //! instruments (filtered out). The books must be the venue's at every level, else no figure is shown.
 
-use std::hint::black_box;
-
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count};
-use tickwire_market::{
-    BookState, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, Port, Price, Qty,
-    Side, Symbol,
-};
+use tickwire_market::{BookState, EventSink, Level, Nanos, Port, Price, Qty, Side, Symbol};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 
-use crate::bench::{answer, memory_path, walk};
+use crate::bench::{BooksOnly, Discard, answer, memory_path, walk};
 use crate::cli::{BenchArgs, FeedChoice};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
-use crate::venue;
+use crate::venue::{self, VIRTUAL_START};
 use crate::wiring::{self, Reception, WithChannel};
 
-/// 2026-01-05 14:30 UTC, 09:30 in New York.
-const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
 /// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
 const RATE: u32 = 100_000;
 const STEP_NS: u64 = 200_000;
@@ -42,32 +35,6 @@ struct Session {
     datagrams: u64,
     messages: u64,
     exchange: Exchange,
-}
-
-/// Events counted, and thrown away.
-struct Discard(u64);
-
-impl EventSink for Discard {
-    #[inline]
-    fn on_event(&mut self, event: &MarketEvent) {
-        self.0 += 1;
-        black_box(event);
-    }
-}
-
-/// Books alone.
-struct BooksOnly(Books, u64);
-
-impl EventSink for BooksOnly {
-    #[inline]
-    fn on_event(&mut self, event: &MarketEvent) {
-        self.1 += u64::from(!matches!(event.kind, EventKind::Gap | EventKind::Recovered));
-        let _ = black_box(self.0.apply(event));
-    }
-    #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.0.upcoming(instrument, order_id);
-    }
 }
 
 /// The configuration of a session of about so many messages.
@@ -95,7 +62,7 @@ impl Session {
             messages: 0,
             exchange,
         };
-        let mut now = START;
+        let mut now = VIRTUAL_START;
         session.exchange.open(now);
         while session.exchange.phase() != DayPhase::Ending {
             now = now.after(STEP_NS);
@@ -173,7 +140,7 @@ enum Into {
     Filter,
 }
 
-/// One measurement: nanoseconds and events.
+/// One measurement: nanoseconds, and events where nothing else takes them.
 struct Pass<'a> {
     session: &'a Session,
     into: Into,
@@ -191,10 +158,10 @@ impl WithChannel for Pass<'_> {
                 Ok((ns, sink.0))
             }
             Into::Books => {
-                let mut sink = BooksOnly(session.books(depth), 0);
+                let mut sink = BooksOnly(session.books(depth));
                 let ns = play(session, &mut channel, &mut sink);
                 match session.differences(&channel, &sink.0) {
-                    0 => Ok((ns, sink.1)),
+                    0 => Ok((ns, 0)),
                     n => Err(Failure::check(format!(
                         "{n} sides of books differ from the venue's: the figures would mean nothing"
                     ))),
@@ -206,11 +173,11 @@ impl WithChannel for Pass<'_> {
 
 fn play<C: Channel, S: EventSink>(session: &Session, channel: &mut C, sink: &mut S) -> u64 {
     for (port, datagram) in &session.before {
-        channel.on_datagram(START, *port, Line::A, datagram, sink);
+        channel.on_datagram(VIRTUAL_START, *port, Line::A, datagram, sink);
     }
     let begin = thread_cpu_ns();
     for datagram in walk(&session.live) {
-        channel.on_datagram(START, Port::Live, Line::A, datagram, sink);
+        channel.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, sink);
     }
     thread_cpu_ns() - begin
 }
@@ -239,7 +206,7 @@ impl WithChannel for WarmPath<'_> {
             ..BooksConfig::default()
         });
         let mut hot = memory_path::<false>(books, 2, listing.symbol, self.clock.clone())?;
-        let mut now = START;
+        let mut now = VIRTUAL_START;
         exchange.open(now);
         while exchange.phase() != DayPhase::Open {
             now = now.after(STEP_NS);
@@ -506,9 +473,9 @@ mod tests {
 
         fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) {
             let session = self.0;
-            let mut sink = BooksOnly(session.books(depth), 0);
+            let mut sink = BooksOnly(session.books(depth));
             let datagrams: Vec<&[u8]> = walk(&session.live).collect();
-            let mut now = START;
+            let mut now = VIRTUAL_START;
             let mut request = [0; 256];
             let ((), count) = count_allocations(|| {
                 for (port, datagram) in &session.before {

@@ -14,7 +14,8 @@ use tickwire_book::{Applied, Books};
 use tickwire_fix::{NewOrder, OrderTemplate, SendError, Session};
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
-    EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, OrderIntent, Side, TradingStatus,
+    EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId, OrderIntent, Side,
+    TradingStatus,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::TickToTrade;
@@ -96,7 +97,11 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
         if event.kind == EventKind::Status {
             self.rule.on_status(event.instrument, event.status);
         }
-        let is_end = event.kind == EventKind::Clear || event.status == TradingStatus::Closed;
+        // A snapshot clears to say everything again: that is no end, and may come in mid-session.
+        let is_end = match event.kind {
+            EventKind::Clear => !event.flags.has(EventFlags::SNAPSHOT),
+            _ => event.status == TradingStatus::Closed,
+        };
         if is_end
             && let Some(book) = self.books.book(event.instrument)
             && !book.is_empty()

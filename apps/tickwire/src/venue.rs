@@ -31,8 +31,8 @@ use crate::wiring;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
-/// When the session of a written capture opens: 2026-01-05 14:30 UTC, 09:30 in New York.
-const CAPTURE_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+/// When a session in virtual time opens: 2026-01-05 14:30 UTC, 09:30 in New York.
+pub(crate) const VIRTUAL_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
 /// Where the datagrams of a written capture come from.
 const CAPTURE_SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 20_000);
 
@@ -184,7 +184,7 @@ pub(crate) fn write_capture(config: &Config, path: &Path, stop: &StopFlag) -> Re
     let failed = |e: tickwire_runtime::capture::CaptureError| Failure::system(e.to_string());
     let (mut exchange, ports) = exchange_of(config)?;
     let mut out = PcapWriter::create(path, LinkType::ETHERNET).map_err(failed)?;
-    let mut now = CAPTURE_START;
+    let mut now = VIRTUAL_START;
     exchange.open(now);
     let mut datagrams = 0_u64;
     while !exchange.is_over() {
@@ -465,14 +465,7 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        let now;
-        let shown = match &self.at_close {
-            Some(shown) => shown,
-            None => {
-                now = self.shown_levels();
-                &now
-            }
-        };
+        let shown = self.at_close.clone().unwrap_or_else(|| self.shown_levels());
         for (symbol, sides) in shown {
             for side in Side::BOTH {
                 levels.book(symbol.as_str(), side, sides[side as usize].iter().copied())?;

@@ -16,6 +16,7 @@ use tickwire_wire::soupbintcp::{LoginAccepted, LoginRejected, Packet, RejectReas
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::mold::MessageStore;
+use crate::outbox::Outbox;
 
 /// Times of the service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,9 +73,8 @@ pub struct GlimpseSession {
     state: State,
     login: Option<GlimpseLogin>,
     received: Vec<u8>,
-    /// Waiting to be sent from `sent` on. Grows to the size of a snapshot once; bounded by the number of orders.
-    out: Vec<u8>,
-    sent: usize,
+    /// Grows to the size of a snapshot once; bounded by the number of orders.
+    out: Outbox,
     sent_at: Nanos,
     heard_at: Nanos,
 }
@@ -87,8 +87,7 @@ impl GlimpseSession {
             state: State::Disconnected,
             login: None,
             received: Vec::with_capacity(RECEIVE_MAX),
-            out: Vec::with_capacity(REPLAY_CHUNK * 2),
-            sent: 0,
+            out: Outbox::with_capacity(REPLAY_CHUNK * 2),
             sent_at: Nanos::ZERO,
             heard_at: Nanos::ZERO,
         }
@@ -98,7 +97,7 @@ impl GlimpseSession {
     pub fn connect(&mut self, now: Nanos) {
         self.received.clear();
         self.out.clear();
-        (self.sent, self.login) = (0, None);
+        self.login = None;
         (self.sent_at, self.heard_at) = (now, now);
         self.state = State::LoginAwaited;
     }
@@ -110,7 +109,7 @@ impl GlimpseSession {
 
     /// Whether the transport is to be closed now: all is sent and the session is over.
     pub fn wants_close(&self) -> bool {
-        self.state == State::Closing && self.sent == self.out.len()
+        self.state == State::Closing && self.out.is_empty()
     }
 
     /// Bytes from the client, cut anywhere. A client that does not speak the protocol is hung up on.
@@ -136,7 +135,7 @@ impl GlimpseSession {
             _ if now.since(self.heard_at) >= self.config.silence_max_ns => self.state = State::Closing,
             State::LoginAwaited => {}
             State::Serving | State::Replaying { .. } => {
-                if now.since(self.sent_at) >= self.config.heartbeat_ns && self.sent == self.out.len() {
+                if now.since(self.sent_at) >= self.config.heartbeat_ns && self.out.is_empty() {
                     self.put(&Packet::ServerHeartbeat);
                     self.sent_at = now;
                 }
@@ -196,7 +195,7 @@ impl GlimpseSession {
         let State::Replaying { mut next } = self.state else {
             return;
         };
-        while next < end.0 && self.out.len() - self.sent < REPLAY_CHUNK {
+        while next < end.0 && self.out.waiting() < REPLAY_CHUNK {
             let Some(message) = store.get(SeqNo(next)) else {
                 // Forgotten while the client did not read.
                 self.state = State::Closing;
@@ -214,18 +213,7 @@ impl GlimpseSession {
 
     /// Bytes to send, as many as fit.
     pub fn poll_transmit<'b>(&mut self, now: Nanos, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        let waiting = &self.out[self.sent..];
-        let n = waiting.len().min(buf.len());
-        if n == 0 {
-            return None;
-        }
-        let bytes = &mut buf[..n];
-        bytes.copy_from_slice(&waiting[..n]);
-        self.sent += n;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        }
+        let bytes = self.out.transmit(buf)?;
         self.sent_at = now;
         Some(bytes)
     }
@@ -267,18 +255,15 @@ impl GlimpseSession {
     }
 
     fn put(&mut self, packet: &Packet<'_>) {
-        if self.sent > REPLAY_CHUNK {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
-        let start = self.out.len();
+        let out = self.out.tail();
+        let start = out.len();
         let payload = match packet {
             Packet::Sequenced(message) => message.len(),
             _ => 64,
         };
-        self.out.resize(start + payload + 3, 0);
-        let length = packet.encode(&mut self.out[start..]).unwrap_or(0);
-        self.out.truncate(start + length);
+        out.resize(start + payload + 3, 0);
+        let length = packet.encode(&mut out[start..]).unwrap_or(0);
+        out.truncate(start + length);
     }
 }
 

@@ -3,16 +3,16 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Nanos, Port, Qty, SeqNo, TradingStatus, Venue};
+use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
 use tickwire_wire::itch50::MESSAGE_SIZE_MAX;
 use tickwire_wire::moldudp64;
 
 use crate::engine::Engine;
 use crate::glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 use crate::mold::{ChannelConfig, MoldChannel};
-use crate::order::{Cross, Execution, Indication, Listener, Order};
+use crate::order::{Listener, Order};
 
-use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
+use crate::tape::{Datagram, Listing, Publisher, Tape};
 
 mod writer;
 
@@ -159,46 +159,11 @@ impl Publisher for ItchPublisher {
 }
 
 impl Tape for ItchPublisher {
-    fn set_time(&mut self, at: VenueTime) {
-        self.publisher.set_time(at);
-    }
-    fn milestone(&mut self, milestone: Milestone) {
-        self.publisher.milestone(milestone);
-    }
-    fn define(&mut self, listing: &Listing) {
-        self.publisher.define(listing);
-    }
-    fn total(&self) -> u64 {
-        self.publisher.total()
-    }
+    crate::tape::tape_of_writer!(publisher);
 }
 
 impl Listener for ItchPublisher {
-    fn rested(&mut self, order: &Order) {
-        self.publisher.rested(order);
-    }
-    fn executed(&mut self, execution: &Execution) {
-        self.publisher.executed(execution);
-    }
-    fn reduced(&mut self, order: &Order, by: Qty) {
-        self.publisher.reduced(order, by);
-    }
-    fn deleted(&mut self, order: &Order) {
-        self.publisher.deleted(order);
-    }
-    fn expired(&mut self, _: &Order) {}
-    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        self.publisher.replaced(old, new, rests);
-    }
-    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
-        self.publisher.status(instrument, status);
-    }
-    fn crossed(&mut self, cross: &Cross) {
-        self.publisher.crossed(cross);
-    }
-    fn indicated(&mut self, indication: &Indication) {
-        self.publisher.indicated(indication);
-    }
+    crate::tape::listener_of_writer!(publisher);
 }
 
 /// The messages of a snapshot. GLIMPSE 5.0: directory first, then trading status, then orders.

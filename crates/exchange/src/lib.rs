@@ -35,6 +35,7 @@ mod naive;
 mod nyse;
 mod openbook;
 mod order;
+mod outbox;
 mod pace;
 mod pitch;
 mod random;

@@ -9,13 +9,13 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Nanos, Port, Qty, SeqNo, TradingStatus, Venue};
+use tickwire_market::{Nanos, Port, SeqNo, TradingStatus, Venue};
 use tickwire_wire::pitch::{self, LoginStatus};
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::engine::Engine;
-use crate::order::{Cross, Execution, Indication, Listener, Order};
-use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
+use crate::order::{Listener, Order};
+use crate::tape::{Datagram, Listing, Publisher, Tape};
 
 mod proxy;
 mod session;
@@ -299,44 +299,9 @@ impl Publisher for PitchPublisher {
 }
 
 impl Tape for PitchPublisher {
-    fn set_time(&mut self, at: VenueTime) {
-        self.writer.set_time(at);
-    }
-    fn milestone(&mut self, milestone: Milestone) {
-        self.writer.milestone(milestone);
-    }
-    fn define(&mut self, listing: &Listing) {
-        self.writer.define(listing);
-    }
-    fn total(&self) -> u64 {
-        self.writer.total()
-    }
+    crate::tape::tape_of_writer!(writer);
 }
 
 impl Listener for PitchPublisher {
-    fn rested(&mut self, order: &Order) {
-        self.writer.rested(order);
-    }
-    fn executed(&mut self, execution: &Execution) {
-        self.writer.executed(execution);
-    }
-    fn reduced(&mut self, order: &Order, by: Qty) {
-        self.writer.reduced(order, by);
-    }
-    fn deleted(&mut self, order: &Order) {
-        self.writer.deleted(order);
-    }
-    fn expired(&mut self, _: &Order) {}
-    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        self.writer.replaced(old, new, rests);
-    }
-    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
-        self.writer.status(instrument, status);
-    }
-    fn crossed(&mut self, cross: &Cross) {
-        self.writer.crossed(cross);
-    }
-    fn indicated(&mut self, indication: &Indication) {
-        self.writer.indicated(indication);
-    }
+    crate::tape::listener_of_writer!(writer);
 }

@@ -198,3 +198,60 @@ pub trait Publisher: Tape {
         Vec::new()
     }
 }
+
+/// The whole of [`Tape`] for a publisher that leaves it to the writer of its messages.
+macro_rules! tape_of_writer {
+    ($writer:ident) => {
+        fn set_time(&mut self, at: $crate::VenueTime) {
+            self.$writer.set_time(at);
+        }
+        fn milestone(&mut self, milestone: $crate::Milestone) {
+            self.$writer.milestone(milestone);
+        }
+        fn define(&mut self, listing: &$crate::Listing) {
+            self.$writer.define(listing);
+        }
+        fn total(&self) -> u64 {
+            self.$writer.total()
+        }
+    };
+}
+
+/// The whole of [`Listener`], likewise.
+macro_rules! listener_of_writer {
+    ($writer:ident) => {
+        fn rested(&mut self, order: &$crate::Order) {
+            self.$writer.rested(order);
+        }
+        fn executed(&mut self, execution: &$crate::Execution) {
+            self.$writer.executed(execution);
+        }
+        fn reduced(&mut self, order: &$crate::Order, by: tickwire_market::Qty) {
+            self.$writer.reduced(order, by);
+        }
+        fn deleted(&mut self, order: &$crate::Order) {
+            self.$writer.deleted(order);
+        }
+        fn expired(&mut self, order: &$crate::Order) {
+            self.$writer.expired(order);
+        }
+        fn replaced(&mut self, old: &$crate::Order, new: &$crate::Order, rests: bool) {
+            self.$writer.replaced(old, new, rests);
+        }
+        fn status(
+            &mut self,
+            instrument: tickwire_market::InstrumentId,
+            status: tickwire_market::TradingStatus,
+        ) {
+            self.$writer.status(instrument, status);
+        }
+        fn crossed(&mut self, cross: &$crate::Cross) {
+            self.$writer.crossed(cross);
+        }
+        fn indicated(&mut self, indication: &$crate::Indication) {
+            self.$writer.indicated(indication);
+        }
+    };
+}
+
+pub(crate) use {listener_of_writer, tape_of_writer};

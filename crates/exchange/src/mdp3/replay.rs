@@ -13,6 +13,7 @@ use tickwire_wire::mdp3::{
 };
 
 use crate::mold::MessageStore;
+use crate::outbox::Outbox;
 
 /// Who may ask, and how long everything may take.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,9 +66,7 @@ enum State {
 pub(super) struct ReplaySession {
     state: State,
     received: Vec<u8>,
-    /// Waiting to be sent from `sent` on.
-    out: Vec<u8>,
-    sent: usize,
+    out: Outbox,
     sent_at: Nanos,
     heard_at: Nanos,
     /// Packets of our own on this connection.
@@ -79,8 +78,7 @@ impl ReplaySession {
         ReplaySession {
             state: State::Disconnected,
             received: Vec::with_capacity(RECEIVE_MAX),
-            out: Vec::with_capacity(REPLAY_CHUNK * 2),
-            sent: 0,
+            out: Outbox::with_capacity(REPLAY_CHUNK * 2),
             sent_at: Nanos::ZERO,
             heard_at: Nanos::ZERO,
             own: 0,
@@ -90,7 +88,7 @@ impl ReplaySession {
     pub(super) fn connect(&mut self, now: Nanos) {
         self.received.clear();
         self.out.clear();
-        (self.sent, self.own) = (0, 0);
+        self.own = 0;
         (self.sent_at, self.heard_at) = (now, now);
         self.state = State::LogonAwaited;
     }
@@ -101,7 +99,7 @@ impl ReplaySession {
 
     /// Whether the transport is to be closed now: all is sent and the session is over.
     pub(super) fn wants_close(&self) -> bool {
-        self.state == State::Closing && self.sent == self.out.len()
+        self.state == State::Closing && self.out.is_empty()
     }
 
     /// Bytes from the client, cut anywhere.
@@ -128,7 +126,7 @@ impl ReplaySession {
         match self.state {
             State::Disconnected | State::Closing => {}
             _ if now.since(self.heard_at) >= config.silence_max_ns => self.refuse(now, b"No request"),
-            _ if now.since(self.sent_at) >= config.heartbeat_ns && self.sent == self.out.len() => {
+            _ if now.since(self.sent_at) >= config.heartbeat_ns && self.out.is_empty() => {
                 self.put(now, |buffer| AdminHeartbeat::encode(buffer, &NoFields::BLANK));
                 self.sent_at = now;
             }
@@ -155,18 +153,7 @@ impl ReplaySession {
         buf: &'b mut [u8],
     ) -> Option<&'b [u8]> {
         self.pull(now, store);
-        let waiting = &self.out[self.sent..];
-        let n = waiting.len().min(buf.len());
-        if n == 0 {
-            return None;
-        }
-        let bytes = &mut buf[..n];
-        bytes.copy_from_slice(&waiting[..n]);
-        self.sent += n;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        }
+        let bytes = self.out.transmit(buf)?;
         self.sent_at = now;
         Some(bytes)
     }
@@ -242,7 +229,7 @@ impl ReplaySession {
         let State::Replaying { mut next, last } = self.state else {
             return;
         };
-        while next <= last && self.out.len() - self.sent < REPLAY_CHUNK {
+        while next <= last && self.out.waiting() < REPLAY_CHUNK {
             let Some(packet) = store.get(SeqNo(next.into())) else {
                 // Forgotten while the client did not read.
                 return self.refuse(now, b"Packets not available");
@@ -277,9 +264,10 @@ impl ReplaySession {
     }
 
     fn frame(&mut self, packet: &[u8]) {
-        let start = self.out.len();
-        self.out.resize(start + 2 + packet.len(), 0);
-        let framed = tcp::frame(packet, &mut self.out[start..]);
+        let out = self.out.tail();
+        let start = out.len();
+        out.resize(start + 2 + packet.len(), 0);
+        let framed = tcp::frame(packet, &mut out[start..]);
         debug_assert!(framed.is_some(), "room was made, and packets are short");
     }
 }

@@ -9,6 +9,7 @@ use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire::moex::{Encoder, Template, replay};
 
 use crate::mold::MessageStore;
+use crate::outbox::Outbox;
 
 /// Rules of the service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,9 +84,7 @@ pub(super) struct ReplaySession {
     client: Vec<u8>,
     /// Number of our next message.
     seq: u32,
-    /// Waiting to be sent from `sent` on.
-    out: Vec<u8>,
-    sent: usize,
+    out: Outbox,
     heard_at: Nanos,
 }
 
@@ -97,8 +96,7 @@ impl ReplaySession {
             received: Vec::with_capacity(RECEIVE_MAX),
             client: Vec::new(),
             seq: 1,
-            out: Vec::with_capacity(CHUNK * 2),
-            sent: 0,
+            out: Outbox::with_capacity(CHUNK * 2),
             heard_at: Nanos::ZERO,
         }
     }
@@ -106,7 +104,7 @@ impl ReplaySession {
     pub(super) fn connect(&mut self, now: Nanos) {
         self.received.clear();
         self.out.clear();
-        (self.sent, self.seq) = (0, 1);
+        self.seq = 1;
         self.heard_at = now;
         self.state = State::LogonAwaited;
     }
@@ -116,7 +114,7 @@ impl ReplaySession {
     }
 
     pub(super) fn wants_close(&self) -> bool {
-        self.state == State::Closing && self.sent == self.out.len()
+        self.state == State::Closing && self.out.is_empty()
     }
 
     /// Bytes from the client, cut anywhere. One that does not speak the protocol is hung up on.
@@ -173,18 +171,7 @@ impl ReplaySession {
         buf: &'b mut [u8],
     ) -> Option<&'b [u8]> {
         self.pull(now, service);
-        let waiting = &self.out[self.sent..];
-        let count = waiting.len().min(buf.len());
-        if count == 0 {
-            return None;
-        }
-        let bytes = &mut buf[..count];
-        bytes.copy_from_slice(&waiting[..count]);
-        self.sent += count;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        }
+        let bytes = self.out.transmit(buf)?;
         // A client that reads is not silent.
         self.heard_at = self.heard_at.max(now);
         Some(bytes)
@@ -225,14 +212,15 @@ impl ReplaySession {
     /// Puts messages of the store into the stream, as long as little waits.
     fn pull(&mut self, now: Nanos, service: &mut Service<'_>) {
         while let State::Sending { next, last } = self.state
-            && self.out.len() - self.sent < CHUNK
+            && self.out.waiting() < CHUNK
         {
             let Some(datagram) = service.store.get(SeqNo(next)) else {
                 return self.log_out(now, b"no longer kept", service);
             };
-            let start = self.out.len();
-            self.out.extend_from_slice(datagram);
-            replay::put_length(&mut self.out[start..]);
+            let out = self.out.tail();
+            let start = out.len();
+            out.extend_from_slice(datagram);
+            replay::put_length(&mut out[start..]);
             self.state = State::Sending { next: next + 1, last };
             if next == last {
                 self.log_out(now, b"", service);
@@ -258,7 +246,7 @@ impl ReplaySession {
             .session(template, self.seq, now, client, reason, &mut bytes);
         self.seq += 1;
         match written {
-            Ok(length) => self.out.extend_from_slice(&bytes[..length]),
+            Ok(length) => self.out.tail().extend_from_slice(&bytes[..length]),
             Err(_) => self.state = State::Closing,
         }
     }

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Level, Nanos, Port, Qty, SeqNo, Side, TradingStatus, Venue};
+use tickwire_market::{InstrumentId, Level, Nanos, Port, SeqNo, Side, Venue};
 
 use super::{Ask, Groups, NysePublisherConfig, PacketFormat, Refusal, Request, RequestServer};
 use crate::engine::Engine;
-use crate::order::{Cross, Execution, Indication, Listener, Order};
-use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
+use crate::order::Listener;
+use crate::tape::{Datagram, Listing, Publisher, Tape};
 
 /// Turns what an engine did into units of its groups.
 pub trait NyseWriter: Tape {
@@ -175,44 +175,9 @@ impl<W: NyseWriter> Publisher for NysePublisher<W, W::Format> {
 }
 
 impl<W: NyseWriter> Tape for NysePublisher<W, W::Format> {
-    fn set_time(&mut self, at: VenueTime) {
-        self.writer.set_time(at);
-    }
-    fn milestone(&mut self, milestone: Milestone) {
-        self.writer.milestone(milestone);
-    }
-    fn define(&mut self, listing: &Listing) {
-        self.writer.define(listing);
-    }
-    fn total(&self) -> u64 {
-        self.writer.total()
-    }
+    crate::tape::tape_of_writer!(writer);
 }
 
 impl<W: NyseWriter> Listener for NysePublisher<W, W::Format> {
-    fn rested(&mut self, order: &Order) {
-        self.writer.rested(order);
-    }
-    fn executed(&mut self, execution: &Execution) {
-        self.writer.executed(execution);
-    }
-    fn reduced(&mut self, order: &Order, by: Qty) {
-        self.writer.reduced(order, by);
-    }
-    fn deleted(&mut self, order: &Order) {
-        self.writer.deleted(order);
-    }
-    fn expired(&mut self, _: &Order) {}
-    fn replaced(&mut self, old: &Order, new: &Order, rests: bool) {
-        self.writer.replaced(old, new, rests);
-    }
-    fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
-        self.writer.status(instrument, status);
-    }
-    fn crossed(&mut self, cross: &Cross) {
-        self.writer.crossed(cross);
-    }
-    fn indicated(&mut self, indication: &Indication) {
-        self.writer.indicated(indication);
-    }
+    crate::tape::listener_of_writer!(writer);
 }

@@ -10,6 +10,7 @@ use tickwire_market::Nanos;
 use tickwire_wire::Malformed;
 
 use super::RequestLimits;
+use crate::outbox::Outbox;
 
 /// What a client asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,9 +88,7 @@ enum State {
 struct Session {
     state: State,
     received: Vec<u8>,
-    out: Vec<u8>,
-    /// Bytes of `out` sent already.
-    sent: usize,
+    out: Outbox,
     sent_at: Nanos,
     /// A heartbeat that has not been answered, since then.
     asked_at: Option<Nanos>,
@@ -114,8 +113,7 @@ impl<F: RequestFormat> RequestServer<F> {
         let session = || Session {
             state: State::Disconnected,
             received: Vec::with_capacity(F::REQUEST_MAX * 2),
-            out: Vec::with_capacity(256),
-            sent: 0,
+            out: Outbox::with_capacity(256),
             sent_at: Nanos::ZERO,
             asked_at: None,
             number: 1,
@@ -135,7 +133,7 @@ impl<F: RequestFormat> RequestServer<F> {
         };
         session.received.clear();
         session.out.clear();
-        (session.sent, session.sent_at, session.asked_at) = (0, now, None);
+        (session.sent_at, session.asked_at) = (now, None);
         (session.state, session.number) = (State::Serving, 1);
         true
     }
@@ -149,7 +147,7 @@ impl<F: RequestFormat> RequestServer<F> {
     pub(crate) fn wants_close(&self, id: usize) -> bool {
         self.sessions
             .get(id)
-            .is_some_and(|s| s.state == State::Closing && s.sent == s.out.len())
+            .is_some_and(|s| s.state == State::Closing && s.out.is_empty())
     }
 
     /// Bytes of a client, cut anywhere; then take the requests with [`RequestServer::take_request`], after every call.
@@ -248,19 +246,10 @@ impl<F: RequestFormat> RequestServer<F> {
 
     pub(crate) fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let session = self.sessions.get_mut(id)?;
-        let waiting = &session.out[session.sent..];
-        let n = waiting.len().min(buf.len());
-        if n == 0 || session.state == State::Disconnected {
-            return None;
+        match session.state {
+            State::Disconnected => None,
+            State::Serving | State::Closing => session.out.transmit(buf),
         }
-        let bytes = &mut buf[..n];
-        bytes.copy_from_slice(&waiting[..n]);
-        session.sent += n;
-        if session.sent == session.out.len() {
-            session.out.clear();
-            session.sent = 0;
-        }
-        Some(bytes)
     }
 }
 
@@ -269,10 +258,10 @@ impl Session {
         if self.state != State::Serving {
             return;
         }
-        write(self.number, &mut self.out);
+        write(self.number, self.out.tail());
         self.number = self.number.wrapping_add(1);
         self.sent_at = now;
-        if self.out.len() > WAITING_MAX {
+        if self.out.held() > WAITING_MAX {
             self.state = State::Closing;
         }
     }

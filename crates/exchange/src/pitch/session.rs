@@ -4,6 +4,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use crate::outbox::Outbox;
 use tickwire_market::Nanos;
 use tickwire_wire::layout::Char;
 use tickwire_wire::pitch::{
@@ -56,8 +57,6 @@ pub(super) enum Asked {
 const RECEIVE_MAX: usize = 1024;
 /// Requests read and not answered yet.
 const ASKED_MAX: usize = 64;
-/// What is waiting to be sent is moved to the front when so much before it was sent.
-const SENT_MAX: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -74,9 +73,7 @@ pub(super) struct ServerSession {
     state: State,
     received: Vec<u8>,
     asked: VecDeque<Asked>,
-    /// Waiting to be sent from `sent` on.
-    out: Vec<u8>,
-    sent: usize,
+    out: Outbox,
     sent_at: Nanos,
     heard_at: Nanos,
 }
@@ -88,8 +85,7 @@ impl ServerSession {
             state: State::Disconnected,
             received: Vec::with_capacity(RECEIVE_MAX),
             asked: VecDeque::with_capacity(ASKED_MAX),
-            out: Vec::new(),
-            sent: 0,
+            out: Outbox::default(),
             sent_at: Nanos::ZERO,
             heard_at: Nanos::ZERO,
         }
@@ -100,7 +96,6 @@ impl ServerSession {
         self.received.clear();
         self.asked.clear();
         self.out.clear();
-        self.sent = 0;
         (self.sent_at, self.heard_at) = (now, now);
         self.state = State::LoginAwaited;
     }
@@ -120,7 +115,7 @@ impl ServerSession {
     }
 
     pub(super) fn has_output(&self) -> bool {
-        self.sent < self.out.len()
+        !self.out.is_empty()
     }
 
     /// Bytes from the client, cut anywhere. A client that does not speak the protocol is hung up on.
@@ -169,11 +164,7 @@ impl ServerSession {
 
     /// Sends blocks that are ready.
     pub(super) fn put(&mut self, blocks: &[u8]) {
-        if self.sent >= SENT_MAX {
-            self.out.drain(..self.sent);
-            self.sent = 0;
-        }
-        self.out.extend_from_slice(blocks);
+        self.out.tail().extend_from_slice(blocks);
     }
 
     /// Time has passed: heartbeat, or the client has been silent for too long.
@@ -205,18 +196,7 @@ impl ServerSession {
 
     /// Bytes to send, as many as fit.
     pub(super) fn poll_transmit<'b>(&mut self, now: Nanos, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let waiting = &self.out[self.sent..];
-        let length = waiting.len().min(buffer.len());
-        if length == 0 {
-            return None;
-        }
-        let bytes = &mut buffer[..length];
-        bytes.copy_from_slice(&waiting[..length]);
-        self.sent += length;
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        }
+        let bytes = self.out.transmit(buffer)?;
         self.sent_at = now;
         Some(bytes)
     }

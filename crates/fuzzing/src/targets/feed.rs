@@ -3,7 +3,7 @@
 use tickwire_feed::{
     ArbiterConfig, GapProxy, Line, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin, fuzzing,
 };
-use tickwire_market::{EventFlags, MarketEvent, Nanos, SeqNo};
+use tickwire_market::Nanos;
 
 /// Line arbitration and gap recovery alone.
 pub fn feed_arbiter(bytes: &[u8]) {
@@ -43,14 +43,7 @@ pub fn pitch_feed(bytes: &[u8]) {
         let (datagram, after) = more.split_at(more.len().min(usize::from(*length)));
         rest = after;
         now = now.after(100_000);
-        let mut highest = SeqNo(0);
-        let mut sink = |event: &MarketEvent| {
-            let of_feed = event.flags.has(EventFlags::SNAPSHOT) || event.instrument.0 == 0;
-            if !of_feed {
-                assert!(event.seq >= highest, "{event:?} after {highest}");
-                highest = event.seq;
-            }
-        };
+        let mut sink = super::ascending();
         match what % 8 {
             0..=2 => feed.on_packet(now, Line::A, datagram, &mut sink),
             3 => feed.on_packet(now, Line::Retransmit, datagram, &mut sink),

@@ -22,7 +22,19 @@ pub use runtime::capture;
 pub use sip::sip_channels;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
-use tickwire_market::Price;
+use tickwire_market::{EventFlags, MarketEvent, Price, SeqNo};
+
+/// A sink that wants the numbers of live events of instruments to ascend.
+fn ascending() -> impl FnMut(&MarketEvent) {
+    let mut highest = SeqNo(0);
+    move |event| {
+        let of_feed = event.flags.has(EventFlags::SNAPSHOT) || event.instrument.0 == 0;
+        if !of_feed {
+            assert!(event.seq >= highest, "{event:?} after {highest}");
+            highest = event.seq;
+        }
+    }
+}
 
 /// A text that is a price prints as a text that is the same price.
 pub fn price_text(bytes: &[u8]) {

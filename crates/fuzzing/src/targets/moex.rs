@@ -6,7 +6,7 @@ use tickwire_exchange::{
     Engine, EngineConfig, Listener, MoexPublisher, MoexPublisherConfig, Order, Publisher, Tape, listings,
 };
 use tickwire_feed::{ArbiterConfig, Channel, Line, MoexChannel, MoexChannelConfig, MoexConfig};
-use tickwire_market::{EventFlags, MarketEvent, Nanos, OrderId, Port, Price, Qty, SeqNo};
+use tickwire_market::{Nanos, OrderId, Port, Price, Qty};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{Decoder, MessageKind, split_replay};
 
@@ -49,14 +49,7 @@ pub fn moex_feed(bytes: &[u8]) {
         let (bytes, after) = more.split_at(more.len().min(usize::from(*length)));
         rest = after;
         now = now.after(1_000_000);
-        let mut highest = SeqNo(0);
-        let mut sink = |event: &MarketEvent| {
-            let of_feed = event.flags.has(EventFlags::SNAPSHOT) || event.instrument.0 == 0;
-            if !of_feed {
-                assert!(event.seq >= highest, "{event:?} after {highest}");
-                highest = event.seq;
-            }
-        };
+        let mut sink = super::ascending();
         let line = if what & 8 == 0 { Line::A } else { Line::B };
         match what % 8 {
             0..=2 => channel.on_datagram(now, Port::Live, line, bytes, &mut sink),

@@ -8,7 +8,7 @@ use tickwire_feed::{
     ArbiterConfig, Channel, FeedHandler, Line, NyseChannel, NyseProtocol, OpenBook, OpenBookConfig,
     OpenBookDecoder, RequestConfig, Xdp, XdpConfig, XdpDecoder,
 };
-use tickwire_market::{EventFlags, InstrumentId, MarketEvent, Nanos, Port, Price, Qty, SeqNo, Side};
+use tickwire_market::{InstrumentId, Nanos, Port, Price, Qty, Side};
 use tickwire_wire::{openbook, xdp};
 
 /// A channel with its connection: XDP, or OpenBook Ultra when the first byte is odd. Each operation is a length, what takes
@@ -53,14 +53,7 @@ fn feed_operations<P: NyseProtocol>(decoder: P::Decoder, bytes: &[u8]) {
         let (datagram, after) = more.split_at(more.len().min(usize::from(*length)));
         rest = after;
         now = now.after(100_000);
-        let mut highest = SeqNo(0);
-        let mut sink = |event: &MarketEvent| {
-            let of_feed = event.flags.has(EventFlags::SNAPSHOT) || event.instrument.0 == 0;
-            if !of_feed {
-                assert!(event.seq >= highest, "{event:?} after {highest}");
-                highest = event.seq;
-            }
-        };
+        let mut sink = super::ascending();
         match what % 16 {
             0..=6 => channel.on_datagram(now, Port::Live, Line::A, datagram, &mut sink),
             7 => channel.on_datagram(now, Port::Live, Line::B, datagram, &mut sink),
