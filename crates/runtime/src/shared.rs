@@ -1,0 +1,338 @@
+//! Files that are memory: the writer's mapping of the shared region, readers' read-only mappings of it, and whether the
+//! writer lives.
+//!
+//! ```text
+//! writer   create ─► <path>.new, locked for life ─► format ─► publish: renamed to <path> ─► … ─► dies: the lock is free
+//! reader   open <path> read-only ─► read ─► lock free? file replaced? ─► open <path> again
+//! ```
+//!
+//! A restarted writer makes a new file, so a reader's old mapping stays what it was until he lets go of it. The lock is the
+//! kernel's (`flock`): it is free as soon as the writer is gone, however it went.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use tickwire_market::Nanos;
+use tickwire_shm::{AttachError, Layout, ReadWord, Reader, RegionState};
+
+use crate::sys;
+
+/// The file in the folder that holds the region.
+pub const REGION_FILE: &str = "region";
+
+/// A heartbeat older than this is one that stopped: the writer sends one every 100 ms.
+pub const SILENT_AFTER_NS: u64 = Nanos::SECOND;
+
+/// Why shared memory could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedError {
+    /// Another writer has it.
+    #[error("{path} is written by another feed handler; stop that one or choose another folder")]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no file: no writer was started here.
+    #[error("there is no {path}; start `tickwire feed`, or give the folder that it was started with")]
+    NoWriter {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot {action} {path}: {source}; {advice}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The file is no region that can be read.
+    #[error("{path}: {source}")]
+    Attach {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: AttachError,
+    },
+}
+
+/// Says what a step was about.
+fn failed<'a>(
+    action: &'static str,
+    path: &'a Path,
+    advice: &'static str,
+) -> impl FnOnce(io::Error) -> SharedError + 'a {
+    move |source| SharedError::System {
+        action,
+        path: path.to_owned(),
+        source,
+        advice,
+    }
+}
+
+const ROOM: &str = "make room in its file system or configure fewer slots (df shows what is left)";
+const RIGHTS: &str = "check who owns it and its permissions";
+
+/// Shared memory that this process writes.
+#[derive(Debug)]
+pub struct SharedMemory {
+    memory: sys::Mapping,
+    /// Holds the lock: open for as long as this lives.
+    file: File,
+    path: PathBuf,
+    new_path: PathBuf,
+    published: bool,
+}
+
+impl SharedMemory {
+    /// Makes `bytes` of zeroed memory beside `path`, readable by the file's group (mode 0640), and makes folders on the way. All
+    /// pages are there when this returns. Nobody sees it until [`SharedMemory::publish`].
+    ///
+    /// # Errors
+    /// Another writer lives at `path`; no room; no right to write there.
+    pub fn create(path: &Path, bytes: usize) -> Result<SharedMemory, SharedError> {
+        let in_use = || SharedError::InUse {
+            path: path.to_owned(),
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed("make the folder", folder, RIGHTS))?;
+        }
+        if let Ok(old) = File::open(path)
+            && !sys::lock(old.as_fd(), sys::Lock::Shared).map_err(failed("lock", path, RIGHTS))?
+        {
+            return Err(in_use());
+        }
+        let new_path = path.with_extension("new");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o640)
+            .open(&new_path)
+            .map_err(failed("create", &new_path, RIGHTS))?;
+        if !sys::lock(file.as_fd(), sys::Lock::Exclusive).map_err(failed("lock", &new_path, RIGHTS))? {
+            return Err(in_use());
+        }
+        // Somebody who was faster may have renamed the very file between opening and locking it.
+        if !is_same_file(&file, &new_path) {
+            return Err(in_use());
+        }
+        let sized = file.set_len(0).and_then(|()| sys::allocate(file.as_fd(), bytes));
+        sized.map_err(failed("reserve memory for", &new_path, ROOM))?;
+        let memory = sys::Mapping::writable(file.as_fd(), bytes).map_err(failed("map", &new_path, ROOM))?;
+        Ok(SharedMemory {
+            memory,
+            file,
+            path: path.to_owned(),
+            new_path,
+            published: false,
+        })
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[AtomicU64] {
+        self.memory.words()
+    }
+
+    /// Puts the memory in its place, at once and whole; what was there before lives on for those who have it open.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn publish(&mut self) -> Result<(), SharedError> {
+        fs::rename(&self.new_path, &self.path).map_err(failed("publish", &self.path, RIGHTS))?;
+        self.published = true;
+        Ok(())
+    }
+
+    /// Where it is published.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SharedMemory {
+    /// What was published stays, for those who want to see how it ended; what was not is removed.
+    fn drop(&mut self) {
+        if !self.published && is_same_file(&self.file, &self.new_path) {
+            let _ = fs::remove_file(&self.new_path);
+        }
+    }
+}
+
+/// Shared memory of another process, read-only: a store through it is not possible, and would be refused by the processor.
+#[derive(Debug)]
+pub struct SharedView {
+    memory: sys::Mapping,
+    file: File,
+    path: PathBuf,
+}
+
+impl SharedView {
+    /// Maps the file that is at `path` now.
+    ///
+    /// # Errors
+    /// There is none, or the system refuses.
+    pub fn open(path: &Path) -> Result<SharedView, SharedError> {
+        let file = File::open(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => SharedError::NoWriter {
+                path: path.to_owned(),
+            },
+            _ => failed("open", path, RIGHTS)(source),
+        })?;
+        let bytes = file.metadata().map_err(failed("look at", path, RIGHTS))?.len() as usize;
+        let memory = sys::Mapping::read_only(file.as_fd(), bytes).map_err(failed(
+            "map",
+            path,
+            "give the folder that `tickwire feed` was started with",
+        ))?;
+        Ok(SharedView {
+            memory,
+            file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Its words.
+    pub fn words(&self) -> &[ReadWord] {
+        self.memory.read_words()
+    }
+
+    /// Whether the process that made it still holds its lock. A system call or two.
+    pub fn writer_is_alive(&self) -> bool {
+        match sys::lock(self.file.as_fd(), sys::Lock::Shared) {
+            Ok(true) => {
+                sys::unlock(self.file.as_fd());
+                false
+            }
+            Ok(false) => true,
+            // The kernel is out of locks: nothing is known, and giving up a good writer would be worse.
+            Err(_) => true,
+        }
+    }
+
+    /// Whether another file is at its path now. False when there is none.
+    pub fn is_replaced(&self) -> bool {
+        fs::metadata(&self.path).is_ok() && !is_same_file(&self.file, &self.path)
+    }
+}
+
+fn is_same_file(file: &File, path: &Path) -> bool {
+    let id = |data: fs::Metadata| (data.dev(), data.ino());
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(theirs)) => id(ours) == id(theirs),
+        _ => false,
+    }
+}
+
+/// How the writer of a region is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriterHealth {
+    /// It runs.
+    Alive,
+    /// It runs but has not said so for as long: stopped, or starved of processor time.
+    Silent {
+        /// Nanoseconds since its last heartbeat.
+        ns: u64,
+    },
+    /// It ended in an orderly way.
+    Ended,
+    /// It is gone, killed or crashed. What can be read is the last it said, a book being written then stays busy.
+    Dead,
+}
+
+impl WriterHealth {
+    /// Whether what is read now may be traded on.
+    pub fn is_alive(self) -> bool {
+        self == WriterHealth::Alive
+    }
+}
+
+/// What [`Attachment::follow`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Followed {
+    /// The same writer as before, in this health.
+    Same(WriterHealth),
+    /// A new writer; slots, sources and places in rings of the old one mean nothing any more.
+    Replaced,
+}
+
+/// A reader's hold on the region of a folder, through deaths and restarts of its writer.
+#[derive(Debug)]
+pub struct Attachment {
+    view: SharedView,
+    layout: Layout,
+}
+
+impl Attachment {
+    /// Attaches to the region in `folder`.
+    ///
+    /// # Errors
+    /// There is none, it is still being made, or it is not of this version: each says what to do.
+    pub fn attach(folder: &Path) -> Result<Attachment, SharedError> {
+        Attachment::of_file(&folder.join(REGION_FILE))
+    }
+
+    /// Attaches to the region in a file.
+    ///
+    /// # Errors
+    /// As [`Attachment::attach`].
+    pub fn of_file(path: &Path) -> Result<Attachment, SharedError> {
+        let view = SharedView::open(path)?;
+        let layout = match Reader::attach(view.words()) {
+            Ok(reader) => *reader.layout(),
+            Err(source) => {
+                return Err(SharedError::Attach {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        };
+        Ok(Attachment { view, layout })
+    }
+
+    /// The region. Free: call it whenever something is read.
+    #[inline]
+    pub fn reader(&self) -> Reader<'_, ReadWord> {
+        Reader::with_layout(self.view.words(), &self.layout)
+    }
+
+    /// How the writer is. A system call or two: ask a few times a second, not for every book.
+    pub fn health(&self) -> WriterHealth {
+        if self.reader().state() == Some(RegionState::Ended) {
+            return WriterHealth::Ended;
+        }
+        if !self.view.writer_is_alive() {
+            return WriterHealth::Dead;
+        }
+        match monotonic().since(self.reader().heartbeat()) {
+            ns if ns > SILENT_AFTER_NS => WriterHealth::Silent { ns },
+            _ => WriterHealth::Alive,
+        }
+    }
+
+    /// Attaches to the new region if there is one; call it a few times a second.
+    ///
+    /// # Errors
+    /// There is a new one that cannot be read (yet): the old one stays attached. Call it again.
+    pub fn follow(&mut self) -> Result<Followed, SharedError> {
+        if !self.view.is_replaced() {
+            return Ok(Followed::Same(self.health()));
+        }
+        *self = Attachment::of_file(&self.view.path)?;
+        Ok(Followed::Replaced)
+    }
+}
+
+/// The clock of heartbeats: `CLOCK_MONOTONIC`, the same for every process of a machine.
+pub fn monotonic() -> Nanos {
+    Nanos(sys::clock_ns(libc::CLOCK_MONOTONIC))
+}

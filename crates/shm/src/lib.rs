@@ -1,0 +1,44 @@
+//! Books, events and statistics in memory that other programs read: one writer, any number of readers that can neither
+//! block nor disturb it.
+//!
+//! ```text
+//! feed thread ─► SourceWriter    state, counters, kinds, latencies ─► sources, histograms ─►┐
+//!             ─► BookWriter      one slot a book, seqlocked        ─► books              ─►│ Reader, in any
+//!             ─► SuperWriter     one slot a symbol, seqlocked      ─► supers             ─►│ process, from a
+//!             ─► RingWriter      events and updates, broadcast     ─► rings              ─►┘ read-only mapping
+//! ```
+//!
+//! The region is 64-bit words and nothing else: no struct is laid over memory. [`layout`] says where every field is, in one
+//! table that the code and the C header are both made from. All algorithms work on a slice of [`Word`]s: atomics in a
+//! mapping, or those of a model checker. Files, mappings and whether the writer is alive belong to `tickwire-runtime`.
+//!
+//! **Invariant.** A reader only loads. A writer never waits for a reader, nor for another writer. What a reader returns was
+//! whole at one moment, or it says [`Busy`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod book;
+mod histogram;
+pub mod layout;
+mod reader;
+mod region;
+mod ring;
+mod seqlock;
+mod source;
+mod super_book;
+mod word;
+
+pub use book::{Auction, BookCopy, BookEdit, BookIdentity, BookSlot, BookWriter, LastTrade};
+pub use histogram::{Histogram, HistogramWriter, bounds_of, bucket_of};
+pub use layout::{Layout, LayoutError, RegionConfig};
+pub use reader::{AttachError, Reader};
+pub use region::{Full, Identity, Region, RegionState};
+pub use ring::{Next, Record, RingCursor, RingWriter};
+pub use seqlock::Busy;
+pub use source::{Kind, Source, SourceIdentity, SourceState, SourceWriter, Totals};
+pub use super_book::{
+    Difference, Ladder, National, Share, SuperCopy, SuperEdit, SuperSlot, SuperWriter, Touch,
+};
+pub use word::{ReadWord, Word, WriteWord};

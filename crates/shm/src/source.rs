@@ -1,0 +1,384 @@
+//! The row of a channel: written by its feed thread, every word on its own, so a reader may see one word newer than the next.
+
+use crate::layout::{self, MAX_KINDS, kind as kind_at, source as at};
+use crate::word::{text_to_words, words_to_bytes};
+use crate::{HistogramWriter, Reader, Region, Word, WriteWord};
+use alloc::string::String;
+use alloc::vec::Vec;
+use tickwire_market::{BookState, Counter, Counters, Nanos, SeqNo, Venue};
+
+/// What a channel is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceIdentity {
+    /// Its name, such as `bzx 3`: up to 32 bytes, more is cut off.
+    pub name: String,
+    /// Its feed's name: up to 32 bytes.
+    pub feed_name: String,
+    /// Its protocol's name: up to 16 bytes.
+    pub protocol: String,
+    /// Its feed's number, 0 to 31.
+    pub feed: u8,
+    /// Its venue.
+    pub venue: Venue,
+    /// The ring its events go to.
+    pub ring: Option<u32>,
+}
+
+/// Whether a channel's books can be trusted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u64)]
+pub enum SourceState {
+    /// Waits for the start of the session or a snapshot.
+    #[default]
+    Building = 0,
+    /// Whole.
+    Live = 1,
+    /// A gap lies before it.
+    Stale = 2,
+    /// Its session is over, or its writer ended.
+    Ended = 3,
+}
+
+impl SourceState {
+    fn from_word(word: u64) -> SourceState {
+        match word {
+            0 => SourceState::Building,
+            1 => SourceState::Live,
+            3 => SourceState::Ended,
+            // What a later version may add is nothing to trust a book by.
+            _ => SourceState::Stale,
+        }
+    }
+
+    /// What a book's state comes to behind a source of this state.
+    pub fn limit(self, book: BookState) -> BookState {
+        match (self, book) {
+            (SourceState::Stale | SourceState::Ended, _) | (_, BookState::Stale) => BookState::Stale,
+            (SourceState::Building, _) | (_, BookState::Building) => BookState::Building,
+            (SourceState::Live, BookState::Live) => BookState::Live,
+        }
+    }
+}
+
+impl From<BookState> for SourceState {
+    fn from(state: BookState) -> SourceState {
+        match state {
+            BookState::Building => SourceState::Building,
+            BookState::Live => SourceState::Live,
+            BookState::Stale => SourceState::Stale,
+        }
+    }
+}
+
+/// Writes a channel's row. Belongs to one feed thread.
+#[derive(Debug)]
+pub struct SourceWriter<'a, W> {
+    region: Region<'a, W>,
+    row: &'a [W; at::WORDS],
+    source: u16,
+    latency: Option<HistogramWriter<'a, W>>,
+    super_latency: Option<u32>,
+    kinds: Vec<KindWriter<'a, W>>,
+    /// Where a message type was found last, by its low bits: spares the search through `kinds`.
+    hints: [u8; 256],
+}
+
+#[derive(Debug)]
+struct KindWriter<'a, W> {
+    kind: u16,
+    words: &'a [W; kind_at::WORDS],
+    latency: Option<HistogramWriter<'a, W>>,
+}
+
+impl<'a, W: WriteWord> SourceWriter<'a, W> {
+    pub(crate) fn new(region: Region<'a, W>, source: u16, identity: &SourceIdentity) -> Self {
+        let row: &[W; at::WORDS] = region.words[region.layout.sources.slot(source.into())]
+            .first_chunk()
+            .expect("a row has all its words");
+        let put = |first: usize, words: &[u64]| {
+            for (word, value) in row[first..].iter().zip(words) {
+                word.store(*value);
+            }
+        };
+        let (index, latency) = region.claim_histogram().ok().unzip();
+        let (super_index, _) = region.claim_histogram().ok().unzip();
+        put(at::NAME, &text_to_words::<4>(identity.name.as_bytes()));
+        put(at::PROTOCOL, &text_to_words::<2>(identity.protocol.as_bytes()));
+        put(at::FEED, &[identity.feed.into()]);
+        put(at::VENUE, &[identity.venue as u64]);
+        put(at::RING, &[identity.ring.map_or(layout::NONE, u64::from)]);
+        put(at::LATENCY, &[index.map_or(layout::NONE, u64::from)]);
+        put(at::SUPER_LATENCY, &[super_index.map_or(layout::NONE, u64::from)]);
+        // SYNC row: a reader that sees the feed's name sees the rest; pairs with `Reader::source`.
+        W::release();
+        let feed_name = match identity.feed_name.is_empty() {
+            true => "feed".as_bytes(),
+            false => identity.feed_name.as_bytes(),
+        };
+        put(at::FEED_NAME, &text_to_words::<4>(feed_name));
+        SourceWriter {
+            region,
+            row,
+            source,
+            latency,
+            super_latency: super_index,
+            kinds: Vec::with_capacity(MAX_KINDS),
+            hints: [0; 256],
+        }
+    }
+
+    /// Its number, which books and ring records carry.
+    pub fn number(&self) -> u16 {
+        self.source
+    }
+
+    /// Says whether its books can be trusted: all of them change with it at once. Call it before books are written after a
+    /// gap, and after they are right again.
+    #[inline]
+    pub fn set_state(&mut self, state: SourceState) {
+        // SYNC trust: a reader that sees `Live` again sees books as they were made right before; pairs with `Reader::read_book`.
+        W::release();
+        self.row[at::STATE].store(state as u64);
+    }
+
+    /// A packet was received.
+    #[inline]
+    pub fn packet(&mut self, next_seq: SeqNo, recv_ts: Nanos) {
+        self.row[at::NEXT_SEQ].store(next_seq.0);
+        self.row[at::LAST_PACKET].store(recv_ts.0);
+        self.bump(at::PACKETS);
+    }
+
+    /// A book was written, `latency_ns` after its packet was in memory.
+    #[inline]
+    pub fn update(&mut self, latency_ns: u64) {
+        self.bump(at::UPDATES);
+        if let Some(latency) = &mut self.latency {
+            latency.record(latency_ns);
+        }
+    }
+
+    /// A book slot became its.
+    pub fn book_claimed(&mut self) {
+        self.bump(at::BOOKS);
+    }
+
+    /// A book could not be shown because every slot is taken.
+    pub fn book_refused(&mut self) {
+        self.bump(at::REFUSED);
+    }
+
+    /// The counters as they are now.
+    pub fn counters(&mut self, counters: &Counters) {
+        for (word, (_, value)) in self.row[at::COUNTERS..].iter().zip(counters.iter()) {
+            word.store(value);
+        }
+    }
+
+    /// How many messages of a kind there were, and how many of them nobody wanted. More than 64 kinds are not told apart.
+    pub fn kind(&mut self, kind: u16, seen: u64, filtered: u64) {
+        if let Some(found) = self.find_kind(kind) {
+            found.words[kind_at::SEEN].store(seen);
+            found.words[kind_at::FILTERED].store(filtered);
+        }
+    }
+
+    /// A message of a kind changed a book, visible `latency_ns` after its packet was in memory.
+    #[inline]
+    pub fn kind_latency(&mut self, kind: u16, latency_ns: u64) {
+        if let Some(latency) = self.find_kind(kind).and_then(|found| found.latency.as_mut()) {
+            latency.record(latency_ns);
+        }
+    }
+
+    /// The histogram of its super book latency, for the thread that measures it ([`Region::histogram`]); `None` when there was
+    /// none left.
+    pub fn super_latency(&self) -> Option<u32> {
+        self.super_latency
+    }
+
+    #[inline]
+    fn bump(&mut self, word: usize) {
+        let word = &self.row[word];
+        word.store(word.load().wrapping_add(1));
+    }
+
+    #[inline]
+    fn find_kind(&mut self, kind: u16) -> Option<&mut KindWriter<'a, W>> {
+        let hint = usize::from(kind as u8 ^ (kind >> 8) as u8);
+        let at = usize::from(self.hints[hint]);
+        if self.kinds.get(at).is_none_or(|found| found.kind != kind) {
+            let at = self.search_kind(kind)?;
+            self.hints[hint] = at as u8;
+            return self.kinds.get_mut(at);
+        }
+        self.kinds.get_mut(at)
+    }
+
+    /// The place of a kind, a new one if there is room.
+    #[cold]
+    fn search_kind(&mut self, kind: u16) -> Option<usize> {
+        if let Some(at) = self.kinds.iter().position(|known| known.kind == kind) {
+            return Some(at);
+        }
+        let at = self.kinds.len();
+        if at == MAX_KINDS {
+            return None;
+        }
+        let words: &[W; kind_at::WORDS] = self.row[at::FIRST_KIND + kind_at::WORDS * at..]
+            .first_chunk()
+            .expect("a row has room for every kind");
+        let (index, latency) = self.region.claim_histogram().ok().unzip();
+        words[kind_at::TYPE].store(kind.into());
+        words[kind_at::LATENCY].store(index.map_or(layout::NONE, u64::from));
+        // SYNC kinds: pairs with `Reader::source`.
+        W::release();
+        self.row[at::KINDS].store(at as u64 + 1);
+        self.kinds.push(KindWriter { kind, words, latency });
+        Some(at)
+    }
+}
+
+/// A channel's row, copied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// Its number.
+    pub number: u16,
+    /// Its name.
+    pub name: String,
+    /// Its feed's name.
+    pub feed_name: String,
+    /// Its protocol's name.
+    pub protocol: String,
+    /// Its feed's number: its bit in the masks of super books.
+    pub feed: u8,
+    /// Its venue, `None` when this version does not know it.
+    pub venue: Option<Venue>,
+    /// The ring its events go to.
+    pub ring: Option<u32>,
+    /// Histogram of its latency, packet in memory to book visible.
+    pub latency: Option<u32>,
+    /// Histogram of its latency, packet in memory to super book visible.
+    pub super_latency: Option<u32>,
+    /// Whether its books can be trusted.
+    pub state: SourceState,
+    /// The message it waits for.
+    pub next_seq: SeqNo,
+    /// When its last packet was received.
+    pub last_packet: Nanos,
+    /// What it did.
+    pub totals: Totals,
+}
+
+/// What a channel did so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Packets received on all lines.
+    pub packets: u64,
+    /// Books written.
+    pub updates: u64,
+    /// Book slots that are its.
+    pub books: u64,
+    /// Books not shown because every slot was taken.
+    pub refused: u64,
+}
+
+/// A kind of message of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The venue's own message type.
+    pub kind: u16,
+    /// Messages of it.
+    pub seen: u64,
+    /// Of those, dropped before decoding because nobody subscribed.
+    pub filtered: u64,
+    /// Histogram of their latency, packet in memory to book visible.
+    pub latency: Option<u32>,
+}
+
+impl<'a, W: Word> Reader<'a, W> {
+    /// The row of source `number`, `None` when it is not in use. Allocates.
+    pub fn source(&self, number: u16) -> Option<Source> {
+        let row = self.source_row(number)?;
+        let text = |first: usize, words: usize| {
+            let bytes = (first..first + words).flat_map(|at| words_to_bytes::<1, 8>([row[at].load()]));
+            let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let index = |at: usize| u32::try_from(row[at].load()).ok();
+        let feed_name = text(at::FEED_NAME, 4);
+        // SYNC row: pairs with `SourceWriter::new`.
+        W::acquire();
+        (!feed_name.is_empty()).then(|| Source {
+            number,
+            name: text(at::NAME, 4),
+            feed_name,
+            protocol: text(at::PROTOCOL, 2),
+            feed: row[at::FEED].load() as u8,
+            venue: u8::try_from(row[at::VENUE].load()).ok().and_then(Venue::from_u8),
+            ring: index(at::RING),
+            latency: index(at::LATENCY),
+            super_latency: index(at::SUPER_LATENCY),
+            state: self.source_state(number),
+            next_seq: SeqNo(row[at::NEXT_SEQ].load()),
+            last_packet: Nanos(row[at::LAST_PACKET].load()),
+            totals: Totals {
+                packets: row[at::PACKETS].load(),
+                updates: row[at::UPDATES].load(),
+                books: row[at::BOOKS].load(),
+                refused: row[at::REFUSED].load(),
+            },
+        })
+    }
+
+    /// Every source in use. Allocates.
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        (0..self.layout().sources.count as u16).filter_map(|number| self.source(number))
+    }
+
+    /// The counters of a source; all 0 when there is none of that number.
+    pub fn counters(&self, source: u16) -> Counters {
+        let mut counters = Counters::default();
+        if let Some(row) = self.source_row(source) {
+            for (word, &counter) in row[at::COUNTERS..].iter().zip(Counter::ALL) {
+                counters.add(counter, word.load());
+            }
+        }
+        counters
+    }
+
+    /// The kinds of message of a source, in the order in which they were first seen.
+    pub fn kinds(&self, source: u16) -> impl Iterator<Item = Kind> + 'a {
+        let row = self.source_row(source);
+        let count = row.map_or(0, |row| row[at::KINDS].load().min(MAX_KINDS as u64) as usize);
+        // SYNC kinds: pairs with `SourceWriter::search_kind`.
+        W::acquire();
+        let words = row
+            .into_iter()
+            .flat_map(|row| row[at::FIRST_KIND..].chunks_exact(kind_at::WORDS));
+        words.take(count).map(|words| Kind {
+            kind: words[kind_at::TYPE].load() as u16,
+            seen: words[kind_at::SEEN].load(),
+            filtered: words[kind_at::FILTERED].load(),
+            latency: u32::try_from(words[kind_at::LATENCY].load()).ok(),
+        })
+    }
+
+    /// Whether the books of a source can be trusted; [`SourceState::Stale`] when there is none of that number.
+    #[inline]
+    pub fn source_state(&self, source: u16) -> SourceState {
+        self.source_row(source).map_or(SourceState::Stale, |row| {
+            SourceState::from_word(row[at::STATE].load())
+        })
+    }
+
+    #[inline]
+    fn source_row(&self, source: u16) -> Option<&'a [W; at::WORDS]> {
+        let sources = &self.layout().sources;
+        if u32::from(source) < sources.count {
+            self.words()[sources.slot(source.into())].first_chunk()
+        } else {
+            None
+        }
+    }
+}
