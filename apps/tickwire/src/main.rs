@@ -14,6 +14,7 @@ mod failure;
 mod feedbench;
 mod hot;
 mod json;
+mod latency_file;
 mod played;
 mod ports;
 mod protocol;

@@ -1,0 +1,283 @@
+//! `latency_<feed>.txt`: latencies per message type as counts per range of nanoseconds, in text.
+//!
+//! Written by the control thread of `tickwire feed` from the histograms in shared memory, read by `tickwire latency`. The
+//! format, with an example, stands in `docs/latency-files.md`:
+//!
+//! ```text
+//! # tickwire latency 1
+//! # feed: bzx
+//! # type low_ns high_ns count
+//! 0x21 96 97 1022
+//! # type sum_ns min_ns max_ns count
+//! 0x21 98623 96 97 1022
+//! ```
+//! A line of four words is a range, both ends included; a line of five is the summary of a type. Lines that begin with `#`
+//! are for people, but for the first, which says the version, and `# feed:`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The first line of every file.
+const FIRST_LINE: &str = "# tickwire latency 1";
+/// Every message type together: packet in memory to book visible.
+pub(crate) const ALL: &str = "all";
+/// Every message type together: packet in memory to super book visible.
+pub(crate) const SUPER: &str = "super";
+
+/// Latencies of one message type, or of all of them ([`ALL`], [`SUPER`]).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Latencies {
+    /// How many by range of nanoseconds, both ends included; no range is empty.
+    pub(crate) ranges: BTreeMap<(u64, u64), u64>,
+    /// Nanoseconds, all together.
+    pub(crate) sum: u64,
+    /// The least, as it was measured; 0 when there is none.
+    pub(crate) min: u64,
+    /// The most, as it was measured.
+    pub(crate) max: u64,
+    /// How many.
+    pub(crate) count: u64,
+}
+
+impl Latencies {
+    /// Adds those of another channel or file.
+    pub(crate) fn merge(&mut self, other: &Latencies) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+        self.count += other.count;
+        for (range, count) in &other.ranges {
+            *self.ranges.entry(*range).or_default() += count;
+        }
+    }
+
+    /// Nanoseconds on average; 0 when there is none.
+    pub(crate) fn mean(&self) -> f64 {
+        self.sum as f64 / self.count.max(1) as f64
+    }
+
+    /// What this share of them does not exceed (0.5 is the median): the upper end of a range, so never less than the truth,
+    /// and more by at most 1/32.
+    pub(crate) fn percentile(&self, share: f64) -> u64 {
+        let wanted = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        for ((_, high), count) in &self.ranges {
+            seen += count;
+            if seen >= wanted {
+                return (*high).min(self.max);
+            }
+        }
+        self.max
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LatencyFile {
+    /// The feed's name.
+    pub(crate) feed: String,
+    /// For people: what was measured, when, on what.
+    pub(crate) remarks: Vec<String>,
+    /// By message type as the venue writes it.
+    pub(crate) types: BTreeMap<String, Latencies>,
+}
+
+impl LatencyFile {
+    /// Where the file of a feed is, within a folder. What no file name should hold becomes `_`.
+    pub(crate) fn path(folder: &Path, feed: &str) -> PathBuf {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        let name: String = feed.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+        folder.join(format!("latency_{name}.txt"))
+    }
+
+    /// The file's text.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{FIRST_LINE}\n# feed: {}\n", self.feed);
+        for remark in &self.remarks {
+            let _ = writeln!(text, "# {}", remark.replace('\n', " "));
+        }
+        text += "# type low_ns high_ns count\n";
+        for (name, latencies) in &self.types {
+            for ((low, high), count) in &latencies.ranges {
+                let _ = writeln!(text, "{name} {low} {high} {count}");
+            }
+        }
+        text += "# type sum_ns min_ns max_ns count\n";
+        for (name, l) in &self.types {
+            let _ = writeln!(text, "{name} {} {} {} {}", l.sum, l.min, l.max, l.count);
+        }
+        text
+    }
+
+    /// Writes it whole beside its place and moves it there: who reads meanwhile reads the file before.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
+        let path = LatencyFile::path(folder, &self.feed);
+        let new = path.with_extension("txt.new");
+        std::fs::write(&new, self.to_text())?;
+        std::fs::rename(&new, &path)?;
+        Ok(path)
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with the line's number.
+    pub(crate) fn parse(text: &str) -> Result<LatencyFile, String> {
+        let mut lines = text.lines().enumerate();
+        if lines.next().map(|(_, line)| line.trim_end()) != Some(FIRST_LINE) {
+            return Err(format!(
+                "line 1: not {FIRST_LINE:?}; this is no latency file of this version"
+            ));
+        }
+        let mut file = LatencyFile::default();
+        let mut summaries = BTreeMap::new();
+        for (at, line) in lines {
+            let wrong = |what: &str| format!("line {}: {what}: {line:?}", at + 1);
+            if let Some(remark) = line.strip_prefix('#') {
+                let remark = remark.trim();
+                match remark.strip_prefix("feed:") {
+                    Some(feed) => file.feed = feed.trim().into(),
+                    None if remark.starts_with("type ") => {}
+                    None => file.remarks.push(remark.into()),
+                }
+                continue;
+            }
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let Some((name, numbers)) = words.split_first() else {
+                continue;
+            };
+            let numbers: Vec<u64> = numbers
+                .iter()
+                .map(|n| n.parse())
+                .collect::<Result<_, _>>()
+                .map_err(|_| wrong("not a number of nanoseconds or a count"))?;
+            match numbers[..] {
+                [low, high, count] if low <= high && count > 0 => {
+                    let of_type: &mut Latencies = file.types.entry((*name).into()).or_default();
+                    *of_type.ranges.entry((low, high)).or_default() += count;
+                }
+                [sum, min, max, count] => {
+                    summaries.insert((*name).to_string(), [sum, min, max, count]);
+                }
+                _ => {
+                    return Err(wrong(
+                        "neither `type low_ns high_ns count` nor `type sum_ns min_ns max_ns count`",
+                    ));
+                }
+            }
+        }
+        for (name, [sum, min, max, count]) in summaries {
+            let of_type = file.types.entry(name.clone()).or_default();
+            let counted: u64 = of_type.ranges.values().sum();
+            if counted != count {
+                return Err(format!(
+                    "type {name}: its ranges hold {counted}, its summary says {count}; the file is damaged"
+                ));
+            }
+            (of_type.sum, of_type.min, of_type.max, of_type.count) = (sum, min, max, count);
+        }
+        match file
+            .types
+            .iter()
+            .find(|(_, l)| l.count == 0 && !l.ranges.is_empty())
+        {
+            Some((name, _)) => Err(format!("type {name}: no summary; the file was cut short")),
+            None => Ok(file),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> LatencyFile {
+        let mut file = LatencyFile {
+            feed: "bzx".into(),
+            remarks: vec!["packet in memory to book visible".into()],
+            types: BTreeMap::new(),
+        };
+        let latencies = Latencies {
+            ranges: [((96, 99), 3), ((128, 131), 1)].into(),
+            sum: 96 + 97 + 99 + 130,
+            min: 96,
+            max: 130,
+            count: 4,
+        };
+        file.types.insert("0x21".into(), latencies.clone());
+        file.types.insert(ALL.into(), latencies);
+        file
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let file = sample();
+        assert_eq!(LatencyFile::parse(&file.to_text()), Ok(file));
+    }
+
+    #[test]
+    fn percentiles_never_understate() {
+        let of_type = &sample().types["0x21"];
+        assert_eq!(of_type.percentile(0.5), 99);
+        assert_eq!(of_type.percentile(0.75), 99);
+        assert_eq!((of_type.percentile(0.99), of_type.percentile(1.0)), (130, 130));
+        assert_eq!(Latencies::default().percentile(0.5), 0);
+        assert_eq!(of_type.mean(), 105.5);
+    }
+
+    #[test]
+    fn merging_adds_ranges_and_keeps_the_extremes() {
+        let mut all = Latencies::default();
+        let file = sample();
+        all.merge(&file.types["0x21"]);
+        all.merge(&Latencies {
+            ranges: [((96, 99), 1)].into(),
+            sum: 98,
+            min: 98,
+            max: 98,
+            count: 1,
+        });
+        all.merge(&Latencies::default());
+        assert_eq!(
+            (all.min, all.max, all.count, all.ranges[&(96, 99)]),
+            (96, 130, 5, 4)
+        );
+    }
+
+    #[test]
+    fn damage_is_said_with_its_line() {
+        let text = sample().to_text();
+        let cases = [
+            (String::new(), "line 1"),
+            (text.replace("96 99 3", "99 96 3"), "line 5"),
+            (text.replace("96 99 3", "96 x 3"), "line 5"),
+            (
+                text.replace("96 99 3", "96 99 2"),
+                "ranges hold 3, its summary says 4",
+            ),
+            (text[..text.find("# type sum").unwrap()].to_string(), "no summary"),
+        ];
+        for (text, what) in cases {
+            let said = LatencyFile::parse(&text).unwrap_err();
+            assert!(said.contains(what), "{said}");
+        }
+    }
+
+    #[test]
+    fn file_names_hold_nothing_odd() {
+        let path = LatencyFile::path(Path::new("logs"), "bzx 3/../x");
+        assert_eq!(path, Path::new("logs/latency_bzx_3_.._x.txt"));
+    }
+}
