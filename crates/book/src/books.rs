@@ -1,6 +1,7 @@
 //! All order books of one feed, and the one function that changes them.
 
-use crate::ladder::{Book, LevelPool};
+use crate::changes::{Change, Totals};
+use crate::ladder::{Book, LevelPool, ORDERS_MAX};
 use crate::order_index::{Links, NONE, OrderIndex, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use tickwire_market::{
     BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
-    OrderId, Side, UpdateFlags, Venue, Volume,
+    OrderId, Price, Side, UpdateFlags, Venue, Volume,
 };
 
 /// What the books keep, which follows from what the feed says.
@@ -48,6 +49,9 @@ pub struct BooksConfig {
     /// The state the books begin in: [`BookState::Live`] when the feed starts with its first message, when an empty book
     /// is the right one; [`BookState::Building`] when a snapshot comes first.
     pub initial: BookState,
+    /// Whether every event's [`Books::changes`] are written down and [`Books::totals`] kept up, for who passes levels on:
+    /// shared memory, super books. Costs time, and 32 bytes a book: see `docs/books.md`.
+    pub tracked: bool,
 }
 
 impl Default for BooksConfig {
@@ -62,6 +66,7 @@ impl Default for BooksConfig {
             sparse_orders: 1 << 18,
             levels: 1 << 20,
             initial: BookState::Live,
+            tracked: false,
         }
     }
 }
@@ -124,6 +129,8 @@ pub struct Books {
     pub(crate) orders: OrderIndex,
     pub(crate) levels: LevelPool,
     pub(crate) books: Vec<Book>,
+    /// By book; none unless `tracked`.
+    totals: Vec<[Totals; 2]>,
     /// What the last event did to its book.
     last: BookUpdate,
     /// The worse of `said` and `spoilt`.
@@ -172,7 +179,15 @@ impl Books {
         };
         Books {
             orders: OrderIndex::new(dense, config.dense_order_ids, sparse, by_order),
-            levels: LevelPool::new(config.levels as usize, by_order),
+            levels: LevelPool::new(config.levels as usize, by_order, config.tracked),
+            totals: crate::touched(
+                Default::default(),
+                if config.tracked {
+                    config.instruments as usize
+                } else {
+                    0
+                },
+            ),
             books: alloc::vec![Book::new(config.initial); config.instruments as usize],
             last: BookUpdate {
                 venue: config.venue,
@@ -192,6 +207,7 @@ impl Books {
     /// Applies one event.
     #[inline(always)]
     pub fn apply(&mut self, event: &MarketEvent) -> Applied<'_> {
+        self.levels.log.start();
         let result = match event.kind {
             EventKind::Add => self.add(event),
             EventKind::Delete => self.take(event, Take::All),
@@ -225,6 +241,37 @@ impl Books {
         let earlier = core::mem::replace(&mut self.upcoming[self.turn % AHEAD], instrument);
         self.turn = self.turn.wrapping_add(1);
         self.approach(earlier);
+    }
+
+    /// What the last [`Books::apply`] did to the levels of its book, in this order: done to a copy of the levels, it makes the
+    /// same of them. A level may be named twice (an order replaced by one at the same price).
+    ///
+    /// Meaningless when [`Books::is_rebuilt`].
+    #[inline]
+    pub fn changes(&self) -> &[Change] {
+        self.levels.log.changes()
+    }
+
+    /// Whether the last [`Books::apply`] did more to the levels than [`Books::changes`] can say: the book was cleared, or a quote
+    /// took the place of several levels. A copy of them has to be made anew. Always when not [`BooksConfig::tracked`].
+    #[inline]
+    pub fn is_rebuilt(&self) -> bool {
+        self.levels.log.is_rebuilt()
+    }
+
+    /// Levels, quantity and orders of a book's sides together, indexed by [`Side`]; zero beyond the configured number. Known at
+    /// once when [`BooksConfig::tracked`], else the levels are walked.
+    pub fn totals(&self, instrument: InstrumentId) -> [Totals; 2] {
+        let Some(book) = self.books.get(instrument.index()) else {
+            return Default::default();
+        };
+        match self.totals.get(instrument.index()) {
+            Some(totals) => Side::BOTH.map(|side| Totals {
+                levels: book.len(side) as u32,
+                ..totals[side as usize]
+            }),
+            None => Side::BOTH.map(|side| self.levels.levels(book, side).collect()),
+        }
     }
 
     /// The book of an instrument, `None` beyond the configured number.
@@ -305,6 +352,7 @@ impl Books {
             self.remove(book, event.order_id, index, slot)
         } else {
             self.orders.slot_mut(index).qty -= qty;
+            self.total(book, slot.side(), |total| total.less(qty as u64, 0));
             self.levels
                 .take(&mut self.books[book], slot.side(), slot.key, qty, false)
         };
@@ -378,6 +426,9 @@ impl Books {
         {
             return Err(self.lose(book, error));
         }
+        self.total(book, old.side(), |total| {
+            total.less(old.qty as u64, 0).more(qty as u64, 0)
+        });
         self.orders.slot_mut(index).qty = qty;
         Ok(())
     }
@@ -403,10 +454,7 @@ impl Books {
             (Side::Ask, event.ask_price, event.ask_qty),
         ] {
             let before = self.books[book].best(side);
-            self.levels.clear(&mut self.books[book], side);
-            if !qty.is_zero() {
-                self.set(book, side, key_of(side, price), qty, 0)?;
-            }
+            self.replace_side(book, side, price, qty)?;
             changes = changes.with(difference(&self.books[book], side, before, &[]));
         }
         self.publish(event, book, Side::Bid, changes);
@@ -415,8 +463,45 @@ impl Books {
 
     /// Sets a level; one without room makes the book stale.
     fn set(&mut self, book: usize, side: Side, key: i64, qty: Volume, orders: u32) -> Result<(), BookError> {
-        let set = self.levels.set(&mut self.books[book], side, key, qty.0, orders);
-        set.map_err(|error| self.lose(book, error))
+        match self.levels.set(&mut self.books[book], side, key, qty.0, orders) {
+            Ok((qty_before, orders_before)) => {
+                let orders = if qty.is_zero() { 0 } else { orders.min(ORDERS_MAX) };
+                self.total(book, side, |total| {
+                    total.less(qty_before, orders_before).more(qty.0, orders)
+                });
+                Ok(())
+            }
+            Err(error) => Err(self.lose(book, error)),
+        }
+    }
+
+    /// Makes a quote the only level of a side.
+    fn replace_side(&mut self, book: usize, side: Side, price: Price, qty: Volume) -> Result<(), BookError> {
+        let at = &self.books[book];
+        let standing = self.levels.levels(at, side).next();
+        match (at.len(side), standing) {
+            (0, _) => {}
+            // Nothing to take away when the price stands.
+            (1, Some(level)) if level.price == price && !qty.is_zero() => {}
+            (1, Some(level)) => self.set(book, side, key_of(side, level.price), Volume::ZERO, 0)?,
+            _ => {
+                self.levels.clear(&mut self.books[book], side);
+                self.levels.log.rebuild();
+                self.total(book, side, |_| Totals::default());
+            }
+        }
+        if qty.is_zero() {
+            return Ok(());
+        }
+        self.set(book, side, key_of(side, price), qty, 0)
+    }
+
+    /// Brings the totals of a side up to date, where they are kept.
+    #[inline(always)]
+    fn total(&mut self, book: usize, side: Side, change: impl FnOnce(Totals) -> Totals) {
+        if let Some(totals) = self.totals.get_mut(book) {
+            totals[side as usize] = change(totals[side as usize]);
+        }
     }
 
     /// Events about all orders of a book or of all books.
@@ -472,6 +557,10 @@ impl Books {
         let at = &mut self.books[book];
         Side::BOTH.iter().for_each(|&side| self.levels.clear(at, side));
         at.own = BookState::Live;
+        self.levels.log.rebuild();
+        Side::BOTH
+            .iter()
+            .for_each(|&side| self.total(book, side, |_| Totals::default()));
     }
 
     /// Removes every order of a book by walking its queues.
@@ -490,6 +579,8 @@ impl Books {
 
     fn clear_all(&mut self, event: &MarketEvent) {
         self.orders.clear();
+        self.levels.log.rebuild();
+        self.totals.fill(Default::default());
         for book in &mut self.books {
             Side::BOTH.iter().for_each(|&side| self.levels.clear(book, side));
             let shown = book.shown;
@@ -549,6 +640,7 @@ impl Books {
             }
         };
         *self.orders.slot_mut(index) = slot;
+        self.total(book, slot.side(), |total| total.more(slot.qty as u64, 1));
         if self.by_order {
             self.levels.enqueue(self.orders.links_mut(), position, index);
         }
@@ -558,7 +650,9 @@ impl Books {
     /// Takes an order out of its level and frees its slot. What is different.
     #[inline(always)]
     fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) -> UpdateFlags {
-        let (at, side) = (&mut self.books[book], slot.side());
+        let side = slot.side();
+        self.total(book, side, |total| total.less(slot.qty as u64, 1));
+        let at = &mut self.books[book];
         if self.by_order {
             self.levels
                 .dequeue(self.orders.links_mut(), at, side, slot.key, index);
@@ -595,6 +689,7 @@ impl Books {
     fn lose(&mut self, book: usize, error: BookError) -> BookError {
         if error == BookError::Full {
             self.books[book].own = BookState::Stale;
+            self.last.instrument = InstrumentId(book as u32);
         }
         error
     }
@@ -607,6 +702,11 @@ impl Books {
             _ => Counter::BookRejects,
         });
         error
+    }
+
+    /// The book that changed last, or had no room.
+    pub(crate) fn last_instrument(&self) -> InstrumentId {
+        self.last.instrument
     }
 
     pub(crate) fn links(&self, index: u32) -> Links {

@@ -7,17 +7,16 @@
 //! half the size; blocks are split and merged in the buddy manner.
 
 use crate::books::BookError;
+use crate::buddies::{Buddies, CLASSES};
+use crate::changes::{ChangeKind, ChangeLog};
 use crate::order_index::{Links, NONE};
 use crate::prefetch;
 use crate::touched;
-use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{BookState, Level, Nanos, Price, SeqNo, Side, UpdateFlags, Volume};
 
-/// Levels of the smallest block: 128 bytes.
+/// Levels of the smallest block: 128 bytes. The largest is 4,096 times that: 32,768 levels of one side.
 const BLOCK: usize = 8;
-/// Block sizes are `BLOCK << class`; the largest holds 32,768 levels of one side.
-const CLASSES: usize = 13;
 /// How many levels behind the best are looked at together.
 const NEAR: usize = 4;
 /// How many levels the search then walks before it bisects the rest.
@@ -28,25 +27,27 @@ const SHORT: usize = 6;
 /// Bits of the order count in [`Rung::sums`]; the other 44 hold the quantity.
 const COUNT_BITS: u32 = 20;
 const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// The most orders of a level.
+pub(crate) const ORDERS_MAX: u32 = COUNT_MAX as u32;
 /// The largest quantity of a level: 1.7e13.
 pub(crate) const QTY_MAX: u64 = (1 << (64 - COUNT_BITS)) - 1;
 
 /// One level, four to a cache line: its sort key, and its quantity and order count in one word, so that an order
 /// comes or goes with one addition.
 #[derive(Clone, Copy, Default)]
-struct Rung {
-    key: i64,
+pub(crate) struct Rung {
+    pub(crate) key: i64,
     sums: u64,
 }
 
 impl Rung {
     #[inline]
-    fn qty(self) -> u64 {
+    pub(crate) fn qty(self) -> u64 {
         self.sums >> COUNT_BITS
     }
 
     #[inline]
-    fn orders(self) -> u32 {
+    pub(crate) fn orders(self) -> u32 {
         (self.sums & COUNT_MAX) as u32
     }
 }
@@ -152,15 +153,19 @@ pub(crate) struct LevelPool {
     /// Empty unless queues are kept; else one per rung.
     queues: Vec<Queue>,
     blocks: Buddies,
+    /// What the event in hand did.
+    pub(crate) log: ChangeLog,
 }
 
 impl LevelPool {
-    pub(crate) fn new(levels: usize, queues: bool) -> LevelPool {
+    /// `queues`: a level's orders are kept in a queue; `tracked`: changes are written down.
+    pub(crate) fn new(levels: usize, queues: bool, tracked: bool) -> LevelPool {
         let blocks = levels.div_ceil(BLOCK);
         LevelPool {
             rungs: touched(Rung::default(), blocks * BLOCK),
             queues: touched(NO_QUEUE, if queues { blocks * BLOCK } else { 0 }),
             blocks: Buddies::new(blocks),
+            log: ChangeLog::new(tracked),
         }
     }
 
@@ -227,12 +232,15 @@ impl LevelPool {
         }
         if key == best.key {
             join(&mut at.sums[side as usize], added)?;
+            self.log.note(ChangeKind::Changed, side, 0, at.top(side));
             return Ok((at.range(side).end - 1, best_qty(side)));
         }
         let range = at.range(side);
         let position = match self.search_behind(range.start, range.end - 1, key) {
             Ok(position) => {
                 join(&mut self.rungs[position].sums, added)?;
+                let (rank, rung) = (range.end - 1 - position, self.rungs[position]);
+                self.log.note(ChangeKind::Changed, side, rank, rung);
                 position
             }
             Err(position) => self.insert_behind(at, side, position, Rung { key, sums: added })?,
@@ -249,6 +257,7 @@ impl LevelPool {
             let sums = &mut at.sums[side as usize];
             *sums -= taken;
             if *sums & COUNT_MAX != 0 {
+                self.log.note(ChangeKind::Changed, side, 0, at.top(side));
                 return best_qty(side);
             }
             self.pop(at, side);
@@ -260,6 +269,9 @@ impl LevelPool {
             *sums -= taken;
             if *sums & COUNT_MAX == 0 {
                 self.remove_behind(at, side, position);
+            } else {
+                let (rank, rung) = (range.end - 1 - position, self.rungs[position]);
+                self.log.note(ChangeKind::Changed, side, rank, rung);
             }
         }
         UpdateFlags::DEPTH
@@ -289,6 +301,7 @@ impl LevelPool {
             self.queues[range.end] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
+        self.log.note(ChangeKind::Inserted, side, 0, rung);
         Ok(range.end)
     }
 
@@ -314,6 +327,7 @@ impl LevelPool {
             self.queues[position] = NO_QUEUE;
         }
         at.len[side as usize] += 1;
+        self.log.note(ChangeKind::Inserted, side, end - position, rung);
         Ok(position)
     }
 
@@ -334,6 +348,11 @@ impl LevelPool {
         } else {
             nothing(side)
         };
+        let gone = Rung {
+            sums: 0,
+            ..at.top(side)
+        };
+        self.log.note(ChangeKind::Removed, side, 0, gone);
         at.set_top(side, next);
         self.shorten(at, side);
     }
@@ -341,6 +360,11 @@ impl LevelPool {
     #[inline(always)]
     fn remove_behind(&mut self, at: &mut Book, side: Side, position: usize) {
         let end = at.range(side).end;
+        let gone = Rung {
+            sums: 0,
+            ..self.rungs[position]
+        };
+        self.log.note(ChangeKind::Removed, side, end - 1 - position, gone);
         shift_down(&mut self.rungs, position, end - 1);
         if !self.queues.is_empty() {
             shift_down(&mut self.queues, position, end);
@@ -384,7 +408,7 @@ impl LevelPool {
         }
     }
 
-    /// Sets a level of a by-price feed; a quantity of 0 removes it.
+    /// Sets a level of a by-price feed; a quantity of 0 removes it. Quantity and orders it had before.
     pub(crate) fn set(
         &mut self,
         at: &mut Book,
@@ -392,18 +416,31 @@ impl LevelPool {
         key: i64,
         qty: u64,
         orders: u32,
-    ) -> Result<(), BookError> {
+    ) -> Result<(u64, u32), BookError> {
         if qty > QTY_MAX {
             return Err(BookError::QtyRange);
         }
         let sums = qty << COUNT_BITS | (orders as u64).min(COUNT_MAX);
-        match (self.search(at, side, key), qty) {
-            (Ok(position), 0) => self.remove(at, side, position),
-            (Ok(position), _) => *self.sums(at, side, position) = sums,
+        let position = match (self.search(at, side, key), qty) {
+            (Ok(position), _) => position,
             (Err(_), 0) => return Err(BookError::UnknownLevel),
-            (Err(position), _) => return self.insert(at, side, position, Rung { key, sums }).map(|_| ()),
+            (Err(position), _) => {
+                self.insert(at, side, position, Rung { key, sums })?;
+                return Ok((0, 0));
+            }
+        };
+        let old = Rung {
+            key,
+            sums: *self.sums(at, side, position),
+        };
+        if qty == 0 {
+            self.remove(at, side, position);
+        } else {
+            *self.sums(at, side, position) = sums;
+            let rank = at.range(side).end - 1 - position;
+            self.log.note(ChangeKind::Changed, side, rank, Rung { key, sums });
         }
-        Ok(())
+        Ok((old.qty(), old.orders()))
     }
 
     /// Removes every level of a side and gives its block back.
@@ -459,6 +496,8 @@ impl LevelPool {
             *sums = without
                 .checked_add((new as u64) << COUNT_BITS)
                 .ok_or(BookError::Full)?;
+            let (sums, rank) = (*sums, at.range(side).end - 1 - position);
+            self.log.note(ChangeKind::Changed, side, rank, Rung { key, sums });
         }
         Ok(())
     }
@@ -583,150 +622,4 @@ fn walk(rungs: &[Rung], key: i64) -> Result<usize, usize> {
 #[cold]
 fn bisect(rungs: &[Rung], key: i64) -> Result<usize, usize> {
     rungs.binary_search_by(|rung| rung.key.cmp(&key))
-}
-
-/// A free or used block of the pool.
-#[derive(Clone, Copy)]
-struct Block {
-    next: u32,
-    prev: u32,
-    /// Class of the free block that starts here, else [`USED`].
-    free: u8,
-}
-
-const USED: u8 = u8::MAX;
-
-/// A buddy allocator of numbered blocks: bounded, deterministic, merges what is free.
-struct Buddies {
-    blocks: Vec<Block>,
-    heads: [u32; CLASSES],
-}
-
-impl Buddies {
-    fn new(count: usize) -> Buddies {
-        let mut this = Buddies {
-            blocks: vec![
-                Block {
-                    next: NONE,
-                    prev: NONE,
-                    free: USED
-                };
-                count
-            ],
-            heads: [NONE; CLASSES],
-        };
-        let top = 1 << (CLASSES - 1);
-        // Last first, so that the lowest blocks are handed out first.
-        for start in (0..count.div_ceil(top)).rev().map(|i| i * top) {
-            this.carve(start, (count - start).min(top));
-        }
-        this
-    }
-
-    /// Splits `len` blocks from an aligned start into free blocks of falling size.
-    fn carve(&mut self, start: usize, len: usize) {
-        let mut at = start;
-        for class in (0..CLASSES).rev() {
-            if len & (1 << class) != 0 {
-                self.push(at as u32, class);
-                at += 1 << class;
-            }
-        }
-    }
-
-    fn push(&mut self, block: u32, class: usize) {
-        let head = core::mem::replace(&mut self.heads[class], block);
-        self.blocks[block as usize] = Block {
-            next: head,
-            prev: NONE,
-            free: class as u8,
-        };
-        if head != NONE {
-            self.blocks[head as usize].prev = block;
-        }
-    }
-
-    fn unlink(&mut self, block: u32, class: usize) {
-        let Block { next, prev, .. } = self.blocks[block as usize];
-        match prev {
-            NONE => self.heads[class] = next,
-            prev => self.blocks[prev as usize].next = next,
-        }
-        if next != NONE {
-            self.blocks[next as usize].prev = prev;
-        }
-        self.blocks[block as usize].free = USED;
-    }
-
-    /// A block of a class, split off a larger one if need be.
-    fn take(&mut self, class: usize) -> Option<u32> {
-        let from = (class..CLASSES).find(|&c| self.heads[c] != NONE)?;
-        let block = self.heads[from];
-        self.unlink(block, from);
-        for half in (class..from).rev() {
-            self.push(block + (1 << half), half);
-        }
-        Some(block)
-    }
-
-    /// Returns a block; with its free buddy it becomes a larger one.
-    fn give(&mut self, block: u32, class: usize) {
-        let (mut block, mut class) = (block, class);
-        while class + 1 < CLASSES {
-            let buddy = block ^ (1 << class);
-            if self
-                .blocks
-                .get(buddy as usize)
-                .is_none_or(|b| b.free != class as u8)
-            {
-                break;
-            }
-            self.unlink(buddy, class);
-            block &= !(1 << class);
-            class += 1;
-        }
-        self.push(block, class);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_never_overlap_and_merge_back_into_the_whole() {
-        let count = 4096 + 64 + 3;
-        let mut buddies = Buddies::new(count);
-        let mut seed = 7u64;
-        let mut held: Vec<(u32, usize)> = Vec::new();
-        for _ in 0..20_000 {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            let random = (seed >> 33) as usize;
-            if random % 3 < 2 && held.len() < 600 {
-                if let Some(block) = buddies.take(random / 3 % 5) {
-                    held.push((block, random / 3 % 5));
-                }
-            } else if !held.is_empty() {
-                let (block, class) = held.swap_remove(random % held.len());
-                buddies.give(block, class);
-            }
-        }
-        let mut owner = vec![false; count];
-        for &(block, class) in &held {
-            for owned in &mut owner[block as usize..][..1 << class] {
-                assert!(
-                    !core::mem::replace(owned, true),
-                    "part of block {block} handed out twice"
-                );
-            }
-        }
-        for (block, class) in held {
-            buddies.give(block, class);
-        }
-        assert!(buddies.take(CLASSES - 1).is_some());
-        assert!(buddies.take(6).is_some());
-        assert!(buddies.take(1).is_some() && buddies.take(0).is_some() && buddies.take(0).is_none());
-    }
 }

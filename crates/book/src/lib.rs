@@ -18,15 +18,24 @@
 extern crate alloc;
 
 mod books;
+mod buddies;
+mod changes;
 mod digest;
+mod instrument_state;
 mod ladder;
 pub mod naive;
 mod order_index;
 mod prefetch;
+mod relay;
+pub mod super_books;
 mod view;
 
 pub use books::{Applied, BookError, Books, BooksConfig, Depth};
+pub use changes::{Change, ChangeKind, Totals};
 pub use digest::Digest;
+pub use instrument_state::{Auction, InstrumentState, InstrumentStates, Print};
+pub use relay::{Outcome, Relay};
+pub use super_books::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperSink, SuperUpdate};
 pub use view::{BookRef, OrderView, QueuePosition};
 
 use alloc::vec::Vec;

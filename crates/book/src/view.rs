@@ -54,6 +54,11 @@ impl<'a> BookRef<'a> {
         worse(self.books.feed, self.books.books[self.index].own)
     }
 
+    /// The book's own state: [`BookState::Stale`] when it has a gap, or had no room, of its own, whatever the feed as a whole is.
+    pub fn own_state(&self) -> BookState {
+        self.books.books[self.index].own
+    }
+
     /// The sequence number of the last event that touched the book.
     pub fn seq(&self) -> SeqNo {
         self.books.books[self.index].seq

@@ -1,0 +1,1142 @@
+//! One book per symbol over all venues: [`SuperBooks`].
+//!
+//! ```text
+//! source 0: bzx 1   ─ Level, Gap, Recovered, Status, Trade ─┐   members  (source, instrument) → symbol, feed, state, volume
+//! source 1: bzx 2   ─ ...                                   ├─► shares   per symbol and side: (price, feed) → quantity, orders
+//! source 9: itch    ─ ...                                   │   merged   per symbol: best, masks, locked or crossed, last trade
+//! source 12: cqs    ─ Quote (national best) ────────────────┘      └─► SuperUpdate: what changed ─► SuperSink
+//! ```
+//!
+//! Super books speak the by-price vocabulary only, so that they can sit on the thread of a feed or behind a ring:
+//! [`Books::relay`](crate::Books::relay) says what a book's change means in it.
+//!
+//! **What is in.** A feed's shares are in a super book while its source is live, its own book has no gap, and its instrument is
+//! subscribed. Otherwise the feed is *away*: its shares are out at once, the mask says so, and they are back as a whole when
+//! it is. Nothing is forgotten meanwhile: shares of an absent feed are kept up and passed over.
+//!
+//! **What counts.** A feed whose venue does not trade the symbol (halted, paused, closed, before its opening, in an auction, quotes
+//! only) is *idle*: its shares are shown and do not count for the best, for nobody can trade with them. A status that was never
+//! said counts as trading. Of a venue's status as a whole, a halt, a pause and the close stand above that of the instrument.
+//!
+//! **The national best** of a consolidated feed (SIP) is no share: it stands beside, and is compared with the best price of a
+//! side: national less direct, since when, and who moved first. Venues' books hold odd lots, which the national best does
+//! not know.
+//!
+//! **Costs.** A level: one look-up, one search among a side's shares beginning at the best, one move of those better. A source that
+//! leaves or comes back: one sweep over the symbols it carries and no others, each in the time its feed's shares are found.
+
+mod ladder;
+mod table;
+mod update;
+mod view;
+
+pub use ladder::Share;
+pub use update::{
+    Difference, FeedMask, LastTrade, Market, Mover, National, NationalSide, Presence, SourceId, SuperError,
+    SuperFlags, SuperId, SuperLevel, SuperUpdate,
+};
+pub use view::{FeedView, SuperRef};
+
+use crate::books::worse;
+use crate::ladder::{ORDERS_MAX, QTY_MAX};
+use crate::order_index::NONE;
+use crate::{key_of, price_of};
+use alloc::vec::Vec;
+use ladder::{Kept, Ladder, Set, Shares};
+use table::Table;
+use tickwire_market::{
+    BookState, Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price,
+    Side, Symbol, TradingStatus, Volume,
+};
+
+/// The most sources.
+pub const SOURCES_MAX: usize = 256;
+/// The most feeds: a [`FeedMask`] has a bit for each.
+pub const FEEDS_MAX: usize = 32;
+
+/// One source of a [`SuperConfig`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Source {
+    /// The index of its feed, below [`FEEDS_MAX`]. The channels of a feed share it.
+    pub feed: u8,
+    /// A consolidated feed: its quotes are the national best, and it has no shares. All sources of a feed must agree.
+    pub is_national: bool,
+}
+
+/// Capacities. Everything is allocated from them once, in [`SuperBooks::new`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SuperConfig {
+    /// The sources, by [`SourceId`]; at most [`SOURCES_MAX`].
+    pub sources: Vec<Source>,
+    /// Super books. About 400 bytes each. A symbol too many is refused as [`SuperError::Full`].
+    pub symbols: u32,
+    /// Instruments of all sources together, each once. About 90 bytes each. One too many is refused as [`SuperError::Full`].
+    pub members: u32,
+    /// Shares of all super books together, in blocks of 8 that double, two blocks a symbol at least: reckon with twice the
+    /// shares in use. 24 bytes each. When no block is left, the feed whose share finds no room is out of that super book
+    /// and marked [`Presence::Full`] until its book is cleared; what is shown stays right.
+    pub shares: u32,
+}
+
+impl Default for SuperConfig {
+    /// No sources; 16,384 symbols, 131,072 members, 4 million shares: about 120 MiB.
+    fn default() -> SuperConfig {
+        SuperConfig {
+            sources: Vec::new(),
+            symbols: 1 << 14,
+            members: 1 << 17,
+            shares: 1 << 22,
+        }
+    }
+}
+
+/// Where super books push what changed.
+pub trait SuperSink {
+    /// A super book after an event that changed it. An event about a whole source calls once for each super book it changes.
+    fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate);
+}
+
+impl<F: FnMut(&SuperRef<'_>, &SuperUpdate)> SuperSink for F {
+    #[inline]
+    fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate) {
+        self(book, update)
+    }
+}
+
+/// What is known of a source.
+#[derive(Clone, Copy)]
+struct SourceState {
+    feed: u8,
+    is_national: bool,
+    /// By its last gap or recovery.
+    said: BookState,
+    /// A message could not be used: stale until everything is cleared.
+    spoilt: bool,
+    ended: bool,
+    /// Of the venue as a whole.
+    status: TradingStatus,
+    /// Its first member, else [`NONE`].
+    first: u32,
+}
+
+/// One instrument of one source.
+#[derive(Clone, Copy)]
+struct Member {
+    /// Index of the super book.
+    symbol: u32,
+    instrument: InstrumentId,
+    source: u16,
+    feed: u8,
+    /// Of the instrument itself; `Full` stands above what the source says of itself.
+    own: BookState,
+    is_full: bool,
+    /// Subscribed: only then it is in its symbol's list.
+    is_on: bool,
+    status: TradingStatus,
+    next_of_source: u32,
+    next_of_symbol: u32,
+    volume: u64,
+}
+
+/// One symbol.
+#[derive(Clone)]
+struct Merged {
+    ladders: [Ladder; 2],
+    best: [SuperLevel; 2],
+    feeds: FeedMask,
+    away: FeedMask,
+    idle: FeedMask,
+    market: Market,
+    trade_feed: u8,
+    first_member: u32,
+    national: National,
+    difference: [Difference; 2],
+    trade: LastTrade,
+    volume: u64,
+    symbol: Symbol,
+}
+
+impl Merged {
+    /// The feeds whose shares count for the best.
+    #[inline(always)]
+    fn counting(&self) -> FeedMask {
+        self.feeds.without(self.away.with(self.idle))
+    }
+
+    fn has_national(&self, nationals: FeedMask) -> bool {
+        self.feeds.without(self.away).0 & nationals.0 != 0
+    }
+}
+
+/// The event in hand and what it did so far to the super book in hand.
+#[derive(Clone, Copy)]
+struct Moment {
+    source: SourceId,
+    feed: u8,
+    mover: Mover,
+    venue_ts: Nanos,
+    recv_ts: Nanos,
+}
+
+/// What is different in a super book.
+#[derive(Clone, Copy)]
+struct Touched {
+    changed: SuperFlags,
+    first: [u32; 2],
+    end: [u32; 2],
+}
+
+impl Touched {
+    const NOTHING: Touched = Touched {
+        changed: SuperFlags::NONE,
+        first: [u32::MAX; 2],
+        end: [u32::MAX; 2],
+    };
+
+    fn only(changed: SuperFlags) -> Touched {
+        Touched {
+            changed,
+            ..Touched::NOTHING
+        }
+    }
+
+    /// Shares from one rank on.
+    fn shares(&mut self, side: Side, first: u32, end: u32) {
+        self.changed = self.changed.with(SuperFlags(SuperFlags::BIDS.0 << side as u32));
+        self.first[side as usize] = first;
+        self.end[side as usize] = end;
+    }
+}
+
+/// All super books.
+pub struct SuperBooks {
+    config: SuperConfig,
+    sources: Vec<SourceState>,
+    /// The consolidated feeds.
+    nationals: FeedMask,
+    members: Vec<Member>,
+    by_instrument: Table,
+    merged: Vec<Merged>,
+    by_symbol: Table,
+    shares: Shares,
+    /// The latest receive time of all events: threads' events may come a little out of order.
+    now: Nanos,
+    counters: Counters,
+}
+
+/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`] takes as [`SuperBooks::define`].
+const DEFINE: [u8; 8] = *b"define\0\0";
+/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`] takes as [`SuperBooks::undefine`].
+const UNDEFINE: [u8; 8] = *b"undefine";
+/// `code` of a [`EventKind::Gap`] that [`SuperBooks::apply`] takes as the end of the source.
+const ENDED: [u8; 8] = *b"ended\0\0\0";
+
+/// [`SuperBooks::define`] as an event, which can travel in a ring among the others. The symbol is in `order_id`, `ref_id` and
+/// `ask_qty`.
+pub fn define_event(instrument: InstrumentId, symbol: &Symbol) -> MarketEvent {
+    let bytes: [u8; 24] = symbol.padded().unwrap_or([b' '; 24]);
+    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+    MarketEvent {
+        kind: EventKind::Definition,
+        instrument,
+        code: DEFINE,
+        order_id: OrderId(word(0)),
+        ref_id: word(8),
+        ask_qty: Volume(word(16)),
+        ..MarketEvent::default()
+    }
+}
+
+/// [`SuperBooks::undefine`] as an event.
+pub fn undefine_event(instrument: InstrumentId) -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Definition,
+        instrument,
+        code: UNDEFINE,
+        ..MarketEvent::default()
+    }
+}
+
+/// The end of a source as an event: what it carries is [`Presence::Ended`] until it is `Recovered`.
+pub fn end_event() -> MarketEvent {
+    MarketEvent {
+        kind: EventKind::Gap,
+        code: ENDED,
+        ..MarketEvent::default()
+    }
+}
+
+/// The symbol of a [`define_event`].
+fn symbol_in(event: &MarketEvent) -> Option<Symbol> {
+    let mut bytes = [0; 24];
+    for (bytes, word) in bytes
+        .chunks_exact_mut(8)
+        .zip([event.order_id.0, event.ref_id, event.ask_qty.0])
+    {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    Symbol::new(&bytes).filter(|symbol| !symbol.is_empty())
+}
+
+impl SuperBooks {
+    /// Empty super books; allocates all they will ever use. Sources are building until a `Recovered` says that they are live.
+    ///
+    /// # Panics
+    /// When there are more than [`SOURCES_MAX`] sources, a feed index is not below [`FEEDS_MAX`], or sources of one feed do not agree
+    /// on whether it is national.
+    pub fn new(config: SuperConfig) -> SuperBooks {
+        assert!(
+            config.sources.len() <= SOURCES_MAX,
+            "at most {SOURCES_MAX} sources"
+        );
+        let of_kind = |national| {
+            config
+                .sources
+                .iter()
+                .filter(|source| source.is_national == national)
+                .fold(FeedMask::NONE, |all, source| all.with(FeedMask::one(source.feed)))
+        };
+        let nationals = of_kind(true);
+        assert!(
+            config.sources.iter().all(|s| (s.feed as usize) < FEEDS_MAX),
+            "at most {FEEDS_MAX} feeds"
+        );
+        assert!(
+            nationals.0 & of_kind(false).0 == 0,
+            "a feed is national or it is not"
+        );
+        let source = |source: &Source| SourceState {
+            feed: source.feed,
+            is_national: source.is_national,
+            said: BookState::Building,
+            spoilt: false,
+            ended: false,
+            status: TradingStatus::Unknown,
+            first: NONE,
+        };
+        SuperBooks {
+            sources: config.sources.iter().map(source).collect(),
+            nationals,
+            members: Vec::with_capacity(config.members as usize),
+            by_instrument: Table::new(config.members as usize),
+            merged: Vec::with_capacity(config.symbols as usize),
+            by_symbol: Table::new(config.symbols as usize),
+            shares: Shares::new(config.shares as usize),
+            now: Nanos(0),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// An instrument of a source is this consolidated symbol, and is wanted: its levels go into that super book from now on. Does
+    /// nothing when that is known. An instrument that was another symbol leaves that one.
+    ///
+    /// The instrument's own book is taken to be whole, and empty, as that of [`crate::Books`] is: where it is not, because the
+    /// symbol is wanted in mid-session, `Gap` follows, and the levels with `Recovered` when they are known.
+    ///
+    /// # Errors
+    /// [`SuperError::Taken`] when another instrument of the feed is this symbol already, or another consolidated feed has its national
+    /// best; [`SuperError::Full`] when there is no room; [`SuperError::Instrument`] for the whole feed or an empty symbol. The
+    /// instrument is in no super book then.
+    pub fn define<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        instrument: InstrumentId,
+        symbol: &Symbol,
+        sink: &mut S,
+    ) -> Result<SuperId, SuperError> {
+        let event = MarketEvent {
+            recv_ts: self.now,
+            ..MarketEvent::default()
+        };
+        let moment = self.moment(source, &event)?;
+        let defined = self.take_in(&moment, instrument, symbol, sink);
+        defined.map_err(|error| self.refuse(error))
+    }
+
+    /// An instrument is no longer wanted: its shares leave their super book. Does nothing when it was not defined.
+    ///
+    /// # Errors
+    /// [`SuperError::Source`].
+    pub fn undefine<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        instrument: InstrumentId,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let event = MarketEvent {
+            recv_ts: self.now,
+            ..MarketEvent::default()
+        };
+        let moment = self.moment(source, &event)?;
+        if let Some(member) = self.member_index(source, instrument) {
+            self.leave(&moment, member, sink);
+        }
+        Ok(())
+    }
+
+    /// Applies one event of a source: `Level` `Clear` `Gap` `Recovered` `Status` `Trade` `TradeBreak`, of a consolidated feed `Quote`, and
+    /// [`define_event`], [`undefine_event`], [`end_event`]. What it changes is told to the sink. `Imbalance`, other `Definition`s,
+    /// `EndOfGroup`, quotes of participants, quotes of direct feeds and levels of consolidated ones are passed over.
+    ///
+    /// # Errors
+    /// The reason why it was not applied; counted as `BookRejects` or `BookFull`. The super books are as before it, except after
+    /// [`SuperError::Full`].
+    #[inline]
+    pub fn apply<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let applied = match event.kind {
+            EventKind::Level => self.level(source, event, sink),
+            EventKind::Quote if event.code[0] != 0 => Ok(()),
+            EventKind::Quote => self.quote(source, event, sink),
+            EventKind::Trade | EventKind::TradeBreak => self.trade(source, event, sink),
+            EventKind::Gap
+            | EventKind::Recovered
+            | EventKind::Clear
+            | EventKind::Status
+            | EventKind::Definition => self.rare(source, event, sink),
+            EventKind::Imbalance | EventKind::EndOfGroup => Ok(()),
+            EventKind::Add
+            | EventKind::Modify
+            | EventKind::Reduce
+            | EventKind::Execute
+            | EventKind::Delete
+            | EventKind::Replace => Err(SuperError::Depth),
+        };
+        applied.map_err(|error| self.refuse(error))
+    }
+
+    /// A super book, `None` for a number not given yet.
+    pub fn book(&self, id: SuperId) -> Option<SuperRef<'_>> {
+        let index = id.0 as usize;
+        (index < self.merged.len()).then(|| SuperRef::new(self, index))
+    }
+
+    /// The super book of a consolidated symbol.
+    pub fn find(&self, symbol: &Symbol) -> Option<SuperId> {
+        let is_it = |index: u32| self.merged[index as usize].symbol == *symbol;
+        self.by_symbol.find(hash(symbol), is_it).map(SuperId)
+    }
+
+    /// All super books, by number.
+    pub fn iter(&self) -> impl Iterator<Item = SuperRef<'_>> {
+        (0..self.merged.len()).map(|index| SuperRef::new(self, index))
+    }
+
+    /// How a source stands as a whole; `None` when there is no such source.
+    pub fn source(&self, source: SourceId) -> Option<Presence> {
+        self.sources
+            .get(source.0 as usize)
+            .map(|source| of_source(source, BookState::Live))
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &SuperConfig {
+        &self.config
+    }
+
+    /// `BookRejects` and `BookFull`.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn level<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let (index, member) = self.member(source, event.instrument)?;
+        if member.is_full || self.nationals.has(member.feed) {
+            return Ok(());
+        }
+        if event.qty.0 > QTY_MAX {
+            return Err(SuperError::QtyRange);
+        }
+        let symbol = member.symbol as usize;
+        let key = key_of(event.side, event.price);
+        let new = Kept {
+            key,
+            qty: event.qty.0,
+            orders: event.order_count.min(ORDERS_MAX),
+            feed: member.feed,
+        };
+        let merged = &mut self.merged[symbol];
+        let ladder = &mut merged.ladders[event.side as usize];
+        let (before, is_moved) = match self.shares.set(ladder, new) {
+            Set::Changed(before) => (before, false),
+            Set::Inserted(before) | Set::Removed(before) => (before, true),
+            Set::Missing => return Err(SuperError::UnknownLevel),
+            Set::Full => return self.lose(source, index, event, sink),
+        };
+        if merged.away.has(member.feed) {
+            return Ok(());
+        }
+        let first = rank(self.shares.of(ladder), before, merged.away);
+        let end = if is_moved { u32::MAX } else { first + 1 };
+        let mut touched = Touched::NOTHING;
+        touched.shares(event.side, first, end);
+        let best = merged.best[event.side as usize];
+        // A share behind the best, or one that does not count, is nobody's best.
+        if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(member.feed) {
+            self.find_best(symbol, event.side, &mut touched);
+        }
+        let moment = self.moment(source, event)?;
+        self.tell(symbol, &moment, touched, sink);
+        Ok(())
+    }
+
+    /// The national best.
+    fn quote<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let (_, member) = self.member(source, event.instrument)?;
+        if !self.nationals.has(member.feed) {
+            return Ok(());
+        }
+        let side = |price: Price, qty: Volume, participant| NationalSide {
+            price: if qty.is_zero() { Price::ZERO } else { price },
+            qty,
+            participant,
+        };
+        let symbol = member.symbol as usize;
+        self.merged[symbol].national = National {
+            sides: [
+                side(event.price, event.qty, event.code[1]),
+                side(event.ask_price, event.ask_qty, event.code[2]),
+            ],
+            venue_ts: event.venue_ts,
+            recv_ts: event.recv_ts,
+        };
+        let moment = self.moment(source, event)?;
+        if !self.merged[symbol].away.has(member.feed) {
+            self.tell(symbol, &moment, Touched::only(SuperFlags::NATIONAL), sink);
+        }
+        Ok(())
+    }
+
+    fn trade<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let (index, member) = self.member(source, event.instrument)?;
+        if event.flags.has(EventFlags::NOT_PRINTABLE) || event.qty.is_zero() {
+            return Ok(());
+        }
+        let symbol = member.symbol as usize;
+        let (volume, merged) = (&mut self.members[index].volume, &mut self.merged[symbol]);
+        if event.kind == EventKind::TradeBreak {
+            let broken = event.qty.0.min(*volume);
+            *volume -= broken;
+            merged.volume -= broken;
+        } else {
+            let added = event.qty.0.min(u64::MAX - merged.volume);
+            *volume += added;
+            merged.volume += added;
+            merged.trade_feed = member.feed;
+            merged.trade = LastTrade {
+                price: event.price,
+                qty: event.qty,
+                venue_ts: event.venue_ts,
+                recv_ts: event.recv_ts,
+            };
+        }
+        let moment = self.moment(source, event)?;
+        self.tell(symbol, &moment, Touched::only(SuperFlags::TRADE), sink);
+        Ok(())
+    }
+
+    /// What is not about a level: of one instrument or of the whole source.
+    #[cold]
+    fn rare<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let moment = self.moment(source, event)?;
+        if event.kind == EventKind::Definition {
+            return self.definition(&moment, event, sink);
+        }
+        if event.instrument == InstrumentId::WHOLE_FEED {
+            self.whole(&moment, event, sink);
+            return Ok(());
+        }
+        let (index, _) = self.member(source, event.instrument)?;
+        let member = &mut self.members[index];
+        match event.kind {
+            EventKind::Gap => member.own = BookState::Stale,
+            EventKind::Recovered => member.own = BookState::Live,
+            EventKind::Status => member.status = event.status,
+            _ => {
+                self.clear(&moment, index, sink);
+                return Ok(());
+            }
+        }
+        self.settle(&moment, index, Touched::NOTHING, sink);
+        Ok(())
+    }
+
+    fn definition<S: SuperSink>(
+        &mut self,
+        moment: &Moment,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        match event.code {
+            DEFINE => {
+                let symbol = symbol_in(event).ok_or(SuperError::Instrument)?;
+                self.take_in(moment, event.instrument, &symbol, sink).map(|_| ())
+            }
+            UNDEFINE => {
+                if let Some(member) = self.member_index(moment.source, event.instrument) {
+                    self.leave(moment, member, sink);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An event about a source as a whole: one sweep over what it carries.
+    fn whole<S: SuperSink>(&mut self, moment: &Moment, event: &MarketEvent, sink: &mut S) {
+        let source = &mut self.sources[moment.source.0 as usize];
+        match event.kind {
+            EventKind::Clear => source.spoilt = false,
+            EventKind::Gap if event.code == ENDED => source.ended = true,
+            EventKind::Gap if event.flags.has(EventFlags::UNUSABLE) => source.spoilt = true,
+            EventKind::Gap => source.said = BookState::Stale,
+            EventKind::Status => source.status = event.status,
+            _ => (source.said, source.ended) = (BookState::Live, false),
+        }
+        let mut next = source.first;
+        while let Some(&Member {
+            is_on,
+            next_of_source,
+            ..
+        }) = self.members.get(next as usize)
+        {
+            if is_on && event.kind == EventKind::Clear {
+                self.clear(moment, next as usize, sink);
+            } else if is_on {
+                self.settle(moment, next as usize, Touched::NOTHING, sink);
+            }
+            next = next_of_source;
+        }
+    }
+
+    /// An instrument's levels, or its national best, are gone, and what was wrong with them.
+    fn clear<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) {
+        let member = &mut self.members[index];
+        (member.own, member.is_full) = (BookState::Live, false);
+        let symbol = member.symbol as usize;
+        let mut touched = Touched::NOTHING;
+        if self.nationals.has(moment.feed) {
+            self.forget_national(symbol, moment.feed, &mut touched);
+        } else {
+            self.withdraw(symbol, moment.feed, &mut touched);
+        }
+        self.settle(moment, index, touched, sink);
+    }
+
+    fn forget_national(&mut self, symbol: usize, feed: u8, touched: &mut Touched) {
+        let merged = &mut self.merged[symbol];
+        if merged.national != National::default() {
+            merged.national = National::default();
+            if !merged.away.has(feed) {
+                touched.changed = touched.changed.with(SuperFlags::NATIONAL);
+            }
+        }
+    }
+
+    /// Removes a feed's shares of a symbol for good.
+    fn withdraw(&mut self, symbol: usize, feed: u8, touched: &mut Touched) {
+        for side in Side::BOTH {
+            let merged = &mut self.merged[symbol];
+            let ladder = &mut merged.ladders[side as usize];
+            let first = first_of(self.shares.of(ladder), feed, merged.away);
+            if self.shares.remove_feed(ladder, feed)
+                && !merged.away.has(feed)
+                && let Some(first) = first
+            {
+                touched.shares(side, first, u32::MAX);
+                self.find_best(symbol, side, touched);
+            }
+        }
+    }
+
+    /// There was no room for a share: the feed is out of this super book until its book is cleared.
+    #[cold]
+    fn lose<S: SuperSink>(
+        &mut self,
+        source: SourceId,
+        index: usize,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        let moment = self.moment(source, event)?;
+        let mut touched = Touched::NOTHING;
+        self.withdraw(self.members[index].symbol as usize, moment.feed, &mut touched);
+        self.members[index].is_full = true;
+        self.settle(&moment, index, touched, sink);
+        Err(SuperError::Full)
+    }
+
+    /// Brings a symbol's masks in line with what is known of a member, and the best with the masks.
+    fn settle<S: SuperSink>(&mut self, moment: &Moment, index: usize, touched: Touched, sink: &mut S) {
+        let (member, mut touched) = (&self.members[index], touched);
+        let (symbol, bit) = (member.symbol as usize, FeedMask::one(member.feed));
+        let is_away = self.presence(member) != Presence::Live;
+        let is_idle = !trades(self.status(member));
+        let merged = &mut self.merged[symbol];
+        let before = (merged.away, merged.idle);
+        let put = |mask: FeedMask, is_in: bool| if is_in { mask.with(bit) } else { mask.without(bit) };
+        (merged.away, merged.idle) = (put(merged.away, is_away), put(merged.idle, is_idle));
+        if before != (merged.away, merged.idle) {
+            touched.changed = touched.changed.with(SuperFlags::FEEDS);
+            let has_come_or_gone = before.0 != merged.away;
+            // Where its shares stand or stood: the ranks of those before them are the same with and without it.
+            let others_away = merged.away.without(bit);
+            for side in Side::BOTH {
+                let kept = self.shares.of(&self.merged[symbol].ladders[side as usize]);
+                let Some(first) = first_of(kept, moment.feed, others_away) else {
+                    continue;
+                };
+                if has_come_or_gone {
+                    touched.shares(side, first, u32::MAX);
+                }
+                self.find_best(symbol, side, &mut touched);
+            }
+            if has_come_or_gone && self.nationals.has(moment.feed) {
+                touched.changed = touched.changed.with(SuperFlags::NATIONAL);
+            }
+        }
+        self.tell(symbol, moment, touched, sink);
+    }
+
+    /// Finds the best of a side anew.
+    #[inline(always)]
+    fn find_best(&mut self, symbol: usize, side: Side, touched: &mut Touched) {
+        let merged = &mut self.merged[symbol];
+        let counting = merged.counting();
+        let mut best = SuperLevel::default();
+        let mut best_key = 0;
+        for kept in self.shares.of(&merged.ladders[side as usize]).iter().rev() {
+            if best.qty.0 != 0 && kept.key != best_key {
+                break;
+            }
+            if counting.has(kept.feed) {
+                best_key = kept.key;
+                view::add(&mut best, kept);
+            }
+        }
+        if best.qty.0 != 0 {
+            best.price = price_of(side, best_key);
+        }
+        if best != merged.best[side as usize] {
+            merged.best[side as usize] = best;
+            touched.changed = touched
+                .changed
+                .with(SuperFlags(SuperFlags::BEST_BID.0 << side as u32));
+        }
+    }
+
+    /// Compares what follows from the bests, and tells the sink if anything is different.
+    #[inline(always)]
+    fn tell<S: SuperSink>(&mut self, symbol: usize, moment: &Moment, touched: Touched, sink: &mut S) {
+        let mut changed = touched.changed;
+        if changed.any(SuperFlags::BEST_BID.with(SuperFlags::BEST_ASK)) {
+            let merged = &mut self.merged[symbol];
+            let market = market_of(&merged.best);
+            if market != merged.market {
+                merged.market = market;
+                changed = changed.with(SuperFlags::MARKET);
+            }
+        }
+        let compared = SuperFlags::BEST_BID
+            .with(SuperFlags::BEST_ASK)
+            .with(SuperFlags::NATIONAL)
+            .with(SuperFlags::FEEDS);
+        if changed.any(compared) && self.merged[symbol].feeds.0 & self.nationals.0 != 0 {
+            changed = changed.with(self.compare(symbol, moment.mover));
+        }
+        if changed == SuperFlags::NONE {
+            return;
+        }
+        let update = SuperUpdate {
+            venue_ts: moment.venue_ts,
+            recv_ts: moment.recv_ts,
+            id: SuperId(symbol as u32),
+            source: moment.source,
+            feed: moment.feed,
+            reserved: 0,
+            changed,
+            first: touched.first,
+            end: touched.end,
+        };
+        sink.on_super(&SuperRef::new(self, symbol), &update);
+    }
+
+    /// Compares the national best with ours.
+    fn compare(&mut self, symbol: usize, mover: Mover) -> SuperFlags {
+        let now = self.now;
+        let merged = &mut self.merged[symbol];
+        let is_direct = !merged.feeds.without(merged.away.with(self.nationals)).is_empty();
+        let is_compared = is_direct && merged.has_national(self.nationals);
+        let mut changed = SuperFlags::NONE;
+        for side in Side::BOTH {
+            let national = merged.national.sides[side as usize];
+            let national = (!national.qty.is_zero()).then_some(national.price);
+            let direct = merged.best[side as usize];
+            let direct = (!direct.qty.is_zero()).then_some(direct.price);
+            let before = merged.difference[side as usize];
+            let after = if !is_compared {
+                Difference {
+                    price: Price::ZERO,
+                    since: Nanos(0),
+                    mover: Mover::Nobody,
+                    ..before
+                }
+            } else {
+                before.at(now, national, direct, mover)
+            };
+            if after != before {
+                merged.difference[side as usize] = after;
+                changed = SuperFlags::DIFFERENCE;
+            }
+        }
+        changed
+    }
+
+    /// Puts an instrument into the super book of its symbol.
+    fn take_in<S: SuperSink>(
+        &mut self,
+        moment: &Moment,
+        instrument: InstrumentId,
+        symbol: &Symbol,
+        sink: &mut S,
+    ) -> Result<SuperId, SuperError> {
+        if instrument == InstrumentId::WHOLE_FEED || symbol.is_empty() {
+            return Err(SuperError::Instrument);
+        }
+        let known = self.member_index(moment.source, instrument);
+        if let Some(index) = known
+            && self.members[index].is_on
+        {
+            let id = self.members[index].symbol;
+            if self.merged[id as usize].symbol == *symbol {
+                return Ok(SuperId(id));
+            }
+            self.leave(moment, index, sink);
+        }
+        let id = self.find_or_make(symbol)?;
+        let merged = &mut self.merged[id as usize];
+        let bit = FeedMask::one(moment.feed);
+        let exclusive = if self.nationals.has(moment.feed) {
+            self.nationals
+        } else {
+            bit
+        };
+        if merged.feeds.0 & exclusive.0 != 0 {
+            return Err(SuperError::Taken);
+        }
+        let index = match known {
+            Some(index) => index,
+            None => self.new_member(moment, instrument)?,
+        };
+        let merged = &mut self.merged[id as usize];
+        let member = &mut self.members[index];
+        (member.symbol, member.is_on) = (id, true);
+        (member.own, member.is_full) = (BookState::Live, false);
+        (member.status, member.volume) = (TradingStatus::Unknown, 0);
+        member.next_of_symbol = core::mem::replace(&mut merged.first_member, index as u32);
+        merged.feeds = merged.feeds.with(bit);
+        self.settle(moment, index, Touched::only(SuperFlags::FEEDS), sink);
+        Ok(SuperId(id))
+    }
+
+    fn find_or_make(&mut self, symbol: &Symbol) -> Result<u32, SuperError> {
+        if let Some(id) = self.find(symbol) {
+            return Ok(id.0);
+        }
+        let id = self.merged.len() as u32;
+        if id == self.config.symbols {
+            return Err(SuperError::Full);
+        }
+        self.merged.push(Merged {
+            ladders: [Ladder::default(); 2],
+            best: [SuperLevel::default(); 2],
+            feeds: FeedMask::NONE,
+            away: FeedMask::NONE,
+            idle: FeedMask::NONE,
+            market: Market::OneSided,
+            trade_feed: 0,
+            first_member: NONE,
+            national: National::default(),
+            difference: [Difference::default(); 2],
+            trade: LastTrade::default(),
+            volume: 0,
+            symbol: *symbol,
+        });
+        self.by_symbol.insert(hash(symbol), id);
+        Ok(id)
+    }
+
+    fn new_member(&mut self, moment: &Moment, instrument: InstrumentId) -> Result<usize, SuperError> {
+        let index = self.members.len();
+        if index as u32 == self.config.members {
+            return Err(SuperError::Full);
+        }
+        let source = &mut self.sources[moment.source.0 as usize];
+        self.members.push(Member {
+            symbol: 0,
+            instrument,
+            source: moment.source.0,
+            feed: source.feed,
+            own: BookState::Live,
+            is_full: false,
+            is_on: false,
+            status: TradingStatus::Unknown,
+            next_of_source: core::mem::replace(&mut source.first, index as u32),
+            next_of_symbol: NONE,
+            volume: 0,
+        });
+        self.by_instrument
+            .insert(member_key(moment.source, instrument), index as u32);
+        Ok(index)
+    }
+
+    /// Takes an instrument out of its super book.
+    fn leave<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) {
+        if !self.members[index].is_on {
+            return;
+        }
+        let symbol = self.members[index].symbol as usize;
+        let mut touched = Touched::only(SuperFlags::FEEDS);
+        if self.nationals.has(moment.feed) {
+            self.forget_national(symbol, moment.feed, &mut touched);
+        } else {
+            self.withdraw(symbol, moment.feed, &mut touched);
+        }
+        self.unlink(symbol, index as u32);
+        let member = &mut self.members[index];
+        member.is_on = false;
+        let merged = &mut self.merged[symbol];
+        let bit = FeedMask::one(member.feed);
+        merged.feeds = merged.feeds.without(bit);
+        merged.away = merged.away.without(bit);
+        merged.idle = merged.idle.without(bit);
+        if member.volume > 0 {
+            merged.volume -= member.volume;
+            touched.changed = touched.changed.with(SuperFlags::TRADE);
+        }
+        // The consolidated feed that leaves takes the comparison with it.
+        if self.nationals.has(moment.feed) && merged.difference != [Difference::default(); 2] {
+            merged.difference = [Difference::default(); 2];
+            touched.changed = touched.changed.with(SuperFlags::DIFFERENCE);
+        }
+        self.tell(symbol, moment, touched, sink);
+    }
+
+    /// Takes a member out of its symbol's list.
+    fn unlink(&mut self, symbol: usize, index: u32) {
+        let next = self.members[index as usize].next_of_symbol;
+        let mut at = self.merged[symbol].first_member;
+        if at == index {
+            self.merged[symbol].first_member = next;
+            return;
+        }
+        while let Some(member) = self.members.get_mut(at as usize) {
+            if member.next_of_symbol == index {
+                member.next_of_symbol = next;
+                return;
+            }
+            at = member.next_of_symbol;
+        }
+    }
+
+    /// The subscribed members of a symbol.
+    fn members_of(&self, symbol: usize) -> impl Iterator<Item = &Member> {
+        let first = self.members.get(self.merged[symbol].first_member as usize);
+        core::iter::successors(first, |member| self.members.get(member.next_of_symbol as usize))
+    }
+
+    fn presence(&self, member: &Member) -> Presence {
+        if member.is_full {
+            return Presence::Full;
+        }
+        of_source(&self.sources[member.source as usize], member.own)
+    }
+
+    /// The trading status of an instrument, or of its venue where that stands above it.
+    fn status(&self, member: &Member) -> TradingStatus {
+        match self.sources[member.source as usize].status {
+            venue @ (TradingStatus::Halted | TradingStatus::Paused | TradingStatus::Closed) => venue,
+            _ => member.status,
+        }
+    }
+
+    /// What an event says beside its kind; the clock goes on.
+    #[inline(always)]
+    fn moment(&mut self, source: SourceId, event: &MarketEvent) -> Result<Moment, SuperError> {
+        let Some(state) = self.sources.get(source.0 as usize) else {
+            return Err(SuperError::Source);
+        };
+        self.now = self.now.max(event.recv_ts);
+        Ok(Moment {
+            source,
+            feed: state.feed,
+            mover: if state.is_national {
+                Mover::National
+            } else {
+                Mover::Direct
+            },
+            venue_ts: event.venue_ts,
+            recv_ts: event.recv_ts,
+        })
+    }
+
+    /// The member an event is about, if it is subscribed.
+    #[inline(always)]
+    fn member(&self, source: SourceId, instrument: InstrumentId) -> Result<(usize, Member), SuperError> {
+        let index = self.member_index(source, instrument);
+        match index.map(|index| (index, self.members[index])) {
+            Some((index, member)) if member.is_on => Ok((index, member)),
+            _ if source.0 as usize >= self.sources.len() => Err(SuperError::Source),
+            _ => Err(SuperError::Instrument),
+        }
+    }
+
+    #[inline(always)]
+    fn member_index(&self, source: SourceId, instrument: InstrumentId) -> Option<usize> {
+        let key = member_key(source, instrument);
+        self.by_instrument.find(key, |_| true).map(|index| index as usize)
+    }
+
+    /// Counts a rejection.
+    #[cold]
+    fn refuse(&mut self, error: SuperError) -> SuperError {
+        self.counters.bump(match error {
+            SuperError::Full => Counter::BookFull,
+            _ => Counter::BookRejects,
+        });
+        error
+    }
+}
+
+impl Difference {
+    /// After a change of either best price.
+    pub(crate) fn at(
+        self,
+        now: Nanos,
+        national: Option<Price>,
+        direct: Option<Price>,
+        by: Mover,
+    ) -> Difference {
+        if national == direct {
+            return match self.mover {
+                Mover::Nobody => self,
+                mover => Difference {
+                    price: Price::ZERO,
+                    since: Nanos(0),
+                    mover: Mover::Nobody,
+                    last_mover: mover,
+                    last_ns: now.0.saturating_sub(self.since.0),
+                },
+            };
+        }
+        let (since, mover) = match self.mover {
+            Mover::Nobody => (now, by),
+            mover => (self.since, mover),
+        };
+        let price = match (national, direct) {
+            (Some(national), Some(direct)) => Price::from_raw(national.raw().saturating_sub(direct.raw())),
+            _ => Price::ZERO,
+        };
+        Difference {
+            price,
+            since,
+            mover,
+            ..self
+        }
+    }
+}
+
+#[inline(always)]
+fn member_key(source: SourceId, instrument: InstrumentId) -> u64 {
+    (source.0 as u64) << 32 | instrument.0 as u64
+}
+
+fn hash(symbol: &Symbol) -> u64 {
+    symbol
+        .as_bytes()
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+            (hash ^ byte as u64).wrapping_mul(0x0000_0100_0000_01B3)
+        })
+}
+
+fn of_source(source: &SourceState, own: BookState) -> Presence {
+    if source.ended {
+        return Presence::Ended;
+    }
+    let said = if source.spoilt {
+        BookState::Stale
+    } else {
+        source.said
+    };
+    match worse(said, own) {
+        BookState::Live => Presence::Live,
+        BookState::Stale => Presence::Stale,
+        BookState::Building => Presence::Building,
+    }
+}
+
+/// Whether one can trade with what stands in a book.
+pub(crate) fn trades(status: TradingStatus) -> bool {
+    matches!(status, TradingStatus::Trading | TradingStatus::Unknown)
+}
+
+#[inline(always)]
+pub(crate) fn market_of(best: &[SuperLevel; 2]) -> Market {
+    let [bid, ask] = best;
+    if bid.qty.is_zero() || ask.qty.is_zero() {
+        return Market::OneSided;
+    }
+    match bid.price.cmp(&ask.price) {
+        core::cmp::Ordering::Less => Market::Normal,
+        core::cmp::Ordering::Equal => Market::Locked,
+        core::cmp::Ordering::Greater => Market::Crossed,
+    }
+}
+
+/// The rank of a share that `before` others precede, feeds that are away not counted.
+#[inline(always)]
+fn rank(kept: &[Kept], before: usize, away: FeedMask) -> u32 {
+    if away.is_empty() {
+        return before as u32;
+    }
+    let precede = kept.iter().rev().take(before);
+    precede.filter(|share| !away.has(share.feed)).count() as u32
+}
+
+/// The rank of a feed's first share, feeds that are away not counted.
+fn first_of(kept: &[Kept], feed: u8, away: FeedMask) -> Option<u32> {
+    let mut rank = 0;
+    for share in kept.iter().rev() {
+        if share.feed == feed {
+            return Some(rank);
+        }
+        rank += !away.has(share.feed) as u32;
+    }
+    None
+}

@@ -1,0 +1,222 @@
+//! Shares: for every side of every symbol an array of what each feed has at each price, sorted with the best at the end, in
+//! blocks of one preallocated pool.
+//!
+//! The order of shares: the better price first; at one price the lower feed index first. A feed has at most one share at a
+//! price. Shares of feeds that are away stay where they are and are passed over, so that they are back at once.
+
+use crate::buddies::{Buddies, CLASSES};
+use crate::{price_of, touched};
+use alloc::vec::Vec;
+use tickwire_market::{Price, Side, Volume};
+
+/// Shares of the smallest block: 192 bytes. The largest is 4,096 times that: 32,768 shares of one side.
+const BLOCK: usize = 8;
+/// How many shares are walked from the best before the rest is bisected.
+const WALK: usize = 24;
+
+/// What one feed has at one price.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Share {
+    /// The price.
+    pub price: Price,
+    /// The quantity, never 0.
+    pub qty: Volume,
+    /// How many orders; 0 when the feed does not say.
+    pub orders: u32,
+    /// The feed's index.
+    pub feed: u8,
+}
+
+/// The same as it is kept.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Kept {
+    pub(super) key: i64,
+    pub(super) qty: u64,
+    pub(super) orders: u32,
+    pub(super) feed: u8,
+}
+
+const _: () = assert!(core::mem::size_of::<Kept>() == 24);
+
+impl Kept {
+    /// Whether it stands nearer to the best than a share with this key and feed would.
+    #[inline(always)]
+    fn is_before(&self, key: i64, feed: u8) -> bool {
+        (self.key > key) | ((self.key == key) & (self.feed < feed))
+    }
+
+    pub(super) fn share(&self, side: Side) -> Share {
+        Share {
+            price: price_of(side, self.key),
+            qty: Volume(self.qty),
+            orders: self.orders,
+            feed: self.feed,
+        }
+    }
+}
+
+/// Where the shares of one side of a symbol are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Ladder {
+    base: u32,
+    len: u16,
+    /// 0: no block yet; else class + 1.
+    size: u8,
+}
+
+impl Ladder {
+    #[inline(always)]
+    fn range(&self) -> core::ops::Range<usize> {
+        let base = self.base as usize;
+        base..base + self.len as usize
+    }
+
+    fn capacity(&self) -> usize {
+        ((BLOCK << self.size) >> 1) & !(BLOCK - 1)
+    }
+}
+
+/// What setting a share did; how many shares stand before it.
+#[derive(Clone, Copy)]
+pub(super) enum Set {
+    Inserted(usize),
+    Changed(usize),
+    Removed(usize),
+    /// To be removed and not there.
+    Missing,
+    /// No block is left.
+    Full,
+}
+
+/// The shares of all symbols.
+pub(super) struct Shares {
+    kept: Vec<Kept>,
+    blocks: Buddies,
+}
+
+impl Shares {
+    pub(super) fn new(shares: usize) -> Shares {
+        let blocks = shares.div_ceil(BLOCK);
+        Shares {
+            kept: touched(Kept::default(), blocks * BLOCK),
+            blocks: Buddies::new(blocks),
+        }
+    }
+
+    /// The shares of a side, worst first.
+    #[inline(always)]
+    pub(super) fn of(&self, ladder: &Ladder) -> &[Kept] {
+        &self.kept[ladder.range()]
+    }
+
+    /// Sets a share; a quantity of 0 removes it.
+    pub(super) fn set(&mut self, ladder: &mut Ladder, new: Kept) -> Set {
+        let kept = self.of(ladder);
+        let before = ahead(kept, new.key, new.feed);
+        let at = kept.len() - before;
+        // The place right below those that stand before it: its own, if it is there.
+        let is_there = at > 0 && kept[at - 1].key == new.key && kept[at - 1].feed == new.feed;
+        match (is_there, new.qty) {
+            (false, 0) => Set::Missing,
+            (true, 0) => {
+                self.remove(ladder, at - 1);
+                Set::Removed(before)
+            }
+            (true, _) => {
+                self.kept[ladder.range()][at - 1] = new;
+                Set::Changed(before)
+            }
+            (false, _) if self.insert(ladder, at, new) => Set::Inserted(before),
+            (false, _) => Set::Full,
+        }
+    }
+
+    fn insert(&mut self, ladder: &mut Ladder, at: usize, new: Kept) -> bool {
+        if ladder.len as usize == ladder.capacity() && !self.resize(ladder, ladder.size + 1) {
+            return false;
+        }
+        ladder.len += 1;
+        let kept = &mut self.kept[ladder.range()];
+        let end = kept.len() - 1;
+        kept.copy_within(at..end, at + 1);
+        kept[at] = new;
+        true
+    }
+
+    fn remove(&mut self, ladder: &mut Ladder, at: usize) {
+        self.kept[ladder.range()].copy_within(at + 1.., at);
+        ladder.len -= 1;
+        self.shorten(ladder);
+    }
+
+    /// Removes every share of a feed; whether there was one.
+    pub(super) fn remove_feed(&mut self, ladder: &mut Ladder, feed: u8) -> bool {
+        let kept = &mut self.kept[ladder.range()];
+        let mut left = 0;
+        for i in 0..kept.len() {
+            if kept[i].feed != feed {
+                kept[left] = kept[i];
+                left += 1;
+            }
+        }
+        let found = left < kept.len();
+        ladder.len = left as u16;
+        if left == 0 {
+            self.release(ladder);
+        } else {
+            self.shorten(ladder);
+        }
+        found
+    }
+
+    fn release(&mut self, ladder: &mut Ladder) {
+        if ladder.size > 0 {
+            self.blocks
+                .give(ladder.base / BLOCK as u32, ladder.size as usize - 1);
+        }
+        *ladder = Ladder::default();
+    }
+
+    /// Gives room back that is less than an eighth full.
+    fn shorten(&mut self, ladder: &mut Ladder) {
+        while ladder.size > 1 && ladder.len as usize * 8 < ladder.capacity() {
+            // A smaller block may be missing only if the pool is exhausted: then the shares stay where they are.
+            if !self.resize(ladder, ladder.size - 1) {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn resize(&mut self, ladder: &mut Ladder, size: u8) -> bool {
+        if size as usize > CLASSES {
+            return false;
+        }
+        let Some(block) = self.blocks.take(size as usize - 1) else {
+            return false;
+        };
+        let base = block as usize * BLOCK;
+        self.kept.copy_within(ladder.range(), base);
+        let len = ladder.len;
+        self.release(ladder);
+        *ladder = Ladder {
+            base: base as u32,
+            len,
+            size,
+        };
+        true
+    }
+}
+
+/// How many shares stand nearer to the best than this one does or would.
+#[inline(always)]
+fn ahead(kept: &[Kept], key: i64, feed: u8) -> usize {
+    let near = kept.len().saturating_sub(WALK);
+    for (nth, share) in kept[near..].iter().rev().enumerate() {
+        if !share.is_before(key, feed) {
+            return nth;
+        }
+    }
+    let rest = &kept[..near];
+    kept.len() - rest.partition_point(|share| !share.is_before(key, feed))
+}
