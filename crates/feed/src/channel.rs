@@ -13,8 +13,10 @@
 //! longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What the recovery of a venue
 //! is made of stays behind this trait: the owner knows addresses, not protocols.
 
-use crate::{FeedState, Line};
-use tickwire_market::{Counters, EventSink, Instrument, InstrumentId, Nanos, Port, SeqNo, Symbol, Venue};
+use crate::{FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
+use tickwire_market::{
+    Counters, EventSink, Instrument, InstrumentId, MessageType, Nanos, Port, SeqNo, Symbol, Venue,
+};
 
 /// See the module's description.
 pub trait Channel {
@@ -97,23 +99,47 @@ pub trait Channel {
     /// Every instrument known, in order of number. Not for the way of a packet.
     fn instruments(&self, each: &mut dyn FnMut(&Instrument));
 
-    /// Wants a symbol from now on; its number, if known.
-    fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId>;
+    /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many of those known
+    /// now were not wanted before. Each of them has missed the past: `Gap` is told of it at once, and `Recovered` when its book
+    /// is right. The books of others are left alone. Not for the way of a packet: it may allocate.
+    fn subscribe<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut S,
+    ) -> Result<u32, SubscriptionsFull>;
 
-    /// No longer wants a symbol; its number, if known.
-    fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId>;
+    /// No longer wants the instruments that a pattern names, those defined later and next day too; how many of those known now
+    /// were wanted before. No message of them is decoded from now on. Of each `Clear` and then `Gap` is told: its book is empty
+    /// and nobody takes it for a live one.
+    fn unsubscribe<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut S,
+    ) -> Result<u32, SubscriptionsFull>;
+
+    /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the last one decides.
+    fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
+
+    /// How many messages of each type were seen, and how many of them dropped undecoded; types never seen are left out.
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
+
+    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here: of orders that
+    /// nobody wants (PITCH), of symbols that nobody wants (CQS, UQDF), of security numbers that nobody wants (MDP 3.0).
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 
 /// The part of [`Channel`] that every channel answers from its `feed`. The decoder, or the directory within it, has the
 /// instruments.
 macro_rules! answers_from_feed {
     () => {
-        $crate::channel::answers_from_feed!(@all decoder, decoder_mut,);
+        $crate::channel::answers_from_feed!(@all decoder,);
     };
     (directory) => {
-        $crate::channel::answers_from_feed!(@all decoder, decoder_mut, directory directory_mut);
+        $crate::channel::answers_from_feed!(@all decoder, directory);
     };
-    (@all $decoder:ident, $decoder_mut:ident, $($directory:ident $directory_mut:ident)?) => {
+    (@all $decoder:ident, $($directory:ident)?) => {
         fn venue(&self) -> tickwire_market::Venue {
             $crate::Decoder::venue(self.feed.$decoder())
         }
@@ -147,12 +173,34 @@ macro_rules! answers_from_feed {
             self.feed.$decoder()$(.$directory())?.instruments().for_each(each);
         }
 
-        fn subscribe(&mut self, symbol: tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
-            self.feed.$decoder_mut()$(.$directory_mut())?.subscribe(symbol)
+        fn subscribe<S: tickwire_market::EventSink>(
+            &mut self,
+            now: tickwire_market::Nanos,
+            pattern: &$crate::Pattern,
+            sink: &mut S,
+        ) -> Result<u32, $crate::SubscriptionsFull> {
+            self.feed.subscribe(now, pattern, sink)
         }
 
-        fn unsubscribe(&mut self, symbol: &tickwire_market::Symbol) -> Option<tickwire_market::InstrumentId> {
-            self.feed.$decoder_mut()$(.$directory_mut())?.unsubscribe(symbol)
+        fn unsubscribe<S: tickwire_market::EventSink>(
+            &mut self,
+            now: tickwire_market::Nanos,
+            pattern: &$crate::Pattern,
+            sink: &mut S,
+        ) -> Result<u32, $crate::SubscriptionsFull> {
+            self.feed.unsubscribe(now, pattern, sink)
+        }
+
+        fn subscriptions(&self, each: &mut dyn FnMut(&$crate::Rule)) {
+            $crate::Decoder::rules(self.feed.$decoder(), each);
+        }
+
+        fn kinds(&self, each: &mut dyn FnMut(tickwire_market::MessageType, $crate::Seen)) {
+            $crate::Decoder::kinds(self.feed.$decoder(), each);
+        }
+
+        fn seen_of_instrument(&self, id: tickwire_market::InstrumentId) -> $crate::Seen {
+            $crate::Decoder::seen_of_instrument(self.feed.$decoder(), id)
         }
     };
 }

@@ -29,10 +29,10 @@ pub use snapshot::CqsSnapshot;
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::sip::{Best, Quoted, Sip};
-use crate::{FeedHandler, MissingRange, SessionId, SipConfig};
+use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, SeqNo, Symbol,
-    TradingStatus, Venue,
+    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
+    SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::cqs::{
@@ -142,16 +142,6 @@ impl CqsDecoder {
         self.sip.instruments()
     }
 
-    /// Wants a symbol from now on; its number.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.sip.subscribe(symbol)
-    }
-
-    /// No longer wants a symbol; its number, if it has one.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.sip.unsubscribe(symbol)
-    }
-
     /// The number of a symbol, if it has one.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.sip.find(symbol)
@@ -192,6 +182,7 @@ impl CqsDecoder {
     fn decode_rare<S: EventSink>(
         &mut self,
         context: Context,
+        (category, kind): (u8, u8),
         message: &[u8],
         counters: &mut Counters,
         sink: &mut S,
@@ -203,11 +194,12 @@ impl CqsDecoder {
         };
         let id = match symbol {
             None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted(&symbol, counters) {
+            Some(symbol) => match self.sip.wanted((category, kind), &symbol, counters) {
                 Some(id) => id,
                 None => return,
             },
         };
+        sink.on_message(MessageType::of_letters(category, kind));
         let told = match is_standing {
             true => SnapshotMessage::parse(message).and_then(|m| self.tell_standing(context, id, m, sink)),
             false => cqs::parse(message).and_then(|message| self.tell(context, id, &message, sink)),
@@ -304,13 +296,16 @@ impl Decoder for CqsDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
+        let &[category, kind] = message.get(2..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; 2]);
+        self.sip.count(category, kind);
         let quote = cqs::long_quote(message).filter(|(m, _)| m.security_status == Char::SPACE);
         let Some((m, rest)) = quote else {
-            return self.decode_rare(context, message, counters, sink);
+            return self.decode_rare(context, (category, kind), message, counters, sink);
         };
-        let Some(id) = self.sip.wanted(&m.symbol.0, counters) else {
+        let Some(id) = self.sip.wanted((category, kind), &m.symbol.0, counters) else {
             return;
         };
+        sink.on_message(MessageType::of_letters(category, kind));
         let told = match m.national_bbo.0 {
             b' ' | b'A' => self.tell_long(context, id, m, [cqs::Best::Unchanged; 2], sink),
             _ => self.tell_change(context, id, m, rest, sink),
@@ -327,7 +322,7 @@ impl Decoder for CqsDecoder {
         }
         match message.get(2..4) {
             Some(b"QL" | b"QQ" | b"QS" | b"AS") => {
-                self.sip.wants_all() || cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
+                self.sip.learns() || cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
             }
             Some(b"ML" | b"CZ") => true,
             _ => false,
@@ -344,6 +339,22 @@ impl Decoder for CqsDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.sip.instrument(id)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.sip.select(rule, changed)
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.sip.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.sip.kinds(each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.sip.seen_of_instrument(id)
     }
 }
 

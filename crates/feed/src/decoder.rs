@@ -1,8 +1,8 @@
-//! What a venue's decoder gives to the handler, and the subscription filter all of them share.
+//! What a venue's decoder gives to the handler.
 
-use alloc::{boxed::Box, vec, vec::Vec};
+use crate::{Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol, Venue,
+    Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo, Venue,
 };
 use tickwire_wire::Malformed;
 
@@ -62,6 +62,19 @@ pub trait Decoder {
 
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+
+    /// Adds a rule of what is wanted, and names the instruments known so far of which it changes that.
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
+
+    /// The rules that hold, see [`crate::Subscriptions::rules`].
+    fn rules(&self, each: &mut dyn FnMut(&Rule));
+
+    /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments
+    /// is dropped if none of them is wanted.
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen));
+
+    /// The same for an instrument. Messages dropped before their instrument was looked up are missing here.
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen;
 }
 
 /// Counts what cannot be read, as a whole and by kind.
@@ -85,103 +98,36 @@ pub(crate) fn count_bad_value(counters: &mut Counters) {
     counters.bump(Counter::MalformedValue);
 }
 
-/// Which instruments are wanted: by number for the filter, by name for those whose number is not known yet.
+/// Which message an event belongs to that waits for the next one.
 ///
-/// The filter is one bit per instrument (8 KiB for every number of ITCH), tested before a message is decoded.
-#[derive(Clone, Debug)]
-pub struct Subscriptions {
-    bits: Box<[u64]>,
-    all: bool,
-    /// Sorted. Grows on subscription only, which is never on the way of a packet.
-    symbols: Vec<Symbol>,
+/// A sink that comes behind such a wait must hear of a message right before its first event, not when it is read.
+#[derive(Default)]
+pub(crate) struct Announced {
+    /// That of the waiting event, if it is the first of its message.
+    waiting: Option<MessageType>,
+    /// The message being read, until it has an event.
+    read: Option<MessageType>,
 }
 
-impl Subscriptions {
-    /// Everything (`None`) or these symbols, for instruments numbered below `instruments_max`.
-    pub fn new(instruments_max: usize, symbols: Option<&[Symbol]>) -> Subscriptions {
-        let words = instruments_max.div_ceil(64).max(1);
-        let mut wanted = symbols.map(<[Symbol]>::to_vec).unwrap_or_default();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let mut subscriptions = Subscriptions {
-            bits: vec![0; words].into(),
-            all: symbols.is_none(),
-            symbols: wanted,
-        };
-        subscriptions.forget_numbers();
-        subscriptions
-    }
-
-    /// Whether messages of this instrument pass. Number 0, the feed as a whole, always does.
+impl Announced {
+    /// Another message is being read. One without events goes unannounced.
     #[inline(always)]
-    pub fn has(&self, id: InstrumentId) -> bool {
-        match self.bits.get(id.index() / 64) {
-            Some(word) => word >> (id.index() % 64) & 1 != 0,
-            None => false,
-        }
+    pub(crate) fn read(&mut self, kind: MessageType) {
+        self.read = Some(kind);
     }
 
-    /// Whether an instrument of this name is wanted.
-    pub fn wants(&self, symbol: &Symbol) -> bool {
-        self.all || self.symbols.binary_search(symbol).is_ok()
+    /// An event of the message being read takes the place of the waiting one, which has gone.
+    #[inline(always)]
+    pub(crate) fn wait(&mut self) {
+        self.waiting = self.read.take();
     }
 
-    /// Wants a symbol from now on; `id` if its number is known already.
-    pub fn subscribe(&mut self, symbol: Symbol, id: Option<InstrumentId>) {
-        if let Err(at) = self.symbols.binary_search(&symbol) {
-            self.symbols.insert(at, symbol);
+    /// The waiting event goes.
+    #[inline(always)]
+    pub(crate) fn tell<S: EventSink>(&mut self, sink: &mut S) {
+        if let Some(kind) = self.waiting.take() {
+            sink.on_message(kind);
         }
-        if let Some(id) = id {
-            self.set(id, true);
-        }
-    }
-
-    /// No longer wants a symbol. Out of "everything", it is only this number that is left out.
-    pub fn unsubscribe(&mut self, symbol: &Symbol, id: Option<InstrumentId>) {
-        if let Ok(at) = self.symbols.binary_search(symbol) {
-            self.symbols.remove(at);
-        }
-        if let Some(id) = id {
-            self.set(id, false);
-        }
-    }
-
-    /// The directory says that this number is this symbol.
-    pub fn learn(&mut self, id: InstrumentId, symbol: &Symbol) {
-        if !self.all {
-            self.set(id, self.wants(symbol));
-        }
-    }
-
-    /// Numbers of a new day mean other instruments.
-    pub fn forget_numbers(&mut self) {
-        self.bits.fill(if self.all { u64::MAX } else { 0 });
-        self.bits[0] |= 1;
-    }
-
-    fn set(&mut self, id: InstrumentId, wanted: bool) {
-        let bit = 1 << (id.index() % 64);
-        match self.bits.get_mut(id.index() / 64) {
-            Some(word) if wanted => *word |= bit,
-            Some(word) if id != InstrumentId::WHOLE_FEED => *word &= !bit,
-            _ => {}
-        }
-    }
-}
-
-/// How many messages of a kind were seen and how many the filter dropped; the rest passed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Seen {
-    /// Seen in sequence, wanted or not.
-    pub seen: u64,
-    /// Dropped undecoded because nobody subscribed.
-    pub filtered: u64,
-}
-
-impl Seen {
-    /// Decoded.
-    pub fn passed(self) -> u64 {
-        self.seen - self.filtered
     }
 }
 

@@ -1,6 +1,6 @@
 //! The instruments of a feed that numbers them itself: names by number, what is wanted of them, and which have closed.
 
-use crate::decoder::Subscriptions;
+use crate::{Rule, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec};
 use tickwire_market::{Instrument, InstrumentId, Price, Qty, Symbol, Venue};
 
@@ -60,18 +60,19 @@ impl Directory {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
-    /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        self.subscriptions.subscribe(symbol, id);
-        id
+    /// Adds a rule of what is wanted, and names the instruments of which it changes that.
+    pub(crate) fn select(
+        &mut self,
+        rule: Rule,
+        changed: &mut dyn FnMut(InstrumentId),
+    ) -> Result<(), SubscriptionsFull> {
+        let known = self.instruments.iter().filter(|i| !i.symbol.is_empty());
+        self.subscriptions.apply(rule, known, changed)
     }
 
-    /// Stops letting a symbol through. Its number, if it is known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.subscriptions.unsubscribe(symbol, id);
-        id
+    /// The rules that hold.
+    pub fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
     }
 
     /// Whether messages of this instrument pass.

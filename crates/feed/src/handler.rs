@@ -10,13 +10,13 @@
 //! [`EventKind::Clear`] when all that was said before is void: a new session, or a snapshot follows.
 
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
-use crate::decoder::{Context, Decoder};
+use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
-use crate::{ItchDecoder, Line, SessionId};
+use crate::{ItchDecoder, Line, Pattern, Rule, SessionId, SubscriptionsFull};
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, SeqNo,
+    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
 };
 
 /// Nasdaq TotalView-ITCH 5.0 in MoldUDP64.
@@ -242,6 +242,61 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.restart
     }
 
+    /// See [`crate::Channel::subscribe`].
+    pub fn subscribe<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut S,
+    ) -> Result<u32, SubscriptionsFull> {
+        let (pattern, wanted) = (*pattern, true);
+        // Of a session that has not begun nothing was missed.
+        let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        let mut count = 0;
+        self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
+            count += 1;
+            if has_begun {
+                let ref_id = gap.seq.0;
+                sink.on_event(&MarketEvent {
+                    instrument,
+                    ref_id,
+                    ..gap
+                });
+            }
+        })?;
+        Ok(count)
+    }
+
+    /// See [`crate::Channel::unsubscribe`].
+    pub fn unsubscribe<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        pattern: &Pattern,
+        sink: &mut S,
+    ) -> Result<u32, SubscriptionsFull> {
+        let (pattern, wanted) = (*pattern, false);
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        let mut count = 0;
+        self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
+            count += 1;
+            let ref_id = gap.seq.0;
+            // Between the two the book looks live and empty: it is not the last event.
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Clear,
+                instrument,
+                flags: EventFlags::NONE,
+                ..gap
+            });
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id,
+                ..gap
+            });
+        })?;
+        Ok(count)
+    }
+
     /// What was given up for lost is made up for otherwise: the feed is whole again.
     pub fn accept_loss<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.arbiter.accept_loss();
@@ -346,16 +401,24 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         now: Nanos,
         sink: &mut S,
     ) {
+        let event = self.about_itself(kind, seq, now);
         sink.on_event(&MarketEvent {
+            ref_id,
+            flags: flags.with(EventFlags::LAST),
+            ..event
+        });
+    }
+
+    fn about_itself(&self, kind: EventKind, seq: SeqNo, now: Nanos) -> MarketEvent {
+        MarketEvent {
             seq,
             recv_ts: now,
             instrument: InstrumentId::WHOLE_FEED,
             venue: self.decoder.venue(),
             kind,
-            ref_id,
-            flags: flags.with(EventFlags::LAST),
+            flags: EventFlags::LAST,
             ..MarketEvent::default()
-        });
+        }
     }
 }
 
@@ -480,6 +543,7 @@ impl Batch {
             sink,
             event: MarketEvent::default(),
             is_there: false,
+            announced: Announced::default(),
         };
         let (mut seq, mut ends) = (first, false);
         for message in messages {
@@ -497,6 +561,7 @@ struct Held<'s, S> {
     sink: &'s mut S,
     event: MarketEvent,
     is_there: bool,
+    announced: Announced,
 }
 
 impl<S: EventSink> Held<'_, S> {
@@ -504,6 +569,7 @@ impl<S: EventSink> Held<'_, S> {
     fn finish(mut self) {
         if self.is_there {
             self.event.flags = self.event.flags.with(EventFlags::LAST);
+            self.announced.tell(self.sink);
             self.sink.on_event(&self.event);
         }
     }
@@ -514,8 +580,15 @@ impl<S: EventSink> EventSink for Held<'_, S> {
     fn on_event(&mut self, event: &MarketEvent) {
         self.sink.upcoming(event.instrument, event.order_id);
         if self.is_there {
+            self.announced.tell(self.sink);
             self.sink.on_event(&self.event);
         }
         (self.event, self.is_there) = (*event, true);
+        self.announced.wait();
+    }
+
+    #[inline(always)]
+    fn on_message(&mut self, kind: MessageType) {
+        self.announced.read(kind);
     }
 }

@@ -14,11 +14,13 @@
 //! | any of the first row that is malformed | `Gap` of the instrument: its book may be wrong |
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
-use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::decoder::{Context, Decoder};
+use crate::subscriptions::{Kinds, by_number};
+use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::itch50::{
@@ -57,7 +59,7 @@ pub struct ItchDecoder {
     venue: Venue,
     midnight: Nanos,
     subscriptions: Subscriptions,
-    by_type: Box<[Seen; 256]>,
+    by_type: Kinds<256>,
     by_instrument: Box<[Seen]>,
     directory: Box<[Instrument]>,
 }
@@ -70,7 +72,7 @@ impl ItchDecoder {
             venue: config.venue,
             midnight: config.midnight,
             subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
-            by_type: Box::new([Seen::default(); 256]),
+            by_type: Kinds::new(),
             by_instrument: vec![Seen::default(); instruments].into(),
             directory: vec![Instrument::default(); instruments].into(),
         }
@@ -86,20 +88,6 @@ impl ItchDecoder {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
-    /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        self.subscriptions.subscribe(symbol, id);
-        id
-    }
-
-    /// Stops letting a symbol through. Its number, if it is known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.subscriptions.unsubscribe(symbol, id);
-        id
-    }
-
     /// Which instruments are let through.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
@@ -107,12 +95,7 @@ impl ItchDecoder {
 
     /// Messages of a type, by its byte.
     pub fn seen_of_type(&self, kind: u8) -> Seen {
-        self.by_type[kind as usize]
-    }
-
-    /// Messages of an instrument.
-    pub fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.by_instrument.get(id.index()).copied().unwrap_or_default()
+        self.by_type.get(kind.into())
     }
 
     /// Writes what a message says over an event that holds what every message has. `false` if it is not for a book or its
@@ -193,7 +176,7 @@ impl Decoder for ItchDecoder {
         };
         let id = InstrumentId(locate.into());
         let (by_type, by_instrument) = (
-            &mut self.by_type[kind as usize],
+            self.by_type.at(kind.into()),
             self.by_instrument.get_mut(id.index()),
         );
         let Some(by_instrument) = by_instrument else {
@@ -227,6 +210,7 @@ impl Decoder for ItchDecoder {
                 }
             }
         }
+        sink.on_message(MessageType(kind.into()));
         sink.on_event(&event);
     }
 
@@ -258,6 +242,23 @@ impl Decoder for ItchDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        let known = self.directory.iter().filter(|i| !i.symbol.is_empty());
+        self.subscriptions.apply(rule, known, changed)
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.by_instrument.get(id.index()).copied().unwrap_or_default()
     }
 }
 

@@ -29,19 +29,21 @@ mod missing;
 mod moex;
 mod nyse;
 mod openbook;
+mod pattern;
 mod pitch;
 mod pitch_channel;
 mod reorder;
 mod sip;
 mod snapshot;
 mod soup;
+mod subscriptions;
 mod uqdf;
 mod xdp;
 
 pub use arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Released, Situation, Start, Verdict};
 pub use channel::Channel;
 pub use cqs::{Cqs, CqsChannel, CqsDecoder, CqsFeed, CqsSnapshot};
-pub use decoder::{Context, Decoder, Seen, Subscriptions};
+pub use decoder::{Context, Decoder};
 pub use directory::Directory;
 pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
@@ -63,10 +65,12 @@ pub use nyse::{
 pub use openbook::{
     OpenBook, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh,
 };
+pub use pattern::{BadPattern, Pattern};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use pitch_channel::{PitchChannel, PitchChannelConfig};
 pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
+pub use subscriptions::{Rule, Seen, Subscriptions, SubscriptionsFull};
 pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

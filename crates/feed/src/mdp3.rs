@@ -32,9 +32,10 @@ pub use channel::Mdp3Channel;
 pub use recovery::{LoopState, Mdp3Recovery};
 pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
 
-use crate::decoder::{Context, Decoder, Subscriptions};
+use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
-use crate::{FeedHandler, MissingRange, SessionId};
+use crate::subscriptions::{Kinds, by_number};
+use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 pub(crate) use event::Out;
 use event::{Moment, Tail, about};
@@ -43,8 +44,8 @@ use rows::Rows;
 use snapshot::Turn;
 use table::{Priorities, Securities};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, SeqNo, Symbol,
-    Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo,
+    Symbol, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{self, Book, Messages, OrderBook, TradeSummary, indicator};
@@ -153,6 +154,8 @@ struct Followed {
     covered: u64,
     /// The packet that last changed one of its orders.
     touched: u64,
+    /// How many of its entries passed the filter.
+    passed: u64,
 }
 
 /// What else is known of an instrument.
@@ -179,7 +182,8 @@ pub struct Mdp3Decoder {
     depth: Mdp3Depth,
     implied: bool,
     subscriptions: Subscriptions,
-    takes_all: bool,
+    /// Numbers that no definition has named yet may be wanted.
+    takes_unnamed: bool,
     securities: Securities,
     directory: Box<[Instrument]>,
     followed: Box<[Followed]>,
@@ -199,7 +203,10 @@ pub struct Mdp3Decoder {
     refreshes: Box<[Refresh]>,
     /// The instrument of the last event, while its match event has not ended.
     unfinished: Option<InstrumentId>,
-    seen: Box<[u64; 256]>,
+    by_template: Kinds<256>,
+    /// Of the message being read: an entry was of an instrument that is wanted, or not.
+    passed: bool,
+    dropped: bool,
 }
 
 impl Mdp3Decoder {
@@ -213,7 +220,7 @@ impl Mdp3Decoder {
         Mdp3Decoder {
             depth: config.depth,
             implied: config.implied,
-            takes_all: config.symbols.is_none(),
+            takes_unnamed: config.symbols.is_none(),
             subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
             securities: Securities::new(instruments as u32 - 1),
             directory: vec![Instrument::default(); instruments].into(),
@@ -229,7 +236,9 @@ impl Mdp3Decoder {
             unsound: 0,
             refreshes: vec![Refresh::default(); if config.natural_refresh { ladders } else { 0 }].into(),
             unfinished: None,
-            seen: Box::new([0; 256]),
+            by_template: Kinds::new(),
+            passed: false,
+            dropped: false,
         }
     }
 
@@ -265,34 +274,18 @@ impl Mdp3Decoder {
         self.unsound
     }
 
-    /// Wants a symbol from now on; its number, if known. Its book is stale until its next snapshot.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        if let Some(index) = id
-            .filter(|id| !self.subscriptions.has(*id))
-            .map(InstrumentId::index)
-        {
-            self.unsound += u32::from(self.followed[index].trust == Trust::Sound);
-            self.followed[index] = Followed {
-                trust: Trust::Stale,
-                ..Followed::default()
-            };
-            if let Some(rows) = self.rows.get_mut(index) {
-                rows.clear();
-            }
-            self.begin_refresh(index);
+    /// An instrument is wanted from now on: its book is stale until its next snapshot.
+    fn join(&mut self, index: usize) {
+        self.unsound += u32::from(self.followed[index].trust == Trust::Sound);
+        self.followed[index] = Followed {
+            trust: Trust::Stale,
+            passed: self.followed[index].passed,
+            ..Followed::default()
+        };
+        if let Some(rows) = self.rows.get_mut(index) {
+            rows.clear();
         }
-        self.subscriptions.subscribe(symbol, id);
-        self.latest = None;
-        id
-    }
-
-    /// No longer wants a symbol; its number, if known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.subscriptions.unsubscribe(symbol, id);
-        self.latest = None;
-        id
+        self.begin_refresh(index);
     }
 
     /// The instruments defined so far, by number.
@@ -312,7 +305,7 @@ impl Mdp3Decoder {
 
     /// Messages of a template; those above 255 are counted as unknown only.
     pub fn seen_of_template(&self, template: u8) -> u64 {
-        self.seen[usize::from(template)]
+        self.by_template.get(template.into()).seen
     }
 
     /// How many definitions have come, and how many a loop of them has.
@@ -345,9 +338,12 @@ impl Decoder for Mdp3Decoder {
         let mut out = Tail::new(sink);
         for bytes in Messages::of_checked(message) {
             let template = mdp3::template(bytes);
-            if let Some(count) = template.and_then(|t| self.seen.get_mut(usize::from(t))) {
-                *count += 1;
+            let kind = template.unwrap_or_default();
+            (self.passed, self.dropped) = (false, false);
+            if kind < 256 {
+                self.by_template.at(kind.into()).seen += 1;
             }
+            out.read(MessageType(kind));
             let indicator = match template {
                 Some(Book::TEMPLATE) => {
                     Book::read(bytes).and_then(|m| self.book(context, &m, counters, &mut out))
@@ -367,6 +363,9 @@ impl Decoder for Mdp3Decoder {
                     Err(_) => None,
                 },
             };
+            if self.dropped && !self.passed && kind < 256 {
+                self.by_template.at(kind.into()).filtered += 1;
+            }
             match indicator {
                 Some(indicator) if indicator & indicator::END_OF_EVENT != 0 => {
                     self.end_event(context, &mut out);
@@ -404,5 +403,42 @@ impl Decoder for Mdp3Decoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.directory.get(id.index()).filter(|i| !i.symbol.is_empty())
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.add(rule)?;
+        for index in 1..self.directory.len() {
+            let Instrument { id, symbol, .. } = self.directory[index];
+            if symbol.is_empty() || !rule.pattern.matches(&symbol) || !self.subscriptions.set(id, rule.wanted)
+            {
+                continue;
+            }
+            if rule.wanted {
+                self.join(index);
+            }
+            changed(id);
+        }
+        self.subscriptions.set_unnamed(rule);
+        self.takes_unnamed = self.subscriptions.takes_unnamed();
+        self.latest = None;
+        Ok(())
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_template.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        Seen {
+            seen: self
+                .followed
+                .get(id.index())
+                .map_or(0, |followed| followed.passed),
+            filtered: 0,
+        }
     }
 }

@@ -27,15 +27,15 @@ mod turn;
 pub use channel::{MoexChannel, MoexChannelConfig};
 pub use replay::{MoexReplay, MoexReplayConfig, MoexReplayState};
 
-use crate::decoder::{Context, Decoder, Subscriptions};
+use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
-use crate::{FeedHandler, Line, MissingRange, SessionId};
+use crate::{FeedHandler, Line, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
 use instruments::{Key, Keys, board_word, name};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Qty, SeqNo,
-    Symbol, TradingStatus, Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Qty, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::fast::{Fault, Limits, Plan};
@@ -129,6 +129,8 @@ struct Followed {
     status_stamp: u64,
     board: u64,
     fragments: Fragments,
+    /// Entries of the order and trade logs.
+    seen: Seen,
 }
 
 /// A snapshot in fragments that is being taken: the packets of the loop it came in so far, and what it is of.
@@ -168,11 +170,21 @@ struct Instruments {
     closed_stamp: u64,
     /// `SendingTime` of the last packet, if that was a heartbeat.
     beat_stamp: u64,
-    kinds: [u64; KINDS],
+    kinds: [Kind; KINDS],
+    /// Of the message being read: an entry was of an instrument that is wanted, or not.
+    passed: bool,
+    dropped: bool,
     held: Held,
 }
 
 const KINDS: usize = MessageKind::Other as usize + 1;
+
+/// Messages of a kind, and the template that the last of them had.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    template: u16,
+    seen: Seen,
+}
 
 /// How many events may wait for those behind them.
 const AHEAD: usize = 8;
@@ -232,7 +244,9 @@ impl MoexDecoder {
                 closed: 0,
                 closed_stamp: 0,
                 beat_stamp: 0,
-                kinds: [0; KINDS],
+                kinds: [Kind::default(); KINDS],
+                passed: false,
+                dropped: false,
                 held: Held {
                     events: [MarketEvent::default(); AHEAD],
                     pushed: 0,
@@ -251,25 +265,9 @@ impl MoexDecoder {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
     }
 
-    /// Wants a symbol from now on; its number, if known. What its book was so far only a snapshot can tell.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        let is_new = id.is_some_and(|id| !self.books.subscriptions.has(id));
-        self.books.is_torn |= is_new && self.books.is_whole;
-        self.books.subscriptions.subscribe(symbol, id);
-        id
-    }
-
-    /// No longer wants a symbol; its number, if known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.books.subscriptions.unsubscribe(symbol, id);
-        id
-    }
-
     /// Messages of a kind so far, loops included.
     pub fn seen(&self, kind: MessageKind) -> u64 {
-        self.books.kinds[kind as usize]
+        self.books.kinds[kind as usize].seen.seen
     }
 
     /// How many different packets of definitions have come, and how many a loop of them has.
@@ -389,6 +387,22 @@ impl Instruments {
         Some(index)
     }
 
+    /// Whether an entry's instrument is wanted.
+    #[inline(always)]
+    fn passes(&mut self, index: usize, counters: &mut Counters) -> bool {
+        let passes = self.subscriptions.has(InstrumentId(index as u32));
+        let seen = &mut self.followed[index].seen;
+        seen.seen += 1;
+        if passes {
+            self.passed = true;
+        } else {
+            self.dropped = true;
+            seen.filtered += 1;
+            counters.bump(Counter::MessagesFiltered);
+        }
+        passes
+    }
+
     /// Entries of the order log.
     #[inline(always)]
     fn order_log<S: EventSink>(
@@ -405,8 +419,7 @@ impl Instruments {
             let Some(index) = self.enter(context, orders.instrument(&unread), counters, sink) else {
                 continue;
             };
-            if !self.subscriptions.has(InstrumentId(index as u32)) {
-                counters.bump(Counter::MessagesFiltered);
+            if !self.passes(index, counters) {
                 continue;
             }
             match orders.book_entry(&unread) {
@@ -549,8 +562,7 @@ impl Instruments {
             let Some(index) = self.enter(context, (trade.symbol, trade.board), counters, sink) else {
                 continue;
             };
-            if !self.subscriptions.has(InstrumentId(index as u32)) {
-                counters.bump(Counter::MessagesFiltered);
+            if !self.passes(index, counters) {
                 continue;
             }
             if self.accept(context, index, trade.rpt_seq, counters, sink) {
@@ -839,7 +851,11 @@ impl Decoder for MoexDecoder {
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
         let context = Context { flags, ..context };
         let kind = message.kind();
-        books.kinds[kind as usize] += 1;
+        let template = MessageType(message.template_id() as u16);
+        sink.on_message(template);
+        books.kinds[kind as usize].template = template.0;
+        books.kinds[kind as usize].seen.seen += 1;
+        (books.passed, books.dropped) = (false, false);
         if !in_snapshot {
             books.beat_stamp = 0;
             books.is_whole |= context.seq.0 == 1;
@@ -855,6 +871,8 @@ impl Decoder for MoexDecoder {
             }
             _ => {}
         }
+        let is_filtered = books.dropped && !books.passed;
+        books.kinds[kind as usize].seen.filtered += u64::from(is_filtered);
     }
 
     fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
@@ -875,6 +893,35 @@ impl Decoder for MoexDecoder {
             .directory
             .get(id.index())
             .filter(|i| !i.symbol.is_empty())
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        let books = &mut self.books;
+        let known = books.directory.iter().filter(|i| !i.symbol.is_empty());
+        let mut count = 0;
+        books.subscriptions.apply(rule, known, &mut |id| {
+            count += 1;
+            changed(id);
+        })?;
+        // What a book was so far only a snapshot can tell.
+        books.is_torn |= rule.wanted && count > 0 && books.is_whole;
+        Ok(())
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.books.subscriptions.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        let seen = self.books.kinds.iter().filter(|kind| kind.seen.seen > 0);
+        seen.for_each(|kind| each(MessageType(kind.template), kind.seen));
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.books
+            .followed
+            .get(id.index())
+            .map_or(Seen::default(), |followed| followed.seen)
     }
 }
 

@@ -18,20 +18,23 @@ mod refresh;
 
 pub use refresh::OpenBookRefresh;
 
-use crate::decoder::{Context, Decoder, Seen};
+use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::mdp3::Out;
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
-use crate::{FeedHandler, MissingRange, SessionId};
+use crate::subscriptions::{Kinds, by_number};
+use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Qty,
-    SeqNo, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, Qty, SeqNo, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, I32, U16, U32};
-use tickwire_wire::openbook::{self, DeltaUpdate, FullUpdate, Message, TradingStatusCode};
+use tickwire_wire::openbook::{
+    self, DeltaHead, DeltaUpdate, FullHead, FullUpdate, Message, TradingStatusCode,
+};
 use tickwire_wire::xdp::side;
 
 /// A channel of OpenBook Ultra.
@@ -171,7 +174,8 @@ pub struct OpenBookDecoder {
     midnight: Nanos,
     directory: Directory,
     followed: Box<[Followed]>,
-    updates: Seen,
+    by_type: Kinds<256>,
+    by_instrument: Box<[Seen]>,
 }
 
 impl OpenBookDecoder {
@@ -182,14 +186,19 @@ impl OpenBookDecoder {
             venue: config.venue,
             midnight: config.midnight,
             followed: vec![Followed::default(); directory.capacity()].into(),
+            by_type: Kinds::new(),
+            by_instrument: vec![Seen::default(); directory.capacity()].into(),
             directory,
-            updates: Seen::default(),
         }
     }
 
     /// Updates of books: how many came, and how many nobody wanted.
     pub fn updates(&self) -> Seen {
-        self.updates
+        let [full, delta] = [FullHead::KIND, DeltaHead::KIND].map(|kind| self.by_type.get(kind.into()));
+        Seen {
+            seen: full.seen + delta.seen,
+            filtered: full.filtered + delta.filtered,
+        }
     }
 
     /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
@@ -232,7 +241,7 @@ impl OpenBookDecoder {
                 out.push(MarketEvent { kind, ..event });
             }
         }
-        if !self.passes(head, counters) {
+        if !self.passes(FullHead::KIND, head, counters) {
             return Ok(());
         }
         let followed = self.followed[event.instrument.index()];
@@ -277,7 +286,7 @@ impl OpenBookDecoder {
             quote_condition: m.head.quote_condition,
         };
         self.check(head)?;
-        if !self.passes(head, counters) {
+        if !self.passes(DeltaHead::KIND, head, counters) {
             return Ok(());
         }
         let event = self.about(context, head);
@@ -331,12 +340,13 @@ impl OpenBookDecoder {
     }
 
     #[inline(always)]
-    fn passes(&mut self, head: Head, counters: &mut Counters) -> bool {
-        self.updates.seen += 1;
+    fn passes(&mut self, kind: u16, head: Head, counters: &mut Counters) -> bool {
         let id = InstrumentId(head.index.get());
         let passes = self.directory.has(id);
+        self.by_instrument[id.index()].seen += 1;
         if !passes {
-            self.updates.filtered += 1;
+            self.by_type.at(kind.into()).filtered += 1;
+            self.by_instrument[id.index()].filtered += 1;
             counters.bump(Counter::MessagesFiltered);
             self.directory.set_closed(id, is_closed(head.trading_status));
         }
@@ -395,12 +405,14 @@ impl Decoder for OpenBookDecoder {
         let Some((kind, messages)) = openbook::messages(message) else {
             return crate::decoder::count_bad_value(counters);
         };
-        let mut out = Out { sink, held: None };
+        let mut out = Out::new(sink);
         let own = Context {
             flags: EventFlags(context.flags.0 & !EventFlags::LAST.0),
             ..context
         };
         for bytes in messages {
+            self.by_type.at(kind.into()).seen += 1;
+            out.read(MessageType(kind));
             let done = match openbook::parse(kind, bytes) {
                 Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
                 Ok(Message::FullUpdate(m)) => self.full(own, &m, counters, &mut out),
@@ -441,6 +453,22 @@ impl Decoder for OpenBookDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.directory.get(id)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.directory.select(rule, changed)
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.directory.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.by_instrument.get(id.index()).copied().unwrap_or_default()
     }
 }
 

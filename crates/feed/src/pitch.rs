@@ -27,14 +27,17 @@ pub use gap::{GapEvent, GapProxy};
 pub use session::PitchLogin;
 pub use spin::Spin;
 
-use crate::decoder::{Context, Decoder, Seen, Subscriptions};
+use crate::decoder::{Context, Decoder};
 use crate::fixed_map::{FixedMap, Place};
 use crate::framing::{Content, Frame, Framing};
-use crate::{ArbiterConfig, FeedHandler, MissingRange, SessionId};
-use alloc::{boxed::Box, vec::Vec};
+use crate::subscriptions::{Kinds, by_number};
+use crate::{
+    ArbiterConfig, FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull,
+};
+use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::pitch::{
@@ -165,6 +168,8 @@ const DAY_SECONDS: u64 = Nanos::DAY / Nanos::SECOND;
 enum Told {
     /// The event is complete.
     Event,
+    /// So it is, and the message has been announced already.
+    EventOfAnnounced,
     /// Nothing that a book or its readers need.
     Nothing,
     /// Nobody wants it.
@@ -183,7 +188,9 @@ pub struct PitchDecoder {
     subscriptions: Subscriptions,
     /// Some instruments are not wanted: an order that is not in the table is probably theirs.
     filters: bool,
-    by_type: Box<[Seen; 256]>,
+    by_type: Kinds<256>,
+    /// By number from the first instrument on.
+    by_instrument: Box<[Seen]>,
     numbers: FixedMap<u32>,
     directory: Vec<Instrument>,
     instruments_max: usize,
@@ -203,7 +210,8 @@ impl PitchDecoder {
             seconds: [0; 2],
             subscriptions: Subscriptions::new(numbers, config.symbols.as_deref()),
             filters: config.symbols.is_some(),
-            by_type: Box::new([Seen::default(); 256]),
+            by_type: Kinds::new(),
+            by_instrument: vec![Seen::default(); instruments_max].into(),
             numbers: FixedMap::new(instruments_max),
             directory: Vec::with_capacity(instruments_max),
             instruments_max,
@@ -228,24 +236,9 @@ impl PitchDecoder {
         self.numbers.get(key).map(|&n| InstrumentId(n))
     }
 
-    /// Lets a symbol through from now on. Its number, if it is known already; its book then lacks the past.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let id = self.find(&symbol);
-        self.subscriptions.subscribe(symbol, id);
-        id
-    }
-
-    /// Stops letting a symbol through. Its number, if it is known.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let id = self.find(symbol);
-        self.subscriptions.unsubscribe(symbol, id);
-        self.filters = true;
-        id
-    }
-
     /// Messages of a type, by its byte.
     pub fn seen_of_type(&self, kind: u8) -> Seen {
-        self.by_type[kind as usize]
+        self.by_type.get(kind.into())
     }
 
     /// Gives a symbol a number, if there is one left.
@@ -377,13 +370,18 @@ impl PitchDecoder {
             }
             _ => return Ok(Told::Nothing),
         }
-        let Some(instrument) = self.instrument_of(context, message, sink)? else {
+        let Some((instrument, is_new)) = self.instrument_of(context, message, sink)? else {
             return Ok(Told::NoRoom);
         };
         event.instrument = instrument;
-        match self.subscriptions.has(instrument) {
-            true => Ok(Told::Event),
-            false => Ok(Told::Filtered),
+        self.seen(instrument).seen += 1;
+        match (self.subscriptions.has(instrument), is_new) {
+            (true, false) => Ok(Told::Event),
+            (true, true) => Ok(Told::EventOfAnnounced),
+            (false, _) => {
+                self.seen(instrument).filtered += 1;
+                Ok(Told::Filtered)
+            }
         }
     }
 
@@ -404,22 +402,22 @@ impl PitchDecoder {
         };
     }
 
-    /// The instrument of a message that names one; `None` if there is no room for it.
+    /// The instrument of a message that names one, and whether it is a new one; `None` if there is no room for it.
     #[inline(always)]
     fn instrument_of<S: EventSink>(
         &mut self,
         context: Context,
         message: &[u8],
         sink: &mut S,
-    ) -> Result<Option<InstrumentId>, Malformed> {
+    ) -> Result<Option<(InstrumentId, bool)>, Malformed> {
         let key = pitch::symbol_key(message).unwrap_or_default();
         match self.numbers.get(key) {
-            Some(&number) => Ok(Some(InstrumentId(number))),
-            None => self.define(context, key, message, sink),
+            Some(&number) => Ok(Some((InstrumentId(number), false))),
+            None => Ok(self.define(context, key, message, sink)?.map(|id| (id, true))),
         }
     }
 
-    /// An instrument is seen for the first time: tells of it if it is wanted.
+    /// An instrument is seen for the first time: announces the message and tells of the instrument if it is wanted.
     #[cold]
     #[inline(never)]
     fn define<S: EventSink>(
@@ -435,6 +433,8 @@ impl PitchDecoder {
             return Ok(None);
         };
         if self.subscriptions.has(instrument) {
+            let kind = message.get(1).copied().unwrap_or_default();
+            sink.on_message(MessageType(kind.into()));
             sink.on_event(&MarketEvent {
                 kind: EventKind::Definition,
                 instrument,
@@ -502,6 +502,11 @@ impl PitchDecoder {
             };
         };
         let instrument = self.orders.at(place).instrument;
+        self.seen(instrument).seen += 1;
+        if self.filters && !self.subscriptions.has(instrument) {
+            return self.forget_order(kind, place, counters);
+        }
+        sink.on_message(MessageType(kind.into()));
         if kind == OrderExecutedAtPriceSize::KIND {
             return self.decode_execution(context, order_id, place, message, counters, sink);
         }
@@ -510,12 +515,26 @@ impl PitchDecoder {
         event.instrument = instrument;
         if let Err(malformed) = self.change(&mut event, kind, message, place) {
             self.refuse(context, instrument, kind, malformed, counters, sink);
-        } else if self.filters && !self.subscriptions.has(instrument) {
-            // Its instrument is no longer wanted; the order is kept up, should it be again.
-            self.filtered(kind, counters);
         } else {
             sink.on_event(&event);
         }
+    }
+
+    /// A message about an order whose instrument is no longer wanted: it is not read, and the order forgotten, as it is not
+    /// what it was. What nobody hears of again stays until the instrument is wanted again or the orders are cleared.
+    #[cold]
+    #[inline(never)]
+    fn forget_order(&mut self, kind: u8, place: Place, counters: &mut Counters) {
+        let order = self.orders.remove_at(place);
+        self.seen(order.instrument).filtered += 1;
+        self.filtered(kind, counters);
+    }
+
+    /// The statistics of an instrument that has a number.
+    #[inline(always)]
+    fn seen(&mut self, instrument: InstrumentId) -> &mut Seen {
+        let at = instrument.0.wrapping_sub(self.first_instrument) as usize;
+        &mut self.by_instrument[at]
     }
 
     /// An execution that says what is left. Where that is not the remainder the order first becomes what it must have been,
@@ -544,9 +563,6 @@ impl PitchDecoder {
         match remaining {
             0 => _ = self.orders.remove_at(place),
             _ => self.orders.at_mut(place).qty = remaining,
-        }
-        if !self.subscriptions.has(order.instrument) {
-            return self.filtered(OrderExecutedAtPriceSize::KIND, counters);
         }
         let about = MarketEvent {
             instrument: order.instrument,
@@ -585,8 +601,17 @@ impl PitchDecoder {
         sink: &mut S,
     ) {
         let instrument = match self.instrument_of(context, message, sink) {
-            Ok(Some(id)) if self.subscriptions.has(id) => id,
-            Ok(Some(_)) => return self.filtered(kind, counters),
+            Ok(Some((id, is_new))) => {
+                self.seen(id).seen += 1;
+                if !self.subscriptions.has(id) {
+                    self.seen(id).filtered += 1;
+                    return self.filtered(kind, counters);
+                }
+                if !is_new {
+                    sink.on_message(MessageType(kind.into()));
+                }
+                id
+            }
             // An instrument without a number has no book that could be wrong.
             Ok(None) => return counters.bump(Counter::BookFull),
             Err(malformed) => {
@@ -618,7 +643,11 @@ impl PitchDecoder {
     ) {
         let mut event = self.event(context, message);
         match self.fill(&mut event, context, message, sink) {
-            Ok(Told::Event) => sink.on_event(&event),
+            Ok(Told::Event) => {
+                sink.on_message(MessageType(kind.into()));
+                sink.on_event(&event);
+            }
+            Ok(Told::EventOfAnnounced) => sink.on_event(&event),
             Ok(Told::Nothing) => {}
             Ok(Told::Filtered) => self.filtered(kind, counters),
             Ok(Told::NoRoom) => counters.bump(Counter::BookFull),
@@ -628,7 +657,7 @@ impl PitchDecoder {
 
     #[inline(always)]
     fn filtered(&mut self, kind: u8, counters: &mut Counters) {
-        self.by_type[kind as usize].filtered += 1;
+        self.by_type.at(kind.into()).filtered += 1;
         counters.bump(Counter::MessagesFiltered);
     }
 
@@ -686,7 +715,7 @@ impl Decoder for PitchDecoder {
         let Some(&kind) = message.get(1) else {
             return crate::decoder::count_bad_value(counters);
         };
-        self.by_type[kind as usize].seen += 1;
+        self.by_type.at(kind.into()).seen += 1;
         match pitch::order_id(message) {
             Some(id) if is_add(kind) => self.decode_add(context, (kind, id), message, counters, sink),
             Some(id) => self.decode_change(context, (kind, id), message, counters, sink),
@@ -715,6 +744,27 @@ impl Decoder for PitchDecoder {
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         let at = id.0.checked_sub(self.first_instrument)?;
         self.directory.get(at as usize)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.apply(rule, self.directory.iter(), changed)?;
+        self.filters |= !rule.wanted;
+        Ok(())
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        let at = id.0.checked_sub(self.first_instrument);
+        at.and_then(|at| self.by_instrument.get(at as usize))
+            .copied()
+            .unwrap_or_default()
     }
 }
 

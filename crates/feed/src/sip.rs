@@ -3,11 +3,13 @@
 mod symbols;
 
 use crate::decoder::Context;
+use crate::subscriptions::Kinds;
+use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use symbols::Symbols;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, Price,
-    SeqNo, Side, Symbol, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, Price, SeqNo, Side, Symbol, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -81,6 +83,27 @@ struct Followed {
     quoting: u32,
     /// [`UNSURE`] by side, [`UNTOLD`].
     unsure: u8,
+    /// How many messages about it passed the filter.
+    passed: u64,
+}
+
+const _: () = assert!(core::mem::size_of::<Followed>() == 64);
+
+/// The place of a message type in a table: category and type are capital letters; all others are in place 0.
+#[inline(always)]
+fn place(category: u8, kind: u8) -> usize {
+    match (category, kind) {
+        (b'A'..=b'Z', b'A'..=b'Z') => usize::from(category & 31) << 5 | usize::from(kind & 31),
+        _ => 0,
+    }
+}
+
+/// The type at a place.
+fn type_at(place: usize) -> MessageType {
+    match place {
+        0 => MessageType(0),
+        _ => MessageType::of_letters(b'@' + (place >> 5) as u8, b'@' + (place & 31) as u8),
+    }
 }
 
 /// Both sides of a national best may be others than the ones known: messages were lost. A bit a side.
@@ -125,7 +148,10 @@ pub(crate) struct Sip {
     /// The quote told last: what a quote leaves blank stays blank. A copied event costs more than all the rest.
     event: MarketEvent,
     venue: Venue,
-    all: bool,
+    subscriptions: Subscriptions,
+    /// Symbols never seen may be wanted: each is entered, wanted or muted, when it is first seen.
+    learns: bool,
+    by_type: Kinds<1024>,
     /// Messages were lost in this session, and no snapshot has made up for them.
     has_lost: bool,
     /// By number; 0 is the feed as a whole.
@@ -159,7 +185,9 @@ impl Sip {
                 ..MarketEvent::default()
             },
             venue,
-            all: config.symbols.is_none(),
+            subscriptions: Subscriptions::new(1, config.symbols.as_deref()),
+            learns: config.symbols.is_none(),
+            by_type: Kinds::new(),
             has_lost: false,
             instruments,
             instruments_max: most,
@@ -192,30 +220,74 @@ impl Sip {
         }
     }
 
-    /// Wants a symbol from now on; its number, `None` if there is no room or it is no symbol. May allocate.
-    pub(crate) fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        let padded = symbol.padded()?;
-        if self.symbols.known(&padded) == 0 && self.instruments.len() == self.followed.len() {
-            self.grow();
+    /// Adds a rule of what is wanted, and names the instruments of which it changes that. May allocate.
+    pub(crate) fn select(
+        &mut self,
+        rule: Rule,
+        changed: &mut dyn FnMut(InstrumentId),
+    ) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.add(rule)?;
+        self.learns = self.subscriptions.has_patterns();
+        if self.learns {
+            self.grow_to(self.instruments_max + 1);
         }
-        let id = self.enter(&padded);
-        self.symbols.mute(&padded, false);
-        id
+        // A symbol is wanted, or remembered as left out, by its number.
+        if let Some(padded) = rule.pattern.literal().and_then(|symbol| symbol.padded()) {
+            if rule.wanted
+                && self.symbols.known(&padded) == 0
+                && self.instruments.len() == self.followed.len()
+            {
+                self.grow_to(self.followed.len() * 2);
+            }
+            let known = self.instruments.len();
+            if rule.wanted && self.enter(&padded).is_some_and(|id| id.index() == known) {
+                changed(InstrumentId(known as u32));
+            }
+        }
+        for instrument in &self.instruments[1..] {
+            let Some(padded) = instrument.symbol.padded() else {
+                continue;
+            };
+            if rule.pattern.matches(&instrument.symbol) && self.symbols.mute(&padded, !rule.wanted) {
+                changed(instrument.id);
+            }
+        }
+        Ok(())
     }
 
-    /// No longer wants a symbol; its number, if it has one.
-    pub(crate) fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        let padded = symbol.padded()?;
-        if self.all {
-            self.enter(&padded);
-        }
-        self.symbols.mute(&padded, true);
-        self.find(symbol)
+    /// The rules that hold.
+    pub(crate) fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.subscriptions.rules(each);
     }
 
-    /// Twice the room, up to the configured most.
-    fn grow(&mut self) {
-        let room = (self.followed.len() * 2).min(self.instruments_max + 1);
+    /// How many messages of each type were seen and dropped.
+    pub(crate) fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(type_at, each);
+    }
+
+    /// A message of this type was seen.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, category: u8, kind: u8) {
+        self.by_type.at(place(category, kind)).seen += 1;
+    }
+
+    /// How many messages about an instrument passed the filter.
+    pub(crate) fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        Seen {
+            seen: self
+                .followed
+                .get(id.index())
+                .map_or(0, |followed| followed.passed),
+            filtered: 0,
+        }
+    }
+
+    /// That much room, up to the configured most.
+    fn grow_to(&mut self, room: usize) {
+        let room = room.min(self.instruments_max + 1);
+        if room <= self.followed.len() {
+            return;
+        }
         let mut followed = vec![Followed::default(); room];
         followed[..self.followed.len()].copy_from_slice(&self.followed);
         if !self.standing.is_empty() {
@@ -231,21 +303,31 @@ impl Sip {
 
     /// The number of a message's symbol: new symbols get the next one if everything is wanted. `None` is counted.
     #[inline(always)]
-    pub(crate) fn wanted(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
-        match self.symbols.wanted(symbol) {
-            0 if self.all => self.first_seen(symbol, counters),
-            0 => {
-                counters.bump(Counter::MessagesFiltered);
-                None
-            }
+    pub(crate) fn wanted(
+        &mut self,
+        (category, kind): (u8, u8),
+        symbol: &[u8; 11],
+        counters: &mut Counters,
+    ) -> Option<InstrumentId> {
+        let id = match self.symbols.wanted(symbol) {
+            0 if self.learns => self.first_seen(symbol, counters),
+            0 => None,
             number => Some(InstrumentId(number)),
+        };
+        match id {
+            Some(id) => self.followed[id.index()].passed += 1,
+            None => {
+                self.by_type.at(place(category, kind)).filtered += 1;
+                counters.bump(Counter::MessagesFiltered);
+            }
         }
+        id
     }
 
+    /// The number of a symbol never seen before, if it is wanted. A muted one is just not wanted.
     #[cold]
     fn first_seen(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
         if self.symbols.known(symbol) != 0 {
-            counters.bump(Counter::MessagesFiltered);
             return None;
         }
         let full = self.instruments.len() == self.followed.len();
@@ -257,19 +339,19 @@ impl Sip {
                 crate::decoder::count_bad_value(counters);
             }
         }
-        entered
+        entered.filter(|_| self.symbols.wanted(symbol) != 0)
     }
 
     /// Whether a message of this symbol can yield an event.
     #[inline(always)]
     pub(crate) fn may_want(&self, symbol: &[u8; 11]) -> bool {
-        self.all || self.symbols.wanted(symbol) != 0
+        self.learns || self.symbols.wanted(symbol) != 0
     }
 
-    /// Whether every symbol is wanted, or was until it was unsubscribed from.
+    /// Whether symbols never seen may be wanted.
     #[inline(always)]
-    pub(crate) fn wants_all(&self) -> bool {
-        self.all
+    pub(crate) fn learns(&self) -> bool {
+        self.learns
     }
 
     /// Gives a symbol the next number, unless it has one. `None` if there is no room, or it is no symbol.
@@ -287,6 +369,7 @@ impl Sip {
         }
         let id = InstrumentId(self.instruments.len() as u32);
         self.symbols.enter(padded, id.0);
+        self.symbols.mute(padded, !self.subscriptions.wants(&symbol));
         if self.has_lost {
             self.followed[id.index()].unsure = UNSURE | UNTOLD;
         }
@@ -302,7 +385,12 @@ impl Sip {
     /// The stream began anew, or a snapshot follows: no quote holds. Numbers stay with their symbols.
     pub(crate) fn forget_quotes(&mut self) {
         self.has_lost = false;
-        self.followed.fill(Followed::default());
+        for followed in &mut self.followed {
+            *followed = Followed {
+                passed: followed.passed,
+                ..Followed::default()
+            };
+        }
         self.standing.fill(Standing::default());
     }
 

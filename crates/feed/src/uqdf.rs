@@ -23,10 +23,10 @@ pub use channel::UqdfChannel;
 use crate::decoder::{Context, Decoder};
 use crate::framing::MoldUdp64;
 use crate::sip::{Best, Quoted, Sip};
-use crate::{FeedHandler, SipConfig};
+use crate::{FeedHandler, Rule, Seen, SipConfig, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, SeqNo, Symbol,
-    TradingStatus, Venue,
+    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
+    SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -71,16 +71,6 @@ impl UqdfDecoder {
         self.sip.instruments()
     }
 
-    /// Wants a symbol from now on; its number.
-    pub fn subscribe(&mut self, symbol: Symbol) -> Option<InstrumentId> {
-        self.sip.subscribe(symbol)
-    }
-
-    /// No longer wants a symbol; its number, if it has one.
-    pub fn unsubscribe(&mut self, symbol: &Symbol) -> Option<InstrumentId> {
-        self.sip.unsubscribe(symbol)
-    }
-
     /// The number of a symbol, if it has one.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.sip.find(symbol)
@@ -97,13 +87,14 @@ impl UqdfDecoder {
     fn decode_rare<S: EventSink>(
         &mut self,
         context: Context,
+        (category, kind): (u8, u8),
         message: &[u8],
         counters: &mut Counters,
         sink: &mut S,
     ) {
         let id = match uqdf::symbol(message) {
             None => InstrumentId::WHOLE_FEED,
-            Some(symbol) => match self.sip.wanted(&symbol, counters) {
+            Some(symbol) => match self.sip.wanted((category, kind), &symbol, counters) {
                 Some(id) => id,
                 None => return,
             },
@@ -111,6 +102,7 @@ impl UqdfDecoder {
         if message.is_empty() {
             return; // an empty block uses a number and says nothing
         }
+        sink.on_message(MessageType::of_letters(category, kind));
         let told = uqdf::parse(message).and_then(|message| self.tell(context, id, &message, sink));
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
@@ -309,27 +301,37 @@ impl Decoder for UqdfDecoder {
         counters: &mut Counters,
         sink: &mut S,
     ) {
+        let (category, kind) = match message {
+            [_, category, kind, ..] => (*category, *kind),
+            _ => (0, 0),
+        };
+        self.sip.count(category, kind);
         let (id, told);
         if let Some((m, rest)) = uqdf::quote_long(message) {
-            let Some(wanted) = self.sip.wanted(&m.symbol.0, counters) else {
+            let Some(wanted) = self.sip.wanted((category, kind), &m.symbol.0, counters) else {
                 return;
             };
+            sink.on_message(MessageType::of_letters(category, kind));
             id = wanted;
             told = match m.nbbo.0 {
                 b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
                 _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
             };
         } else if let Some((m, rest)) = uqdf::quote_short(message) {
-            let Some(wanted) = self.sip.wanted(&uqdf::padded(&m.symbol), counters) else {
+            let Some(wanted) = self
+                .sip
+                .wanted((category, kind), &uqdf::padded(&m.symbol), counters)
+            else {
                 return;
             };
+            sink.on_message(MessageType::of_letters(category, kind));
             id = wanted;
             told = match m.nbbo.0 {
                 b'0' => self.quote(context, id, Nbbo::Unchanged, &fields!(m), sink),
                 _ => self.quote_change(context, id, m.nbbo, rest, &fields!(m), sink),
             };
         } else {
-            return self.decode_rare(context, message, counters, sink);
+            return self.decode_rare(context, (category, kind), message, counters, sink);
         }
         if let Err(malformed) = told {
             self.sip.refuse(context, id, malformed, counters, sink);
@@ -342,7 +344,7 @@ impl Decoder for UqdfDecoder {
             return self.sip.may_want(&m.symbol.0);
         }
         let wanted =
-            || self.sip.wants_all() || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
+            || self.sip.learns() || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
         match message.first_chunk() {
             Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B' | b'R']) => wanted(),
             Some([_, b'Q', b'A']) => message.get(35) != Some(&b'0') && wanted(),
@@ -358,6 +360,22 @@ impl Decoder for UqdfDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.sip.instrument(id)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.sip.select(rule, changed)
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.sip.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.sip.kinds(each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.sip.seen_of_instrument(id)
     }
 }
 

@@ -24,15 +24,16 @@ mod refresh;
 
 pub use refresh::XdpRefresh;
 
-use crate::decoder::{Context, Decoder, Seen};
+use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
-use crate::{FeedHandler, MissingRange, SessionId};
+use crate::subscriptions::{Kinds, by_number};
+use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos,
-    OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::le::{I32, U32};
@@ -160,7 +161,7 @@ pub struct XdpDecoder {
     second: Option<Nanos>,
     /// The refresh being taken holds everything up to this message.
     refresh: Option<u64>,
-    by_type: Box<[Seen; 256]>,
+    by_type: Kinds<256>,
 }
 
 impl XdpDecoder {
@@ -174,18 +175,13 @@ impl XdpDecoder {
             covered: 0,
             second: None,
             refresh: None,
-            by_type: Box::new([Seen::default(); 256]),
+            by_type: Kinds::new(),
         }
     }
 
     /// Messages of a type; all above 255 together are `kind % 256`.
     pub fn seen_of_type(&self, kind: u16) -> Seen {
-        self.by_type[usize::from(kind as u8)]
-    }
-
-    /// Messages of an instrument.
-    pub fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.rows.get(id.index()).map(|row| row.seen).unwrap_or_default()
+        self.by_type.get(kind.into())
     }
 
     /// Enters an instrument, as its message does: for the venue's symbol mapping file, where a feed starts in mid-session
@@ -489,7 +485,7 @@ impl Decoder for XdpDecoder {
             (None, Some(kind)) => (kind, InstrumentId(xdp::symbol_index(message).unwrap_or(0))),
             (None, None) => return crate::decoder::count_bad_value(counters),
         };
-        let seen = &mut self.by_type[usize::from(kind as u8)];
+        let seen = self.by_type.at(kind.into());
         seen.seen += 1;
         if id == InstrumentId::WHOLE_FEED && is_of_instrument(kind) {
             return crate::decoder::count_bad_value(counters);
@@ -530,6 +526,7 @@ impl Decoder for XdpDecoder {
                 }
             }
         }
+        sink.on_message(MessageType(kind));
         if matches!(event.kind, EventKind::Status | EventKind::Definition) {
             return rare(event, sink);
         }
@@ -571,6 +568,22 @@ impl Decoder for XdpDecoder {
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
         self.directory.get(id)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.directory.select(rule, changed)
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.directory.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.rows.get(id.index()).map(|row| row.seen).unwrap_or_default()
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod common;
 
-use tickwire_feed::{ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
+use tickwire_feed::{
+    ArbiterConfig, Context, Decoder, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line, Rule,
+};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Price,
     Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
@@ -374,6 +376,17 @@ fn the_directory_knows_every_instrument_and_tells_of_those_wanted() {
     assert_eq!(decoder.find(&symbol("META")), Some(InstrumentId(6)));
 }
 
+/// The numbers of the instruments of which a rule such as `+A*` changes whether they are wanted.
+fn select(decoder: &mut ItchDecoder, rule: &str) -> Vec<u32> {
+    let mut changed = Vec::new();
+    let rule = Rule {
+        pattern: rule[1..].parse().unwrap(),
+        wanted: rule.starts_with('+'),
+    };
+    decoder.select(rule, &mut |id| changed.push(id.0)).unwrap();
+    changed
+}
+
 #[test]
 fn what_nobody_wants_is_counted_and_not_decoded() {
     let mut decoder = decoder(Some(&["IVOO"]));
@@ -387,9 +400,9 @@ fn what_nobody_wants_is_counted_and_not_decoded() {
     assert!(decode_with(&mut decoder, add(5, 1).as_bytes()).0.is_some());
     let (event, counters) = decode_with(&mut decoder, add(6, 2).as_bytes());
     assert_eq!((event, counters.get(Counter::MessagesFiltered)), (None, 1));
-    assert_eq!(decoder.subscribe(symbol("META")), Some(InstrumentId(6)));
+    assert_eq!(select(&mut decoder, "+M*"), [6]);
     assert!(decode_with(&mut decoder, add(6, 3).as_bytes()).0.is_some());
-    assert_eq!(decoder.unsubscribe(&symbol("IVOO")), Some(InstrumentId(5)));
+    assert_eq!(select(&mut decoder, "-IVOO"), [5]);
     assert_eq!(decode_with(&mut decoder, add(5, 4).as_bytes()).0, None);
     let adds = decoder.seen_of_type(b'A');
     assert_eq!((adds.seen, adds.filtered, adds.passed()), (5, 3, 2));

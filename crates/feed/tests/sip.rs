@@ -2,11 +2,12 @@
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{
-    ArbiterConfig, Context, CqsDecoder, CqsFeed, Decoder, FeedState, Line, SipConfig, UqdfDecoder, UqdfFeed,
+    ArbiterConfig, Context, CqsDecoder, CqsFeed, Decoder, FeedState, Line, Rule, SipConfig, UqdfDecoder,
+    UqdfFeed,
 };
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Price, Qty, SeqNo,
-    Side, Symbol, TradingStatus, Venue, Volume,
+    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos,
+    Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_testdata as testdata;
 use tickwire_wire::cqs::{
@@ -552,6 +553,17 @@ fn what_is_lost_for_good_makes_each_book_stale_until_both_sides_of_its_national_
     assert_eq!(events[2].kind, EventKind::Recovered);
 }
 
+/// The numbers of the instruments of which a rule such as `+A*` changes whether they are wanted.
+fn select(decoder: &mut CqsDecoder, rule: &str) -> Vec<u32> {
+    let mut changed = Vec::new();
+    let rule = Rule {
+        pattern: rule[1..].parse().unwrap(),
+        wanted: rule.starts_with('+'),
+    };
+    decoder.select(rule, &mut |id| changed.push(id.0)).unwrap();
+    changed
+}
+
 #[test]
 fn subscriptions_change_while_messages_come() {
     let mut decoder = CqsDecoder::new(&config(Some(&["WIRE"])));
@@ -559,18 +571,30 @@ fn subscriptions_change_while_messages_come() {
     let count =
         |decoder: &mut CqsDecoder, text| decode(decoder, cqs_quote(b'N', text, b' ').as_bytes()).0.len();
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (1, 0));
-    assert_eq!(decoder.subscribe(symbol("MORE")), Some(InstrumentId(2)));
-    assert_eq!(decoder.unsubscribe(&symbol("WIRE")), Some(InstrumentId(1)));
+    assert_eq!(select(&mut decoder, "+MORE"), [2]);
+    assert_eq!(select(&mut decoder, "-WIRE"), [1]);
     assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "MORE")), (0, 1));
-    assert_eq!(decoder.subscribe(symbol("WIRE")), Some(InstrumentId(1)));
-    assert_eq!(count(&mut decoder, "WIRE"), 1);
-    for more in ["C", "D"] {
-        assert!(decoder.subscribe(symbol(more)).is_some());
-    }
-    assert_eq!(decoder.subscribe(symbol("E")), None, "four at most");
+    assert_eq!(select(&mut decoder, "+W*"), [1]);
+    assert_eq!(select(&mut decoder, "+WIRE"), [0; 0]);
+    assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "WE")), (1, 1));
+    assert_eq!(count(&mut decoder, "OTHER"), 0);
+    assert_eq!(select(&mut decoder, "-WIR?"), [1]);
+    assert_eq!((count(&mut decoder, "WIRE"), count(&mut decoder, "WE")), (0, 1));
+    assert_eq!(
+        decoder.find(&symbol("OTHER")),
+        Some(InstrumentId(4)),
+        "known, not wanted"
+    );
+    assert_eq!(select(&mut decoder, "+E"), [0; 0], "four at most");
     let mut all = CqsDecoder::new(&config(None));
-    all.unsubscribe(&symbol("WIRE"));
+    assert_eq!(select(&mut all, "-WIRE"), [0; 0], "not known yet");
     assert_eq!((count(&mut all, "WIRE"), count(&mut all, "MORE")), (0, 1));
+    assert_eq!(select(&mut all, "+*"), [1]);
+    assert_eq!(count(&mut all, "WIRE"), 1);
+    let mut kinds = Vec::new();
+    all.kinds(&mut |kind, seen| kinds.push((kind, seen.seen, seen.filtered)));
+    assert_eq!(kinds, [(MessageType::of_letters(b'Q', b'L'), 3, 1)]);
+    assert_eq!(all.seen_of_instrument(InstrumentId(1)).passed(), 1);
 }
 
 /// A block of regular quotes, one message a number; the bid's size is the number.

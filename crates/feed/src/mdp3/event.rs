@@ -1,10 +1,10 @@
 //! What the parts of the decoder share: where events go, and the values of entries whatever their template.
 
 use super::rows::{self, Row};
-use crate::decoder::Context;
+use crate::decoder::{Announced, Context};
 use tickwire_market::{
-    EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Price, Side, TradingStatus, Venue,
-    Volume,
+    EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, Price, Side,
+    TradingStatus, Venue, Volume,
 };
 use tickwire_wire::mdp3::{EntryType, EventRoot, OrderAction, TradingStatusCode};
 
@@ -12,19 +12,37 @@ use tickwire_wire::mdp3::{EntryType, EventRoot, OrderAction, TradingStatusCode};
 pub(crate) struct Out<'a, S> {
     pub(crate) sink: &'a mut S,
     pub(crate) held: Option<MarketEvent>,
+    announced: Announced,
 }
 
-impl<S: EventSink> Out<'_, S> {
-    #[inline(always)]
-    pub(crate) fn push(&mut self, event: MarketEvent) {
-        if let Some(before) = self.held.replace(event) {
-            self.sink.on_event(&before);
+impl<'a, S: EventSink> Out<'a, S> {
+    pub(crate) fn new(sink: &'a mut S) -> Out<'a, S> {
+        Out {
+            sink,
+            held: None,
+            announced: Announced::default(),
         }
     }
 
+    /// Another message is being read.
     #[inline(always)]
-    pub(crate) fn finish(self, ended: bool) {
+    pub(crate) fn read(&mut self, kind: MessageType) {
+        self.announced.read(kind);
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, event: MarketEvent) {
+        if let Some(before) = self.held.replace(event) {
+            self.announced.tell(self.sink);
+            self.sink.on_event(&before);
+        }
+        self.announced.wait();
+    }
+
+    #[inline(always)]
+    pub(crate) fn finish(mut self, ended: bool) {
         if let Some(mut last) = self.held {
+            self.announced.tell(self.sink);
             if ended {
                 last.flags = last.flags.with(EventFlags::LAST);
             }
@@ -41,6 +59,7 @@ pub(super) struct Tail<'a, S> {
     /// The place of the event held back, if one is.
     at: usize,
     is_held: bool,
+    announced: Announced,
 }
 
 impl<'a, S: EventSink> Tail<'a, S> {
@@ -51,7 +70,14 @@ impl<'a, S: EventSink> Tail<'a, S> {
             places: [None, None],
             at: 0,
             is_held: false,
+            announced: Announced::default(),
         }
+    }
+
+    /// Another message is being read.
+    #[inline(always)]
+    pub(super) fn read(&mut self, kind: MessageType) {
+        self.announced.read(kind);
     }
 
     #[inline(always)]
@@ -61,9 +87,11 @@ impl<'a, S: EventSink> Tail<'a, S> {
         if self.is_held
             && let Some(before) = &self.places[self.at & 1]
         {
+            self.announced.tell(self.sink);
             self.sink.on_event(before);
         }
         (self.at, self.is_held) = (next, true);
+        self.announced.wait();
     }
 
     /// The match event is over: its last event, if it is still here, says so.
@@ -73,6 +101,7 @@ impl<'a, S: EventSink> Tail<'a, S> {
             && let Some(last) = &mut self.places[self.at & 1]
         {
             last.flags = last.flags.with(EventFlags::LAST);
+            self.announced.tell(self.sink);
             self.sink.on_event(last);
         }
         self.is_held = false;
@@ -85,6 +114,7 @@ impl<'a, S: EventSink> Tail<'a, S> {
             return None;
         }
         let last = self.places[self.at & 1].as_ref()?;
+        self.announced.tell(self.sink);
         self.sink.on_event(last);
         Some(last.instrument)
     }

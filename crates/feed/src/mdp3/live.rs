@@ -322,16 +322,24 @@ impl Mdp3Decoder {
     /// The instrument of a security number, if anyone wants it. Entries of one instrument mostly follow each other.
     #[inline(always)]
     fn wanted(&mut self, security_id: i32, counters: &mut Counters) -> Option<usize> {
-        match self.latest {
+        let wanted = match self.latest {
             Some((latest, wanted)) if latest == security_id => wanted.map(|index| index as usize),
             _ => self.look_up(security_id, counters),
+        };
+        match wanted {
+            Some(index) => {
+                self.passed = true;
+                self.followed[index].passed += 1;
+            }
+            None => self.dropped = true,
         }
+        wanted
     }
 
     #[inline(always)]
     fn look_up(&mut self, security_id: i32, counters: &mut Counters) -> Option<usize> {
         let position = match self.securities.find(security_id) {
-            None if self.takes_all => self.enter(security_id, counters).map(|index| index as u32),
+            None if self.takes_unnamed => self.enter(security_id, counters).map(|index| index as u32),
             known => known,
         };
         let wanted = position.filter(|position| self.subscriptions.has(InstrumentId(*position)));

@@ -59,7 +59,12 @@ impl Mdp3Decoder {
     pub(super) fn forget_books(&mut self) {
         self.rows.iter_mut().for_each(Rows::clear);
         self.priorities.clear();
-        self.followed.fill(Followed::default());
+        for followed in &mut self.followed {
+            *followed = Followed {
+                passed: followed.passed,
+                ..Followed::default()
+            };
+        }
         for known in &mut self.known {
             (known.chunk, known.chunk_of, known.rpt_seq) = (0, 0, (0, 0));
         }

@@ -75,12 +75,14 @@ impl Symbols {
         self.len += 1;
     }
 
-    /// Stops, or begins again, to want a known symbol.
-    pub(super) fn mute(&mut self, symbol: &[u8; 11], is_muted: bool) {
+    /// Stops, or begins again, to want a known symbol; whether that is a change.
+    pub(super) fn mute(&mut self, symbol: &[u8; 11], is_muted: bool) -> bool {
         let slot = &mut self.slots[self.place(Key::new(symbol))];
-        if slot.number != 0 {
-            slot.number = slot.number & !MUTED | if is_muted { MUTED } else { 0 };
+        let before = slot.number;
+        if before != 0 {
+            slot.number = before & !MUTED | if is_muted { MUTED } else { 0 };
         }
+        slot.number != before
     }
 
     /// Twice the room. Not for the way of a packet.
