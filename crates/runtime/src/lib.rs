@@ -21,6 +21,7 @@ pub mod interface;
 pub mod itchfile;
 pub mod shared;
 pub mod signal;
+pub mod spsc;
 mod sys;
 pub mod tcp;
 pub mod udp;
