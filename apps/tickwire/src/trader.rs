@@ -55,6 +55,7 @@ pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books
         sparse_orders: c.max_orders,
         levels: c.max_levels,
         initial: BookState::Building,
+        tracked: false,
     })
 }
 

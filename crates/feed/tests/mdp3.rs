@@ -459,6 +459,7 @@ impl Both {
             sparse_orders: 8192,
             levels: 1 << 14,
             initial: BookState::Building,
+            tracked: false,
         };
         Both {
             fast: Books::new(config),

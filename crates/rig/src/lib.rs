@@ -230,6 +230,7 @@ pub fn run<C: Channel>(
             sparse_orders: config.max_live * 2,
             levels: config.max_live * 2,
             initial: BookState::Building,
+            tracked: false,
         }),
         kinds: [0; 32],
         quotes: BTreeMap::new(),
