@@ -1,7 +1,9 @@
 //! The writer's side of the region as a whole: laying it out, saying that it is ready and alive, handing out slots.
 
 use crate::layout::{self, Layout, LayoutError, Place, RegionConfig, header as at};
-use crate::{BookWriter, HistogramWriter, RingWriter, SourceIdentity, SourceWriter, SuperWriter, WriteWord};
+use crate::{
+    BookWriter, HistogramWriter, Reader, RingWriter, SourceIdentity, SourceWriter, SuperWriter, WriteWord,
+};
 use tickwire_market::{Counter, Nanos};
 
 /// Who writes the region.
@@ -110,6 +112,11 @@ impl<'a, W: WriteWord> Region<'a, W> {
     /// Where everything lies.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Reads what this process writes, for views within it.
+    pub fn reader(&self) -> Reader<'a, W> {
+        Reader::with_layout(self.words, &self.layout)
     }
 
     /// Says how far the writer is. A reader attaches from [`RegionState::Ready`] on.
