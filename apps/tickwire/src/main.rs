@@ -8,6 +8,7 @@ mod bench;
 mod channels;
 mod cli;
 mod config;
+mod daemon;
 mod decode;
 mod demo;
 mod failure;

@@ -395,10 +395,7 @@ impl Replay<'_> {
             Some(channel) => *channel,
             None => {
                 let feed = file.feeds[found.feed].clone();
-                let name = match feed.channels.len() {
-                    1 => feed.name().to_string(),
-                    _ => format!("{} {}", feed.name(), feed.channels[found.channel].name),
-                };
+                let name = feed.channel_name(found.channel);
                 let channel = self.add(&feed, found.channel, name)?;
                 self.slots.insert(key, channel);
                 channel

@@ -78,6 +78,11 @@ impl Protocol {
         }
     }
 
+    /// Whether it tells a venue's own orders or levels; if not, the best of all venues.
+    pub(crate) const fn has_depth(self) -> bool {
+        !matches!(self, Protocol::Cqs | Protocol::Uqdf)
+    }
+
     /// What a venue speaks; the first is meant where a configuration does not say, if it is the only one.
     pub(crate) const fn of_venue(venue: Venue) -> &'static [Protocol] {
         match venue {
