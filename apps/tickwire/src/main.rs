@@ -22,6 +22,7 @@ mod protocol;
 mod replay;
 mod report;
 mod results;
+mod tape;
 mod trader;
 mod venue;
 mod wiring;
