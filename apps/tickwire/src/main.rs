@@ -78,6 +78,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Trade(args) => side(args, |c, a| {
             trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
         }),
+        Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Port, Venue};
+use tickwire_market::{Port, TypeForm, Venue};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex;
 
@@ -75,6 +75,16 @@ impl Protocol {
             Protocol::Uqdf => "uqdf",
             Protocol::Mdp3 => "mdp3",
             Protocol::Moex => "moex",
+        }
+    }
+
+    /// How its message types are written.
+    pub(crate) const fn type_form(self) -> TypeForm {
+        match self {
+            Protocol::Itch50 => TypeForm::Letter,
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => TypeForm::Hex,
+            Protocol::Cqs | Protocol::Uqdf => TypeForm::Letters,
+            Protocol::Xdp | Protocol::Openbook | Protocol::Mdp3 | Protocol::Moex => TypeForm::Decimal,
         }
     }
 
