@@ -56,6 +56,13 @@ pub(crate) struct FeedConfig {
     /// MoldUDP64 session, exactly 10 characters (ITCH, UQDF); without it the first session seen is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// Whether its books are part of super books: yes unless told otherwise, but for the consolidated feeds, whose national
+    /// best stands beside. For the daemon.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) consolidate: Option<bool>,
+    /// A channel without any packet for so long is stale, milliseconds; `daemon.silence_ms` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) silence_ms: Option<u32>,
     #[serde(rename = "channel", default)]
     pub(crate) channels: Vec<ChannelConfig>,
 }
@@ -176,7 +183,22 @@ impl FeedConfig {
                 _ => Vec::new(),
             },
             session: None,
+            consolidate: None,
+            silence_ms: None,
             channels: vec![channel],
+        }
+    }
+
+    /// Whether its books are part of super books.
+    pub(crate) fn is_consolidated(&self) -> bool {
+        self.consolidate.unwrap_or(self.protocol().has_depth())
+    }
+
+    /// The name of one of its channels in reports: the feed's own where there is no other.
+    pub(crate) fn channel_name(&self, channel: usize) -> String {
+        match self.channels.len() {
+            1 => self.name().to_string(),
+            _ => format!("{} {}", self.name(), self.channels[channel].name),
         }
     }
 
@@ -308,6 +330,23 @@ impl fmt::Display for Fault {
     }
 }
 
+impl Fault {
+    /// Of a feed as a whole.
+    pub(crate) fn of_feed(feed: usize, key: &'static str, message: String) -> Fault {
+        Fault {
+            feed,
+            channel: None,
+            key,
+            message,
+        }
+    }
+
+    /// As a sentence that begins with the line of the text.
+    pub(crate) fn with_line(&self, text: &str) -> String {
+        format!("line {}: {self}", line_of(text, self).unwrap_or(1))
+    }
+}
+
 impl FeedFile {
     /// Reads and checks a file. Tables of other parts of the program may stand in it.
     pub(crate) fn load(path: &Path) -> Result<FeedFile, Failure> {
@@ -326,20 +365,14 @@ impl FeedFile {
         if file.feed.is_empty() {
             return Err("there is no [[feed]] in it".into());
         }
-        FeedFile::new(file.feed)
-            .map_err(|fault| format!("line {}: {fault}", line_of(text, &fault).unwrap_or(1)))
+        FeedFile::new(file.feed).map_err(|fault| fault.with_line(text))
     }
 
     /// Checks feeds that are well formed each.
     pub(crate) fn new(feeds: Vec<FeedConfig>) -> Result<FeedFile, Fault> {
         let mut used = HashMap::new();
         for (index, feed) in feeds.iter().enumerate() {
-            let fault = |key, message: String| Fault {
-                feed: index,
-                channel: None,
-                key,
-                message,
-            };
+            let fault = |key, message: String| Fault::of_feed(index, key, message);
             check_feed(feed).map_err(|(key, message)| fault(key, message))?;
             if feeds[..index].iter().any(|other| other.name() == feed.name()) {
                 let message = format!(
@@ -582,6 +615,8 @@ struct File {
     _trader: Option<IgnoredAny>,
     #[serde(rename = "order_entry")]
     _order_entry: Option<IgnoredAny>,
+    #[serde(rename = "daemon")]
+    _daemon: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.
@@ -599,6 +634,7 @@ struct SpannedFeed {
     protocol: Option<Spanned<IgnoredAny>>,
     templates: Option<Spanned<IgnoredAny>>,
     session: Option<Spanned<IgnoredAny>>,
+    consolidate: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
     channel: Vec<Spanned<Keys>>,
 }
@@ -613,6 +649,7 @@ fn line_of(text: &str, fault: &Fault) -> Option<usize> {
             "protocol" => &feed.get_ref().protocol,
             "templates" => &feed.get_ref().templates,
             "session" => &feed.get_ref().session,
+            "consolidate" => &feed.get_ref().consolidate,
             _ => &feed.get_ref().venue,
         };
         value.as_ref().map_or(feed.span(), Spanned::span)

@@ -49,6 +49,13 @@ Examples:
 Example:
   tickwire trade -c examples/demo.toml")]
     Trade(SideArgs),
+    /// The feed handler as a daemon: books, super books, events and statistics in shared memory for other programs
+    #[command(after_help = "\
+Examples:
+  tickwire feed -c examples/daemon.toml          (and in another terminal: tickwire exchange -c examples/daemon.toml)
+  tickwire feed -c examples/whole-market.toml --replay day.pcap.zst --speed 3 --exit
+  tickwire feed -c feeds.toml --folder /dev/shm/second")]
+    Feed(FeedArgs),
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
 Examples:
@@ -143,6 +150,28 @@ pub(crate) struct ExchangeArgs {
     /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["results", "child_of"])]
     pub(crate) write_capture: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FeedArgs {
+    /// Configuration file (TOML): feeds and [daemon]; see examples/daemon.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Captures to play instead of receiving (repeatable), by group and port
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) replay: Vec<PathBuf>,
+    /// Speed of --replay: `max`, or a multiple of the capture's own
+    #[arg(long, default_value = "1", value_name = "X", value_parser = parse_speed, requires = "replay")]
+    pub(crate) speed: Speed,
+    /// Play the captures so often, each time as a new day
+    #[arg(long = "loop", default_value_t = 1, value_name = "N", requires = "replay", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) passes: u32,
+    /// End after the last capture instead of keeping the books there
+    #[arg(long, requires = "replay")]
+    pub(crate) exit: bool,
 }
 
 #[derive(Args, Debug)]

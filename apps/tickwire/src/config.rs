@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_market::{Symbol, TimeInForce};
 
 use crate::channels::{FeedConfig, FeedFile};
+use crate::daemon::DaemonSection;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 
@@ -23,6 +24,7 @@ pub(crate) struct Config {
     pub(crate) order_entry: OrderEntrySection,
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
+    pub(crate) daemon: DaemonSection,
 }
 
 /// Sizes and patience of the receiving side, alike for every feed.
@@ -246,6 +248,7 @@ impl Default for Config {
             order_entry: OrderEntrySection::default(),
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
+            daemon: DaemonSection::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ mod bench;
 mod channels;
 mod cli;
 mod config;
+mod daemon;
 mod decode;
 mod demo;
 mod failure;
@@ -21,6 +22,7 @@ mod protocol;
 mod replay;
 mod report;
 mod results;
+mod tape;
 mod trader;
 mod venue;
 mod wiring;
@@ -76,6 +78,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Trade(args) => side(args, |c, a| {
             trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
         }),
+        Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),

@@ -359,7 +359,10 @@ enum LinkState {
 pub(crate) struct Intake {
     /// Lines A and B of the live port.
     pub(crate) live: Vec<MulticastReceiver>,
+    /// What tells that they have input.
+    pub(crate) live_watches: Vec<Watch>,
     recovery: Vec<(Port, Line, MulticastReceiver)>,
+    recovery_watches: Vec<Watch>,
     requests: Option<(UdpEndpoint, SocketAddr)>,
     links: Vec<Link>,
 }
@@ -374,7 +377,9 @@ impl Intake {
         let interface = Interface::find(&ports.interface.to_string()).map_err(system)?;
         let mut intake = Intake {
             live: Vec::new(),
+            live_watches: Vec::new(),
             recovery: Vec::new(),
+            recovery_watches: Vec::new(),
             requests: None,
             links: Vec::new(),
         };
@@ -386,12 +391,16 @@ impl Intake {
                     .stamping(Stamping::OnDemand);
                 config.receive_buffer_bytes = receive_buffer_bytes;
                 let receiver = MulticastReceiver::join(config).map_err(system)?;
-                waiter.watch(&receiver);
+                let watch = waiter.watch(&receiver);
                 match port {
-                    Port::Live => intake.live.push(receiver),
+                    Port::Live => {
+                        intake.live.push(receiver);
+                        intake.live_watches.push(watch);
+                    }
                     _ => {
                         let line = if line == 0 { Line::A } else { Line::B };
                         intake.recovery.push((port, line, receiver));
+                        intake.recovery_watches.push(watch);
                     }
                 }
             }
@@ -399,7 +408,7 @@ impl Intake {
                 (Transport::Datagram, Some(address)) => {
                     let endpoint =
                         UdpEndpoint::bind(SocketAddrV4::new(ports.interface, 0)).map_err(system)?;
-                    waiter.watch(&endpoint);
+                    intake.recovery_watches.push(waiter.watch(&endpoint));
                     intake.requests = Some((endpoint, address.into()));
                 }
                 (Transport::Stream, Some(address)) => intake.links.push(Link {
@@ -412,6 +421,18 @@ impl Intake {
             }
         }
         Ok(intake)
+    }
+
+    /// Whether a recovery group or the request server may have sent something.
+    pub(crate) fn may_recover(&self, waiter: &Waiter) -> bool {
+        self.recovery_watches.iter().any(|watch| waiter.is_ready(*watch))
+    }
+
+    /// Whether a recovery connection is open or being opened.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.links
+            .iter()
+            .any(|link| !matches!(link.state, LinkState::Closed))
     }
 
     /// What recovery groups and the request server sent.

@@ -10,13 +10,12 @@ use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol};
-use tickwire_runtime::capture::{self, CaptureError, CaptureReader, SkipCounts};
+use tickwire_runtime::capture::{self, CaptureReader};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_runtime::signal::StopFlag;
@@ -24,11 +23,12 @@ use tickwire_wire::fast::Plan;
 use tickwire_wire::{itch50, moldudp64, pitch};
 
 use crate::channels::{FeedConfig, FeedFile};
-use crate::cli::{ReplayArgs, Speed};
+use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::played::{Play, Played};
 use crate::protocol::{self, Detector, Protocol, Verdict};
 use crate::report;
+use crate::tape::{End, Frame, Tape};
 use crate::wiring::{self, Reception, WithChannel};
 
 /// Orders are found by reference directly below this; a Nasdaq day counts up to about 500 million.
@@ -64,12 +64,8 @@ struct Replay<'a> {
     /// By feed and channel of the configuration.
     slots: HashMap<(usize, usize), usize>,
     played: Vec<Box<dyn Play>>,
-    frames: u64,
-    skipped: SkipCounts,
+    tape: Tape,
     other_feeds: u64,
-    pace: Pace,
-    first_time: Option<Nanos>,
-    last_time: Nanos,
     damage: Option<String>,
 }
 
@@ -94,12 +90,8 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         routes,
         slots: HashMap::new(),
         played: Vec::new(),
-        frames: 0,
-        skipped: SkipCounts::default(),
+        tape: Tape::new(args.speed),
         other_feeds: 0,
-        pace: Pace::new(args.speed),
-        first_time: None,
-        last_time: Nanos::ZERO,
         damage: None,
     };
     if let Routes::Recognised(feeds, _) = &replay.routes {
@@ -116,7 +108,7 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         }
     }
     // What still waits for the other line will not come any more.
-    let end = replay.last_time.after(Nanos::DAY);
+    let end = replay.tape.last().after(Nanos::DAY);
     replay.played.iter_mut().for_each(|played| played.finish(end));
     replay.print()?;
     if let Some(reason) = stop.reason() {
@@ -241,24 +233,6 @@ fn stream_of(protocol: Protocol, payload: &[u8]) -> Option<[u8; 10]> {
     }
 }
 
-/// Why a file was not read to its end.
-enum End {
-    Interrupted,
-    Damaged(String),
-    Failed(Failure),
-}
-
-impl From<CaptureError> for End {
-    fn from(e: CaptureError) -> End {
-        match e {
-            CaptureError::Open { .. } | CaptureError::Read { .. } => {
-                End::Failed(Failure::system(e.to_string()))
-            }
-            _ => End::Damaged(e.to_string()),
-        }
-    }
-}
-
 /// Puts a channel and its books behind one call per packet.
 struct Boxed {
     name: String,
@@ -329,27 +303,24 @@ impl Replay<'_> {
     }
 
     fn packets(&mut self, mut reader: CaptureReader) -> Result<(), End> {
-        while let Some(packet) = reader.next_packet()? {
+        while let Some(Frame { now, udp }) = self.tape.frame(&mut reader)? {
             if self.stop.is_set() {
                 return Err(End::Interrupted);
             }
-            self.frames += 1;
-            let udp = match capture::udp(packet.link, packet.bytes) {
-                Ok(udp) => udp,
-                Err(reason) => {
-                    self.skipped.note(reason);
-                    continue;
-                }
-            };
+            let Ok(udp) = udp else { continue };
             let Some(place) = self.place_of(udp.destination).map_err(End::Failed)? else {
                 self.other_feeds += 1;
                 continue;
             };
-            let now = packet.time.unwrap_or(self.last_time);
-            self.advance(now)?;
+            self.tape.advance(now, self.stop)?;
             self.played[place.channel].on_datagram(now, place.port, place.line, udp.payload);
             if self.args.step {
-                let what = format!("packet {} {} {:?}", self.frames, udp.destination, place.line);
+                let what = format!(
+                    "packet {} {} {:?}",
+                    self.tape.frames(),
+                    udp.destination,
+                    place.line
+                );
                 self.step(place.channel, &what)?;
             }
         }
@@ -369,10 +340,10 @@ impl Replay<'_> {
                 return Err(End::Interrupted);
             }
             // Bytes 5 to 10 of every message but one are its time of day.
-            let time = message.bytes.get(5..11).map_or(self.last_time, |t| {
+            let time = message.bytes.get(5..11).map_or(self.tape.last(), |t| {
                 Nanos(t.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)))
             });
-            self.advance(time.max(self.last_time))?;
+            self.tape.advance(time.max(self.tape.last()), self.stop)?;
             self.played[0].on_message(time, message.bytes);
             if self.args.step {
                 self.step(0, &format!("message {number} at byte {}", message.offset))?;
@@ -395,10 +366,7 @@ impl Replay<'_> {
             Some(channel) => *channel,
             None => {
                 let feed = file.feeds[found.feed].clone();
-                let name = match feed.channels.len() {
-                    1 => feed.name().to_string(),
-                    _ => format!("{} {}", feed.name(), feed.channels[found.channel].name),
-                };
+                let name = feed.channel_name(found.channel);
                 let channel = self.add(&feed, found.channel, name)?;
                 self.slots.insert(key, channel);
                 channel
@@ -409,16 +377,6 @@ impl Replay<'_> {
             port: found.port,
             line: found.line.unwrap_or(Line::Retransmit),
         }))
-    }
-
-    /// Time goes on: waits for it when playing at a speed.
-    fn advance(&mut self, now: Nanos) -> Result<(), End> {
-        let first = *self.first_time.get_or_insert(now);
-        self.last_time = now;
-        if !self.pace.wait_until(now.since(first), self.stop) {
-            return Err(End::Interrupted);
-        }
-        Ok(())
     }
 
     /// `--step`: shows what the packet did, waits for Enter.
@@ -454,8 +412,8 @@ impl Replay<'_> {
     fn to_json(&self) -> serde_json::Value {
         let feeds: Vec<serde_json::Value> = self.played.iter().map(|p| self.channel_json(&**p)).collect();
         let mut all = serde_json::json!({
-            "frames": self.frames,
-            "frames_without_udp": self.skipped.total(),
+            "frames": self.tape.frames(),
+            "frames_without_udp": self.tape.skipped().total(),
             "packets_of_other_feeds": self.other_feeds,
         });
         // One channel's members stand at the top as well: scripts need not look for the only one.
@@ -527,10 +485,10 @@ impl Replay<'_> {
         }
         text += &format!("\n{}", feeds.to_text());
         text += &report::counter_table(&all);
-        if self.skipped.total() + self.other_feeds > 0 {
+        if self.tape.skipped().total() + self.other_feeds > 0 {
             text += &format!(
                 "frames without UDP: {}, packets of other feeds: {}\n",
-                self.skipped.total(),
+                self.tape.skipped().total(),
                 self.other_feeds
             );
         }
@@ -636,43 +594,5 @@ impl Replay<'_> {
             })
             .collect::<serde_json::Map<_, _>>()
             .into()
-    }
-}
-
-/// Keeps to a multiple of the recording's speed.
-struct Pace {
-    speed: Speed,
-    started: Instant,
-}
-
-impl Pace {
-    fn new(speed: Speed) -> Pace {
-        Pace {
-            speed,
-            started: Instant::now(),
-        }
-    }
-
-    /// Waits until `ns` of the recording may have passed; `false` when asked to stop meanwhile.
-    fn wait_until(&self, ns: u64, stop: &StopFlag) -> bool {
-        let Speed::Times(times) = self.speed else {
-            return true;
-        };
-        let due = Duration::from_nanos((ns as f64 / times) as u64);
-        loop {
-            let left = due.saturating_sub(self.started.elapsed());
-            if stop.is_set() {
-                return false;
-            }
-            if left.is_zero() {
-                return true;
-            }
-            // Sleep while far away, spin the last stretch: the scheduler wakes up to 100 µs late.
-            if left > Duration::from_micros(200) {
-                std::thread::sleep((left - Duration::from_micros(150)).min(Duration::from_millis(100)));
-            } else {
-                std::hint::spin_loop();
-            }
-        }
     }
 }

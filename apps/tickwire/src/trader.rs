@@ -46,7 +46,12 @@ const SILENCE_NS: u64 = 5 * Nanos::SECOND;
 
 /// The books of the configuration.
 pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books {
-    Books::new(BooksConfig {
+    Books::new(books_config(c, venue, depth))
+}
+
+/// Their sizes.
+pub(crate) fn books_config(c: &ReceiverSection, venue: Venue, depth: Depth) -> BooksConfig {
+    BooksConfig {
         venue,
         depth,
         instruments: c.max_instruments,
@@ -56,7 +61,7 @@ pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books
         levels: c.max_levels,
         initial: BookState::Building,
         tracked: false,
-    })
+    }
 }
 
 /// The rule and its limits.

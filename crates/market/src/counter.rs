@@ -82,6 +82,7 @@ counters! {
     BookRejects "book_rejects" "book rejects" Messages "Events a book could not apply: unknown order, duplicate order, more taken than was there."
     BookFull "book_full" "book full" Messages "Events not applied because a configured capacity was exhausted; the book is stale."
     KernelDrops "kernel_drops" "kernel drops" Packets "Datagrams the kernel dropped because the socket buffer was full."
+    HandOverWaits "hand_over_waits" "waits" Events "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."
     OrdersSent "orders_sent" "orders" Events "Orders sent."
     OrdersAcked "orders_acked" "acked" Events "Orders acknowledged as new by the venue."
     OrdersRejected "orders_rejected" "rejected" Events "Orders rejected by the venue."

@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickwire_market::Nanos;
 use tickwire_shm::{AttachError, Layout, ReadWord, Reader, RegionState};
@@ -89,7 +89,7 @@ pub struct SharedMemory {
     file: File,
     path: PathBuf,
     new_path: PathBuf,
-    published: bool,
+    published: AtomicBool,
 }
 
 impl SharedMemory {
@@ -134,7 +134,7 @@ impl SharedMemory {
             file,
             path: path.to_owned(),
             new_path,
-            published: false,
+            published: AtomicBool::new(false),
         })
     }
 
@@ -147,9 +147,9 @@ impl SharedMemory {
     ///
     /// # Errors
     /// What the system says.
-    pub fn publish(&mut self) -> Result<(), SharedError> {
+    pub fn publish(&self) -> Result<(), SharedError> {
         fs::rename(&self.new_path, &self.path).map_err(failed("publish", &self.path, RIGHTS))?;
-        self.published = true;
+        self.published.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -162,7 +162,7 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     /// What was published stays, for those who want to see how it ended; what was not is removed.
     fn drop(&mut self) {
-        if !self.published && is_same_file(&self.file, &self.new_path) {
+        if !self.published.load(Ordering::Relaxed) && is_same_file(&self.file, &self.new_path) {
             let _ = fs::remove_file(&self.new_path);
         }
     }

@@ -40,7 +40,7 @@ fn config() -> RegionConfig {
 fn publish(folder: &Folder, generation: u64) -> SharedMemory {
     let config = config();
     let bytes = config.layout().expect("a good configuration").bytes();
-    let mut memory = SharedMemory::create(&folder.file(), bytes).expect("created");
+    let memory = SharedMemory::create(&folder.file(), bytes).expect("created");
     let identity = Identity {
         generation: Nanos(generation),
         pid: std::process::id(),

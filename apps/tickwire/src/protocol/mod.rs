@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Port, Venue};
+use tickwire_market::{Port, TypeForm, Venue};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex;
 
@@ -76,6 +76,21 @@ impl Protocol {
             Protocol::Mdp3 => "mdp3",
             Protocol::Moex => "moex",
         }
+    }
+
+    /// How its message types are written.
+    pub(crate) const fn type_form(self) -> TypeForm {
+        match self {
+            Protocol::Itch50 => TypeForm::Letter,
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => TypeForm::Hex,
+            Protocol::Cqs | Protocol::Uqdf => TypeForm::Letters,
+            Protocol::Xdp | Protocol::Openbook | Protocol::Mdp3 | Protocol::Moex => TypeForm::Decimal,
+        }
+    }
+
+    /// Whether it tells a venue's own orders or levels; if not, the best of all venues.
+    pub(crate) const fn has_depth(self) -> bool {
+        !matches!(self, Protocol::Cqs | Protocol::Uqdf)
     }
 
     /// What a venue speaks; the first is meant where a configuration does not say, if it is the only one.

@@ -1,0 +1,311 @@
+//! Super books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
+//!
+//! ```text
+//! Desk ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperDesk ─► SuperBooks ─► SuperOut ─► slot
+//!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
+//! ```
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::SyncSender;
+
+use tickwire_book::super_books::{self, Market, SuperFlags};
+use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperRef, SuperSink, SuperUpdate};
+use tickwire_market::{MarketEvent, Side, Volume};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::spsc::{Consumer, Producer};
+use tickwire_shm::{
+    Difference, HistogramWriter, Ladder, LastTrade, National, Region, Share, SuperSlot, SuperWriter, Touch,
+};
+
+use super::{Halt, Notice};
+use crate::tape::Stopping;
+
+/// Events a ring between a feed thread and the thread of super books holds: 8 MiB. When it is full the feed thread waits,
+/// which is counted; packets wait in the socket meanwhile.
+pub(crate) const RING_EVENTS: usize = 1 << 16;
+/// Events of one ring taken before the next one has its turn.
+const EVENTS_PER_TURN: usize = 64;
+/// The bits of a stamp that travel with an event: ticks of a day.
+const STAMP_BITS: u32 = 48;
+const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
+
+/// Ticks since a stamp, of which only the low bits may be there.
+#[inline]
+pub(crate) fn ticks_since(stamp: u64, now: u64) -> u64 {
+    now.wrapping_sub(stamp) & STAMP_MASK
+}
+
+/// Where a feed thread's levels go.
+pub(crate) enum Supers<'r> {
+    /// Nowhere.
+    Off,
+    /// Into super books on this thread.
+    Inline(Box<SuperDesk<'r>>),
+    /// To the thread of super books.
+    Behind(HandOver),
+}
+
+/// The feed thread's end of a ring.
+pub(crate) struct HandOver {
+    pub(crate) ring: Producer<MarketEvent>,
+    pub(crate) halt: Halt,
+    /// How often the ring was full.
+    pub(crate) waits: u64,
+}
+
+impl Supers<'_> {
+    /// An event of a source in the vocabulary of super books, of a packet that was in memory at `stamp`.
+    #[inline]
+    pub(crate) fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
+        match self {
+            Supers::Off => {}
+            Supers::Inline(desk) => desk.take(source, stamp, event),
+            Supers::Behind(hand_over) => hand_over.push(MarketEvent {
+                reserved: u64::from(source) << STAMP_BITS | stamp & STAMP_MASK,
+                ..*event
+            }),
+        }
+    }
+
+    /// How often this thread had to wait for the one of super books.
+    pub(crate) fn waits(&self) -> u64 {
+        match self {
+            Supers::Behind(hand_over) => hand_over.waits,
+            Supers::Off | Supers::Inline(_) => 0,
+        }
+    }
+}
+
+impl HandOver {
+    #[inline]
+    fn push(&mut self, event: MarketEvent) {
+        if let Err(event) = self.ring.push(event) {
+            self.wait(event);
+        }
+    }
+
+    /// The ring is full: nothing is lost, the sender waits. Ends when everything does.
+    #[cold]
+    fn wait(&mut self, mut event: MarketEvent) {
+        self.waits += 1;
+        while let Err(again) = self.ring.push(event) {
+            if self.halt.is_stopping() {
+                return;
+            }
+            event = again;
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Super books and where they are shown. Belongs to one thread.
+pub(crate) struct SuperDesk<'r> {
+    books: SuperBooks,
+    out: SuperOut<'r>,
+}
+
+/// The slots of super books.
+struct SuperOut<'r> {
+    writer: SuperWriter<'r, AtomicU64>,
+    /// By number of the super book.
+    places: Vec<Place>,
+    /// By source.
+    latencies: Vec<Option<HistogramWriter<'r, AtomicU64>>>,
+    clock: Clock,
+    /// When the packet of the event in hand was in memory.
+    stamp: u64,
+    notices: SyncSender<Notice>,
+}
+
+#[derive(Default)]
+struct Place {
+    slot: Option<SuperSlot>,
+    is_refused: bool,
+    volume: Volume,
+    trades: u64,
+}
+
+impl<'r> SuperDesk<'r> {
+    /// Without any super book yet; `latencies` are the histograms of the sources.
+    pub(crate) fn new(
+        config: SuperConfig,
+        region: Region<'r, AtomicU64>,
+        latencies: &[Option<u32>],
+        clock: Clock,
+        notices: SyncSender<Notice>,
+    ) -> SuperDesk<'r> {
+        let places = (0..config.symbols).map(|_| Place::default()).collect();
+        let histogram = |index: &Option<u32>| index.map(|index| region.histogram(index));
+        SuperDesk {
+            books: SuperBooks::new(config),
+            out: SuperOut {
+                writer: region.supers(),
+                places,
+                latencies: latencies.iter().map(histogram).collect(),
+                clock,
+                stamp: 0,
+                notices,
+            },
+        }
+    }
+
+    /// What cannot be applied is counted by the books, and said once they have no room for a symbol.
+    #[inline]
+    pub(crate) fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
+        self.out.stamp = stamp;
+        // The reason is in the counters of the books.
+        let _ = self.books.apply(SourceId(source), event, &mut self.out);
+    }
+
+    /// Empties rings in turns until they are empty and everything ends.
+    pub(crate) fn run(mut self, mut rings: Vec<Consumer<MarketEvent>>, is_spinning: bool, halt: &Halt) {
+        let mut idle = 0_u32;
+        loop {
+            let mut any = false;
+            for ring in &mut rings {
+                for _ in 0..EVENTS_PER_TURN {
+                    let Some(event) = ring.pop() else { break };
+                    any = true;
+                    self.take((event.reserved >> STAMP_BITS) as u16, event.reserved, &event);
+                }
+            }
+            idle = if any { 0 } else { idle.saturating_add(1) };
+            match idle {
+                0 => {}
+                _ if halt.is_stopping() => return,
+                1..=256 => std::hint::spin_loop(),
+                _ if is_spinning => std::hint::spin_loop(),
+                _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+            }
+        }
+    }
+}
+
+impl SuperOut<'_> {
+    /// The slot of a super book, taken at its first change.
+    #[cold]
+    fn claim(&mut self, book: &SuperRef<'_>, index: usize) {
+        match self.writer.claim(*book.symbol()) {
+            Ok(slot) => self.places[index].slot = Some(slot),
+            Err(_) => {
+                self.places[index].is_refused = true;
+                let _ = self.notices.try_send(Notice::NoSuperSlot(*book.symbol()));
+            }
+        }
+    }
+}
+
+impl SuperSink for SuperOut<'_> {
+    #[inline]
+    fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate) {
+        let index = update.id.0 as usize;
+        let is_new = self.places[index].slot.is_none();
+        if is_new {
+            if self.places[index].is_refused {
+                return;
+            }
+            self.claim(book, index);
+        }
+        let place = &mut self.places[index];
+        let Some(slot) = &mut place.slot else { return };
+        let changed = |flags: SuperFlags| is_new || update.changed.any(flags);
+        let mut edit = self.writer.edit(slot);
+        if changed(SuperFlags::FEEDS) {
+            edit.feeds(book.feeds().0, book.away().0);
+        }
+        if changed(SuperFlags::MARKET) {
+            edit.touch(match book.market() {
+                Market::Locked => Touch::Locked,
+                Market::Crossed => Touch::Crossed,
+                Market::OneSided | Market::Normal => Touch::Apart,
+            });
+        }
+        for (side, shares, best) in [
+            (Side::Bid, SuperFlags::BIDS, SuperFlags::BEST_BID),
+            (Side::Ask, SuperFlags::ASKS, SuperFlags::BEST_ASK),
+        ] {
+            if changed(shares.with(best)) {
+                edit.ladder(side, &ladder_of(book, side));
+            }
+            if changed(shares) {
+                let (first, end) = match is_new {
+                    true => (0, u32::MAX),
+                    false => (update.first[side as usize], update.end[side as usize]),
+                };
+                let count = end.saturating_sub(first) as usize;
+                let shares = book.shares(side).skip(first as usize).take(count).map(share_of);
+                edit.shares_from(side, first as usize, shares);
+            }
+        }
+        if changed(SuperFlags::NATIONAL) {
+            let national = book.national().unwrap_or_default();
+            let sides = national.sides.map(|side| National {
+                price: side.price,
+                qty: side.qty,
+                participant: side.participant,
+            });
+            edit.national(&sides, national.venue_ts, national.recv_ts);
+        }
+        if changed(SuperFlags::DIFFERENCE) {
+            edit.difference(&Side::BOTH.map(|side| {
+                let theirs = book.difference(side);
+                Difference {
+                    price: -theirs.price.raw(),
+                    since: theirs.since,
+                }
+            }));
+        }
+        if changed(SuperFlags::TRADE) {
+            let volume = book.volume();
+            place.trades = match volume.cmp(&place.volume) {
+                std::cmp::Ordering::Greater => place.trades + 1,
+                std::cmp::Ordering::Less => place.trades.saturating_sub(1),
+                std::cmp::Ordering::Equal => place.trades,
+            };
+            place.volume = volume;
+            let last = book
+                .last_trade()
+                .map_or_else(LastTrade::default, |(last, _)| LastTrade {
+                    price: last.price,
+                    qty: last.qty,
+                    venue_ts: last.venue_ts,
+                });
+            edit.trade(&last, volume, place.trades);
+        }
+        let ns = self.clock.span_ns(ticks_since(self.stamp, tsc()));
+        edit.publish(update.recv_ts, update.recv_ts.after(ns));
+        if let Some(Some(latency)) = self.latencies.get_mut(update.source.0 as usize) {
+            latency.record(ns);
+        }
+    }
+}
+
+/// Best price and sums of a side.
+#[inline]
+fn ladder_of(book: &SuperRef<'_>, side: Side) -> Ladder {
+    let best = book.best(side).unwrap_or_default();
+    let mut ladder = Ladder {
+        price: best.price,
+        qty: best.qty,
+        feeds: best.feeds.0,
+        ..Ladder::default()
+    };
+    let mut price = None;
+    for share in book.shares(side) {
+        ladder.shares += 1;
+        ladder.levels += u32::from(price != Some(share.price));
+        ladder.total_qty.0 += share.qty.0;
+        price = Some(share.price);
+    }
+    ladder
+}
+
+#[inline]
+fn share_of(share: super_books::Share) -> Share {
+    Share {
+        price: share.price,
+        qty: share.qty,
+        feed: share.feed,
+        orders: share.orders,
+    }
+}

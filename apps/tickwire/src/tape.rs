@@ -1,0 +1,148 @@
+//! Recordings played at their speed: what `replay` and the daemon's recorded input have in common.
+//!
+//! ```text
+//! CaptureReader ─► Tape::frame ─► who it is for ─► Tape::advance (waits) ─► channel
+//! ```
+//! Time is the recording's. A frame without a time happens when the one before it did.
+
+use std::time::{Duration, Instant};
+
+use tickwire_market::Nanos;
+use tickwire_runtime::capture::{self, CaptureError, CaptureReader, NotUdp, SkipCounts, UdpPacket};
+use tickwire_runtime::signal::StopFlag;
+
+use crate::cli::Speed;
+use crate::failure::Failure;
+
+/// How long a wait takes before the caller may look at other things.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Why a file was not read to its end.
+pub(crate) enum End {
+    Interrupted,
+    Damaged(String),
+    Failed(Failure),
+}
+
+impl From<CaptureError> for End {
+    fn from(e: CaptureError) -> End {
+        match e {
+            CaptureError::Open { .. } | CaptureError::Read { .. } => {
+                End::Failed(Failure::system(e.to_string()))
+            }
+            _ => End::Damaged(e.to_string()),
+        }
+    }
+}
+
+/// Whether somebody asks to stop.
+pub(crate) trait Stopping {
+    fn is_stopping(&self) -> bool;
+}
+
+impl Stopping for StopFlag {
+    fn is_stopping(&self) -> bool {
+        self.is_set()
+    }
+}
+
+/// A captured frame.
+pub(crate) struct Frame<'a> {
+    /// The recording's time.
+    pub(crate) now: Nanos,
+    /// Its datagram, if it has one; what it is instead is counted.
+    pub(crate) udp: Result<UdpPacket<'a>, NotUdp>,
+}
+
+/// See the module's description.
+pub(crate) struct Tape {
+    speed: Speed,
+    /// When the first packet was played: by our clock and by the recording's.
+    start: Option<(Instant, Nanos)>,
+    last: Nanos,
+    frames: u64,
+    skipped: SkipCounts,
+}
+
+impl Tape {
+    pub(crate) fn new(speed: Speed) -> Tape {
+        Tape {
+            speed,
+            start: None,
+            last: Nanos::ZERO,
+            frames: 0,
+            skipped: SkipCounts::default(),
+        }
+    }
+
+    /// The next frame of a file; `None` at its end.
+    pub(crate) fn frame<'r>(&mut self, reader: &'r mut CaptureReader) -> Result<Option<Frame<'r>>, End> {
+        let Some(packet) = reader.next_packet()? else {
+            return Ok(None);
+        };
+        self.frames += 1;
+        let udp = capture::udp(packet.link, packet.bytes);
+        if let Err(reason) = udp {
+            self.skipped.note(reason);
+        }
+        let now = packet.time.unwrap_or(self.last);
+        Ok(Some(Frame { now, udp }))
+    }
+
+    /// The recording goes on to `now`: waits a little when that is not due yet, and says whether it is due.
+    pub(crate) fn is_due(&mut self, now: Nanos) -> bool {
+        let (started, first) = *self.start.get_or_insert_with(|| (Instant::now(), now));
+        let Speed::Times(times) = self.speed else {
+            self.last = now;
+            return true;
+        };
+        let due = Duration::from_nanos((now.since(first) as f64 / times) as u64);
+        let until = started.elapsed() + NAP;
+        loop {
+            let left = due.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                self.last = now;
+                return true;
+            }
+            if started.elapsed() >= until {
+                return false;
+            }
+            // Sleep while far away, spin the last stretch: the scheduler wakes up to 100 µs late.
+            if left > Duration::from_micros(200) {
+                std::thread::sleep((left - Duration::from_micros(150)).min(NAP));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// The recording goes on to `now`: waits until it is due.
+    pub(crate) fn advance(&mut self, now: Nanos, stop: &impl Stopping) -> Result<(), End> {
+        while !self.is_due(now) {
+            if stop.is_stopping() {
+                return Err(End::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts anew with the first packet that comes.
+    pub(crate) fn rewind(&mut self) {
+        self.start = None;
+    }
+
+    /// The time of the last packet played.
+    pub(crate) fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// Frames read.
+    pub(crate) fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Of these, what was no datagram.
+    pub(crate) fn skipped(&self) -> &SkipCounts {
+        &self.skipped
+    }
+}
