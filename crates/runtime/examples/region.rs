@@ -9,20 +9,20 @@
 //! Each line is answered by `ok`. What write number n of a book says is a function of n: see `write_book`. The C and Python
 //! tests know the same function, and so find a copy that is made of two writes.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 use tickwire_market::{
-    BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos, OrderId, Price,
-    SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
+    BookState, BookUpdate, Counter, Counters, EventFlags, EventKind, InstrumentId, Level, MarketEvent, Nanos,
+    OrderId, Price, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
 };
-use tickwire_runtime::shared::{SharedMemory, monotonic};
+use tickwire_runtime::shared::{Attachment, SharedMemory, WriterHealth, monotonic};
 use tickwire_shm::{
-    Auction, BookCopy, BookIdentity, BookSlot, BookWriter, Difference, Identity, Ladder, LastTrade, National, Next, Reader,
-    Record, Region, RegionConfig, RegionState, RingWriter, Share, SourceIdentity, SourceState, SourceWriter, SuperCopy,
-    SuperSlot, SuperWriter, Touch,
+    Auction, BookCopy, BookIdentity, BookSlot, BookWriter, Difference, Identity, Ladder, LastTrade, National,
+    Next, ReadWord, Reader, Record, Region, RegionConfig, RegionState, RingWriter, Share, SourceIdentity,
+    SourceState, SourceWriter, SuperCopy, SuperSlot, SuperWriter, Touch,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -72,8 +72,11 @@ fn write(folder: &Path, book_levels: u32, super_shares: u32, ring_records: u32) 
     std::fs::create_dir_all(folder)?;
     let mut memory = SharedMemory::create(&folder.join("region"), config.layout()?.bytes())?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let identity = Identity { generation: Nanos(now.as_nanos() as u64), pid: std::process::id() };
-    // The name is given while the memory is borrowed by its writers.
+    let identity = Identity {
+        generation: Nanos(now.as_nanos() as u64),
+        pid: std::process::id(),
+    };
+    // Before the words are borrowed by their writers: until it is ready, readers are told so.
     memory.publish()?;
     let region = Region::format(memory.words(), &config, identity)?;
     let mut known = Known::new(&region)?;
@@ -83,7 +86,12 @@ fn write(folder: &Path, book_levels: u32, super_shares: u32, ring_records: u32) 
     println!("ready");
 
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || io::stdin().lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+    std::thread::spawn(move || {
+        io::stdin()
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| tell.send(line))
+    });
     loop {
         region.heartbeat(monotonic());
         let line = match told.recv_timeout(Duration::from_millis(100)) {
@@ -104,7 +112,12 @@ fn write(folder: &Path, book_levels: u32, super_shares: u32, ring_records: u32) 
                 }
             }
             ["state", source, state] => {
-                let states = [SourceState::Building, SourceState::Live, SourceState::Stale, SourceState::Ended];
+                let states = [
+                    SourceState::Building,
+                    SourceState::Live,
+                    SourceState::Stale,
+                    SourceState::Ended,
+                ];
                 known.sources[source.parse::<usize>()?].set_state(states[state.parse::<usize>()?]);
             }
             ["end"] => {
@@ -137,13 +150,29 @@ impl<'a> Known<'a> {
             for (at, symbol) in symbols.iter().enumerate() {
                 let symbol = Symbol::new(symbol.as_bytes()).ok_or("not a symbol")?;
                 let instrument = InstrumentId(7 + at as u32);
-                slots.push((number, instrument, books.claim(&BookIdentity { source: number, instrument, symbol })?));
+                slots.push((
+                    number,
+                    instrument,
+                    books.claim(&BookIdentity {
+                        source: number,
+                        instrument,
+                        symbol,
+                    })?,
+                ));
                 source.book_claimed();
             }
             sources.push(source);
         }
         let super_slot = supers.claim(Symbol::new(b"AAPL").ok_or("not a symbol")?)?;
-        Ok(Known { sources, books, slots, supers, super_slot, ring: region.ring(0), writes: 0 })
+        Ok(Known {
+            sources,
+            books,
+            slots,
+            supers,
+            super_slot,
+            ring: region.ring(0),
+            writes: 0,
+        })
     }
 
     /// Writes everything `times` times.
@@ -175,14 +204,27 @@ impl<'a> Known<'a> {
         let base = price_of(key, n);
         let mut edit = self.books.edit(slot);
         edit.cause(SeqNo(n), Nanos(n * 1000 + key), Nanos(n * 1000 + key + 1));
-        edit.state(if n.is_multiple_of(64) { BookState::Stale } else { BookState::Live });
+        edit.state(if n.is_multiple_of(64) {
+            BookState::Stale
+        } else {
+            BookState::Live
+        });
         edit.status(TradingStatus::Trading);
         for side in Side::BOTH {
             let levels = levels_of(key, n, side, self.books.shown() as u64);
-            edit.totals(side, levels as u32, Volume(levels * 7 + n), (levels + n % 7) as u32);
+            edit.totals(
+                side,
+                levels as u32,
+                Volume(levels * 7 + n),
+                (levels + n % 7) as u32,
+            );
             edit.levels_from(side, 0, (0..levels).map(|rank| level_of(base, n, side, rank)));
         }
-        let last = LastTrade { price: Price::from_raw(base), qty: Volume(n + 1), venue_ts: Nanos(n * 1000) };
+        let last = LastTrade {
+            price: Price::from_raw(base),
+            qty: Volume(n + 1),
+            venue_ts: Nanos(n * 1000),
+        };
         edit.trade(&last, Volume(n * 3), n);
         edit.auction(&Auction {
             kind: if n.is_multiple_of(2) { b'O' } else { 0 },
@@ -259,7 +301,12 @@ impl<'a> Known<'a> {
                 0,
                 (0..shares).map(|rank| {
                     let Level { price, qty, orders } = level_of(base, n, side, rank);
-                    Share { price, qty, feed: (rank % 2) as u8, orders }
+                    Share {
+                        price,
+                        qty,
+                        feed: (rank % 2) as u8,
+                        orders,
+                    }
                 }),
             );
         }
@@ -270,9 +317,22 @@ impl<'a> Known<'a> {
         };
         let best = [national(b'Q', Side::Bid), national(b'Z', Side::Ask)];
         edit.national(&best, Nanos(n * 1000), Nanos(n * 1000 + 1));
-        edit.difference(&[Difference { price: 10_000_000, since: Nanos(n) }, Difference { price: -10_000_000, since: Nanos(n) }]);
+        edit.difference(&[
+            Difference {
+                price: 10_000_000,
+                since: Nanos(n),
+            },
+            Difference {
+                price: -10_000_000,
+                since: Nanos(n),
+            },
+        ]);
         edit.trade(
-            &LastTrade { price: Price::from_raw(base), qty: Volume(n + 1), venue_ts: Nanos(n * 1000) },
+            &LastTrade {
+                price: Price::from_raw(base),
+                qty: Volume(n + 1),
+                venue_ts: Nanos(n * 1000),
+            },
             Volume(n * 3),
             n,
         );
@@ -293,7 +353,11 @@ fn levels_of(k: u64, n: u64, side: Side, shown: u64) -> u64 {
 fn level_of(base: i64, n: u64, side: Side, rank: u64) -> Level {
     let away = (rank as i64 + 1) * 10_000_000;
     Level {
-        price: Price::from_raw(if side == Side::Bid { base - away } else { base + away }),
+        price: Price::from_raw(if side == Side::Bid {
+            base - away
+        } else {
+            base + away
+        }),
         qty: Volume(n * 100 + rank * 2 + side as u64 + 1),
         orders: ((n + rank) % 50 + 1) as u32,
     }
@@ -301,25 +365,51 @@ fn level_of(base: i64, n: u64, side: Side, rank: u64) -> Level {
 
 /// All that can be read, in a form that the C and the Python test write, too.
 fn dump(folder: &Path) -> Result<(), Failure> {
-    let memory = SharedMemory::open(&folder.join("region"))?;
-    let reader = Reader::attach(memory.words())?;
+    let attached = Attachment::attach(folder)?;
+    let reader = attached.reader();
     let config = reader.layout().config;
     let mut out = io::stdout().lock();
     let state = reader.state().map_or(0, |state| state as u64);
     let (levels, shares, records) = (config.book_levels, config.super_shares, config.ring_records);
-    writeln!(out, "region {} {levels} {shares} {records} {state} {}", config.feeds, memory.writer_is_alive())?;
+    let lives = matches!(
+        attached.health(),
+        WriterHealth::Alive | WriterHealth::Silent { .. }
+    );
+    writeln!(
+        out,
+        "region {} {levels} {shares} {records} {state} {lives}",
+        config.feeds
+    )?;
     for s in reader.sources() {
         let index = |index: Option<u32>| index.map_or(-1, i64::from);
         let (t, venue) = (s.totals, s.venue.map_or(0, |venue| venue as u8));
-        write!(out, "source {} [{}] [{}] [{}] {} {venue} ", s.number, s.name, s.feed_name, s.protocol, s.feed)?;
-        write!(out, "{} {} {} ", index(s.ring), index(s.latency), index(s.super_latency))?;
+        write!(
+            out,
+            "source {} [{}] [{}] [{}] {} {venue} ",
+            s.number, s.name, s.feed_name, s.protocol, s.feed
+        )?;
+        write!(
+            out,
+            "{} {} {} ",
+            index(s.ring),
+            index(s.latency),
+            index(s.super_latency)
+        )?;
         write!(out, "{} {} {} ", s.state as u64, s.next_seq.0, s.last_packet.0)?;
         writeln!(out, "{} {} {} {}", t.packets, t.updates, t.books, t.refused)?;
         for (counter, value) in reader.counters(s.number).iter().filter(|(_, value)| *value > 0) {
             writeln!(out, "counter {} {} {value}", s.number, counter.spec().id)?;
         }
         for kind in reader.kinds(s.number) {
-            writeln!(out, "kind {} {} {} {} {}", s.number, kind.kind, kind.seen, kind.filtered, index(kind.latency))?;
+            writeln!(
+                out,
+                "kind {} {} {} {} {}",
+                s.number,
+                kind.kind,
+                kind.seen,
+                kind.filtered,
+                index(kind.latency)
+            )?;
             write_histogram(&mut out, &reader, kind.latency)?;
         }
         write_histogram(&mut out, &reader, s.latency)?;
@@ -334,18 +424,49 @@ fn dump(folder: &Path) -> Result<(), Failure> {
                 Next::Empty => break,
                 Next::Missed(n) => writeln!(out, "missed {n}")?,
                 Next::Record(Record::Event(source, e)) => {
-                    write!(out, "event {ring} {index} {source} {} {} {} ", e.seq.0, e.venue_ts.0, e.recv_ts.0)?;
+                    write!(
+                        out,
+                        "event {ring} {index} {source} {} {} {} ",
+                        e.seq.0, e.venue_ts.0, e.recv_ts.0
+                    )?;
                     write!(out, "{} {} {} ", e.instrument.0, e.venue as u8, e.kind as u8)?;
                     write!(out, "{} {} {} ", e.side as u8, e.status as u8, e.order_id.0)?;
                     write!(out, "{} {} {} ", e.price.raw(), e.qty.0, e.ref_id)?;
-                    write!(out, "{} {} {} ", e.ask_price.raw(), e.ask_qty.0, e.near_price.raw())?;
-                    write!(out, "{} {} {} ", e.far_price.raw(), e.imbalance_qty.0, e.order_count)?;
+                    write!(
+                        out,
+                        "{} {} {} ",
+                        e.ask_price.raw(),
+                        e.ask_qty.0,
+                        e.near_price.raw()
+                    )?;
+                    write!(
+                        out,
+                        "{} {} {} ",
+                        e.far_price.raw(),
+                        e.imbalance_qty.0,
+                        e.order_count
+                    )?;
                     writeln!(out, "{} {}", e.flags.0, u64::from_le_bytes(e.code))?;
                 }
                 Next::Record(Record::Update(source, u)) => {
-                    write!(out, "update {ring} {index} {source} {} {} {} ", u.seq.0, u.venue_ts.0, u.recv_ts.0)?;
-                    write!(out, "{} {} {} {} ", u.instrument.0, u.venue as u8, u.state as u8, u.changed.0)?;
-                    writeln!(out, "{} {} {} {}", u.price[0].raw(), u.price[1].raw(), u.qty[0].0, u.qty[1].0)?;
+                    write!(
+                        out,
+                        "update {ring} {index} {source} {} {} {} ",
+                        u.seq.0, u.venue_ts.0, u.recv_ts.0
+                    )?;
+                    write!(
+                        out,
+                        "{} {} {} {} ",
+                        u.instrument.0, u.venue as u8, u.state as u8, u.changed.0
+                    )?;
+                    writeln!(
+                        out,
+                        "{} {} {} {}",
+                        u.price[0].raw(),
+                        u.price[1].raw(),
+                        u.qty[0].0,
+                        u.qty[1].0
+                    )?;
                 }
             }
         }
@@ -353,31 +474,68 @@ fn dump(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_histogram(out: &mut impl Write, reader: &Reader<'_, AtomicU64>, index: Option<u32>) -> io::Result<()> {
+fn write_histogram(
+    out: &mut impl Write,
+    reader: &Reader<'_, ReadWord>,
+    index: Option<u32>,
+) -> io::Result<()> {
     let Some((index, h)) = index.and_then(|index| Some((index, reader.histogram(index)?))) else {
         return Ok(());
     };
     let [p50, p99, p999] = [500_000, 990_000, 999_000].map(|part| h.at(part));
-    writeln!(out, "histogram {index} {} {} {} {} {p50} {p99} {p999}", h.count, h.sum, h.min, h.max)
+    writeln!(
+        out,
+        "histogram {index} {} {} {} {} {p50} {p99} {p999}",
+        h.count, h.sum, h.min, h.max
+    )
 }
 
-fn write_books(out: &mut impl Write, reader: &Reader<'_, AtomicU64>) -> Result<(), Failure> {
+fn write_books(out: &mut impl Write, reader: &Reader<'_, ReadWord>) -> Result<(), Failure> {
     let side_of = |side: Option<Side>| side.map_or(2, |side| side as u8);
     let mut book = BookCopy::default();
     for (slot, identity) in reader.books() {
         reader.read_book(slot, &mut book)?;
         let (b, a) = (&book, &book.auction);
-        write!(out, "book {slot} {} {} {} ", identity.symbol, b.source, b.instrument.0)?;
-        write!(out, "{} {} {} {} ", b.state as u8, b.status as u8, b.writes, b.seq.0)?;
+        write!(
+            out,
+            "book {slot} {} {} {} ",
+            identity.symbol, b.source, b.instrument.0
+        )?;
+        write!(
+            out,
+            "{} {} {} {} ",
+            b.state as u8, b.status as u8, b.writes, b.seq.0
+        )?;
         write!(out, "{} {} {} ", b.venue_ts.0, b.recv_ts.0, b.publish_ts.0)?;
-        write!(out, "{} {} {} {} {} ", b.last.price.raw(), b.last.qty.0, b.last.venue_ts.0, b.volume.0, b.trades)?;
-        write!(out, "{} {} {} {} ", a.kind, a.reference.raw(), a.near.raw(), a.far.raw())?;
+        write!(
+            out,
+            "{} {} {} {} {} ",
+            b.last.price.raw(),
+            b.last.qty.0,
+            b.last.venue_ts.0,
+            b.volume.0,
+            b.trades
+        )?;
+        write!(
+            out,
+            "{} {} {} {} ",
+            a.kind,
+            a.reference.raw(),
+            a.near.raw(),
+            a.far.raw()
+        )?;
         writeln!(out, "{} {} {}", a.paired.0, a.imbalance.0, side_of(a.side))?;
         for side in Side::BOTH {
             let s = side as usize;
             writeln!(out, "side {s} {} {} {}", b.levels[s], b.qty[s].0, b.orders[s])?;
             for level in b.side(side) {
-                writeln!(out, "level {} {} {}", level.price.raw(), level.qty.0, level.orders)?;
+                writeln!(
+                    out,
+                    "level {} {} {}",
+                    level.price.raw(),
+                    level.qty.0,
+                    level.orders
+                )?;
             }
         }
     }
@@ -385,17 +543,55 @@ fn write_books(out: &mut impl Write, reader: &Reader<'_, AtomicU64>) -> Result<(
     for (slot, symbol) in reader.supers() {
         reader.read_super(slot, &mut super_book)?;
         let b = &super_book;
-        write!(out, "super {slot} {symbol} {} {} {} {} ", b.writes, b.feeds, b.stale, b.touch as u64)?;
+        write!(
+            out,
+            "super {slot} {symbol} {} {} {} {} ",
+            b.writes, b.feeds, b.stale, b.touch as u64
+        )?;
         write!(out, "{} {} ", b.publish_ts.0, b.recv_ts.0)?;
         write!(out, "{} {} ", b.national_venue_ts.0, b.national_recv_ts.0)?;
-        writeln!(out, "{} {} {} {} {}", b.last.price.raw(), b.last.qty.0, b.last.venue_ts.0, b.volume.0, b.trades)?;
+        writeln!(
+            out,
+            "{} {} {} {} {}",
+            b.last.price.raw(),
+            b.last.qty.0,
+            b.last.venue_ts.0,
+            b.volume.0,
+            b.trades
+        )?;
         for side in Side::BOTH {
-            let (l, n, d) = (b.ladders[side as usize], b.national[side as usize], b.difference[side as usize]);
-            write!(out, "side {} {} {} {} ", side as u8, l.price.raw(), l.qty.0, l.feeds)?;
+            let (l, n, d) = (
+                b.ladders[side as usize],
+                b.national[side as usize],
+                b.difference[side as usize],
+            );
+            write!(
+                out,
+                "side {} {} {} {} ",
+                side as u8,
+                l.price.raw(),
+                l.qty.0,
+                l.feeds
+            )?;
             write!(out, "{} {} {} ", l.shares, l.levels, l.total_qty.0)?;
-            writeln!(out, "{} {} {} {} {}", n.price.raw(), n.qty.0, n.participant, d.price, d.since.0)?;
+            writeln!(
+                out,
+                "{} {} {} {} {}",
+                n.price.raw(),
+                n.qty.0,
+                n.participant,
+                d.price,
+                d.since.0
+            )?;
             for share in b.side(side) {
-                writeln!(out, "share {} {} {} {}", share.price.raw(), share.qty.0, share.feed, share.orders)?;
+                writeln!(
+                    out,
+                    "share {} {} {} {}",
+                    share.price.raw(),
+                    share.qty.0,
+                    share.feed,
+                    share.orders
+                )?;
             }
         }
     }
