@@ -288,29 +288,25 @@ fn python(ctx: &Context) -> Outcome {
         }
         all.passed += 1;
     }
-    // Away from the sources, so that what is tested is what was installed.
-    let tests = [
-        "-m",
-        "mypy",
-        "--config-file",
-        "bindings/python/pyproject.toml",
-        "bindings/python/python/tickwire",
-        "bindings/python/tests",
-        "bindings/python/examples",
-    ];
-    let stubs = ["-m", "mypy.stubtest", "tickwire"];
-    let run = [
+    // Hints against the code of the installed package, of its tests and its examples; stubs against the module; then the tests.
+    let config = ["-m", "mypy", "--config-file", "bindings/python/pyproject.toml"];
+    let package = [&config[..], &["-p", "tickwire"]].concat();
+    let programs = [
+        &config[..],
+        &["bindings/python/tests", "bindings/python/examples"],
+    ]
+    .concat();
+    let stubs = ["-m", "mypy.stubtest", "tickwire"].to_vec();
+    let config = [
         "-m",
         "pytest",
         "--rootdir",
         "bindings/python",
         "-c",
         "bindings/python/pyproject.toml",
-        "-p",
-        "no:cacheprovider",
-        "bindings/python/tests",
     ];
-    for args in [&tests[..], &stubs[..], &run[..]] {
+    let run = [&config[..], &["-p", "no:cacheprovider", "bindings/python/tests"]].concat();
+    for args in [package, programs, stubs, run] {
         let mut command = Command::new(&inside);
         command
             .args(args)
