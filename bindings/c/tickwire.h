@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 49u
+#define TW_COUNTERS 52u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -340,6 +340,9 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"retransmit_requests", "requests", "events", "Retransmission requests sent."},
         {"retransmit_timeouts", "timeouts", "events", "Retransmission requests that were not answered in time."},
         {"snapshots", "snapshots", "events", "Snapshots loaded to completion."},
+        {"joins_begun", "joins", "events", "Instruments that were subscribed to in mid-session and whose books had to be made right."},
+        {"joins_done", "joined", "events", "Instruments whose books were made right after a subscription in mid-session."},
+        {"joins_failed", "joins failed", "events", "Times it had to be tried again: refused, cut off, too old, or more held back than there is room for."},
         {"session_changes", "sessions", "events", "Times the feed's session identifier changed; books start anew."},
         {"buffer_overflows", "overflows", "events", "Packets dropped because the reorder buffer was full; they are requested again."},
         {"malformed", "malformed", "packets", "Packets or messages dropped because they were truncated, inconsistent or had an impossible field."},
@@ -794,12 +797,14 @@ static inline int tw_read_source(const tw_region *region, uint32_t number, tw_so
     return TW_OK;
 }
 
-/* The counters of a source, in the order of `tw_counter_at`. Those that the writer does not know are 0. */
+/* The counters of a source, in the order of `tw_counter_at`. TW_ERR_VERSION: the writer's table of counters has another length,
+ * so that their order says nothing. */
 static inline int tw_read_counters(const tw_region *region, uint32_t source, uint64_t values[TW_COUNTERS]) {
     const uint64_t *row = tw_source_row(region, source);
     uint32_t at;
     if (row == NULL) return TW_ERR_RANGE;
-    for (at = 0; at < TW_COUNTERS; at++) values[at] = at < region->counters ? TW_LOAD(&row[TW_WORD_SOURCE_COUNTERS + at]) : 0;
+    if (region->counters != TW_COUNTERS) return TW_ERR_VERSION;
+    for (at = 0; at < TW_COUNTERS; at++) values[at] = TW_LOAD(&row[TW_WORD_SOURCE_COUNTERS + at]);
     return TW_OK;
 }
 

@@ -448,12 +448,14 @@ static inline int tw_read_source(const tw_region *region, uint32_t number, tw_so
     return TW_OK;
 }
 
-/* The counters of a source, in the order of `tw_counter_at`. Those that the writer does not know are 0. */
+/* The counters of a source, in the order of `tw_counter_at`. TW_ERR_VERSION: the writer's table of counters has another length,
+ * so that their order says nothing. */
 static inline int tw_read_counters(const tw_region *region, uint32_t source, uint64_t values[TW_COUNTERS]) {
     const uint64_t *row = tw_source_row(region, source);
     uint32_t at;
     if (row == NULL) return TW_ERR_RANGE;
-    for (at = 0; at < TW_COUNTERS; at++) values[at] = at < region->counters ? TW_LOAD(&row[TW_WORD_SOURCE_COUNTERS + at]) : 0;
+    if (region->counters != TW_COUNTERS) return TW_ERR_VERSION;
+    for (at = 0; at < TW_COUNTERS; at++) values[at] = TW_LOAD(&row[TW_WORD_SOURCE_COUNTERS + at]);
     return TW_OK;
 }
 
