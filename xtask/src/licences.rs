@@ -6,6 +6,9 @@ use crate::source::read;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
+/// The workspaces that something is shipped from.
+const SHIPPED: &[&str] = &["Cargo.toml", "bindings/python/Cargo.toml"];
+
 /// The whole step.
 pub(crate) fn check(ctx: &Context) -> Outcome {
     let mut outcome = match findings() {
@@ -45,12 +48,17 @@ fn is_installed() -> bool {
 
 fn findings() -> Result<Vec<String>, String> {
     let allowed = allowed()?;
-    let metadata = metadata()?;
-    let packages = metadata["packages"]
-        .as_array()
-        .ok_or("cargo metadata lists no packages")?;
+    let mut packages = Vec::new();
+    for manifest in SHIPPED {
+        match metadata(manifest)?["packages"].take() {
+            Value::Array(found) => packages.extend(found),
+            _ => return Err(format!("{manifest}: cargo metadata lists no packages")),
+        }
+    }
+    packages.sort_by_key(|package| package["id"].as_str().map(str::to_owned));
+    packages.dedup_by(|a, b| a["id"] == b["id"]);
     let mut findings = Vec::new();
-    for package in packages {
+    for package in &packages {
         let (name, version) = (
             package["name"].as_str().unwrap_or("?"),
             package["version"].as_str().unwrap_or("?"),
@@ -82,10 +90,17 @@ fn allowed() -> Result<Vec<String>, String> {
         .collect())
 }
 
-fn metadata() -> Result<Value, String> {
+fn metadata(manifest: &str) -> Result<Value, String> {
     let output = cargo()
         .current_dir(root())
-        .args(["metadata", "--format-version", "1", "--locked"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--manifest-path",
+            manifest,
+        ])
         .output();
     let output = output.map_err(|error| format!("cannot run cargo metadata: {error}"))?;
     if !output.status.success() {

@@ -1,10 +1,11 @@
 //! The project's own commands: `cargo xtask check` is all of them, and what CI runs; `cargo xtask <step>` is one.
 //!
 //! A step is a row of [`STEPS`]; [`run`] starts its commands and keeps their output, [`tidy`] and [`purity`] read the sources
-//! themselves. Nothing here needs more than a Rust toolchain with rustfmt and clippy.
+//! themselves. A Rust toolchain with rustfmt and clippy is enough for all but `bindings`, which uses Python where there is one.
 #![forbid(unsafe_code)]
 
 mod bare;
+mod bindings;
 mod fuzz;
 mod licences;
 mod oracle;
@@ -67,6 +68,11 @@ const STEPS: &[Step] = &[
         run: run::tests,
     },
     Step {
+        name: "bindings",
+        about: "C header, C and C++ programs and the Python package against a running writer",
+        run: bindings::check,
+    },
+    Step {
         name: "bench",
         about: "every benchmark once, tiny: they check their answers",
         run: run::benches,
@@ -78,12 +84,20 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// Not part of `check`: it writes what `bindings` compares.
+const HEADER: Step = Step {
+    name: "header",
+    about: "the C header, from the layout of the shared memory",
+    run: bindings::write_header,
+};
+
 const HELP: &str = "\
 The project's own commands.
 
   cargo xtask check             every step below; the last line is 'N passed, M failed'
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
+  cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
   cargo xtask fuzz [target] [--seconds N] [--seed S] [--input FILE] [--list]
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
@@ -113,6 +127,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
         ["fuzz"] => fuzz::hunt(&[]),
         ["oracle", rest @ ..] => oracle::run(rest),
+        ["header"] => run_steps([&HEADER].into_iter(), true),
         names => match names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>() {
             Ok(steps) => run_steps(steps.into_iter(), true),
             Err(unknown) => {

@@ -17,7 +17,9 @@ const MACHINE_PATHS: &[&str] = &[
 ];
 
 /// Kinds of text file that are read by the rules on text.
-const TEXT: &[&str] = &["rs", "md", "toml", "txt", "yml", "yaml", "sh"];
+const TEXT: &[&str] = &[
+    "rs", "md", "toml", "txt", "yml", "yaml", "sh", "c", "h", "py", "pyi",
+];
 
 /// The whole step.
 pub(crate) fn check(_: &Context) -> Outcome {
@@ -39,9 +41,9 @@ pub(crate) fn check(_: &Context) -> Outcome {
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
 
-/// Rust files of the members (not of the fuzz workspace).
+/// Rust files of the members and of the Python package (not of the fuzz workspace).
 fn rust_files() -> Vec<PathBuf> {
-    ["crates", "apps", "xtask"]
+    ["crates", "apps", "xtask", "bindings"]
         .iter()
         .flat_map(|dir| files(dir, "rs"))
         .collect()

@@ -1,0 +1,636 @@
+/* Tests of tickwire.h against a writer whose every word is known (crates/runtime/examples/region.rs), C and C++.
+ *
+ *     reader REGION_PROGRAM BOOK_PROGRAM     runs the tests
+ *     reader dump FOLDER                     prints all that can be read, as `region dump FOLDER` does
+ *     reader bench FOLDER                    nanoseconds of a read
+ */
+#include "tickwire.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) fail(__LINE__, #condition); \
+    } while (0)
+
+static const char *region_program, *book_program;
+static char folder[512];
+static const char *test = "";
+
+static void fail(int line, const char *what) {
+    fprintf(stderr, "reader.c:%d: %s: does not hold: %s\n", line, test, what);
+    exit(1);
+}
+
+/* ---- Everything that can be read, as text ---- */
+
+static int64_t index_of(uint64_t number) {
+    return number == TW_NONE ? -1 : (int64_t)number;
+}
+
+static void dump_histogram(FILE *out, const tw_region *region, uint64_t number) {
+    static tw_histogram h;
+    if (tw_read_histogram(region, number, &h) != TW_OK) return;
+    fprintf(out, "histogram %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", number,
+            h.count, h.sum, h.min, h.max, tw_quantile(&h, 500000), tw_quantile(&h, 990000), tw_quantile(&h, 999000));
+}
+
+static void dump_sources(FILE *out, const tw_region *region) {
+    uint32_t number, at;
+    for (number = 0; number < tw_sources(region); number++) {
+        tw_source s;
+        uint64_t counters[TW_COUNTERS];
+        if (tw_read_source(region, number, &s) != TW_OK) continue;
+        fprintf(out, "source %" PRIu32 " [%s] [%s] [%s] %" PRIu64 " %" PRIu64 " ", number, s.name, s.feed_name, s.protocol, s.feed, s.venue);
+        fprintf(out, "%" PRId64 " %" PRId64 " %" PRId64 " ", index_of(s.ring), index_of(s.latency), index_of(s.super_latency));
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " ", s.state, s.next_seq, s.last_packet);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s.packets, s.updates, s.books, s.refused);
+        /* A damaged header may give another number of them. */
+        for (at = 0; tw_read_counters(region, number, counters) == TW_OK && at < TW_COUNTERS; at++)
+            if (counters[at] > 0) fprintf(out, "counter %" PRIu32 " %s %" PRIu64 "\n", number, tw_counter_at(at)->id, counters[at]);
+        for (at = 0; at < s.kinds; at++) {
+            tw_kind k;
+            CHECK(tw_read_kind(region, number, at, &k) == TW_OK);
+            fprintf(out, "kind %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", number, k.type, k.seen, k.filtered, index_of(k.latency));
+            dump_histogram(out, region, k.latency);
+        }
+        dump_histogram(out, region, s.latency);
+        dump_histogram(out, region, s.super_latency);
+    }
+}
+
+static void dump_books(FILE *out, const tw_region *region) {
+    uint32_t slot, side, at;
+    for (slot = 0; slot < tw_books(region); slot++) {
+        static tw_book b;
+        int error = tw_read_book(region, slot, &b);
+        if (error == TW_ERR_NOT_FOUND) continue;
+        CHECK(error == TW_OK);
+        fprintf(out, "book %" PRIu32 " %s %" PRIu64 " %" PRIu64 " ", slot, b.symbol, b.source, b.instrument);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", b.state, b.status, b.writes, b.seq);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " ", b.venue_ts, b.recv_ts, b.publish_ts);
+        fprintf(out, "%" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", b.last_price, b.last_qty, b.last_ts, b.volume, b.trades);
+        fprintf(out, "%" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " ", b.auction, b.reference, b.near_price, b.far_price);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", b.paired, b.imbalance, b.imbalance_side);
+        for (side = 0; side < 2; side++) {
+            fprintf(out, "side %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", side, b.levels[side], b.qty[side], b.orders[side]);
+            for (at = 0; at < b.shown[side]; at++) {
+                const tw_level *level = &b.side[side][at];
+                fprintf(out, "level %" PRId64 " %" PRIu64 " %" PRIu64 "\n", level->price, level->qty, level->orders);
+            }
+        }
+    }
+}
+
+static void dump_supers(FILE *out, const tw_region *region) {
+    uint32_t slot, side, at;
+    for (slot = 0; slot < tw_supers(region); slot++) {
+        static tw_super b;
+        int error = tw_read_super(region, slot, &b);
+        if (error == TW_ERR_NOT_FOUND) continue;
+        CHECK(error == TW_OK);
+        fprintf(out, "super %" PRIu32 " %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", slot, b.symbol, b.writes, b.feeds, b.stale, b.touch);
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", b.publish_ts, b.recv_ts, b.national_venue_ts, b.national_recv_ts);
+        fprintf(out, "%" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", b.last_price, b.last_qty, b.last_ts, b.volume, b.trades);
+        for (side = 0; side < 2; side++) {
+            fprintf(out, "side %" PRIu32 " %" PRId64 " %" PRIu64 " %" PRIu64 " ", side, b.price[side], b.qty[side], b.at_best[side]);
+            fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " ", b.shares[side], b.levels[side], b.total_qty[side]);
+            fprintf(out, "%" PRId64 " %" PRIu64 " %" PRIu64 " ", b.national_price[side], b.national_qty[side], b.national_at[side]);
+            fprintf(out, "%" PRId64 " %" PRIu64 "\n", b.difference[side], b.different_since[side]);
+            for (at = 0; at < b.shown[side]; at++) {
+                const tw_share *share = &b.side[side][at];
+                fprintf(out, "share %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", share->price, share->qty, share->feed, share->orders);
+            }
+        }
+    }
+}
+
+static void dump_rings(FILE *out, const tw_region *region) {
+    uint32_t number;
+    for (number = 0; number < region->rings.count; number++) {
+        tw_ring ring;
+        tw_record r;
+        uint64_t missed, code;
+        CHECK(tw_ring_open(region, number, TW_FROM_OLDEST, &ring) == TW_OK);
+        while (tw_ring_next(&ring, &r, &missed) == 1) {
+            if (missed > 0) fprintf(out, "missed %" PRIu64 "\n", missed);
+            if (r.what == TW_EVENT) {
+                const tw_event *e = &r.as.event;
+                memcpy(&code, e->code, 8);
+                fprintf(out, "event %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", number, r.index, r.source, e->seq, e->venue_ts, e->recv_ts);
+                fprintf(out, "%" PRIu32 " %d %d %d %d %" PRIu64 " ", e->instrument, e->venue, e->kind, e->side, e->status, e->order_id);
+                fprintf(out, "%" PRId64 " %" PRIu64 " %" PRIu64 " ", e->price, e->qty, e->ref_id);
+                fprintf(out, "%" PRId64 " %" PRIu64 " %" PRId64 " ", e->ask_price, e->ask_qty, e->near_price);
+                fprintf(out, "%" PRId64 " %" PRIu64 " %" PRIu32 " ", e->far_price, e->imbalance_qty, e->order_count);
+                fprintf(out, "%" PRIu32 " %" PRIu64 "\n", e->flags, code);
+            } else {
+                const tw_update *u = &r.as.update;
+                fprintf(out, "update %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", number, r.index, r.source, u->seq, u->venue_ts, u->recv_ts);
+                fprintf(out, "%" PRIu32 " %d %d %d ", u->instrument, u->venue, u->state, u->changed);
+                fprintf(out, "%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 "\n", u->price[0], u->price[1], u->qty[0], u->qty[1]);
+            }
+        }
+    }
+}
+
+static void dump(FILE *out, const tw_region *region) {
+    tw_liveness status = tw_status(region);
+    fprintf(out, "region %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", region->feeds, region->book_levels, region->super_shares, region->ring_records);
+    fprintf(out, "%" PRIu64 " %s\n", tw_word_at(region, TW_WORD_HEADER_STATE), status == TW_RUNNING || status == TW_STUCK ? "true" : "false");
+    dump_sources(out, region);
+    dump_books(out, region);
+    dump_supers(out, region);
+    dump_rings(out, region);
+}
+
+/* ---- The writer as a child ---- */
+
+typedef struct writer {
+    pid_t pid;
+    FILE *orders, *answers;
+} writer;
+
+static void expect(writer *w, const char *answer) {
+    char line[128];
+    CHECK(fgets(line, sizeof line, w->answers) != NULL);
+    CHECK(strncmp(line, answer, strlen(answer)) == 0);
+}
+
+static void order(writer *w, const char *line) {
+    fprintf(w->orders, "%s\n", line);
+    fflush(w->orders);
+    expect(w, "ok");
+}
+
+static writer start(const char *levels, const char *records) {
+    writer w;
+    int down[2], up[2];
+    CHECK(pipe(down) == 0 && pipe(up) == 0);
+    w.pid = fork();
+    CHECK(w.pid >= 0);
+    if (w.pid == 0) {
+        dup2(down[0], 0);
+        dup2(up[1], 1);
+        close(down[0]), close(down[1]), close(up[0]), close(up[1]);
+        execl(region_program, region_program, "write", folder, levels, levels, records, (char *)NULL);
+        _exit(127);
+    }
+    close(down[0]);
+    close(up[1]);
+    /* The next child must not hold this one's input open. */
+    fcntl(down[1], F_SETFD, FD_CLOEXEC);
+    fcntl(up[0], F_SETFD, FD_CLOEXEC);
+    w.orders = fdopen(down[1], "w");
+    w.answers = fdopen(up[0], "r");
+    expect(&w, "ready");
+    return w;
+}
+
+/* Ends it: by a signal, or when its input closes. */
+static void stop(writer *w, int signal) {
+    if (signal != 0) kill(w->pid, signal);
+    fclose(w->orders);
+    fclose(w->answers);
+    CHECK(waitpid(w->pid, NULL, 0) == w->pid);
+}
+
+/* ---- What a write says, as in region.rs ---- */
+
+static uint64_t levels_of(uint64_t k, uint64_t n, uint64_t side, uint64_t shown) {
+    return (n + k + side) % (shown + 3);
+}
+
+static void check_book(const tw_region *region, const tw_book *b, uint64_t k) {
+    uint64_t n = b->seq, side, rank, count;
+    int64_t base = (int64_t)((k + 1) * UINT64_C(100000000000) + n % 1000 * 1000000);
+    CHECK(b->writes == n + 1 && b->venue_ts == n * 1000 + k && b->recv_ts == n * 1000 + k + 1 && b->publish_ts == n * 1000 + k + 500);
+    CHECK(b->state == (n % 64 == 0 ? TW_BOOK_STALE : TW_BOOK_LIVE) && b->status == TW_STATUS_TRADING);
+    CHECK(b->last_price == base && b->last_qty == n + 1 && b->last_ts == n * 1000 && b->volume == n * 3 && b->trades == n);
+    CHECK(b->reference == base && b->near_price == base - (int64_t)n && b->far_price == base + (int64_t)n);
+    CHECK(b->paired == n * 11 && b->imbalance == n * 13 && b->imbalance_side == n % 3);
+    for (side = 0; side < 2; side++) {
+        count = levels_of(k, n, side, region->book_levels);
+        CHECK(b->levels[side] == count && b->qty[side] == count * 7 + n && b->orders[side] == count + n % 7);
+        CHECK(b->shown[side] == (count < region->book_levels ? count : region->book_levels));
+        for (rank = 0; rank < b->shown[side]; rank++) {
+            const tw_level *level = &b->side[side][rank];
+            int64_t away = ((int64_t)rank + 1) * 10000000;
+            CHECK(level->price == (side == TW_BID ? base - away : base + away));
+            CHECK(level->qty == n * 100 + rank * 2 + side + 1 && level->orders == (n + rank) % 50 + 1);
+        }
+    }
+}
+
+static void check_super(const tw_region *region, const tw_super *b) {
+    uint64_t n = b->trades, side, rank, count;
+    int64_t base = (int64_t)(10 * UINT64_C(100000000000) + n % 1000 * 1000000);
+    CHECK(b->writes == n + 1 && b->feeds == 3 && b->stale == (n % 8 == 0 ? 2u : 0u) && b->volume == n * 3 && b->last_price == base);
+    for (side = 0; side < 2; side++) {
+        count = levels_of(9, n, side, region->super_shares);
+        CHECK(b->shares[side] == count && b->total_qty[side] == count * 7 + n && b->national_qty[side] == n * 100);
+        CHECK(b->different_since[side] == n && b->qty[side] == n * 100 + side + 1);
+        for (rank = 0; rank < b->shown[side]; rank++) {
+            const tw_share *share = &b->side[side][rank];
+            CHECK(share->qty == n * 100 + rank * 2 + side + 1 && share->feed == rank % 2 && share->orders == (n + rank) % 50 + 1);
+        }
+    }
+}
+
+static void check_record(const tw_record *r) {
+    /* Four books a write, an event and an update each. */
+    uint64_t n = r->index / 8 + 1;
+    if (r->index % 2 == 0) {
+        const tw_event *e = &r->as.event;
+        CHECK(r->what == TW_EVENT && e->seq == n && e->order_id == n * 3 && e->qty == n * 5 && e->ref_id == n * 7);
+        CHECK(e->price == -e->ask_price && e->ask_qty == n * 9 && e->near_price == e->price + 1 && e->imbalance_qty == n * 11);
+        CHECK(e->order_count == (uint32_t)n && e->flags == TW_FLAG_LAST && strcmp(e->code, "KNOWN") == 0);
+    } else {
+        const tw_update *u = &r->as.update;
+        CHECK(r->what == TW_UPDATE && u->seq == n && u->qty[0] == n * 2 && u->qty[1] == n * 3 && u->price[1] == u->price[0] + 2);
+    }
+}
+
+/* ---- The tests ---- */
+
+/* The whole of a stream that ends. */
+static char *text_of(FILE *from) {
+    size_t size = 0, room = 1 << 20;
+    char *text = (char *)malloc(room + 1);
+    CHECK(text != NULL);
+    for (;;) {
+        size_t got = fread(text + size, 1, room - size, from);
+        if (got == 0) break;
+        size += got;
+        if (size == room) {
+            room *= 2;
+            text = (char *)realloc(text, room + 1);
+            CHECK(text != NULL);
+        }
+    }
+    text[size] = 0;
+    return text;
+}
+
+static char *run(int *status, const char *format, ...) {
+    char command[2048];
+    va_list words;
+    FILE *from;
+    char *text;
+    va_start(words, format);
+    vsnprintf(command, sizeof command, format, words);
+    va_end(words);
+    from = popen(command, "r");
+    CHECK(from != NULL);
+    text = text_of(from);
+    *status = pclose(from);
+    return text;
+}
+
+static void equal_to_the_rust_reader(const tw_region *region) {
+    FILE *out = tmpfile();
+    char *ours, *theirs;
+    int status;
+    CHECK(out != NULL);
+    dump(out, region);
+    rewind(out);
+    ours = text_of(out);
+    fclose(out);
+    theirs = run(&status, "'%s' dump '%s'", region_program, folder);
+    CHECK(status == 0 && strlen(theirs) > 1000);
+    CHECK(strcmp(ours, theirs) == 0);
+    free(ours);
+    free(theirs);
+}
+
+static void values_are_those_of_the_rust_reader(const char *levels) {
+    tw_region region;
+    tw_book book;
+    tw_super super;
+    uint32_t slot;
+    int step;
+    writer w;
+    test = "values_are_those_of_the_rust_reader";
+    w = start(levels, "64");
+    CHECK(tw_open(&region, folder) == TW_OK);
+    CHECK(region.book_levels == strtoull(levels, NULL, 10) && tw_status(&region) == TW_RUNNING && tw_refresh(&region) == 0);
+    for (step = 0; step < 4; step++) {
+        order(&w, step == 0 ? "step 1" : "step 21");
+        equal_to_the_rust_reader(&region);
+    }
+    CHECK(tw_find(&region, "AAPL", "nasdaq", &slot) == TW_OK && slot == 0 && tw_read_book(&region, slot, &book) == TW_OK);
+    check_book(&region, &book, 0);
+    CHECK(tw_find(&region, "AAPL", "bzx", &slot) == TW_OK && slot == 2 && tw_read_book(&region, slot, &book) == TW_OK);
+    check_book(&region, &book, 2);
+    CHECK(strcmp(book.symbol, "AAPL") == 0 && book.source == 1 && book.instrument == 7);
+    CHECK(tw_find(&region, "ZVZZT", "bzx 2", &slot) == TW_OK && slot == 3 && tw_find(&region, "ZVZZT", NULL, &slot) == TW_OK);
+    CHECK(tw_find_super(&region, "AAPL", &slot) == TW_OK && tw_read_super(&region, slot, &super) == TW_OK);
+    check_super(&region, &super);
+    CHECK(tw_find(&region, "ZVZZT", "bzx 1", &slot) == TW_ERR_NOT_FOUND && tw_find(&region, "AAP", NULL, &slot) == TW_ERR_NOT_FOUND);
+    CHECK(tw_find_super(&region, "MSFT", &slot) == TW_ERR_NOT_FOUND && tw_read_book(&region, 4, &book) == TW_ERR_NOT_FOUND);
+    CHECK(tw_read_book(&region, 8, &book) == TW_ERR_RANGE && tw_read_super(&region, 9, &super) == TW_ERR_RANGE);
+    CHECK(strcmp(tw_venue_name(TW_VENUE_BZX), "bzx") == 0 && tw_venue_name(0) == NULL && tw_venue_name(99) == NULL);
+    tw_close(&region);
+    tw_close(&region);
+    stop(&w, 0);
+}
+
+static void no_read_is_torn_under_a_fast_writer(void) {
+    tw_region region;
+    tw_book book;
+    tw_super super;
+    uint64_t reads = 0, busy = 0;
+    uint32_t slot = 0;
+    writer w;
+    test = "no_read_is_torn_under_a_fast_writer";
+    w = start("10", "1024");
+    CHECK(tw_open(&region, folder) == TW_OK);
+    order(&w, "fast 100000");
+    do {
+        int error = tw_read_book(&region, slot, &book);
+        CHECK(error == TW_OK || error == TW_ERR_BUSY);
+        busy += error != TW_OK;
+        if (error == TW_OK) check_book(&region, &book, slot);
+        error = tw_read_super(&region, 0, &super);
+        CHECK(error == TW_OK || error == TW_ERR_BUSY);
+        if (error == TW_OK) check_super(&region, &super);
+        reads++;
+        slot = (slot + 1) % 4;
+    } while (super.trades < 100003 && reads < UINT64_C(100000000));
+    expect(&w, "ok");
+    CHECK(reads > 1000 && busy * 2 < reads);
+    tw_close(&region);
+    stop(&w, 0);
+}
+
+static void a_slow_reader_learns_how_much_it_missed(void) {
+    tw_region region;
+    tw_ring ring, late;
+    tw_record record;
+    uint64_t read = 0, missed, lost = 0;
+    writer w;
+    test = "a_slow_reader_learns_how_much_it_missed";
+    w = start("5", "64");
+    CHECK(tw_open(&region, folder) == TW_OK);
+    CHECK(tw_ring_open(&region, 1, TW_FROM_NOW, &ring) == TW_ERR_RANGE);
+    CHECK(tw_ring_open(&region, 0, TW_FROM_OLDEST, &ring) == TW_OK && ring.next == 0);
+    while (tw_ring_next(&ring, &record, &missed) == 1) {
+        CHECK(missed == 0 && record.index == read++);
+        check_record(&record);
+    }
+    CHECK(read == 24 && missed == 0 && tw_ring_next(&ring, &record, &missed) == 0);
+    /* 8 records a write; the ring holds 64. */
+    order(&w, "step 50");
+    CHECK(tw_ring_open(&region, 0, TW_FROM_NOW, &late) == TW_OK && late.next == 24 + 400);
+    CHECK(tw_ring_next(&late, &record, &missed) == 0 && missed == 0);
+    CHECK(tw_ring_next(&ring, &record, &missed) == 1 && missed > 0 && missed == record.index - 24);
+    check_record(&record);
+    read++;
+    lost += missed;
+    while (tw_ring_next(&ring, &record, &missed) == 1) {
+        CHECK(missed == 0 && record.index == read + lost);
+        check_record(&record);
+        read++;
+    }
+    CHECK(read + lost == 24 + 400 && ring.missed == lost);
+    /* And under way: every record is read whole or counted. */
+    order(&w, "fast 30000");
+    while (read + lost < 424 + 240000) {
+        int got = tw_ring_next(&ring, &record, &missed);
+        lost += missed;
+        if (got == 0) continue;
+        CHECK(got == 1 && record.index == read + lost);
+        check_record(&record);
+        read++;
+    }
+    expect(&w, "ok");
+    CHECK(ring.missed == lost);
+    tw_close(&region);
+    stop(&w, 0);
+}
+
+static void a_dead_writer_is_noticed_and_its_successor_found(void) {
+    tw_region region;
+    tw_ring ring;
+    tw_record record;
+    tw_book book;
+    uint64_t missed, generation;
+    int round;
+    writer w;
+    test = "a_dead_writer_is_noticed_and_its_successor_found";
+    w = start("10", "64");
+    CHECK(tw_open(&region, folder) == TW_OK && region.pid == (uint64_t)w.pid);
+    for (round = 0; round < 5; round++) {
+        CHECK(tw_status(&region) == TW_RUNNING && tw_is_alive(&region) == 1 && tw_heartbeat_age(&region) < UINT64_C(10000000000));
+        CHECK(tw_ring_open(&region, 0, TW_FROM_OLDEST, &ring) == TW_OK);
+        generation = region.generation;
+        order(&w, "fast 1000000");
+        stop(&w, SIGKILL);
+        CHECK(tw_is_alive(&region) == 0 && tw_status(&region) == TW_DEAD && tw_refresh(&region) == 0);
+        /* What it left is whole, except the one book that it was writing. */
+        {
+            int error = tw_read_book(&region, 1, &book);
+            if (error == TW_OK) check_book(&region, &book, 1);
+            CHECK(error == TW_OK || error == TW_ERR_BUSY);
+        }
+        w = start(round % 2 == 0 ? "20" : "3", "64");
+        CHECK(tw_refresh(&region) == 1 && region.generation > generation && region.book_levels == (round % 2 == 0 ? 20u : 3u));
+        CHECK(tw_ring_next(&ring, &record, &missed) == TW_ERR_REPLACED);
+        CHECK(tw_read_book(&region, 1, &book) == TW_OK && book.seq == 3);
+        check_book(&region, &book, 1);
+    }
+    order(&w, "end");
+    stop(&w, 0);
+    CHECK(tw_status(&region) == TW_STOPPED && tw_is_alive(&region) == 0);
+    tw_close(&region);
+}
+
+static void books_of_a_source_that_is_not_live_are_not_live(void) {
+    static const uint64_t limits[] = {TW_BOOK_BUILDING, TW_BOOK_LIVE, TW_BOOK_STALE, TW_BOOK_STALE};
+    tw_region region;
+    tw_book book;
+    uint64_t state;
+    writer w;
+    test = "books_of_a_source_that_is_not_live_are_not_live";
+    w = start("10", "64");
+    CHECK(tw_open(&region, folder) == TW_OK);
+    for (state = 0; state < 4; state++) {
+        char line[] = "state 0 0";
+        line[8] = (char)('0' + state);
+        order(&w, line);
+        CHECK(tw_read_book(&region, 1, &book) == TW_OK && book.state == limits[state]);
+        CHECK(tw_read_book(&region, 2, &book) == TW_OK && book.state == TW_BOOK_LIVE);
+        equal_to_the_rust_reader(&region);
+    }
+    tw_close(&region);
+    stop(&w, 0);
+}
+
+/* Writes a region file of `words` and says what opening it gives. */
+static int open_words(const uint64_t *words, size_t count) {
+    char path[600];
+    tw_region region;
+    FILE *out;
+    int error;
+    snprintf(path, sizeof path, "%s/region", folder);
+    out = fopen(path, "wb");
+    CHECK(out != NULL && fwrite(words, 8, count, out) == count && fclose(out) == 0);
+    error = tw_open(&region, folder);
+    tw_close(&region);
+    return error;
+}
+
+static void what_is_no_region_is_refused(void) {
+    char path[600];
+    tw_region region;
+    uint64_t *words, seed = 42;
+    size_t count, at;
+    int tries;
+    FILE *in;
+    writer w;
+    test = "what_is_no_region_is_refused";
+    w = start("10", "64");
+    order(&w, "end");
+    stop(&w, 0);
+    snprintf(path, sizeof path, "%s/region", folder);
+    in = fopen(path, "rb");
+    CHECK(in != NULL && fseek(in, 0, SEEK_END) == 0);
+    count = (size_t)ftell(in) / 8;
+    words = (uint64_t *)malloc(count * 8);
+    rewind(in);
+    CHECK(words != NULL && fread(words, 8, count, in) == count && fclose(in) == 0);
+    CHECK(open_words(words, count) == TW_OK);
+    CHECK(open_words(words, count - 1) == TW_ERR_DAMAGED && open_words(words, 600) == TW_ERR_DAMAGED);
+    CHECK(open_words(words, 100) == TW_ERR_NOT_TICKWIRE && open_words(words, 0) == TW_ERR_NOT_TICKWIRE);
+    words[TW_WORD_HEADER_VERSION]++;
+    CHECK(open_words(words, count) == TW_ERR_VERSION);
+    words[TW_WORD_HEADER_VERSION]--;
+    words[TW_WORD_HEADER_STATE] = TW_STARTING;
+    CHECK(open_words(words, count) == TW_ERR_STARTING);
+    words[TW_WORD_HEADER_STATE] = TW_STOPPED;
+    /* Whatever the header's numbers: refused, or read within the mapping. */
+    for (tries = 0; tries < 300; tries++) {
+        uint64_t kept;
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        at = 2 + (size_t)(seed >> 33) % 30;
+        kept = words[at];
+        words[at] = seed >> (seed >> 58);
+        if (open_words(words, count) == TW_OK) {
+            FILE *out = tmpfile();
+            CHECK(out != NULL && tw_open(&region, folder) == TW_OK);
+            dump_sources(out, &region);
+            dump_supers(out, &region);
+            dump_rings(out, &region);
+            tw_close(&region);
+            fclose(out);
+        }
+        words[at] = kept;
+    }
+    words[0] = 0;
+    CHECK(open_words(words, count) == TW_ERR_NOT_TICKWIRE);
+    free(words);
+    CHECK(unlink(path) == 0 && tw_open(&region, folder) == TW_ERR_NOT_RUNNING);
+    tw_close(&region);
+    for (tries = 0; tries >= TW_ERR_STARTING; tries--) CHECK(strcmp(tw_strerror(tries), "unknown error") != 0);
+}
+
+static void the_example_prints_a_book_and_follows_the_ring(void) {
+    char *text;
+    int status;
+    writer w;
+    test = "the_example_prints_a_book_and_follows_the_ring";
+    w = start("10", "64");
+    text = run(&status, "TICKWIRE_FOLDER='%s' '%s' AAPL bzx 24", folder, book_program);
+    CHECK(status == 0 && strstr(text, "AAPL: live, message 3") != NULL && strstr(text, "over all feeds, locked") != NULL);
+    CHECK(strstr(text, "300.013") != NULL && strstr(text, "23 top of instrument 7") != NULL);
+    free(text);
+    text = run(&status, "TICKWIRE_FOLDER='%s' '%s' NONE 2>&1", folder, book_program);
+    CHECK(WEXITSTATUS(status) == 1 && strstr(text, "no such symbol") != NULL);
+    free(text);
+    stop(&w, 0);
+}
+
+/* ---- How long a read takes ---- */
+
+static double nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void bench(const tw_region *region) {
+    static double rounds[101];
+    static tw_book book;
+    static tw_super super;
+    uint32_t slot, round, at, levels = 0;
+    double start;
+    for (slot = 0; slot < tw_books(region); slot++) {
+        if (tw_read_book(region, slot, &book) != TW_OK) continue;
+        levels = book.shown[0] + book.shown[1];
+        for (round = 0; round < 101; round++) {
+            start = nanoseconds();
+            for (at = 0; at < 10000; at++) CHECK(tw_read_book(region, slot, &book) == TW_OK);
+            rounds[round] = (nanoseconds() - start) / 10000;
+        }
+        qsort(rounds, 101, sizeof rounds[0], compare);
+        printf("book %s of %" PRIu32 " levels: %.1f ns median, %.1f best, %.1f worst of 101 rounds of 10,000 reads\n", book.symbol, levels,
+               rounds[50], rounds[0], rounds[100]);
+    }
+    for (slot = 0; slot < tw_supers(region); slot++) {
+        if (tw_read_super(region, slot, &super) != TW_OK) continue;
+        for (round = 0; round < 101; round++) {
+            start = nanoseconds();
+            for (at = 0; at < 10000; at++) CHECK(tw_read_super(region, slot, &super) == TW_OK);
+            rounds[round] = (nanoseconds() - start) / 10000;
+        }
+        qsort(rounds, 101, sizeof rounds[0], compare);
+        printf("super book %s of %" PRIu32 " shares: %.1f ns median\n", super.symbol, super.shown[0] + super.shown[1], rounds[50]);
+    }
+}
+
+int main(int count, char **words) {
+    const char *place = getenv("TMPDIR");
+    char path[600];
+    if (count == 3 && (strcmp(words[1], "dump") == 0 || strcmp(words[1], "bench") == 0)) {
+        tw_region region;
+        int error = tw_open(&region, words[2]);
+        if (error != TW_OK) {
+            fprintf(stderr, "reader: %s\n", tw_strerror(error));
+            return 1;
+        }
+        if (words[1][0] == 'd') dump(stdout, &region);
+        else bench(&region);
+        tw_close(&region);
+        return 0;
+    }
+    if (count != 3) {
+        fprintf(stderr, "usage: reader REGION_PROGRAM BOOK_PROGRAM | reader dump FOLDER | reader bench FOLDER\n");
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    region_program = words[1];
+    book_program = words[2];
+    snprintf(folder, sizeof folder, "%s/tickwire-c-XXXXXX", place != NULL ? place : P_tmpdir);
+    CHECK(mkdtemp(folder) != NULL);
+    values_are_those_of_the_rust_reader("10");
+    values_are_those_of_the_rust_reader("1");
+    values_are_those_of_the_rust_reader("64");
+    no_read_is_torn_under_a_fast_writer();
+    a_slow_reader_learns_how_much_it_missed();
+    a_dead_writer_is_noticed_and_its_successor_found();
+    books_of_a_source_that_is_not_live_are_not_live();
+    the_example_prints_a_book_and_follows_the_ring();
+    what_is_no_region_is_refused();
+    snprintf(path, sizeof path, "%s/region", folder);
+    unlink(path);
+    rmdir(folder);
+    printf("9 tests of tickwire.h passed\n");
+    return 0;
+}

@@ -1,0 +1,32 @@
+//! The native half of the Python package `tickwire`: the shared memory's reader as Python objects.
+//!
+//! A call copies what it reads, whole, into an object of its own; arrays are made by numpy from bytes that are handed over
+//! once. Waiting for events releases the interpreter. Nothing runs Python code while it holds a lock of ours, so that two
+//! threads of a program cannot wait for each other.
+#![forbid(unsafe_code)]
+
+mod book;
+mod events;
+mod feed;
+mod source;
+mod types;
+
+use pyo3::prelude::*;
+
+/// Reads the shared memory of the Tickwire feed handler.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<feed::Feed>()?;
+    module.add_class::<book::Book>()?;
+    module.add_class::<book::SuperBook>()?;
+    module.add_class::<book::National>()?;
+    module.add_class::<events::Events>()?;
+    module.add_class::<events::Event>()?;
+    module.add_class::<events::Update>()?;
+    module.add_class::<source::Source>()?;
+    module.add_class::<source::Kind>()?;
+    module.add_class::<source::Histogram>()?;
+    module.add_class::<source::CounterInfo>()?;
+    module.add_function(wrap_pyfunction!(source::counter_table, module)?)
+}

@@ -1,0 +1,431 @@
+//! The readers in other languages: the C header is generated and compared, C programs are compiled against it and run, the
+//! Python package is built, installed into an environment of its own and tested.
+//!
+//! Everything that is made lands below `target/bindings`. Python packages come from PyPI once; a run that finds them there
+//! needs no network. Where the machine has no Python, that is said and fails nothing, except where `CI` is set.
+
+use crate::run::{Context, Outcome, cargo, root, target_dir};
+use crate::source::read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The header, as committed.
+const HEADER: &str = "bindings/c/tickwire.h";
+/// The header's text with the functions, which are written by hand.
+const TEMPLATE: &str = "bindings/c/tickwire.in.h";
+/// The line of [`TEMPLATE`] that stands for the generated definitions.
+const MARK: &str = "/* @LAYOUT@ */";
+/// What Python must bring.
+const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+
+/// Flags of every C program: the standard's C, and no warning is too small.
+const C_FLAGS: &[&str] = &[
+    "-std=c11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wshadow",
+    "-Werror",
+];
+/// The same as C++.
+const CXX_FLAGS: &[&str] = &[
+    "-std=c++17",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wshadow",
+    "-Werror",
+];
+
+/// The whole step.
+pub(crate) fn check(ctx: &Context) -> Outcome {
+    let mut all = Outcome {
+        again: "cargo xtask bindings".into(),
+        ..Outcome::default()
+    };
+    let mut add = |outcome: Outcome| {
+        all.passed += outcome.passed;
+        all.failed += outcome.failed;
+        all.notes.extend(outcome.notes);
+        if outcome.failed > 0 && !outcome.again.is_empty() {
+            all.again = outcome.again;
+        }
+        outcome.failed == 0
+    };
+    let goes_on = add(header_is_fresh(ctx)) && add(programs(ctx)) && add(c(ctx));
+    if goes_on {
+        add(python(ctx));
+    }
+    all
+}
+
+/// `cargo xtask header`: writes the C header anew.
+pub(crate) fn write_header(ctx: &Context) -> Outcome {
+    match generated(ctx) {
+        Ok(text) => match std::fs::write(root().join(HEADER), text) {
+            Ok(()) => Outcome {
+                passed: 1,
+                ..Outcome::default()
+            },
+            Err(error) => failed(&format!("{HEADER}: {error}"), "cargo xtask header"),
+        },
+        Err(outcome) => outcome,
+    }
+}
+
+fn header_is_fresh(ctx: &Context) -> Outcome {
+    match generated(ctx) {
+        Ok(text) if text == read(&root().join(HEADER)) => Outcome {
+            passed: 1,
+            ..Outcome::default()
+        },
+        Ok(_) => failed(
+            &format!(
+                "{HEADER} is not what layout and {TEMPLATE} say: run `cargo xtask header` and commit it"
+            ),
+            "cargo xtask header",
+        ),
+        Err(outcome) => outcome,
+    }
+}
+
+/// The template with the layout's definitions, which the example `c_layout` of the shared memory crate prints.
+fn generated(ctx: &Context) -> Result<String, Outcome> {
+    let built = ctx.check(cargo().args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--profile",
+        "test",
+        "--package",
+        "tickwire-shm",
+        "--example",
+        "c_layout",
+    ]));
+    if built.failed > 0 {
+        return Err(built);
+    }
+    let program = target_dir().join("debug/examples/c_layout");
+    let layout = match Command::new(&program).output() {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) => {
+            return Err(failed(
+                &String::from_utf8_lossy(&output.stderr),
+                "cargo xtask header",
+            ));
+        }
+        Err(error) => {
+            return Err(failed(
+                &format!("{}: {error}", program.display()),
+                "cargo xtask header",
+            ));
+        }
+    };
+    match read(&root().join(TEMPLATE)).split_once(MARK) {
+        Some((head, tail)) => Ok(format!("{head}{}{tail}", layout.trim_end())),
+        None => Err(failed(
+            &format!("{TEMPLATE}: the line {MARK} is missing"),
+            "cargo xtask header",
+        )),
+    }
+}
+
+/// What the tests of both languages run: the program that writes known books.
+fn programs(ctx: &Context) -> Outcome {
+    ctx.check(cargo().args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--profile",
+        "test",
+        "--package",
+        "tickwire-runtime",
+        "--example",
+        "region",
+    ]))
+}
+
+fn region_program() -> PathBuf {
+    target_dir().join("debug/examples/region")
+}
+
+/// The C programs: as C, as C++ where there is a compiler, and the test run with each.
+fn c(ctx: &Context) -> Outcome {
+    let dir = target_dir().join("bindings/c");
+    if let Err(error) = std::fs::create_dir_all(&dir) {
+        return failed(&format!("{}: {error}", dir.display()), "");
+    }
+    let mut languages = vec![(compiler("CC", "cc"), C_FLAGS, "c")];
+    let cxx = compiler("CXX", "c++");
+    if answers(Command::new(&cxx).arg("--version")) {
+        languages.push((cxx, CXX_FLAGS, "c++"));
+    }
+    let mut all = Outcome::default();
+    if languages.len() == 1 {
+        all.notes.push("C++ not tested: no c++ on this machine".into());
+    }
+    for (compiler, flags, language) in languages {
+        for source in ["examples/book.c", "tests/reader.c"] {
+            let program = dir.join(format!("{}-{language}", stem(source)));
+            let mut compile = Command::new(&compiler);
+            compile
+                .args(flags)
+                .args(["-x", language, "-I", "bindings/c"])
+                .arg(format!("bindings/c/{source}"))
+                .arg("-o")
+                .arg(&program);
+            let outcome = ctx.check(&mut compile);
+            if outcome.failed > 0 {
+                return outcome;
+            }
+            all.passed += 1;
+        }
+        let mut test = Command::new(dir.join(format!("reader-{language}")));
+        test.arg(region_program())
+            .arg(dir.join(format!("book-{language}")));
+        let outcome = ctx.check(&mut test);
+        if outcome.failed > 0 {
+            return outcome;
+        }
+        all.passed += 1;
+    }
+    all
+}
+
+/// The Python package: wheel, types, stubs, tests.
+fn python(ctx: &Context) -> Outcome {
+    let python = compiler("PYTHON", "python3");
+    if !answers(Command::new(&python).args(["-c", PROBE])) {
+        let why = "Python not tested: no python3 of 3.10 or later with venv on this machine".to_owned();
+        if std::env::var_os("CI").is_some() {
+            return failed(
+                &why,
+                "install python3 with its venv module, then cargo xtask bindings",
+            );
+        }
+        return Outcome {
+            notes: vec![why],
+            ..Outcome::default()
+        };
+    }
+    let mut all = Outcome::default();
+    let dir = target_dir().join("bindings");
+    let environment = dir.join("venv");
+    let inside = environment.join("bin/python");
+    if let Err(outcome) = prepare(ctx, &python, &environment) {
+        return outcome;
+    }
+    let wheels = dir.join("wheels");
+    let _ = std::fs::remove_dir_all(&wheels);
+    let cargo_dir = dir.join("cargo");
+    let manifest = "bindings/python/Cargo.toml";
+    let mut steps: Vec<Command> = Vec::new();
+    let mut step = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env("CARGO_TARGET_DIR", &cargo_dir)
+            .env("PYO3_PYTHON", &inside);
+        steps.push(command);
+    };
+    let cargo_program = cargo().get_program().to_owned();
+    let out = wheels.display().to_string();
+    step(
+        Path::new(&cargo_program),
+        &["fmt", "--manifest-path", manifest, "--", "--check"],
+    );
+    step(
+        &environment.join("bin/maturin"),
+        &[
+            "build",
+            "--release",
+            "--locked",
+            "--quiet",
+            "--manifest-path",
+            manifest,
+            "--out",
+            &out,
+        ],
+    );
+    step(
+        &inside,
+        &[
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--no-index",
+            "--force-reinstall",
+            "--find-links",
+            &out,
+            "tickwire",
+        ],
+    );
+    step(
+        Path::new(&cargo_program),
+        &[
+            "clippy",
+            "--release",
+            "--quiet",
+            "--locked",
+            "--manifest-path",
+            manifest,
+            "--",
+            "-D",
+            "warnings",
+        ],
+    );
+    for mut command in steps {
+        let outcome = ctx.check(&mut command);
+        if outcome.failed > 0 {
+            return outcome;
+        }
+        all.passed += 1;
+    }
+    // Hints against the code of the installed package, of its tests and its examples; stubs against the module; then the tests.
+    let config = ["-m", "mypy", "--config-file", "bindings/python/pyproject.toml"];
+    let package = [&config[..], &["-p", "tickwire"]].concat();
+    let programs = [
+        &config[..],
+        &["bindings/python/tests", "bindings/python/examples"],
+    ]
+    .concat();
+    let stubs = ["-m", "mypy.stubtest", "tickwire"].to_vec();
+    let config = [
+        "-m",
+        "pytest",
+        "--rootdir",
+        "bindings/python",
+        "-c",
+        "bindings/python/pyproject.toml",
+    ];
+    let run = [&config[..], &["-p", "no:cacheprovider", "bindings/python/tests"]].concat();
+    for args in [package, programs, stubs, run] {
+        let mut command = Command::new(&inside);
+        command
+            .args(args)
+            .env("TICKWIRE_REGION_PROGRAM", region_program())
+            .env("MYPY_CACHE_DIR", dir.join("mypy"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        let finished = ctx.execute(&mut command);
+        let (passed, failures) = pytest_tally(&finished.output);
+        if !finished.success {
+            return Outcome {
+                passed: all.passed + passed,
+                failed: failures.max(1),
+                notes: finished.output.lines().map(str::to_owned).collect(),
+                again: "cargo xtask bindings".into(),
+            };
+        }
+        all.passed += passed.max(1);
+    }
+    all
+}
+
+/// An environment with what the tests need; made anew when the list or the interpreter changed.
+fn prepare(ctx: &Context, python: &Path, environment: &Path) -> Result<(), Outcome> {
+    let list = "bindings/python/requirements-test.txt";
+    let version = Command::new(python).arg("--version").output();
+    let version = version
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
+    let wanted = format!("{version}{}", read(&root().join(list)));
+    let stamp = environment.join("made-from");
+    if read(&stamp) == wanted {
+        return Ok(());
+    }
+    let _ = std::fs::remove_dir_all(environment);
+    let inside = environment.join("bin/python");
+    let mut make = Command::new(python);
+    make.args(["-m", "venv"]).arg(environment);
+    let mut install = Command::new(inside);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+        "-r",
+        list,
+    ]);
+    for command in [&mut make, &mut install] {
+        let outcome = ctx.check(command);
+        if outcome.failed > 0 {
+            return Err(outcome);
+        }
+    }
+    std::fs::write(&stamp, wanted).map_err(|error| failed(&format!("{}: {error}", stamp.display()), ""))
+}
+
+fn failed(why: &str, again: &str) -> Outcome {
+    Outcome {
+        failed: 1,
+        notes: why.lines().map(str::to_owned).collect(),
+        again: again.to_owned(),
+        ..Outcome::default()
+    }
+}
+
+/// A program by its customary variable, else by its name.
+fn compiler(variable: &str, name: &str) -> PathBuf {
+    std::env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .map_or_else(|| name.into(), PathBuf::from)
+}
+
+fn answers(command: &mut Command) -> bool {
+    command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+fn stem(path: &str) -> String {
+    Path::new(path)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Passed and failed tests by pytest's last line: `2 failed, 31 passed in 4.20s`.
+fn pytest_tally(output: &str) -> (usize, usize) {
+    let last = output
+        .lines()
+        .rev()
+        .find(|line| line.contains(" in ") && line.ends_with(['s', '=']))
+        .unwrap_or("");
+    let count = |word: &str| {
+        let before = last.split(word).next().filter(|before| before.len() < last.len());
+        before
+            .and_then(|before| before.trim_end().rsplit([' ', ',']).next()?.parse().ok())
+            .unwrap_or(0)
+    };
+    (count(" passed"), count(" failed") + count(" error"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_pytest_is_counted() {
+        assert_eq!(pytest_tally("...\n31 passed in 4.20s\n"), (31, 0));
+        assert_eq!(
+            pytest_tally("x in y\n2 failed, 31 passed, 1 error in 4.20s\n"),
+            (31, 3)
+        );
+        assert_eq!(
+            pytest_tally("Success: no issues found in 4 source files\n"),
+            (0, 0)
+        );
+    }
+}
