@@ -349,8 +349,9 @@ impl SuperBooks {
             recv_ts: self.now,
             ..MarketEvent::default()
         };
-        let moment = self.moment(source, &event)?;
-        let defined = self.take_in(&moment, instrument, symbol, sink);
+        let defined = self
+            .moment(source, &event)
+            .and_then(|moment| self.take_in(&moment, instrument, symbol, sink));
         defined.map_err(|error| self.refuse(error))
     }
 
@@ -389,16 +390,29 @@ impl SuperBooks {
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let applied = match event.kind {
-            EventKind::Level => self.level(source, event, sink),
+        let applied = self
+            .moment(source, event)
+            .and_then(|moment| self.change(&moment, event, sink));
+        applied.map_err(|error| self.refuse(error))
+    }
+
+    #[inline(always)]
+    fn change<S: SuperSink>(
+        &mut self,
+        moment: &Moment,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        match event.kind {
+            EventKind::Level => self.level(moment, event, sink),
             EventKind::Quote if event.code[0] != 0 => Ok(()),
-            EventKind::Quote => self.quote(source, event, sink),
-            EventKind::Trade | EventKind::TradeBreak => self.trade(source, event, sink),
+            EventKind::Quote => self.quote(moment, event, sink),
+            EventKind::Trade | EventKind::TradeBreak => self.trade(moment, event, sink),
             EventKind::Gap
             | EventKind::Recovered
             | EventKind::Clear
             | EventKind::Status
-            | EventKind::Definition => self.rare(source, event, sink),
+            | EventKind::Definition => self.rare(moment, event, sink),
             EventKind::Imbalance | EventKind::EndOfGroup => Ok(()),
             EventKind::Add
             | EventKind::Modify
@@ -406,8 +420,7 @@ impl SuperBooks {
             | EventKind::Execute
             | EventKind::Delete
             | EventKind::Replace => Err(SuperError::Depth),
-        };
-        applied.map_err(|error| self.refuse(error))
+        }
     }
 
     /// A super book, `None` for a number not given yet.
@@ -446,11 +459,11 @@ impl SuperBooks {
 
     fn level<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(source, event.instrument)?;
+        let (index, member) = self.member(moment.source, event.instrument)?;
         if member.is_full || self.nationals.has(member.feed) {
             return Ok(());
         }
@@ -471,7 +484,7 @@ impl SuperBooks {
             Set::Changed(before) => (before, false),
             Set::Inserted(before) | Set::Removed(before) => (before, true),
             Set::Missing => return Err(SuperError::UnknownLevel),
-            Set::Full => return self.lose(source, index, event, sink),
+            Set::Full => return self.lose(moment, index, sink),
         };
         if merged.away.has(member.feed) {
             return Ok(());
@@ -485,19 +498,18 @@ impl SuperBooks {
         if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(member.feed) {
             self.find_best(symbol, event.side, &mut touched);
         }
-        let moment = self.moment(source, event)?;
-        self.tell(symbol, &moment, touched, sink);
+        self.tell(symbol, moment, touched, sink);
         Ok(())
     }
 
     /// The national best.
     fn quote<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (_, member) = self.member(source, event.instrument)?;
+        let (_, member) = self.member(moment.source, event.instrument)?;
         if !self.nationals.has(member.feed) {
             return Ok(());
         }
@@ -515,20 +527,19 @@ impl SuperBooks {
             venue_ts: event.venue_ts,
             recv_ts: event.recv_ts,
         };
-        let moment = self.moment(source, event)?;
         if !self.merged[symbol].away.has(member.feed) {
-            self.tell(symbol, &moment, Touched::only(SuperFlags::NATIONAL), sink);
+            self.tell(symbol, moment, Touched::only(SuperFlags::NATIONAL), sink);
         }
         Ok(())
     }
 
     fn trade<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(source, event.instrument)?;
+        let (index, member) = self.member(moment.source, event.instrument)?;
         if event.flags.has(EventFlags::NOT_PRINTABLE) || event.qty.is_zero() {
             return Ok(());
         }
@@ -550,8 +561,7 @@ impl SuperBooks {
                 recv_ts: event.recv_ts,
             };
         }
-        let moment = self.moment(source, event)?;
-        self.tell(symbol, &moment, Touched::only(SuperFlags::TRADE), sink);
+        self.tell(symbol, moment, Touched::only(SuperFlags::TRADE), sink);
         Ok(())
     }
 
@@ -559,30 +569,29 @@ impl SuperBooks {
     #[cold]
     fn rare<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let moment = self.moment(source, event)?;
         if event.kind == EventKind::Definition {
-            return self.definition(&moment, event, sink);
+            return self.definition(moment, event, sink);
         }
         if event.instrument == InstrumentId::WHOLE_FEED {
-            self.whole(&moment, event, sink);
+            self.whole(moment, event, sink);
             return Ok(());
         }
-        let (index, _) = self.member(source, event.instrument)?;
+        let (index, _) = self.member(moment.source, event.instrument)?;
         let member = &mut self.members[index];
         match event.kind {
             EventKind::Gap => member.own = BookState::Stale,
             EventKind::Recovered => member.own = BookState::Live,
             EventKind::Status => member.status = event.status,
             _ => {
-                self.clear(&moment, index, sink);
+                self.clear(moment, index, sink);
                 return Ok(());
             }
         }
-        self.settle(&moment, index, Touched::NOTHING, sink);
+        self.settle(moment, index, Touched::NOTHING, sink);
         Ok(())
     }
 
@@ -676,18 +685,11 @@ impl SuperBooks {
 
     /// There was no room for a share: the feed is out of this super book until its book is cleared.
     #[cold]
-    fn lose<S: SuperSink>(
-        &mut self,
-        source: SourceId,
-        index: usize,
-        event: &MarketEvent,
-        sink: &mut S,
-    ) -> Result<(), SuperError> {
-        let moment = self.moment(source, event)?;
+    fn lose<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) -> Result<(), SuperError> {
         let mut touched = Touched::NOTHING;
         self.withdraw(self.members[index].symbol as usize, moment.feed, &mut touched);
         self.members[index].is_full = true;
-        self.settle(&moment, index, touched, sink);
+        self.settle(moment, index, touched, sink);
         Err(SuperError::Full)
     }
 
@@ -860,7 +862,12 @@ impl SuperBooks {
         (member.status, member.volume) = (TradingStatus::Unknown, 0);
         member.next_of_symbol = core::mem::replace(&mut merged.first_member, index as u32);
         merged.feeds = merged.feeds.with(bit);
-        self.settle(moment, index, Touched::only(SuperFlags::FEEDS), sink);
+        self.settle(
+            moment,
+            index,
+            Touched::only(self.of_subscription(moment.feed)),
+            sink,
+        );
         Ok(SuperId(id))
     }
 
@@ -921,7 +928,7 @@ impl SuperBooks {
             return;
         }
         let symbol = self.members[index].symbol as usize;
-        let mut touched = Touched::only(SuperFlags::FEEDS);
+        let mut touched = Touched::only(self.of_subscription(moment.feed));
         if self.nationals.has(moment.feed) {
             self.forget_national(symbol, moment.feed, &mut touched);
         } else {
@@ -945,6 +952,15 @@ impl SuperBooks {
             touched.changed = touched.changed.with(SuperFlags::DIFFERENCE);
         }
         self.tell(symbol, moment, touched, sink);
+    }
+
+    /// What is different in a super book when a feed comes or goes with its instrument.
+    fn of_subscription(&self, feed: u8) -> SuperFlags {
+        if self.nationals.has(feed) {
+            SuperFlags::FEEDS.with(SuperFlags::NATIONAL)
+        } else {
+            SuperFlags::FEEDS
+        }
     }
 
     /// Takes a member out of its symbol's list.
@@ -1011,7 +1027,6 @@ impl SuperBooks {
         let index = self.member_index(source, instrument);
         match index.map(|index| (index, self.members[index])) {
             Some((index, member)) if member.is_on => Ok((index, member)),
-            _ if source.0 as usize >= self.sources.len() => Err(SuperError::Source),
             _ => Err(SuperError::Instrument),
         }
     }
