@@ -74,12 +74,12 @@ impl<'a> SuperRef<'a> {
     }
 
     /// Every live feed's share of a side: the best price first, at one price the lower feed index first.
-    pub fn shares(&self, side: Side) -> impl Iterator<Item = Share> + 'a {
+    pub fn shares(&self, side: Side) -> impl Iterator<Item = Share> + use<'a> {
         self.kept(side).map(move |kept| kept.share(side))
     }
 
     /// The shares of a side merged by price, best first.
-    pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + 'a {
+    pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + use<'a> {
         let mut shares = self.kept(side).peekable();
         core::iter::from_fn(move || {
             let first = shares.next()?;
@@ -120,7 +120,7 @@ impl<'a> SuperRef<'a> {
     }
 
     /// The feeds that carry it, each with what it says, in no order.
-    pub fn members(&self) -> impl Iterator<Item = FeedView> + 'a {
+    pub fn members(&self) -> impl Iterator<Item = FeedView> + use<'a> {
         let books = self.books;
         books.members_of(self.index).map(move |member| FeedView {
             feed: member.feed,
@@ -137,7 +137,7 @@ impl<'a> SuperRef<'a> {
         self.members().find(|member| member.feed == feed)
     }
 
-    fn kept(&self, side: Side) -> impl Iterator<Item = &'a Kept> + 'a {
+    fn kept(&self, side: Side) -> impl Iterator<Item = &'a Kept> + use<'a> {
         let merged = &self.books.merged[self.index];
         let away = merged.away;
         self.books
