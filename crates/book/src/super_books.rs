@@ -33,7 +33,7 @@ mod view;
 pub use ladder::Share;
 pub use update::{
     Difference, FeedMask, LastTrade, Market, Mover, National, NationalSide, Presence, SourceId, SuperError,
-    SuperFlags, SuperId, SuperLevel, SuperUpdate,
+    SuperFlags, SuperId, SuperLevel, SuperTotals, SuperUpdate,
 };
 pub use view::{FeedView, SuperRef};
 
@@ -42,7 +42,7 @@ use crate::ladder::{ORDERS_MAX, QTY_MAX};
 use crate::order_index::NONE;
 use crate::{key_of, price_of};
 use alloc::vec::Vec;
-use ladder::{Kept, Ladder, Set, Shares};
+use ladder::{Kept, Ladder, Set, Shares, has_company};
 use table::Table;
 use tickwire_market::{
     BookState, Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price,
@@ -136,6 +136,7 @@ struct Member {
     next_of_source: u32,
     next_of_symbol: u32,
     volume: u64,
+    trades: u64,
 }
 
 /// One symbol.
@@ -143,6 +144,7 @@ struct Member {
 struct Merged {
     ladders: [Ladder; 2],
     best: [SuperLevel; 2],
+    totals: [SuperTotals; 2],
     feeds: FeedMask,
     away: FeedMask,
     idle: FeedMask,
@@ -153,6 +155,7 @@ struct Merged {
     difference: [Difference; 2],
     trade: LastTrade,
     volume: u64,
+    trades: u64,
     symbol: Symbol,
 }
 
@@ -480,16 +483,28 @@ impl SuperBooks {
         };
         let merged = &mut self.merged[symbol];
         let ladder = &mut merged.ladders[event.side as usize];
-        let (before, is_moved) = match self.shares.set(ladder, new) {
-            Set::Changed(before) => (before, false),
-            Set::Inserted(before) | Set::Removed(before) => (before, true),
+        let (before, old, is_moved) = match self.shares.set(ladder, new) {
+            Set::Changed(before, old) => (before, old, false),
+            Set::Inserted(before) => (before, 0, true),
+            Set::Removed(before, old) => (before, old, true),
             Set::Missing => return Err(SuperError::UnknownLevel),
             Set::Full => return self.lose(moment, index, sink),
         };
         if merged.away.has(member.feed) {
             return Ok(());
         }
-        let first = rank(self.shares.of(ladder), before, merged.away);
+        let kept = self.shares.of(ladder);
+        let totals = &mut merged.totals[event.side as usize];
+        totals.qty.0 = totals.qty.0 - old + new.qty;
+        if is_moved {
+            let is_alone = !has_company(kept, before, key, member.feed, merged.away) as u32;
+            if old == 0 {
+                (totals.shares, totals.levels) = (totals.shares + 1, totals.levels + is_alone);
+            } else {
+                (totals.shares, totals.levels) = (totals.shares - 1, totals.levels - is_alone);
+            }
+        }
+        let first = rank(kept, before, merged.away);
         let end = if is_moved { u32::MAX } else { first + 1 };
         let mut touched = Touched::NOTHING;
         touched.shares(event.side, first, end);
@@ -544,15 +559,20 @@ impl SuperBooks {
             return Ok(());
         }
         let symbol = member.symbol as usize;
-        let (volume, merged) = (&mut self.members[index].volume, &mut self.merged[symbol]);
+        let (member, merged) = (&mut self.members[index], &mut self.merged[symbol]);
         if event.kind == EventKind::TradeBreak {
-            let broken = event.qty.0.min(*volume);
-            *volume -= broken;
+            let broken = event.qty.0.min(member.volume);
+            member.volume -= broken;
             merged.volume -= broken;
+            let one = member.trades.min(1);
+            member.trades -= one;
+            merged.trades -= one;
         } else {
             let added = event.qty.0.min(u64::MAX - merged.volume);
-            *volume += added;
+            member.volume += added;
             merged.volume += added;
+            member.trades += 1;
+            merged.trades += 1;
             merged.trade_feed = member.feed;
             merged.trade = LastTrade {
                 price: event.price,
@@ -678,6 +698,7 @@ impl SuperBooks {
                 && let Some(first) = first
             {
                 touched.shares(side, first, u32::MAX);
+                self.recount(symbol, side);
                 self.find_best(symbol, side, touched);
             }
         }
@@ -715,6 +736,7 @@ impl SuperBooks {
                 };
                 if has_come_or_gone {
                     touched.shares(side, first, u32::MAX);
+                    self.recount(symbol, side);
                 }
                 self.find_best(symbol, side, &mut touched);
             }
@@ -723,6 +745,21 @@ impl SuperBooks {
             }
         }
         self.tell(symbol, moment, touched, sink);
+    }
+
+    /// Adds the shares of a side up anew.
+    fn recount(&mut self, symbol: usize, side: Side) {
+        let merged = &mut self.merged[symbol];
+        let (mut totals, mut last) = (SuperTotals::default(), None);
+        for kept in self.shares.of(&merged.ladders[side as usize]) {
+            if !merged.away.has(kept.feed) {
+                totals.shares += 1;
+                totals.levels += (last != Some(kept.key)) as u32;
+                totals.qty.0 += kept.qty;
+                last = Some(kept.key);
+            }
+        }
+        merged.totals[side as usize] = totals;
     }
 
     /// Finds the best of a side anew.
@@ -859,7 +896,7 @@ impl SuperBooks {
         let member = &mut self.members[index];
         (member.symbol, member.is_on) = (id, true);
         (member.own, member.is_full) = (BookState::Live, false);
-        (member.status, member.volume) = (TradingStatus::Unknown, 0);
+        (member.status, member.volume, member.trades) = (TradingStatus::Unknown, 0, 0);
         member.next_of_symbol = core::mem::replace(&mut merged.first_member, index as u32);
         merged.feeds = merged.feeds.with(bit);
         self.settle(
@@ -882,6 +919,7 @@ impl SuperBooks {
         self.merged.push(Merged {
             ladders: [Ladder::default(); 2],
             best: [SuperLevel::default(); 2],
+            totals: [SuperTotals::default(); 2],
             feeds: FeedMask::NONE,
             away: FeedMask::NONE,
             idle: FeedMask::NONE,
@@ -892,6 +930,7 @@ impl SuperBooks {
             difference: [Difference::default(); 2],
             trade: LastTrade::default(),
             volume: 0,
+            trades: 0,
             symbol: *symbol,
         });
         self.by_symbol.insert(hash(symbol), id);
@@ -916,6 +955,7 @@ impl SuperBooks {
             next_of_source: core::mem::replace(&mut source.first, index as u32),
             next_of_symbol: NONE,
             volume: 0,
+            trades: 0,
         });
         self.by_instrument
             .insert(member_key(moment.source, instrument), index as u32);
@@ -942,8 +982,9 @@ impl SuperBooks {
         merged.feeds = merged.feeds.without(bit);
         merged.away = merged.away.without(bit);
         merged.idle = merged.idle.without(bit);
-        if member.volume > 0 {
+        if member.trades > 0 || member.volume > 0 {
             merged.volume -= member.volume;
+            merged.trades -= member.trades;
             touched.changed = touched.changed.with(SuperFlags::TRADE);
         }
         // The consolidated feed that leaves takes the comparison with it.

@@ -99,6 +99,8 @@ fn view(book: SuperRef<'_>) -> NaiveSuper {
         difference: Side::BOTH.map(|side| book.difference(side)),
         trade: book.last_trade(),
         volume: book.volume(),
+        trades: book.trades(),
+        totals: Side::BOTH.map(|side| book.totals(side)),
         members,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::super_books::{
     Difference, FeedMask, FeedView, LastTrade, Market, Mover, National, NationalSide, Presence, Share,
-    Source, SourceId, SuperError, SuperId, SuperLevel,
+    Source, SourceId, SuperError, SuperId, SuperLevel, SuperTotals,
 };
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -27,6 +27,8 @@ pub struct NaiveSuper {
     pub difference: [Difference; 2],
     pub trade: Option<(LastTrade, u8)>,
     pub volume: Volume,
+    pub trades: u64,
+    pub totals: [SuperTotals; 2],
     /// By feed.
     pub members: Vec<FeedView>,
 }
@@ -47,6 +49,7 @@ struct NaiveMember {
     sides: [BTreeMap<Price, (u64, u32)>; 2],
     national: National,
     volume: u64,
+    trades: u64,
 }
 
 struct NaiveSymbol {
@@ -129,6 +132,7 @@ impl NaiveSuperBooks {
             sides: Default::default(),
             national: National::default(),
             volume: 0,
+            trades: 0,
         };
         self.members.insert((source, instrument), member);
         self.compare_all(source);
@@ -194,6 +198,15 @@ impl NaiveSuperBooks {
             difference: self.symbols[index].difference,
             trade: self.symbols[index].trade,
             volume: Volume(self.of(index).map(|(_, member)| member.volume).sum()),
+            trades: self.of(index).map(|(_, member)| member.trades).sum(),
+            totals: Side::BOTH.map(|side| {
+                let shares = self.shares(index, side);
+                SuperTotals {
+                    shares: shares.len() as u32,
+                    levels: merge(&shares).len() as u32,
+                    qty: Volume(shares.iter().map(|share| share.qty.0).sum()),
+                }
+            }),
             members: self.views(index),
         }
     }
@@ -249,6 +262,7 @@ impl NaiveSuperBooks {
             }
             EventKind::Trade if !event.flags.has(EventFlags::NOT_PRINTABLE) && !event.qty.is_zero() => {
                 member.volume += event.qty.0;
+                member.trades += 1;
                 let trade = LastTrade {
                     price: event.price,
                     qty: event.qty,
@@ -258,8 +272,9 @@ impl NaiveSuperBooks {
                 let feed = self.sources[source.0 as usize].feed;
                 self.symbols[member.symbol].trade = Some((trade, feed));
             }
-            EventKind::TradeBreak if !event.flags.has(EventFlags::NOT_PRINTABLE) => {
-                member.volume -= event.qty.0.min(member.volume)
+            EventKind::TradeBreak if !event.flags.has(EventFlags::NOT_PRINTABLE) && !event.qty.is_zero() => {
+                member.volume -= event.qty.0.min(member.volume);
+                member.trades = member.trades.saturating_sub(1);
             }
             EventKind::Gap => member.own = BookState::Stale,
             EventKind::Recovered => member.own = BookState::Live,
@@ -305,6 +320,7 @@ impl NaiveSuperBooks {
                 _ => member.status,
             },
             volume: Volume(member.volume),
+            trades: member.trades,
         };
         let mut views: Vec<FeedView> = self.of(symbol).map(view).collect();
         views.sort_by_key(|view| view.feed);

@@ -3,7 +3,7 @@
 use super::SuperBooks;
 use super::ladder::{Kept, Share};
 use super::update::{
-    Difference, FeedMask, LastTrade, Market, National, Presence, SourceId, SuperId, SuperLevel,
+    Difference, FeedMask, LastTrade, Market, National, Presence, SourceId, SuperId, SuperLevel, SuperTotals,
 };
 use crate::price_of;
 use tickwire_market::{InstrumentId, Side, Symbol, TradingStatus, Volume};
@@ -30,6 +30,8 @@ pub struct FeedView {
     pub status: TradingStatus,
     /// Shares traded there.
     pub volume: Volume,
+    /// How many trades that were.
+    pub trades: u64,
 }
 
 impl<'a> SuperRef<'a> {
@@ -71,6 +73,11 @@ impl<'a> SuperRef<'a> {
     pub fn best(&self, side: Side) -> Option<SuperLevel> {
         let best = self.books.merged[self.index].best[side as usize];
         (!best.qty.is_zero()).then_some(best)
+    }
+
+    /// The shares of a side together.
+    pub fn totals(&self, side: Side) -> SuperTotals {
+        self.books.merged[self.index].totals[side as usize]
     }
 
     /// Every live feed's share of a side: the best price first, at one price the lower feed index first.
@@ -119,6 +126,11 @@ impl<'a> SuperRef<'a> {
         Volume(self.books.merged[self.index].volume)
     }
 
+    /// How many trades that were; a broken one counts no more.
+    pub fn trades(&self) -> u64 {
+        self.books.merged[self.index].trades
+    }
+
     /// The feeds that carry it, each with what it says, in no order.
     pub fn members(&self) -> impl Iterator<Item = FeedView> + use<'a> {
         let books = self.books;
@@ -129,6 +141,7 @@ impl<'a> SuperRef<'a> {
             presence: books.presence(member),
             status: books.status(member),
             volume: Volume(member.volume),
+            trades: member.trades,
         })
     }
 
