@@ -1,6 +1,10 @@
 //! The same books with standard maps, in the obvious way: the oracle of the fast ones, never optimised. It has no
 //! capacities, so it never answers [`BookError::Full`].
 
+mod super_books;
+
+pub use super_books::{NaiveSuper, NaiveSuperBooks};
+
 use crate::books::{order_qty, worse};
 use crate::{BookError, Depth, Digest};
 use alloc::collections::BTreeMap;

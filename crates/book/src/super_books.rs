@@ -33,7 +33,7 @@ mod view;
 pub use ladder::Share;
 pub use update::{
     Difference, FeedMask, LastTrade, Market, Mover, National, NationalSide, Presence, SourceId, SuperError,
-    SuperFlags, SuperId, SuperLevel, SuperUpdate,
+    SuperFlags, SuperId, SuperLevel, SuperTotals, SuperUpdate,
 };
 pub use view::{FeedView, SuperRef};
 
@@ -42,7 +42,7 @@ use crate::ladder::{ORDERS_MAX, QTY_MAX};
 use crate::order_index::NONE;
 use crate::{key_of, price_of};
 use alloc::vec::Vec;
-use ladder::{Kept, Ladder, Set, Shares};
+use ladder::{Kept, Ladder, Set, Shares, has_company};
 use table::Table;
 use tickwire_market::{
     BookState, Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price,
@@ -136,6 +136,7 @@ struct Member {
     next_of_source: u32,
     next_of_symbol: u32,
     volume: u64,
+    trades: u64,
 }
 
 /// One symbol.
@@ -143,6 +144,7 @@ struct Member {
 struct Merged {
     ladders: [Ladder; 2],
     best: [SuperLevel; 2],
+    totals: [SuperTotals; 2],
     feeds: FeedMask,
     away: FeedMask,
     idle: FeedMask,
@@ -153,6 +155,7 @@ struct Merged {
     difference: [Difference; 2],
     trade: LastTrade,
     volume: u64,
+    trades: u64,
     symbol: Symbol,
 }
 
@@ -349,8 +352,9 @@ impl SuperBooks {
             recv_ts: self.now,
             ..MarketEvent::default()
         };
-        let moment = self.moment(source, &event)?;
-        let defined = self.take_in(&moment, instrument, symbol, sink);
+        let defined = self
+            .moment(source, &event)
+            .and_then(|moment| self.take_in(&moment, instrument, symbol, sink));
         defined.map_err(|error| self.refuse(error))
     }
 
@@ -389,16 +393,29 @@ impl SuperBooks {
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let applied = match event.kind {
-            EventKind::Level => self.level(source, event, sink),
+        let applied = self
+            .moment(source, event)
+            .and_then(|moment| self.change(&moment, event, sink));
+        applied.map_err(|error| self.refuse(error))
+    }
+
+    #[inline(always)]
+    fn change<S: SuperSink>(
+        &mut self,
+        moment: &Moment,
+        event: &MarketEvent,
+        sink: &mut S,
+    ) -> Result<(), SuperError> {
+        match event.kind {
+            EventKind::Level => self.level(moment, event, sink),
             EventKind::Quote if event.code[0] != 0 => Ok(()),
-            EventKind::Quote => self.quote(source, event, sink),
-            EventKind::Trade | EventKind::TradeBreak => self.trade(source, event, sink),
+            EventKind::Quote => self.quote(moment, event, sink),
+            EventKind::Trade | EventKind::TradeBreak => self.trade(moment, event, sink),
             EventKind::Gap
             | EventKind::Recovered
             | EventKind::Clear
             | EventKind::Status
-            | EventKind::Definition => self.rare(source, event, sink),
+            | EventKind::Definition => self.rare(moment, event, sink),
             EventKind::Imbalance | EventKind::EndOfGroup => Ok(()),
             EventKind::Add
             | EventKind::Modify
@@ -406,8 +423,7 @@ impl SuperBooks {
             | EventKind::Execute
             | EventKind::Delete
             | EventKind::Replace => Err(SuperError::Depth),
-        };
-        applied.map_err(|error| self.refuse(error))
+        }
     }
 
     /// A super book, `None` for a number not given yet.
@@ -446,11 +462,11 @@ impl SuperBooks {
 
     fn level<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(source, event.instrument)?;
+        let (index, member) = self.member(moment.source, event.instrument)?;
         if member.is_full || self.nationals.has(member.feed) {
             return Ok(());
         }
@@ -467,16 +483,28 @@ impl SuperBooks {
         };
         let merged = &mut self.merged[symbol];
         let ladder = &mut merged.ladders[event.side as usize];
-        let (before, is_moved) = match self.shares.set(ladder, new) {
-            Set::Changed(before) => (before, false),
-            Set::Inserted(before) | Set::Removed(before) => (before, true),
+        let (before, old, is_moved) = match self.shares.set(ladder, new) {
+            Set::Changed(before, old) => (before, old, false),
+            Set::Inserted(before) => (before, 0, true),
+            Set::Removed(before, old) => (before, old, true),
             Set::Missing => return Err(SuperError::UnknownLevel),
-            Set::Full => return self.lose(source, index, event, sink),
+            Set::Full => return self.lose(moment, index, sink),
         };
         if merged.away.has(member.feed) {
             return Ok(());
         }
-        let first = rank(self.shares.of(ladder), before, merged.away);
+        let kept = self.shares.of(ladder);
+        let totals = &mut merged.totals[event.side as usize];
+        totals.qty.0 = totals.qty.0 - old + new.qty;
+        if is_moved {
+            let is_alone = !has_company(kept, before, key, member.feed, merged.away) as u32;
+            if old == 0 {
+                (totals.shares, totals.levels) = (totals.shares + 1, totals.levels + is_alone);
+            } else {
+                (totals.shares, totals.levels) = (totals.shares - 1, totals.levels - is_alone);
+            }
+        }
+        let first = rank(kept, before, merged.away);
         let end = if is_moved { u32::MAX } else { first + 1 };
         let mut touched = Touched::NOTHING;
         touched.shares(event.side, first, end);
@@ -485,19 +513,18 @@ impl SuperBooks {
         if (best.qty.is_zero() || key >= key_of(event.side, best.price)) && !merged.idle.has(member.feed) {
             self.find_best(symbol, event.side, &mut touched);
         }
-        let moment = self.moment(source, event)?;
-        self.tell(symbol, &moment, touched, sink);
+        self.tell(symbol, moment, touched, sink);
         Ok(())
     }
 
     /// The national best.
     fn quote<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (_, member) = self.member(source, event.instrument)?;
+        let (_, member) = self.member(moment.source, event.instrument)?;
         if !self.nationals.has(member.feed) {
             return Ok(());
         }
@@ -515,33 +542,37 @@ impl SuperBooks {
             venue_ts: event.venue_ts,
             recv_ts: event.recv_ts,
         };
-        let moment = self.moment(source, event)?;
         if !self.merged[symbol].away.has(member.feed) {
-            self.tell(symbol, &moment, Touched::only(SuperFlags::NATIONAL), sink);
+            self.tell(symbol, moment, Touched::only(SuperFlags::NATIONAL), sink);
         }
         Ok(())
     }
 
     fn trade<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let (index, member) = self.member(source, event.instrument)?;
+        let (index, member) = self.member(moment.source, event.instrument)?;
         if event.flags.has(EventFlags::NOT_PRINTABLE) || event.qty.is_zero() {
             return Ok(());
         }
         let symbol = member.symbol as usize;
-        let (volume, merged) = (&mut self.members[index].volume, &mut self.merged[symbol]);
+        let (member, merged) = (&mut self.members[index], &mut self.merged[symbol]);
         if event.kind == EventKind::TradeBreak {
-            let broken = event.qty.0.min(*volume);
-            *volume -= broken;
+            let broken = event.qty.0.min(member.volume);
+            member.volume -= broken;
             merged.volume -= broken;
+            let one = member.trades.min(1);
+            member.trades -= one;
+            merged.trades -= one;
         } else {
             let added = event.qty.0.min(u64::MAX - merged.volume);
-            *volume += added;
+            member.volume += added;
             merged.volume += added;
+            member.trades += 1;
+            merged.trades += 1;
             merged.trade_feed = member.feed;
             merged.trade = LastTrade {
                 price: event.price,
@@ -550,8 +581,7 @@ impl SuperBooks {
                 recv_ts: event.recv_ts,
             };
         }
-        let moment = self.moment(source, event)?;
-        self.tell(symbol, &moment, Touched::only(SuperFlags::TRADE), sink);
+        self.tell(symbol, moment, Touched::only(SuperFlags::TRADE), sink);
         Ok(())
     }
 
@@ -559,30 +589,29 @@ impl SuperBooks {
     #[cold]
     fn rare<S: SuperSink>(
         &mut self,
-        source: SourceId,
+        moment: &Moment,
         event: &MarketEvent,
         sink: &mut S,
     ) -> Result<(), SuperError> {
-        let moment = self.moment(source, event)?;
         if event.kind == EventKind::Definition {
-            return self.definition(&moment, event, sink);
+            return self.definition(moment, event, sink);
         }
         if event.instrument == InstrumentId::WHOLE_FEED {
-            self.whole(&moment, event, sink);
+            self.whole(moment, event, sink);
             return Ok(());
         }
-        let (index, _) = self.member(source, event.instrument)?;
+        let (index, _) = self.member(moment.source, event.instrument)?;
         let member = &mut self.members[index];
         match event.kind {
             EventKind::Gap => member.own = BookState::Stale,
             EventKind::Recovered => member.own = BookState::Live,
             EventKind::Status => member.status = event.status,
             _ => {
-                self.clear(&moment, index, sink);
+                self.clear(moment, index, sink);
                 return Ok(());
             }
         }
-        self.settle(&moment, index, Touched::NOTHING, sink);
+        self.settle(moment, index, Touched::NOTHING, sink);
         Ok(())
     }
 
@@ -669,6 +698,7 @@ impl SuperBooks {
                 && let Some(first) = first
             {
                 touched.shares(side, first, u32::MAX);
+                self.recount(symbol, side);
                 self.find_best(symbol, side, touched);
             }
         }
@@ -676,18 +706,11 @@ impl SuperBooks {
 
     /// There was no room for a share: the feed is out of this super book until its book is cleared.
     #[cold]
-    fn lose<S: SuperSink>(
-        &mut self,
-        source: SourceId,
-        index: usize,
-        event: &MarketEvent,
-        sink: &mut S,
-    ) -> Result<(), SuperError> {
-        let moment = self.moment(source, event)?;
+    fn lose<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) -> Result<(), SuperError> {
         let mut touched = Touched::NOTHING;
         self.withdraw(self.members[index].symbol as usize, moment.feed, &mut touched);
         self.members[index].is_full = true;
-        self.settle(&moment, index, touched, sink);
+        self.settle(moment, index, touched, sink);
         Err(SuperError::Full)
     }
 
@@ -713,6 +736,7 @@ impl SuperBooks {
                 };
                 if has_come_or_gone {
                     touched.shares(side, first, u32::MAX);
+                    self.recount(symbol, side);
                 }
                 self.find_best(symbol, side, &mut touched);
             }
@@ -721,6 +745,21 @@ impl SuperBooks {
             }
         }
         self.tell(symbol, moment, touched, sink);
+    }
+
+    /// Adds the shares of a side up anew.
+    fn recount(&mut self, symbol: usize, side: Side) {
+        let merged = &mut self.merged[symbol];
+        let (mut totals, mut last) = (SuperTotals::default(), None);
+        for kept in self.shares.of(&merged.ladders[side as usize]) {
+            if !merged.away.has(kept.feed) {
+                totals.shares += 1;
+                totals.levels += (last != Some(kept.key)) as u32;
+                totals.qty.0 += kept.qty;
+                last = Some(kept.key);
+            }
+        }
+        merged.totals[side as usize] = totals;
     }
 
     /// Finds the best of a side anew.
@@ -857,10 +896,15 @@ impl SuperBooks {
         let member = &mut self.members[index];
         (member.symbol, member.is_on) = (id, true);
         (member.own, member.is_full) = (BookState::Live, false);
-        (member.status, member.volume) = (TradingStatus::Unknown, 0);
+        (member.status, member.volume, member.trades) = (TradingStatus::Unknown, 0, 0);
         member.next_of_symbol = core::mem::replace(&mut merged.first_member, index as u32);
         merged.feeds = merged.feeds.with(bit);
-        self.settle(moment, index, Touched::only(SuperFlags::FEEDS), sink);
+        self.settle(
+            moment,
+            index,
+            Touched::only(self.of_subscription(moment.feed)),
+            sink,
+        );
         Ok(SuperId(id))
     }
 
@@ -875,6 +919,7 @@ impl SuperBooks {
         self.merged.push(Merged {
             ladders: [Ladder::default(); 2],
             best: [SuperLevel::default(); 2],
+            totals: [SuperTotals::default(); 2],
             feeds: FeedMask::NONE,
             away: FeedMask::NONE,
             idle: FeedMask::NONE,
@@ -885,6 +930,7 @@ impl SuperBooks {
             difference: [Difference::default(); 2],
             trade: LastTrade::default(),
             volume: 0,
+            trades: 0,
             symbol: *symbol,
         });
         self.by_symbol.insert(hash(symbol), id);
@@ -909,6 +955,7 @@ impl SuperBooks {
             next_of_source: core::mem::replace(&mut source.first, index as u32),
             next_of_symbol: NONE,
             volume: 0,
+            trades: 0,
         });
         self.by_instrument
             .insert(member_key(moment.source, instrument), index as u32);
@@ -921,7 +968,7 @@ impl SuperBooks {
             return;
         }
         let symbol = self.members[index].symbol as usize;
-        let mut touched = Touched::only(SuperFlags::FEEDS);
+        let mut touched = Touched::only(self.of_subscription(moment.feed));
         if self.nationals.has(moment.feed) {
             self.forget_national(symbol, moment.feed, &mut touched);
         } else {
@@ -935,8 +982,9 @@ impl SuperBooks {
         merged.feeds = merged.feeds.without(bit);
         merged.away = merged.away.without(bit);
         merged.idle = merged.idle.without(bit);
-        if member.volume > 0 {
+        if member.trades > 0 || member.volume > 0 {
             merged.volume -= member.volume;
+            merged.trades -= member.trades;
             touched.changed = touched.changed.with(SuperFlags::TRADE);
         }
         // The consolidated feed that leaves takes the comparison with it.
@@ -945,6 +993,15 @@ impl SuperBooks {
             touched.changed = touched.changed.with(SuperFlags::DIFFERENCE);
         }
         self.tell(symbol, moment, touched, sink);
+    }
+
+    /// What is different in a super book when a feed comes or goes with its instrument.
+    fn of_subscription(&self, feed: u8) -> SuperFlags {
+        if self.nationals.has(feed) {
+            SuperFlags::FEEDS.with(SuperFlags::NATIONAL)
+        } else {
+            SuperFlags::FEEDS
+        }
     }
 
     /// Takes a member out of its symbol's list.
@@ -1011,7 +1068,6 @@ impl SuperBooks {
         let index = self.member_index(source, instrument);
         match index.map(|index| (index, self.members[index])) {
             Some((index, member)) if member.is_on => Ok((index, member)),
-            _ if source.0 as usize >= self.sources.len() => Err(SuperError::Source),
             _ => Err(SuperError::Instrument),
         }
     }

@@ -1,5 +1,8 @@
 //! The fast books against the naive ones, on seeded random streams of good and bad events.
 
+#[path = "common/mirror.rs"]
+mod mirror;
+
 use tickwire_book::naive::{NaiveApplied, NaiveBooks};
 use tickwire_book::{Applied, Books, BooksConfig, Depth, Digest};
 use tickwire_market::{
@@ -19,6 +22,7 @@ fn config(depth: Depth) -> BooksConfig {
         dense_order_ids: 100_000,
         sparse_orders: 8_192,
         levels: 1 << 16,
+        tracked: true,
         ..BooksConfig::default()
     }
 }
@@ -183,6 +187,7 @@ fn queues_hash(books: &Books) -> u64 {
 /// Every answer is compared; the touched book after every event; everything every `check_every` events.
 fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, check_every: u64) {
     let mut fast = Books::new(config(depth));
+    let mut mirror = mirror::Mirror::new(&fast);
     let mut naive = NaiveBooks::new(Venue::Nasdaq, depth, INSTRUMENTS, BookState::Live);
     let mut stream = Stream::new(seed, spread, live_max);
     for n in 0..events {
@@ -194,6 +199,8 @@ fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, c
             same(got, expected),
             "seed {seed} event {n} {event:?}\n fast {got:?}\nnaive {expected:?}"
         );
+        let outcome = got.outcome();
+        mirror.follow(&fast, &event, outcome);
         if let NaiveApplied::Update(update) = expected {
             let (a, b) = (fast.digest(update.instrument), naive.digest(update.instrument));
             assert_eq!(a, b, "seed {seed} event {n} {event:?}");
@@ -205,6 +212,7 @@ fn compare(seed: u64, depth: Depth, events: u64, spread: u64, live_max: usize, c
             }
         }
     }
+    mirror.check(&fast);
     for (&id, order) in naive.orders() {
         let view = fast
             .order(id)
@@ -259,6 +267,7 @@ fn two_million_events_end_in_the_same_books() {
 fn levels_and_quotes_of_a_by_price_feed_equal_the_naive_ones() {
     let mut fast = Books::new(config(Depth::ByPrice));
     let mut naive = NaiveBooks::new(Venue::Nasdaq, Depth::ByPrice, INSTRUMENTS, BookState::Live);
+    let mut mirror = mirror::Mirror::new(&fast);
     let seed = 9;
     let mut rng = Rng::new(seed);
     for n in 0..200_000 {
@@ -266,6 +275,8 @@ fn levels_and_quotes_of_a_by_price_feed_equal_the_naive_ones() {
             0 => EventKind::Clear,
             1..=3 => EventKind::Quote,
             4 => EventKind::Add,
+            5 => EventKind::Gap,
+            6 => EventKind::Recovered,
             _ => EventKind::Level,
         };
         let qty = |rng: &mut Rng| {
@@ -290,6 +301,9 @@ fn levels_and_quotes_of_a_by_price_feed_equal_the_naive_ones() {
             same(got, expected),
             "seed {seed} event {n} {event:?}\n fast {got:?}\nnaive {expected:?}"
         );
+        let outcome = got.outcome();
+        mirror.follow(&fast, &event, outcome);
     }
+    mirror.check(&fast);
     assert_eq!(fast.state_hash(), naive.state_hash(), "seed {seed}");
 }

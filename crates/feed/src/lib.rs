@@ -37,6 +37,7 @@ mod sip;
 mod snapshot;
 mod soup;
 mod subscriptions;
+mod symbology;
 mod uqdf;
 mod xdp;
 
@@ -72,5 +73,6 @@ pub use sip::SipConfig;
 pub use snapshot::{Glimpse, SnapshotState};
 pub use soup::{STREAM_CHUNK_MAX, SoupClient, SoupConfig, SoupEvent, SoupFailure};
 pub use subscriptions::{Rule, Seen, Subscriptions, SubscriptionsFull};
+pub use symbology::consolidated;
 pub use uqdf::{UqdfChannel, UqdfDecoder, UqdfFeed};
 pub use xdp::{Xdp, XdpChannel, XdpConfig, XdpDecoder, XdpFeed, XdpRefresh};

@@ -4,6 +4,7 @@
 //! The order of shares: the better price first; at one price the lower feed index first. A feed has at most one share at a
 //! price. Shares of feeds that are away stay where they are and are passed over, so that they are back at once.
 
+use super::FeedMask;
 use crate::buddies::{Buddies, CLASSES};
 use crate::{price_of, touched};
 use alloc::vec::Vec;
@@ -76,12 +77,12 @@ impl Ladder {
     }
 }
 
-/// What setting a share did; how many shares stand before it.
+/// What setting a share did: how many shares stand before it, and the quantity that it had.
 #[derive(Clone, Copy)]
 pub(super) enum Set {
     Inserted(usize),
-    Changed(usize),
-    Removed(usize),
+    Changed(usize, u64),
+    Removed(usize, u64),
     /// To be removed and not there.
     Missing,
     /// No block is left.
@@ -119,12 +120,13 @@ impl Shares {
         match (is_there, new.qty) {
             (false, 0) => Set::Missing,
             (true, 0) => {
+                let old = kept[at - 1].qty;
                 self.remove(ladder, at - 1);
-                Set::Removed(before)
+                Set::Removed(before, old)
             }
             (true, _) => {
-                self.kept[ladder.range()][at - 1] = new;
-                Set::Changed(before)
+                let share = &mut self.kept[ladder.range()][at - 1];
+                Set::Changed(before, core::mem::replace(share, new).qty)
             }
             (false, _) if self.insert(ladder, at, new) => Set::Inserted(before),
             (false, _) => Set::Full,
@@ -206,6 +208,16 @@ impl Shares {
         };
         true
     }
+}
+
+/// Whether a feed that is there has a share at this price, that of `feed` aside; `before` shares stand before its place.
+#[inline(always)]
+pub(super) fn has_company(kept: &[Kept], before: usize, key: i64, feed: u8, away: FeedMask) -> bool {
+    let (worse, better) = kept.split_at(kept.len() - before);
+    let near = worse.iter().rev().take_while(|share| share.key == key);
+    let nearer = better.iter().take_while(|share| share.key == key);
+    near.chain(nearer)
+        .any(|share| share.feed != feed && !away.has(share.feed))
 }
 
 /// How many shares stand nearer to the best than this one does or would.

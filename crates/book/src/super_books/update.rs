@@ -109,6 +109,17 @@ pub struct SuperLevel {
     pub feeds: FeedMask,
 }
 
+/// A side of a super book as a whole: the feeds that are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SuperTotals {
+    /// How many shares.
+    pub shares: u32,
+    /// How many prices.
+    pub levels: u32,
+    /// The sum of all quantities.
+    pub qty: Volume,
+}
+
 /// One side of the national best.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NationalSide {

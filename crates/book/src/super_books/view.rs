@@ -3,7 +3,7 @@
 use super::SuperBooks;
 use super::ladder::{Kept, Share};
 use super::update::{
-    Difference, FeedMask, LastTrade, Market, National, Presence, SourceId, SuperId, SuperLevel,
+    Difference, FeedMask, LastTrade, Market, National, Presence, SourceId, SuperId, SuperLevel, SuperTotals,
 };
 use crate::price_of;
 use tickwire_market::{InstrumentId, Side, Symbol, TradingStatus, Volume};
@@ -30,6 +30,8 @@ pub struct FeedView {
     pub status: TradingStatus,
     /// Shares traded there.
     pub volume: Volume,
+    /// How many trades that were.
+    pub trades: u64,
 }
 
 impl<'a> SuperRef<'a> {
@@ -73,13 +75,18 @@ impl<'a> SuperRef<'a> {
         (!best.qty.is_zero()).then_some(best)
     }
 
+    /// The shares of a side together.
+    pub fn totals(&self, side: Side) -> SuperTotals {
+        self.books.merged[self.index].totals[side as usize]
+    }
+
     /// Every live feed's share of a side: the best price first, at one price the lower feed index first.
-    pub fn shares(&self, side: Side) -> impl Iterator<Item = Share> + 'a {
+    pub fn shares(&self, side: Side) -> impl Iterator<Item = Share> + use<'a> {
         self.kept(side).map(move |kept| kept.share(side))
     }
 
     /// The shares of a side merged by price, best first.
-    pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + 'a {
+    pub fn levels(&self, side: Side) -> impl Iterator<Item = SuperLevel> + use<'a> {
         let mut shares = self.kept(side).peekable();
         core::iter::from_fn(move || {
             let first = shares.next()?;
@@ -119,8 +126,13 @@ impl<'a> SuperRef<'a> {
         Volume(self.books.merged[self.index].volume)
     }
 
+    /// How many trades that were; a broken one counts no more.
+    pub fn trades(&self) -> u64 {
+        self.books.merged[self.index].trades
+    }
+
     /// The feeds that carry it, each with what it says, in no order.
-    pub fn members(&self) -> impl Iterator<Item = FeedView> + 'a {
+    pub fn members(&self) -> impl Iterator<Item = FeedView> + use<'a> {
         let books = self.books;
         books.members_of(self.index).map(move |member| FeedView {
             feed: member.feed,
@@ -129,6 +141,7 @@ impl<'a> SuperRef<'a> {
             presence: books.presence(member),
             status: books.status(member),
             volume: Volume(member.volume),
+            trades: member.trades,
         })
     }
 
@@ -137,7 +150,7 @@ impl<'a> SuperRef<'a> {
         self.members().find(|member| member.feed == feed)
     }
 
-    fn kept(&self, side: Side) -> impl Iterator<Item = &'a Kept> + 'a {
+    fn kept(&self, side: Side) -> impl Iterator<Item = &'a Kept> + use<'a> {
         let merged = &self.books.merged[self.index];
         let away = merged.away;
         self.books
