@@ -6,7 +6,9 @@
 
 use crate::number::{load_tail, load8, parse_unsigned, value8};
 use crate::reject::Fault;
-use crate::reject::SessionRejectReason::{InvalidTagNumber, Other, TagWithoutValue};
+use crate::reject::SessionRejectReason::{
+    EmbeddedSoh, IncorrectFormat, InvalidTagNumber, Other, TagWithoutValue,
+};
 use crate::scan::{SOH, scan};
 use crate::tag;
 use crate::text::Text;
@@ -155,8 +157,10 @@ pub struct Index {
 pub struct Message<'a> {
     bytes: &'a [u8],
     fields: &'a [Field],
-    /// The first field that is not `tag=value`, if any.
+    /// The first piece that is not `tag=value` nor `tag=`, if any.
     pub fault: Option<Fault>,
+    /// The first field without a value, if any.
+    pub empty: Option<Fault>,
 }
 
 impl Index {
@@ -174,7 +178,7 @@ impl Index {
             return Err(Garbled::NoCheckSum);
         };
         // Locals, not a struct with methods: a call that is not inlined would put all of it in memory.
-        let (mut count, mut start, mut skip_to, mut fault) = (0, 0, 0, None);
+        let (mut count, mut start, mut skip_to, mut fault, mut empty) = (0_usize, 0, 0, None, None);
         let fields = &mut self.fields[..];
         let mut sum = 0u32;
         let (blocks, rest) = message[..body_end].as_chunks::<64>();
@@ -191,9 +195,13 @@ impl Index {
                 }
                 let (tag, digits) = parse_tag(message, start, end);
                 let value = start + digits + 1;
-                if tag == 0 || value == end {
-                    fault = fault.or(Some(no_field(tag)));
+                if tag == 0 {
+                    let before = count.checked_sub(1).and_then(|at| fields.get(at)).map(|f| f.tag);
+                    fault = fault.or(Some(no_field(&message[start..end], before)));
                 } else {
+                    if value == end {
+                        empty = empty.or(Some(Fault::new(TagWithoutValue, tag)));
+                    }
                     let field = Field {
                         tag,
                         start: value as u32,
@@ -204,7 +212,7 @@ impl Index {
                     }
                     match fields.get_mut(count) {
                         Some(slot) => *slot = field,
-                        None => fault = fault.or(Some(Fault { reason: Other, tag })),
+                        None => fault = fault.or(Some(Fault::new(Other, tag))),
                     }
                     count += 1;
                 }
@@ -213,7 +221,7 @@ impl Index {
         }
         if start != body_end {
             // A data field's count leads beyond the message.
-            fault = fault.or(Some(Fault::format(0)));
+            fault = fault.or(Some(Fault::no_tag(IncorrectFormat)));
         }
         check_sum(&message[body_end..], sum as u8)?;
         let fields = &fields[..count.min(fields.len())];
@@ -222,6 +230,7 @@ impl Index {
                 bytes: message,
                 fields,
                 fault,
+                empty,
             }),
             _ => Err(Garbled::NoMsgType),
         }
@@ -244,16 +253,19 @@ fn check_sum(trailer: &[u8], computed: u8) -> Result<(), Garbled> {
     }
 }
 
-/// What is wrong with a field without a tag (0) or without a value.
+/// What is wrong with a piece that has no tag: no `=` in it, and it belongs to the value before; or what stands before
+/// the `=` is no tag.
 #[cold]
-fn no_field(tag: u32) -> Fault {
+fn no_field(piece: &[u8], before: Option<u32>) -> Fault {
+    let Some(equals) = piece.iter().position(|&b| b == b'=') else {
+        return before.map_or(Fault::no_tag(InvalidTagNumber), |tag| {
+            Fault::new(EmbeddedSoh, tag)
+        });
+    };
+    let number = core::str::from_utf8(&piece[..equals]).ok();
     Fault {
-        reason: if tag == 0 {
-            InvalidTagNumber
-        } else {
-            TagWithoutValue
-        },
-        tag,
+        reason: InvalidTagNumber,
+        tag: number.and_then(|n| n.parse().ok()),
     }
 }
 
@@ -297,6 +309,12 @@ fn parse_any_tag(word: u64, field_len: usize) -> (u32, usize) {
 }
 
 impl<'a> Message<'a> {
+    /// What is wrong with its form, if anything.
+    #[inline]
+    pub fn malformed(&self) -> Option<Fault> {
+        self.fault.or(self.empty)
+    }
+
     /// All of its bytes.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {

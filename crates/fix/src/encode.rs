@@ -76,6 +76,19 @@ impl<'b> Encoder<'b> {
         self.text(tag, &digits[start..]);
     }
 
+    /// A number that may be negative.
+    pub fn signed(&mut self, tag: u32, value: i64) {
+        let (mut digits, start) = decimal(value.unsigned_abs());
+        let start = match value < 0 {
+            true => start - 1,
+            false => start,
+        };
+        if value < 0 {
+            digits[start] = b'-';
+        }
+        self.text(tag, &digits[start..]);
+    }
+
     /// A price: at least two decimals, as many as make it exact.
     pub fn price(&mut self, tag: u32, value: Price) {
         let (whole, fraction) = (

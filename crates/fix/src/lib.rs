@@ -17,6 +17,7 @@ extern crate alloc;
 mod buffer;
 mod config;
 mod decode;
+pub mod dict;
 mod encode;
 mod header;
 mod message;

@@ -608,11 +608,16 @@ impl<S: Store> Core<S> {
             return self.reject_and_accept(m, seq, fault);
         }
         if !self.identities_match(&h) {
-            return self.reject_and_end(m, seq, SessionRejectReason::CompIdProblem, 0, logged_on);
+            return self.reject_and_end(
+                m,
+                seq,
+                Fault::no_tag(SessionRejectReason::CompIdProblem),
+                logged_on,
+            );
         }
         if !held && !self.on_time(&h) {
-            let reason = SessionRejectReason::SendingTimeAccuracy;
-            return self.reject_and_end(m, seq, reason, tag::SENDING_TIME, logged_on);
+            let late = Fault::new(SessionRejectReason::SendingTimeAccuracy, tag::SENDING_TIME);
+            return self.reject_and_end(m, seq, late, logged_on);
         }
         if !logged_on {
             return self.on_logon(m, &h, seq);
@@ -654,21 +659,14 @@ impl<S: Store> Core<S> {
         Outcome::Done
     }
 
-    fn reject_and_end(
-        &mut self,
-        m: &Message<'_>,
-        seq: u64,
-        reason: SessionRejectReason,
-        tag: u32,
-        logged_on: bool,
-    ) -> Outcome {
+    fn reject_and_end(&mut self, m: &Message<'_>, seq: u64, fault: Fault, logged_on: bool) -> Outcome {
         if logged_on {
-            self.send_reject(m, seq, Fault { reason, tag });
+            self.send_reject(m, seq, fault);
             if seq == self.store.next_in() {
                 self.advance(seq + 1);
             }
         }
-        self.violation(reason.text(), logged_on)
+        self.violation(fault.reason.text(), logged_on)
     }
 
     /// A faulty message is answered and counts as received.
@@ -709,11 +707,11 @@ impl<S: Store> Core<S> {
             };
         }
         if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
-            let reason = SessionRejectReason::SendingTimeAccuracy;
-            return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+            let late = Fault::new(SessionRejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME);
+            return self.reject_and_end(m, seq, late, true);
         }
         self.advance(seq + 1);
-        match m.fault {
+        match m.malformed() {
             Some(fault) => self.send_reject(m, seq, fault),
             None => self.accept(m, h, seq),
         }
@@ -751,8 +749,8 @@ impl<S: Store> Core<S> {
         match h.orig_sending_time {
             None => self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME)),
             Some(orig) if orig > h.sending_time => {
-                let reason = SessionRejectReason::SendingTimeAccuracy;
-                return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+                let late = Fault::new(SessionRejectReason::SendingTimeAccuracy, tag::ORIG_SENDING_TIME);
+                return self.reject_and_end(m, seq, late, true);
             }
             Some(_) => {} // already received
         }
@@ -798,10 +796,7 @@ impl<S: Store> Core<S> {
 
     fn refuse_type(&mut self, m: &Message<'_>, seq: u64) {
         let Some(ref_msg_type) = MsgType::new(m.msg_type()) else {
-            let fault = Fault {
-                reason: SessionRejectReason::InvalidMsgType,
-                tag: tag::MSG_TYPE,
-            };
+            let fault = Fault::new(SessionRejectReason::InvalidMsgType, tag::MSG_TYPE);
             return self.send_reject(m, seq, fault);
         };
         let reject = AppMessage::BusinessMessageReject(BusinessMessageReject {
@@ -828,7 +823,7 @@ impl<S: Store> Core<S> {
         if number(tag::ENCRYPT_METHOD) != Some(Ok(0)) {
             return self.refuse_logon("EncryptMethod must be 0");
         }
-        if m.fault.is_some() {
+        if m.malformed().is_some() {
             return self.refuse_logon("Logon malformed");
         }
         let asked = m
@@ -1044,8 +1039,8 @@ impl<S: Store> Core<S> {
         self.send_admin(b"3", |e| {
             e.unsigned(tag::REF_SEQ_NUM, seq);
             e.text(tag::TEXT, fault.reason.text().as_bytes());
-            if fault.tag != 0 {
-                e.unsigned(tag::REF_TAG_ID, fault.tag as u64);
+            if let Some(tag) = fault.tag {
+                e.signed(tag::REF_TAG_ID, tag.into());
             }
             e.text_if(tag::REF_MSG_TYPE, m.msg_type());
             e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
