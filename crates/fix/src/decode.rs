@@ -66,30 +66,32 @@ pub fn frame(bytes: &[u8], max: usize) -> Frame {
     match frame_at_start(bytes, max) {
         Ok(Some(len)) => Frame::Whole(len),
         Ok(None) => Frame::Partial,
-        Err(why) => Frame::Garbled {
-            skip: next_start(bytes),
+        Err((why, said)) => Frame::Garbled {
+            skip: next_start(bytes, said),
             why,
         },
     }
 }
 
-fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, Garbled> {
+/// The length of the message at the start; or why there is none, and how many bytes it says to have before its CheckSum
+/// (1 if that is not known): other engines take a garbled message for as long as it says, whatever that swallows.
+fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, (Garbled, usize)> {
     let known = bytes.len().min(BEGIN.len());
     if bytes[..known] != BEGIN[..known] {
-        return Err(Garbled::NoBeginString);
+        return Err((Garbled::NoBeginString, 1));
     }
     let window = &bytes[..bytes.len().min(2 + BEGIN_STRING_MAX + 1)];
     let Some(end) = window.iter().position(|&b| b == SOH) else {
         return if window.len() == bytes.len() {
             Ok(None)
         } else {
-            Err(Garbled::NoBeginString)
+            Err((Garbled::NoBeginString, 1))
         };
     };
     let rest = &bytes[end + 1..];
     let known = rest.len().min(2);
     if rest[..known] != b"9="[..known] {
-        return Err(Garbled::NoBodyLength);
+        return Err((Garbled::NoBodyLength, 1));
     }
     let mut body_len = 0usize;
     // Eight digits say 99,999,999: longer than any buffer, short of any overflow.
@@ -100,33 +102,33 @@ fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, Garbled> {
                 let total = end + 1 + i + 1 + body_len + TRAILER;
                 return check_trailer(bytes, total, max);
             }
-            _ => return Err(Garbled::NoBodyLength),
+            _ => return Err((Garbled::NoBodyLength, 1)),
         }
     }
     Ok(None)
 }
 
-fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>, Garbled> {
+fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>, (Garbled, usize)> {
     if total > max {
-        return Err(Garbled::TooLong);
+        return Err((Garbled::TooLong, 1));
     }
     let Some(message) = bytes.get(..total) else {
         return Ok(None);
     };
     match message[total - TRAILER - 1..] {
         [SOH, b'1', b'0', b'=', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', SOH] => Ok(Some(total)),
-        _ => Err(Garbled::NoCheckSum),
+        _ => Err((Garbled::NoCheckSum, total - TRAILER)),
     }
 }
 
-/// Offset (at least 1) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
-fn next_start(bytes: &[u8]) -> usize {
+/// Offset (at least `from`) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
+fn next_start(bytes: &[u8], from: usize) -> usize {
     let could_begin = |at: &usize| {
         let rest = &bytes[*at..];
         let known = rest.len().min(BEGIN.len());
         rest[..known] == BEGIN[..known]
     };
-    (1..bytes.len()).find(could_begin).unwrap_or(bytes.len())
+    (from..bytes.len()).find(could_begin).unwrap_or(bytes.len())
 }
 
 /// One field of a message: its tag and where its value lies.
@@ -150,6 +152,15 @@ impl Field {
 #[derive(Clone, Debug)]
 pub struct Index {
     fields: Box<[Field]>,
+    /// Of the message decoded last.
+    last: Last,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    fields: usize,
+    fault: Option<Fault>,
+    empty: Option<Fault>,
 }
 
 /// A message whose integrity is verified: its bytes and its fields.
@@ -169,6 +180,7 @@ impl Index {
     pub fn new(max_fields: usize) -> Index {
         Index {
             fields: vec![Field::default(); max_fields.max(8)].into_boxed_slice(),
+            last: Last::default(),
         }
     }
 
@@ -224,15 +236,24 @@ impl Index {
             fault = fault.or(Some(Fault::no_tag(IncorrectFormat)));
         }
         check_sum(&message[body_end..], sum as u8)?;
-        let fields = &fields[..count.min(fields.len())];
-        match fields.get(2) {
-            Some(f) if f.tag == tag::MSG_TYPE => Ok(Message {
-                bytes: message,
-                fields,
-                fault,
-                empty,
-            }),
+        self.last = Last {
+            fields: count.min(fields.len()),
+            fault,
+            empty,
+        };
+        match self.fields[..self.last.fields].get(2) {
+            Some(f) if f.tag == tag::MSG_TYPE => Ok(self.again(message)),
             _ => Err(Garbled::NoMsgType),
+        }
+    }
+
+    /// The message decoded last, whose bytes these are.
+    pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
+        Message {
+            bytes: message,
+            fields: &self.fields[..self.last.fields],
+            fault: self.last.fault,
+            empty: self.last.empty,
         }
     }
 }

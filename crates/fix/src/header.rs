@@ -4,7 +4,7 @@ use crate::decode::{Frame, Index};
 use crate::decode::{Message, frame};
 use crate::reject::Fault;
 use crate::tag;
-use crate::text::CompId;
+use crate::text::{CompId, Text};
 use tickwire_market::Nanos;
 
 /// What the session layer reads of every message.
@@ -63,7 +63,7 @@ impl<'a> Header<'a> {
             h.fault = h.fault.or(Some(Fault::missing(tag::SENDING_TIME)));
         }
         // Numbers of messages that could not be followed by another are no numbers.
-        h.seq = h.seq.filter(|&n| n > 0 && n < u64::MAX / 2);
+        h.seq = h.seq.filter(|&n| n < u64::MAX / 2);
         h
     }
 }
@@ -102,14 +102,48 @@ pub(crate) const fn is_header(tag: u32) -> bool {
     )
 }
 
-/// Who sent the first message of `bytes` and to whom: lets an acceptor find the session of a new connection before
-/// handing it the bytes. `None` while the message is not whole, or if it is garbled.
-pub fn identify(bytes: &[u8]) -> Option<(CompId, CompId)> {
-    let Frame::Whole(len) = frame(bytes, bytes.len()) else {
-        return None;
+/// Who a message is from and to, and in which version of the session layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// BeginString (8).
+    pub begin_string: Text<8>,
+    /// SenderCompID (49).
+    pub sender: CompId,
+    /// TargetCompID (56).
+    pub target: CompId,
+}
+
+/// What the beginning of a connection tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opening {
+    /// Its first message is not whole yet.
+    Partial,
+    /// Who it is from.
+    From(Identity),
+    /// No message, or one that names nobody.
+    Garbled,
+}
+
+/// Looks at the first message of `bytes`, of at most `max` bytes: lets an acceptor find the session of a new connection
+/// before handing it the bytes.
+pub fn identify(bytes: &[u8], max: usize) -> Opening {
+    let len = match frame(bytes, max) {
+        Frame::Whole(len) => len,
+        Frame::Partial => return Opening::Partial,
+        Frame::Garbled { .. } => return Opening::Garbled,
     };
-    let mut index = Index::new(32);
-    let message = index.decode(&bytes[..len]).ok()?;
-    let header = Header::decode(&message);
-    Some((CompId::new(header.sender)?, CompId::new(header.target)?))
+    // The header has fewer fields than this; what follows is for the session to judge.
+    let mut index = Index::new(64);
+    let identity = |message: &Message<'_>| {
+        let header = Header::decode(message);
+        Some(Identity {
+            begin_string: Text::new(message.value(message.fields()[0]))?,
+            sender: CompId::new(header.sender)?,
+            target: CompId::new(header.target)?,
+        })
+    };
+    match index.decode(&bytes[..len]) {
+        Ok(message) => identity(&message).map_or(Opening::Garbled, Opening::From),
+        Err(_) => Opening::Garbled,
+    }
 }
