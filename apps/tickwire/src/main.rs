@@ -12,6 +12,7 @@ mod decode;
 mod demo;
 mod failure;
 mod feedbench;
+mod fix;
 mod hot;
 mod json;
 mod latency_file;
@@ -78,6 +79,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         }),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
+        Command::Fix(args) => fix::run(args, &stop),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());

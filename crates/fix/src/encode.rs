@@ -62,6 +62,13 @@ impl<'b> Encoder<'b> {
         self.push(&[SOH]);
     }
 
+    /// A value of a received message as it is, even an empty one.
+    pub fn copy(&mut self, tag: u32, value: &[u8]) {
+        self.tag(tag);
+        self.push(value);
+        self.push(&[SOH]);
+    }
+
     /// Text, left out when empty.
     pub fn text_if(&mut self, tag: u32, value: &[u8]) {
         if !value.is_empty() {

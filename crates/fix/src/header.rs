@@ -1,7 +1,7 @@
 //! The standard header. FIX 4.4 with errata 20030618, volume 1, "Standard Message Header".
 
+use crate::decode::{Field, Message, frame};
 use crate::decode::{Frame, Index};
-use crate::decode::{Message, frame};
 use crate::reject::Fault;
 use crate::tag;
 use crate::text::{CompId, Text};
@@ -36,28 +36,14 @@ impl<'a> Header<'a> {
             fault: None,
         };
         let mut has_time = false;
-        for &f in m.fields().iter().skip(3) {
-            let read = match f.tag {
-                tag::MSG_SEQ_NUM => m.unsigned(f).map(|n| h.seq = Some(n)),
-                tag::SENDER_COMP_ID => {
-                    h.sender = m.value(f);
-                    Ok(())
-                }
-                tag::TARGET_COMP_ID => {
-                    h.target = m.value(f);
-                    Ok(())
-                }
-                tag::SENDING_TIME => {
-                    has_time = true;
-                    m.timestamp(f).map(|t| h.sending_time = t)
-                }
-                tag::ORIG_SENDING_TIME => m.timestamp(f).map(|t| h.orig_sending_time = Some(t)),
-                tag::POSS_DUP_FLAG => m.boolean(f).map(|b| h.poss_dup = b),
-                tag::POSS_RESEND => m.boolean(f).map(|b| h.poss_resend = b),
-                tag if is_header(tag) => Ok(()),
-                _ => break,
-            };
-            h.fault = h.fault.or(read.err());
+        for &f in m.fields().iter().skip(3).take_while(|f| is_header(f.tag)) {
+            has_time |= h.read(m, f);
+        }
+        if h.seq.is_none() || h.sender.is_empty() || h.target.is_empty() {
+            // Perhaps they stand in their wrong place, which is for the rules to judge.
+            for &f in m.fields().iter().skip(3).skip_while(|f| is_header(f.tag)) {
+                has_time |= h.read(m, f);
+            }
         }
         if !has_time {
             h.fault = h.fault.or(Some(Fault::missing(tag::SENDING_TIME)));
@@ -66,11 +52,34 @@ impl<'a> Header<'a> {
         h.seq = h.seq.filter(|&n| n < u64::MAX / 2);
         h
     }
+
+    /// Takes in one field; whether it is SendingTime.
+    #[inline(always)]
+    fn read(&mut self, m: &Message<'a>, f: Field) -> bool {
+        let read = match f.tag {
+            tag::MSG_SEQ_NUM => m.unsigned(f).map(|n| self.seq = Some(n)),
+            tag::SENDER_COMP_ID => {
+                self.sender = m.value(f);
+                Ok(())
+            }
+            tag::TARGET_COMP_ID => {
+                self.target = m.value(f);
+                Ok(())
+            }
+            tag::SENDING_TIME => m.timestamp(f).map(|t| self.sending_time = t),
+            tag::ORIG_SENDING_TIME => m.timestamp(f).map(|t| self.orig_sending_time = Some(t)),
+            tag::POSS_DUP_FLAG => m.boolean(f).map(|b| self.poss_dup = b),
+            tag::POSS_RESEND => m.boolean(f).map(|b| self.poss_resend = b),
+            _ => Ok(()),
+        };
+        self.fault = self.fault.or(read.err());
+        f.tag == tag::SENDING_TIME
+    }
 }
 
-/// Whether a tag belongs to the standard header.
+/// Whether a tag belongs to the standard header of any version.
 #[inline]
-pub(crate) const fn is_header(tag: u32) -> bool {
+pub const fn is_header(tag: u32) -> bool {
     matches!(
         tag,
         8 | 9
@@ -98,7 +107,8 @@ pub(crate) const fn is_header(tag: u32) -> bool {
             | 213
             | 347
             | 369
-            | 627..=630
+            | 370
+            | 627..=630 | 1128 | 1129 | 1156
     )
 }
 

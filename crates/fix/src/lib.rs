@@ -38,7 +38,7 @@ pub use acceptor::{Acceptor, ConnectionId, SessionId};
 pub use config::{Role, SessionConfig};
 pub use decode::{Field, Frame, Garbled, Index, Message, frame};
 pub use encode::{Encoder, NotEncodable};
-pub use header::{Identity, Opening, identify};
+pub use header::{Identity, Opening, identify, is_header};
 pub use message::{
     AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,

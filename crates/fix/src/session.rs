@@ -873,10 +873,14 @@ impl<S: Store> Core<S> {
         }
         if seq < expected {
             // A kept message may meanwhile have been resent.
-            return if held {
-                Outcome::Done
-            } else {
-                self.too_low(m, h, seq)
+            return match m.msg_type() {
+                _ if held => Outcome::Done,
+                // Who asks again in despair over numbers is answered, whatever the request's own.
+                b"2" => {
+                    self.on_resend_request(m, seq);
+                    Outcome::Done
+                }
+                _ => self.too_low(m, h, seq),
             };
         }
         if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
@@ -897,7 +901,11 @@ impl<S: Store> Core<S> {
     /// something would wait for each other; so is a Logout.
     fn too_high(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
         let expected = self.store.next_in();
-        self.seen_max = self.seen_max.max(seq);
+        let is_request = m.msg_type() == b"2";
+        if !is_request {
+            // A request is answered now and not missed later.
+            self.seen_max = self.seen_max.max(seq);
+        }
         if self.gap.is_none() {
             self.events.push(Event::Gap {
                 expected: SeqNo(expected),
@@ -905,10 +913,10 @@ impl<S: Store> Core<S> {
             });
             self.request_resend(seq, 1);
         }
-        match m.msg_type() {
-            b"2" => self.on_resend_request(m, seq),
-            _ => return Outcome::Early(seq),
+        if !is_request {
+            return Outcome::Early(seq);
         }
+        self.on_resend_request(m, seq);
         Outcome::Done
     }
 
@@ -1082,7 +1090,7 @@ impl<S: Store> Core<S> {
 
     fn on_test_request(&mut self, m: &Message<'_>, seq: u64) {
         match m.find(tag::TEST_REQ_ID) {
-            Some(id) => self.send_admin(b"0", |e| e.text(tag::TEST_REQ_ID, m.value(id))),
+            Some(id) => self.send_admin(b"0", |e| e.copy(tag::TEST_REQ_ID, m.value(id))),
             None => self.send_reject(m, seq, Fault::missing(tag::TEST_REQ_ID)),
         }
     }

@@ -56,6 +56,8 @@ struct Check<'c, 'm> {
     message: &'c Message<'m>,
     fields: &'m [Field],
     rules: Validation,
+    /// Only the form of groups is looked at.
+    skips_values: bool,
 }
 
 impl Validator {
@@ -92,6 +94,7 @@ impl Validator {
             message,
             fields: message.fields(),
             rules,
+            skips_values: false,
         };
         let Some(definition) = definition else {
             check.structure(session)?;
@@ -176,7 +179,7 @@ impl<'m> Check<'_, 'm> {
                     self.value(&dictionary.fields[number as usize], field)?;
                     at += 1;
                     if let Some(group) = part.group(number) {
-                        at = self.group(dictionary, group, field, at, 1)?;
+                        at = self.outer_group(dictionary, group, field, at)?;
                     }
                 }
                 None => {
@@ -220,6 +223,23 @@ impl<'m> Check<'_, 'm> {
             (false, Some(_)) => Err(fault(SessionRejectReason::TagNotDefined, field)),
             (false, None) => Err(fault(SessionRejectReason::InvalidTagNumber, field)),
         }
+    }
+
+    /// A group of the body: when a value in it is wrong and its count too, the count is what is told.
+    fn outer_group(
+        &mut self,
+        dictionary: &Dictionary,
+        group: u32,
+        count: Field,
+        at: usize,
+    ) -> Result<usize, Fault> {
+        self.group(dictionary, group, count, at, 1).map_err(|fault| {
+            self.skips_values = true;
+            let form = self.group(dictionary, group, count, at, 1).err();
+            self.skips_values = false;
+            form.filter(|form| form.reason == SessionRejectReason::IncorrectNumInGroup)
+                .unwrap_or(fault)
+        })
     }
 
     /// The entries of a group, from the field after its count on; where they ended.
@@ -310,6 +330,9 @@ impl<'m> Check<'_, 'm> {
 
     #[inline]
     fn value(&self, definition: &FieldDef, field: Field) -> Result<(), Fault> {
+        if self.skips_values {
+            return Ok(());
+        }
         let value = self.message.value(field);
         if value.is_empty() {
             return match self.rules.fields_have_values {
