@@ -73,6 +73,11 @@ Examples:
   tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
   tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml")]
     Decode(DecodeArgs),
+    /// FIX sessions of every version, set up by QuickFIX configuration files
+    #[command(after_help = "\
+Example:
+  tickwire fix acceptor -c executor.cfg")]
+    Fix(FixArgs),
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
 Example:
@@ -240,6 +245,28 @@ pub(crate) struct DecodeArgs {
     /// Print the header of every packet too, as an object with "Header"
     #[arg(long)]
     pub(crate) headers: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixArgs {
+    #[command(subcommand)]
+    pub(crate) command: FixCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum FixCommand {
+    /// Takes connections and sends orders back as they came, which is what acceptance suites and first tries want
+    #[command(after_help = "\
+Example:
+  tickwire fix acceptor -c executor.cfg         the file's [SESSION]s, on loopback unless SocketAcceptAddress says otherwise")]
+    Acceptor(FixAcceptorArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixAcceptorArgs {
+    /// QuickFIX configuration file: [DEFAULT] and [SESSION] sections
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
 }
 
 #[derive(Args, Debug)]

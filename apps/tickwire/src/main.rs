@@ -13,6 +13,7 @@ mod decode;
 mod demo;
 mod failure;
 mod feedbench;
+mod fix;
 mod hot;
 mod json;
 mod latency_file;
@@ -81,6 +82,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
+        Command::Fix(args) => fix::run(args, &stop),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());

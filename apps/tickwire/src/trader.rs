@@ -376,7 +376,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                     ..
                 } => self.execution_report(&report),
                 // Reports of a kind the rule never asks for; the session has counted and sequenced them.
-                Event::App { .. } | Event::Gap { .. } => {}
+                Event::App { .. } | Event::Message { .. } | Event::Gap { .. } => {}
                 Event::Rejected { ref_seq, text, .. } => {
                     return Err(Failure::peer_lost(format!(
                         "the exchange rejected our message {ref_seq} ({}); trading on would hide a fault",

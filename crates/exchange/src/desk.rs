@@ -313,7 +313,10 @@ impl Desk {
             match event {
                 Event::App { seq, message, .. } => self.on_message(id, now, seq, &message, floor),
                 Event::Disconnect { reason, .. } => self.connections[id].closing = Some(reason),
-                Event::LoggedOn { .. } | Event::Gap { .. } | Event::Rejected { .. } => {}
+                Event::LoggedOn { .. }
+                | Event::Message { .. }
+                | Event::Gap { .. }
+                | Event::Rejected { .. } => {}
             }
         }
         any

@@ -110,6 +110,11 @@ impl Early {
         }
     }
 
+    /// The message taken last, until the next call.
+    pub(crate) fn taken(&self) -> &[u8] {
+        self.bytes.as_slice().get(PREFIX..self.taken).unwrap_or_default()
+    }
+
     /// The message with this number, once; all with lower numbers are dropped.
     #[inline]
     pub(crate) fn take(&mut self, seq: u64) -> Option<&[u8]> {

@@ -2,6 +2,7 @@
 
 use crate::text::CompId;
 use crate::time::Precision;
+use crate::version::Version;
 use tickwire_market::Nanos;
 
 /// Who opens the connection and sends the first Logon.
@@ -18,6 +19,11 @@ pub enum Role {
 pub struct SessionConfig {
     /// Initiator or acceptor.
     pub role: Role,
+    /// The version spoken. Default 4.4.
+    pub version: Version,
+    /// Application messages come as [`crate::Event::Message`], whatever they are, instead of the typed ones of
+    /// [`crate::AppMessage`]. Default `false`.
+    pub any_message: bool,
     /// SenderCompID (49) of what we send.
     pub sender: CompId,
     /// TargetCompID (56) of what we send. Empty on an acceptor: whoever logs on first becomes the peer.
@@ -62,6 +68,8 @@ impl SessionConfig {
     pub fn new(role: Role, sender: CompId, target: CompId) -> SessionConfig {
         SessionConfig {
             role,
+            version: Version::default(),
+            any_message: false,
             sender,
             target,
             heartbeat_s: 30,
@@ -78,6 +86,15 @@ impl SessionConfig {
             fields_max: 256,
             store_messages: 4096,
             store_bytes: 1 << 20,
+        }
+    }
+
+    /// The same for another version, with its digits of SendingTime.
+    pub fn of_version(self, version: Version) -> SessionConfig {
+        SessionConfig {
+            version,
+            precision: version.precision(),
+            ..self
         }
     }
 }

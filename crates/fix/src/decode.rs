@@ -6,7 +6,9 @@
 
 use crate::number::{load_tail, load8, parse_unsigned, value8};
 use crate::reject::Fault;
-use crate::reject::SessionRejectReason::{InvalidTagNumber, Other, TagWithoutValue};
+use crate::reject::SessionRejectReason::{
+    EmbeddedSoh, IncorrectFormat, InvalidTagNumber, Other, TagWithoutValue,
+};
 use crate::scan::{SOH, scan};
 use crate::tag;
 use crate::text::Text;
@@ -64,30 +66,32 @@ pub fn frame(bytes: &[u8], max: usize) -> Frame {
     match frame_at_start(bytes, max) {
         Ok(Some(len)) => Frame::Whole(len),
         Ok(None) => Frame::Partial,
-        Err(why) => Frame::Garbled {
-            skip: next_start(bytes),
+        Err((why, said)) => Frame::Garbled {
+            skip: next_start(bytes, said),
             why,
         },
     }
 }
 
-fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, Garbled> {
+/// The length of the message at the start; or why there is none, and how many bytes it says to have before its CheckSum
+/// (1 if that is not known): other engines take a garbled message for as long as it says, whatever that swallows.
+fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, (Garbled, usize)> {
     let known = bytes.len().min(BEGIN.len());
     if bytes[..known] != BEGIN[..known] {
-        return Err(Garbled::NoBeginString);
+        return Err((Garbled::NoBeginString, 1));
     }
     let window = &bytes[..bytes.len().min(2 + BEGIN_STRING_MAX + 1)];
     let Some(end) = window.iter().position(|&b| b == SOH) else {
         return if window.len() == bytes.len() {
             Ok(None)
         } else {
-            Err(Garbled::NoBeginString)
+            Err((Garbled::NoBeginString, 1))
         };
     };
     let rest = &bytes[end + 1..];
     let known = rest.len().min(2);
     if rest[..known] != b"9="[..known] {
-        return Err(Garbled::NoBodyLength);
+        return Err((Garbled::NoBodyLength, 1));
     }
     let mut body_len = 0usize;
     // Eight digits say 99,999,999: longer than any buffer, short of any overflow.
@@ -98,33 +102,33 @@ fn frame_at_start(bytes: &[u8], max: usize) -> Result<Option<usize>, Garbled> {
                 let total = end + 1 + i + 1 + body_len + TRAILER;
                 return check_trailer(bytes, total, max);
             }
-            _ => return Err(Garbled::NoBodyLength),
+            _ => return Err((Garbled::NoBodyLength, 1)),
         }
     }
     Ok(None)
 }
 
-fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>, Garbled> {
+fn check_trailer(bytes: &[u8], total: usize, max: usize) -> Result<Option<usize>, (Garbled, usize)> {
     if total > max {
-        return Err(Garbled::TooLong);
+        return Err((Garbled::TooLong, 1));
     }
     let Some(message) = bytes.get(..total) else {
         return Ok(None);
     };
     match message[total - TRAILER - 1..] {
         [SOH, b'1', b'0', b'=', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', SOH] => Ok(Some(total)),
-        _ => Err(Garbled::NoCheckSum),
+        _ => Err((Garbled::NoCheckSum, total - TRAILER)),
     }
 }
 
-/// Offset (at least 1) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
-fn next_start(bytes: &[u8]) -> usize {
+/// Offset (at least `from`) of the next place where a message could begin: `8=FIX`, or a beginning of it at the very end.
+fn next_start(bytes: &[u8], from: usize) -> usize {
     let could_begin = |at: &usize| {
         let rest = &bytes[*at..];
         let known = rest.len().min(BEGIN.len());
         rest[..known] == BEGIN[..known]
     };
-    (1..bytes.len()).find(could_begin).unwrap_or(bytes.len())
+    (from..bytes.len()).find(could_begin).unwrap_or(bytes.len())
 }
 
 /// One field of a message: its tag and where its value lies.
@@ -148,6 +152,15 @@ impl Field {
 #[derive(Clone, Debug)]
 pub struct Index {
     fields: Box<[Field]>,
+    /// Of the message decoded last.
+    last: Last,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    fields: usize,
+    fault: Option<Fault>,
+    empty: Option<Fault>,
 }
 
 /// A message whose integrity is verified: its bytes and its fields.
@@ -155,8 +168,10 @@ pub struct Index {
 pub struct Message<'a> {
     bytes: &'a [u8],
     fields: &'a [Field],
-    /// The first field that is not `tag=value`, if any.
+    /// The first piece that is not `tag=value` nor `tag=`, if any.
     pub fault: Option<Fault>,
+    /// The first field without a value, if any.
+    pub empty: Option<Fault>,
 }
 
 impl Index {
@@ -165,6 +180,7 @@ impl Index {
     pub fn new(max_fields: usize) -> Index {
         Index {
             fields: vec![Field::default(); max_fields.max(8)].into_boxed_slice(),
+            last: Last::default(),
         }
     }
 
@@ -174,7 +190,7 @@ impl Index {
             return Err(Garbled::NoCheckSum);
         };
         // Locals, not a struct with methods: a call that is not inlined would put all of it in memory.
-        let (mut count, mut start, mut skip_to, mut fault) = (0, 0, 0, None);
+        let (mut count, mut start, mut skip_to, mut fault, mut empty) = (0_usize, 0, 0, None, None);
         let fields = &mut self.fields[..];
         let mut sum = 0u32;
         let (blocks, rest) = message[..body_end].as_chunks::<64>();
@@ -191,9 +207,13 @@ impl Index {
                 }
                 let (tag, digits) = parse_tag(message, start, end);
                 let value = start + digits + 1;
-                if tag == 0 || value == end {
-                    fault = fault.or(Some(no_field(tag)));
+                if tag == 0 {
+                    let before = count.checked_sub(1).and_then(|at| fields.get(at)).map(|f| f.tag);
+                    fault = fault.or(Some(no_field(&message[start..end], before)));
                 } else {
+                    if value == end {
+                        empty = empty.or(Some(Fault::new(TagWithoutValue, tag)));
+                    }
                     let field = Field {
                         tag,
                         start: value as u32,
@@ -204,7 +224,7 @@ impl Index {
                     }
                     match fields.get_mut(count) {
                         Some(slot) => *slot = field,
-                        None => fault = fault.or(Some(Fault { reason: Other, tag })),
+                        None => fault = fault.or(Some(Fault::new(Other, tag))),
                     }
                     count += 1;
                 }
@@ -213,17 +233,27 @@ impl Index {
         }
         if start != body_end {
             // A data field's count leads beyond the message.
-            fault = fault.or(Some(Fault::format(0)));
+            fault = fault.or(Some(Fault::no_tag(IncorrectFormat)));
         }
         check_sum(&message[body_end..], sum as u8)?;
-        let fields = &fields[..count.min(fields.len())];
-        match fields.get(2) {
-            Some(f) if f.tag == tag::MSG_TYPE => Ok(Message {
-                bytes: message,
-                fields,
-                fault,
-            }),
+        self.last = Last {
+            fields: count.min(fields.len()),
+            fault,
+            empty,
+        };
+        match self.fields[..self.last.fields].get(2) {
+            Some(f) if f.tag == tag::MSG_TYPE => Ok(self.again(message)),
             _ => Err(Garbled::NoMsgType),
+        }
+    }
+
+    /// The message decoded last, whose bytes these are.
+    pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
+        Message {
+            bytes: message,
+            fields: &self.fields[..self.last.fields],
+            fault: self.last.fault,
+            empty: self.last.empty,
         }
     }
 }
@@ -244,16 +274,19 @@ fn check_sum(trailer: &[u8], computed: u8) -> Result<(), Garbled> {
     }
 }
 
-/// What is wrong with a field without a tag (0) or without a value.
+/// What is wrong with a piece that has no tag: no `=` in it, and it belongs to the value before; or what stands before
+/// the `=` is no tag.
 #[cold]
-fn no_field(tag: u32) -> Fault {
+fn no_field(piece: &[u8], before: Option<u32>) -> Fault {
+    let Some(equals) = piece.iter().position(|&b| b == b'=') else {
+        return before.map_or(Fault::no_tag(InvalidTagNumber), |tag| {
+            Fault::new(EmbeddedSoh, tag)
+        });
+    };
+    let number = core::str::from_utf8(&piece[..equals]).ok();
     Fault {
-        reason: if tag == 0 {
-            InvalidTagNumber
-        } else {
-            TagWithoutValue
-        },
-        tag,
+        reason: InvalidTagNumber,
+        tag: number.and_then(|n| n.parse().ok()),
     }
 }
 
@@ -297,6 +330,12 @@ fn parse_any_tag(word: u64, field_len: usize) -> (u32, usize) {
 }
 
 impl<'a> Message<'a> {
+    /// What is wrong with its form, if anything.
+    #[inline]
+    pub fn malformed(&self) -> Option<Fault> {
+        self.fault.or(self.empty)
+    }
+
     /// All of its bytes.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {

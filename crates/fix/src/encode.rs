@@ -3,34 +3,38 @@
 
 use crate::number::decimal;
 use crate::scan::SOH;
+use crate::version::Version;
 use tickwire_market::Price;
-
-/// BeginString of every message written.
-pub const BEGIN_STRING: &[u8] = b"FIX.4.4";
 
 /// The message did not fit the buffer, or a value was empty or held a separator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotEncodable;
 
-/// `8=FIX.4.4|9=` and five digits of BodyLength and its separator.
-const HEAD: usize = 12 + 5 + 1;
+/// `8=|9=`, five digits of BodyLength and its separator, beside BeginString.
+const HEAD: usize = 5 + 5 + 1;
 
 /// Writes one message: fields in the order of the calls, then [`Encoder::finish`].
 #[derive(Debug)]
 pub struct Encoder<'b> {
     buf: &'b mut [u8],
+    begin_string: &'static [u8],
+    /// Where MsgType begins.
+    body: usize,
     at: usize,
     failed: bool,
 }
 
 impl<'b> Encoder<'b> {
     /// Begins a message. The first field must be MsgType.
-    pub fn new(buf: &'b mut [u8]) -> Encoder<'b> {
-        let failed = buf.len() < HEAD;
+    pub fn new(buf: &'b mut [u8], version: Version) -> Encoder<'b> {
+        let begin_string = version.begin_string();
+        let body = HEAD + begin_string.len();
         Encoder {
+            failed: buf.len() < body,
             buf,
-            at: HEAD,
-            failed,
+            begin_string,
+            body,
+            at: body,
         }
     }
 
@@ -58,6 +62,13 @@ impl<'b> Encoder<'b> {
         self.push(&[SOH]);
     }
 
+    /// A value of a received message as it is, even an empty one.
+    pub fn copy(&mut self, tag: u32, value: &[u8]) {
+        self.tag(tag);
+        self.push(value);
+        self.push(&[SOH]);
+    }
+
     /// Text, left out when empty.
     pub fn text_if(&mut self, tag: u32, value: &[u8]) {
         if !value.is_empty() {
@@ -73,6 +84,19 @@ impl<'b> Encoder<'b> {
     /// An unsigned number.
     pub fn unsigned(&mut self, tag: u32, value: u64) {
         let (digits, start) = decimal(value);
+        self.text(tag, &digits[start..]);
+    }
+
+    /// A number that may be negative.
+    pub fn signed(&mut self, tag: u32, value: i64) {
+        let (mut digits, start) = decimal(value.unsigned_abs());
+        let start = match value < 0 {
+            true => start - 1,
+            false => start,
+        };
+        if value < 0 {
+            digits[start] = b'-';
+        }
         self.text(tag, &digits[start..]);
     }
 
@@ -105,18 +129,18 @@ impl<'b> Encoder<'b> {
 
     /// Puts BeginString, BodyLength and CheckSum; the whole message.
     pub fn finish(self) -> Result<&'b [u8], NotEncodable> {
-        let (length, digits_at) = decimal((self.at - HEAD) as u64);
+        let (length, digits_at) = decimal((self.at - self.body) as u64);
         let digits = &length[digits_at..];
         if self.failed || digits.len() > 5 || self.buf.len() < self.at + 7 {
             return Err(NotEncodable);
         }
         let start = 5 - digits.len();
-        let head = &mut self.buf[start..HEAD];
-        head[..2].copy_from_slice(b"8=");
-        head[2..9].copy_from_slice(BEGIN_STRING);
-        head[9..12].copy_from_slice(&[SOH, b'9', b'=']);
-        head[12..12 + digits.len()].copy_from_slice(digits);
-        head[12 + digits.len()] = SOH;
+        let head = &mut self.buf[start..self.body];
+        let mut at = 0;
+        for part in [b"8=", self.begin_string, &[SOH, b'9', b'='], digits, &[SOH]] {
+            head[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
         let sum = self.buf[start..self.at]
             .iter()
             .fold(0u32, |sum, &b| sum + b as u32);

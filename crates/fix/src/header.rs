@@ -1,10 +1,10 @@
 //! The standard header. FIX 4.4 with errata 20030618, volume 1, "Standard Message Header".
 
+use crate::decode::{Field, Message, frame};
 use crate::decode::{Frame, Index};
-use crate::decode::{Message, frame};
 use crate::reject::Fault;
 use crate::tag;
-use crate::text::CompId;
+use crate::text::{CompId, Text};
 use tickwire_market::Nanos;
 
 /// What the session layer reads of every message.
@@ -36,41 +36,50 @@ impl<'a> Header<'a> {
             fault: None,
         };
         let mut has_time = false;
-        for &f in m.fields().iter().skip(3) {
-            let read = match f.tag {
-                tag::MSG_SEQ_NUM => m.unsigned(f).map(|n| h.seq = Some(n)),
-                tag::SENDER_COMP_ID => {
-                    h.sender = m.value(f);
-                    Ok(())
-                }
-                tag::TARGET_COMP_ID => {
-                    h.target = m.value(f);
-                    Ok(())
-                }
-                tag::SENDING_TIME => {
-                    has_time = true;
-                    m.timestamp(f).map(|t| h.sending_time = t)
-                }
-                tag::ORIG_SENDING_TIME => m.timestamp(f).map(|t| h.orig_sending_time = Some(t)),
-                tag::POSS_DUP_FLAG => m.boolean(f).map(|b| h.poss_dup = b),
-                tag::POSS_RESEND => m.boolean(f).map(|b| h.poss_resend = b),
-                tag if is_header(tag) => Ok(()),
-                _ => break,
-            };
-            h.fault = h.fault.or(read.err());
+        for &f in m.fields().iter().skip(3).take_while(|f| is_header(f.tag)) {
+            has_time |= h.read(m, f);
+        }
+        if h.seq.is_none() || h.sender.is_empty() || h.target.is_empty() {
+            // Perhaps they stand in their wrong place, which is for the rules to judge.
+            for &f in m.fields().iter().skip(3).skip_while(|f| is_header(f.tag)) {
+                has_time |= h.read(m, f);
+            }
         }
         if !has_time {
             h.fault = h.fault.or(Some(Fault::missing(tag::SENDING_TIME)));
         }
         // Numbers of messages that could not be followed by another are no numbers.
-        h.seq = h.seq.filter(|&n| n > 0 && n < u64::MAX / 2);
+        h.seq = h.seq.filter(|&n| n < u64::MAX / 2);
         h
+    }
+
+    /// Takes in one field; whether it is SendingTime.
+    #[inline(always)]
+    fn read(&mut self, m: &Message<'a>, f: Field) -> bool {
+        let read = match f.tag {
+            tag::MSG_SEQ_NUM => m.unsigned(f).map(|n| self.seq = Some(n)),
+            tag::SENDER_COMP_ID => {
+                self.sender = m.value(f);
+                Ok(())
+            }
+            tag::TARGET_COMP_ID => {
+                self.target = m.value(f);
+                Ok(())
+            }
+            tag::SENDING_TIME => m.timestamp(f).map(|t| self.sending_time = t),
+            tag::ORIG_SENDING_TIME => m.timestamp(f).map(|t| self.orig_sending_time = Some(t)),
+            tag::POSS_DUP_FLAG => m.boolean(f).map(|b| self.poss_dup = b),
+            tag::POSS_RESEND => m.boolean(f).map(|b| self.poss_resend = b),
+            _ => Ok(()),
+        };
+        self.fault = self.fault.or(read.err());
+        f.tag == tag::SENDING_TIME
     }
 }
 
-/// Whether a tag belongs to the standard header.
+/// Whether a tag belongs to the standard header of any version.
 #[inline]
-pub(crate) const fn is_header(tag: u32) -> bool {
+pub const fn is_header(tag: u32) -> bool {
     matches!(
         tag,
         8 | 9
@@ -98,18 +107,53 @@ pub(crate) const fn is_header(tag: u32) -> bool {
             | 213
             | 347
             | 369
-            | 627..=630
+            | 370
+            | 627..=630 | 1128 | 1129 | 1156
     )
 }
 
-/// Who sent the first message of `bytes` and to whom: lets an acceptor find the session of a new connection before
-/// handing it the bytes. `None` while the message is not whole, or if it is garbled.
-pub fn identify(bytes: &[u8]) -> Option<(CompId, CompId)> {
-    let Frame::Whole(len) = frame(bytes, bytes.len()) else {
-        return None;
+/// Who a message is from and to, and in which version of the session layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// BeginString (8).
+    pub begin_string: Text<8>,
+    /// SenderCompID (49).
+    pub sender: CompId,
+    /// TargetCompID (56).
+    pub target: CompId,
+}
+
+/// What the beginning of a connection tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opening {
+    /// Its first message is not whole yet.
+    Partial,
+    /// Who it is from.
+    From(Identity),
+    /// No message, or one that names nobody.
+    Garbled,
+}
+
+/// Looks at the first message of `bytes`, of at most `max` bytes: lets an acceptor find the session of a new connection
+/// before handing it the bytes.
+pub fn identify(bytes: &[u8], max: usize) -> Opening {
+    let len = match frame(bytes, max) {
+        Frame::Whole(len) => len,
+        Frame::Partial => return Opening::Partial,
+        Frame::Garbled { .. } => return Opening::Garbled,
     };
-    let mut index = Index::new(32);
-    let message = index.decode(&bytes[..len]).ok()?;
-    let header = Header::decode(&message);
-    Some((CompId::new(header.sender)?, CompId::new(header.target)?))
+    // The header has fewer fields than this; what follows is for the session to judge.
+    let mut index = Index::new(64);
+    let identity = |message: &Message<'_>| {
+        let header = Header::decode(message);
+        Some(Identity {
+            begin_string: Text::new(message.value(message.fields()[0]))?,
+            sender: CompId::new(header.sender)?,
+            target: CompId::new(header.target)?,
+        })
+    };
+    match index.decode(&bytes[..len]) {
+        Ok(message) => identity(&message).map_or(Opening::Garbled, Opening::From),
+        Err(_) => Opening::Garbled,
+    }
 }

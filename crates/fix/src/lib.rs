@@ -14,9 +14,11 @@
 
 extern crate alloc;
 
+mod acceptor;
 mod buffer;
 mod config;
 mod decode;
+pub mod dict;
 mod encode;
 mod header;
 mod message;
@@ -30,19 +32,22 @@ pub mod tag;
 mod template;
 mod text;
 mod time;
+mod version;
 
+pub use acceptor::{Acceptor, ConnectionId, SessionId};
 pub use config::{Role, SessionConfig};
 pub use decode::{Field, Frame, Garbled, Index, Message, frame};
-pub use encode::{BEGIN_STRING, Encoder, NotEncodable};
-pub use header::identify;
+pub use encode::{Encoder, NotEncodable};
+pub use header::{Identity, Opening, identify, is_header};
 pub use message::{
     AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
     ord_rej_reason,
 };
 pub use reject::{Fault, SessionRejectReason};
-pub use session::{DisconnectReason, Event, SendError, Session, Status};
+pub use session::{DisconnectReason, Event, Rules, SendError, Session, Status};
 pub use store::{MemoryStore, Store, StoreFailed};
 pub use template::{NewOrder, OrderTemplate};
 pub use text::{CompId, Id, MsgType, Reason, Text};
 pub use time::{Precision, Stamp, parse_timestamp};
+pub use version::Version;

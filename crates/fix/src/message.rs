@@ -358,10 +358,7 @@ impl Seen {
     #[inline]
     fn mark(&mut self, bit: u32, tag: u32) -> Result<(), Fault> {
         if self.0 >> bit & 1 == 1 {
-            return Err(Fault {
-                reason: SessionRejectReason::TagTwice,
-                tag,
-            });
+            return Err(Fault::new(SessionRejectReason::TagTwice, tag));
         }
         self.0 |= 1 << bit;
         Ok(())

@@ -9,6 +9,8 @@ pub enum SessionRejectReason {
     InvalidTagNumber = 0,
     /// A required field is not there.
     RequiredTagMissing = 1,
+    /// A field that is not of this message.
+    TagNotDefined = 2,
     /// `tag=` and nothing after it.
     TagWithoutValue = 4,
     /// A value outside the range or list of the field.
@@ -23,6 +25,14 @@ pub enum SessionRejectReason {
     InvalidMsgType = 11,
     /// A field twice.
     TagTwice = 13,
+    /// A header field in the body, or the like.
+    TagOutOfOrder = 14,
+    /// A field of a group's entry before the one that stands before it.
+    GroupOutOfOrder = 15,
+    /// Another number of entries than the count says.
+    IncorrectNumInGroup = 16,
+    /// A separator within a value that is no data.
+    EmbeddedSoh = 17,
     /// Anything else.
     Other = 99,
 }
@@ -33,6 +43,7 @@ impl SessionRejectReason {
         match self {
             Self::InvalidTagNumber => "Invalid tag number",
             Self::RequiredTagMissing => "Required tag missing",
+            Self::TagNotDefined => "Tag not defined for this message type",
             Self::TagWithoutValue => "Tag specified without a value",
             Self::IncorrectValue => "Value is incorrect (out of range) for this tag",
             Self::IncorrectFormat => "Incorrect data format for value",
@@ -40,6 +51,10 @@ impl SessionRejectReason {
             Self::SendingTimeAccuracy => "SendingTime accuracy problem",
             Self::InvalidMsgType => "Invalid MsgType",
             Self::TagTwice => "Tag appears more than once",
+            Self::TagOutOfOrder => "Tag specified out of required order",
+            Self::GroupOutOfOrder => "Out of order repeating group members",
+            Self::IncorrectNumInGroup => "Incorrect NumInGroup count for repeating group",
+            Self::EmbeddedSoh => "Embedded SOH",
             Self::Other => "Too many fields",
         }
     }
@@ -50,32 +65,36 @@ impl SessionRejectReason {
 pub struct Fault {
     /// The reason.
     pub reason: SessionRejectReason,
-    /// The field it is about, 0 when none.
-    pub tag: u32,
+    /// The field it is about, as the message has it (it may be no tag at all, such as -1); `None` for none.
+    pub tag: Option<i32>,
 }
 
 impl Fault {
+    /// About a field.
+    pub const fn new(reason: SessionRejectReason, tag: u32) -> Fault {
+        Fault {
+            reason,
+            tag: Some(tag as i32),
+        }
+    }
+
+    /// About the message as a whole.
+    pub const fn no_tag(reason: SessionRejectReason) -> Fault {
+        Fault { reason, tag: None }
+    }
+
     /// A required field is missing.
     pub const fn missing(tag: u32) -> Fault {
-        Fault {
-            reason: SessionRejectReason::RequiredTagMissing,
-            tag,
-        }
+        Fault::new(SessionRejectReason::RequiredTagMissing, tag)
     }
 
     /// A value is not of its type.
     pub const fn format(tag: u32) -> Fault {
-        Fault {
-            reason: SessionRejectReason::IncorrectFormat,
-            tag,
-        }
+        Fault::new(SessionRejectReason::IncorrectFormat, tag)
     }
 
     /// A value is out of range.
     pub const fn value(tag: u32) -> Fault {
-        Fault {
-            reason: SessionRejectReason::IncorrectValue,
-            tag,
-        }
+        Fault::new(SessionRejectReason::IncorrectValue, tag)
     }
 }

@@ -1,4 +1,5 @@
-//! The session state machine: bytes and time in, bytes and events out. FIX 4.4 with errata 20030618, volume 2.
+//! The session state machine: bytes and time in, bytes and events out. FIX 4.4 with errata 20030618, volume 2; FIXT 1.1.
+//! What differs from version to version is in [`Version`].
 //!
 //! ```text
 //!  transport connected ──► LogonSent (initiator) ──┐ Logon
@@ -12,7 +13,8 @@
 use crate::buffer::{Bytes, Early, Ring};
 use crate::config::{Role, SessionConfig};
 use crate::decode::{Frame, Index, Message, frame};
-use crate::encode::{BEGIN_STRING, Encoder};
+use crate::dict::{Dictionary, Validation, Validator};
+use crate::encode::Encoder;
 use crate::header::{Header, is_header};
 use crate::message::{AppMessage, BusinessMessageReject, business_reject_reason};
 use crate::reject::{Fault, SessionRejectReason};
@@ -21,7 +23,9 @@ use crate::tag;
 use crate::template::{NewOrder, OrderTemplate};
 use crate::text::{CompId, Id, MsgType, Reason};
 use crate::time::Stamp;
+use crate::version::Version;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use core::fmt::Write;
 use tickwire_market::{Counter, Counters, Nanos, OrderType, SeqNo, Symbol};
@@ -99,6 +103,18 @@ pub enum Event {
         /// The message.
         message: AppMessage,
     },
+    /// An application message, in sequence, once, where the session takes any: [`Session::message`] has it until the next
+    /// call of [`Session::poll_event`].
+    Message {
+        /// Its sequence number.
+        seq: SeqNo,
+        /// Sent before under this number (43=Y).
+        poss_dup: bool,
+        /// May have been sent under another number (97=Y).
+        poss_resend: bool,
+        /// SendingTime (52).
+        sending_time: Nanos,
+    },
     /// Messages `[expected, received)` are missing and have been requested.
     Gap {
         /// The first that is missing.
@@ -140,13 +156,53 @@ pub enum SendError {
     StoreFailed,
 }
 
-/// A FIX 4.4 session.
+/// What messages are checked against: dictionaries, which sessions share, and how strictly.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Of header, trailer and session messages.
+    pub session: Arc<Dictionary>,
+    /// Of application messages; the same one before FIXT.
+    pub application: Arc<Dictionary>,
+    /// What is checked.
+    pub validation: Validation,
+}
+
+impl Rules {
+    /// Everything is checked against one dictionary.
+    pub fn of(dictionary: Arc<Dictionary>) -> Rules {
+        Rules {
+            session: dictionary.clone(),
+            application: dictionary,
+            validation: Validation::default(),
+        }
+    }
+}
+
+/// Rules with the memory to apply them.
+#[derive(Debug)]
+struct Checker {
+    rules: Rules,
+    validator: Validator,
+}
+
+/// A FIX session.
 #[derive(Debug)]
 pub struct Session<S: Store = MemoryStore> {
     core: Core<S>,
     received: Bytes,
     early: Early,
     index: Index,
+    handed: Handed,
+}
+
+/// Where the message of an [`Event::Message`] is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Handed {
+    Nothing,
+    /// So many bytes at the front of those received.
+    Received(usize),
+    /// Among those that were kept behind a gap.
+    Kept,
 }
 
 impl Session<MemoryStore> {
@@ -162,12 +218,22 @@ impl Session<MemoryStore> {
 impl<S: Store> Session<S> {
     /// A session that continues with the sequence numbers of `store`.
     pub fn with_store(config: SessionConfig, store: S) -> Session<S> {
+        Session::with_rules(config, store, None)
+    }
+
+    /// The same, and messages are checked.
+    pub fn with_rules(config: SessionConfig, store: S, rules: Option<Rules>) -> Session<S> {
         let message_max = config.receive_bytes.max(1024);
         Session {
             received: Bytes::new(message_max),
             early: Early::new(config.early_bytes),
             index: Index::new(config.fields_max),
+            handed: Handed::Nothing,
             core: Core {
+                checker: rules.map(|rules| Checker {
+                    validator: Validator::new(&rules.session, &rules.application),
+                    rules,
+                }),
                 config,
                 store,
                 status: Status::Disconnected,
@@ -183,6 +249,7 @@ impl<S: Store> Session<S> {
                 out: Bytes::new(config.transmit_bytes.max(4096).max(2 * message_max)),
                 writer: Writer {
                     scratch: vec![0; message_max].into_boxed_slice(),
+                    version: config.version,
                     stamp: Stamp::new(config.precision),
                     sender: config.sender,
                     peer: config.target,
@@ -226,16 +293,37 @@ impl<S: Store> Session<S> {
 
     /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
     pub fn handle_connected(&mut self, now: Nanos) {
-        self.received.clear();
-        self.early.clear();
+        self.forget_received();
         self.core.connected(now);
     }
 
     /// The transport is gone. What was not transmitted is forgotten; the peer will ask for it.
     pub fn handle_disconnected(&mut self, now: Nanos) {
+        self.forget_received();
+        self.core.disconnected(now);
+    }
+
+    fn forget_received(&mut self) {
         self.received.clear();
         self.early.clear();
-        self.core.disconnected(now);
+        self.handed = Handed::Nothing;
+    }
+
+    /// The message of the last [`Event::Message`].
+    pub fn message(&self) -> Option<Message<'_>> {
+        match self.handed {
+            Handed::Nothing => None,
+            Handed::Received(len) => Some(self.index.again(&self.received.as_slice()[..len])),
+            Handed::Kept => Some(self.index.again(self.early.taken())),
+        }
+    }
+
+    /// The message was looked at, if there was one.
+    fn release(&mut self) {
+        match core::mem::replace(&mut self.handed, Handed::Nothing) {
+            Handed::Received(len) => self.received.consume(len),
+            Handed::Nothing | Handed::Kept => {}
+        }
     }
 
     /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the transmit queue
@@ -279,8 +367,11 @@ impl<S: Store> Session<S> {
     /// What happened. Events that found no room wait in the received bytes and come out here too: poll
     /// [`Session::poll_transmit`] again after the last one.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.core.events.is_empty() && !self.received.is_empty() {
-            self.pump();
+        if self.core.events.is_empty() {
+            self.release();
+            if !self.received.is_empty() {
+                self.pump();
+            }
         }
         self.core.events.pop().or_else(|| self.core.ending.take())
     }
@@ -300,6 +391,33 @@ impl<S: Store> Session<S> {
         self.core.send_app(message)
     }
 
+    /// Sends any application message: `fields` writes what follows TargetCompID, further header fields first.
+    pub fn send_any(
+        &mut self,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<SeqNo, SendError> {
+        self.core.now = now;
+        if self.core.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        self.core.send_encoded(msg_type, |e, _| fields(e))
+    }
+
+    /// Answers the message of the last [`Event::Message`] as one that the application does not know.
+    pub fn refuse(&mut self, now: Nanos) {
+        self.core.now = now;
+        let message = match self.handed {
+            Handed::Nothing => return,
+            Handed::Received(len) => self.index.again(&self.received.as_slice()[..len]),
+            Handed::Kept => self.index.again(self.early.taken()),
+        };
+        if let Some(seq) = Header::decode(&message).seq {
+            self.core.refuse_type(&message, seq);
+        }
+    }
+
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
     pub fn logout(&mut self, now: Nanos, text: &str) {
         self.core.now = now;
@@ -315,7 +433,7 @@ impl<S: Store> Session<S> {
     /// known yet.
     pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {
         let core = &self.core;
-        OrderTemplate::new(symbol, core.config.precision, |e, time| {
+        OrderTemplate::new(symbol, core.config.version, core.config.precision, |e, time| {
             e.text(tag::MSG_TYPE, b"D");
             e.text(tag::MSG_SEQ_NUM, b"00000000");
             e.text(tag::SENDER_COMP_ID, core.config.sender.as_bytes());
@@ -354,34 +472,38 @@ impl<S: Store> Session<S> {
         Ok(message)
     }
 
-    /// Processes what has been received while there is room for events; whether anything was.
+    /// Processes what has been received while there is room for events and no message is handed out; whether anything was.
     fn pump(&mut self) -> bool {
         let mut progress = false;
-        while self.core.events.room() >= EVENTS_PER_MESSAGE && !self.received.is_empty() {
+        while self.has_room() && !self.received.is_empty() {
             if matches!(self.core.status, Status::Closing | Status::Disconnected) {
                 self.received.clear();
                 return true;
             }
             let bytes = self.received.as_slice();
-            let used = match frame(bytes, self.received.capacity()) {
+            let (used, is_garbled) = match frame(bytes, self.received.capacity()) {
                 Frame::Partial => break,
-                Frame::Garbled { skip, .. } => {
-                    self.core.counters.bump(Counter::FixMalformed);
-                    skip
-                }
+                Frame::Garbled { skip, .. } => (skip, true),
                 Frame::Whole(len) => {
                     let bytes = &bytes[..len];
                     match self.index.decode(bytes) {
                         Ok(message) => match self.core.process(&message, false) {
                             Outcome::Done => {}
+                            Outcome::Handed => {
+                                self.handed = Handed::Received(len);
+                                return true;
+                            }
                             Outcome::Early(seq) => self.early.keep(seq, bytes),
                             Outcome::Reset => self.early.clear(),
                         },
-                        Err(_) => self.core.counters.bump(Counter::FixMalformed),
+                        Err(_) => self.core.garbled(),
                     }
-                    len
+                    (len, false)
                 }
             };
+            if is_garbled {
+                self.core.garbled();
+            }
             self.received.consume(used);
             self.process_early();
             progress = true;
@@ -389,20 +511,24 @@ impl<S: Store> Session<S> {
         progress | self.process_early()
     }
 
+    fn has_room(&self) -> bool {
+        self.core.events.room() >= EVENTS_PER_MESSAGE && self.handed == Handed::Nothing
+    }
+
     /// Processes messages that were kept behind a gap and are next now; asks for what is still missing.
     fn process_early(&mut self) -> bool {
         let mut progress = false;
-        while self.core.events.room() >= EVENTS_PER_MESSAGE
-            && matches!(self.core.status, Status::Active | Status::LogoutSent)
-        {
+        while self.has_room() && matches!(self.core.status, Status::Active | Status::LogoutSent) {
             let Some(bytes) = self.early.take(self.core.store.next_in()) else {
                 self.core.request_what_was_dropped();
                 break;
             };
-            if let Ok(message) = self.index.decode(bytes)
-                && let Outcome::Reset = self.core.process(&message, true)
-            {
-                self.early.clear();
+            if let Ok(message) = self.index.decode(bytes) {
+                match self.core.process(&message, true) {
+                    Outcome::Reset => self.early.clear(),
+                    Outcome::Handed => self.handed = Handed::Kept,
+                    Outcome::Done | Outcome::Early(_) => {}
+                }
             }
             progress = true;
         }
@@ -418,6 +544,8 @@ const RESEND_ATTEMPTS: u8 = 3;
 /// What became of a message.
 enum Outcome {
     Done,
+    /// An [`Event::Message`] tells of it.
+    Handed,
     /// Ahead of a gap: to be kept under this number.
     Early(u64),
     /// Sequence numbers began anew: what was kept is void.
@@ -443,6 +571,7 @@ struct Resend {
 #[derive(Debug)]
 struct Writer {
     scratch: Box<[u8]>,
+    version: Version,
     stamp: Stamp,
     sender: CompId,
     peer: CompId,
@@ -451,7 +580,7 @@ struct Writer {
 impl Writer {
     /// Begins a message: MsgType first, then the header's tags ascending.
     fn header(&mut self, msg_type: &[u8], seq: u64, now: Nanos) -> (Encoder<'_>, &mut Stamp) {
-        let mut e = Encoder::new(&mut self.scratch);
+        let mut e = Encoder::new(&mut self.scratch, self.version);
         e.text(tag::MSG_TYPE, msg_type);
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
@@ -465,6 +594,7 @@ impl Writer {
 #[derive(Debug)]
 struct Core<S> {
     config: SessionConfig,
+    checker: Option<Checker>,
     store: S,
     status: Status,
     heartbeat_ns: u64,
@@ -559,7 +689,8 @@ impl<S: Store> Core<S> {
             self.test_outstanding = true;
             self.send_admin(b"1", |e| e.text(tag::TEST_REQ_ID, b"TEST"));
         }
-        if self.now.since(self.last_sent) >= self.heartbeat_ns {
+        // While the peer is being tested it hears from us anyway.
+        if !self.test_outstanding && self.now.since(self.last_sent) >= self.heartbeat_ns {
             self.send_admin(b"0", |_| {});
         }
     }
@@ -578,10 +709,12 @@ impl<S: Store> Core<S> {
             Status::LogoutSent => Some(self.status_since.after(self.config.logout_timeout_ns)),
             Status::Active => {
                 let gap = self.gap.map(|gap| gap.since.after(self.config.resend_timeout_ns));
-                let tests = if self.test_outstanding { 2 } else { 1 };
-                let heartbeat = (self.heartbeat_ns > 0).then(|| {
-                    let silence = self.last_received.after(tests * self.test_after_ns());
-                    silence.min(self.last_sent.after(self.heartbeat_ns))
+                let heartbeat = (self.heartbeat_ns > 0).then(|| match self.test_outstanding {
+                    true => self.last_received.after(2 * self.test_after_ns()),
+                    false => {
+                        let silence = self.last_received.after(self.test_after_ns());
+                        silence.min(self.last_sent.after(self.heartbeat_ns))
+                    }
                 });
                 [gap, heartbeat].into_iter().flatten().min()
             }
@@ -590,34 +723,64 @@ impl<S: Store> Core<S> {
 
     // ---- receiving --------------------------------------------------------------------------------------------
 
+    /// Bytes that are no message: skipped, but nobody logs on with them.
+    #[cold]
+    fn garbled(&mut self) {
+        self.counters.bump(Counter::FixMalformed);
+        if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
+            self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(b"garbled"));
+        }
+    }
+
     fn process(&mut self, m: &Message<'_>, held: bool) -> Outcome {
         self.last_received = self.now;
         self.test_outstanding = false;
         let logged_on = matches!(self.status, Status::Active | Status::LogoutSent);
         let h = Header::decode(m);
+        if m.value(m.fields()[0]) != self.config.version.begin_string() {
+            return self.violation("Incorrect BeginString", logged_on);
+        }
         let Some(seq) = h.seq else {
             return self.violation("MsgSeqNum missing or not a number", logged_on);
         };
-        if m.value(m.fields()[0]) != BEGIN_STRING {
-            return self.violation("Incorrect BeginString", logged_on);
-        }
         if !logged_on && m.msg_type() != b"A" {
             return self.before_logon(m);
+        }
+        // What was kept behind a gap was checked when it came.
+        if !held && let Some(fault) = self.check(m) {
+            return self.reject_and_accept(m, seq, fault);
         }
         if let Some(fault) = h.fault {
             return self.reject_and_accept(m, seq, fault);
         }
         if !self.identities_match(&h) {
-            return self.reject_and_end(m, seq, SessionRejectReason::CompIdProblem, 0, logged_on);
+            return self.reject_and_end(
+                m,
+                seq,
+                Fault::no_tag(SessionRejectReason::CompIdProblem),
+                logged_on,
+            );
         }
         if !held && !self.on_time(&h) {
-            let reason = SessionRejectReason::SendingTimeAccuracy;
-            return self.reject_and_end(m, seq, reason, tag::SENDING_TIME, logged_on);
+            let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
+            return self.reject_and_end(m, seq, late, logged_on);
         }
         if !logged_on {
             return self.on_logon(m, &h, seq);
         }
         self.sequenced(m, &h, seq, held)
+    }
+
+    /// What the dictionary finds wrong with a message; nothing if there is none.
+    #[inline]
+    fn check(&mut self, m: &Message<'_>) -> Option<Fault> {
+        let Checker { rules, validator } = self.checker.as_mut()?;
+        if m.fault.is_some() {
+            return m.fault;
+        }
+        validator
+            .check(&rules.session, &rules.application, m, rules.validation)
+            .err()
     }
 
     fn identities_match(&self, h: &Header<'_>) -> bool {
@@ -654,21 +817,24 @@ impl<S: Store> Core<S> {
         Outcome::Done
     }
 
-    fn reject_and_end(
-        &mut self,
-        m: &Message<'_>,
-        seq: u64,
-        reason: SessionRejectReason,
-        tag: u32,
-        logged_on: bool,
-    ) -> Outcome {
+    fn reject_and_end(&mut self, m: &Message<'_>, seq: u64, fault: Fault, logged_on: bool) -> Outcome {
         if logged_on {
-            self.send_reject(m, seq, Fault { reason, tag });
+            self.send_reject(m, seq, fault);
             if seq == self.store.next_in() {
                 self.advance(seq + 1);
             }
         }
-        self.violation(reason.text(), logged_on)
+        // The Reject has said why; the Logout only ends it.
+        let text = Reason::lossy(fault.reason.text().as_bytes());
+        if logged_on {
+            self.send_logout(&Reason::EMPTY);
+        }
+        let reason = match logged_on {
+            true => DisconnectReason::ProtocolViolation,
+            false => DisconnectReason::LogonRefused,
+        };
+        self.disconnect(reason, text);
+        Outcome::Done
     }
 
     /// A faulty message is answered and counts as received.
@@ -697,34 +863,49 @@ impl<S: Store> Core<S> {
             return self.on_logon(m, h, seq);
         }
         let expected = self.store.next_in();
+        //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
+        if m.msg_type() == b"5" && seq != expected {
+            self.on_logout(m);
+            return Outcome::Done;
+        }
         if seq > expected {
             return self.too_high(m, seq);
         }
         if seq < expected {
             // A kept message may meanwhile have been resent.
-            return if held {
-                Outcome::Done
-            } else {
-                self.too_low(m, h, seq)
+            return match m.msg_type() {
+                _ if held => Outcome::Done,
+                // Who asks again in despair over numbers is answered, whatever the request's own.
+                b"2" => {
+                    self.on_resend_request(m, seq);
+                    Outcome::Done
+                }
+                _ => self.too_low(m, h, seq),
             };
         }
         if h.poss_dup && h.orig_sending_time.is_some_and(|orig| orig > h.sending_time) {
-            let reason = SessionRejectReason::SendingTimeAccuracy;
-            return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+            let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
+            return self.reject_and_end(m, seq, late, true);
         }
         self.advance(seq + 1);
-        match m.fault {
-            Some(fault) => self.send_reject(m, seq, fault),
-            None => self.accept(m, h, seq),
+        if self.checker.is_none()
+            && let Some(fault) = m.malformed()
+        {
+            self.send_reject(m, seq, fault);
+            return Outcome::Done;
         }
-        Outcome::Done
+        self.accept(m, h, seq)
     }
 
     /// A gap: asks for what is missing. A ResendRequest is answered all the same, else two sides that both miss
     /// something would wait for each other; so is a Logout.
     fn too_high(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
         let expected = self.store.next_in();
-        self.seen_max = self.seen_max.max(seq);
+        let is_request = m.msg_type() == b"2";
+        if !is_request {
+            // A request is answered now and not missed later.
+            self.seen_max = self.seen_max.max(seq);
+        }
         if self.gap.is_none() {
             self.events.push(Event::Gap {
                 expected: SeqNo(expected),
@@ -732,11 +913,10 @@ impl<S: Store> Core<S> {
             });
             self.request_resend(seq, 1);
         }
-        match m.msg_type() {
-            b"2" => self.on_resend_request(m, seq),
-            b"5" => self.on_logout(m),
-            _ => return Outcome::Early(seq),
+        if !is_request {
+            return Outcome::Early(seq);
         }
+        self.on_resend_request(m, seq);
         Outcome::Done
     }
 
@@ -751,8 +931,8 @@ impl<S: Store> Core<S> {
         match h.orig_sending_time {
             None => self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME)),
             Some(orig) if orig > h.sending_time => {
-                let reason = SessionRejectReason::SendingTimeAccuracy;
-                return self.reject_and_end(m, seq, reason, tag::ORIG_SENDING_TIME, true);
+                let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
+                return self.reject_and_end(m, seq, late, true);
             }
             Some(_) => {} // already received
         }
@@ -770,7 +950,7 @@ impl<S: Store> Core<S> {
         }
     }
 
-    fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
+    fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
         match m.msg_type() {
             b"0" | b"A" => {}
             b"1" => self.on_test_request(m, seq),
@@ -778,8 +958,18 @@ impl<S: Store> Core<S> {
             b"3" => self.on_reject(m),
             b"4" => self.on_gap_fill(m, seq),
             b"5" => self.on_logout(m),
+            _ if self.config.any_message => {
+                self.events.push(Event::Message {
+                    seq: SeqNo(seq),
+                    poss_dup: h.poss_dup,
+                    poss_resend: h.poss_resend,
+                    sending_time: h.sending_time,
+                });
+                return Outcome::Handed;
+            }
             _ => self.on_app(m, h, seq),
         }
+        Outcome::Done
     }
 
     fn on_app(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
@@ -798,12 +988,17 @@ impl<S: Store> Core<S> {
 
     fn refuse_type(&mut self, m: &Message<'_>, seq: u64) {
         let Some(ref_msg_type) = MsgType::new(m.msg_type()) else {
-            let fault = Fault {
-                reason: SessionRejectReason::InvalidMsgType,
-                tag: tag::MSG_TYPE,
-            };
+            let fault = Fault::new(SessionRejectReason::InvalidMsgType, tag::MSG_TYPE);
             return self.send_reject(m, seq, fault);
         };
+        if !self.config.version.rejects_in_fields() {
+            // BusinessMessageReject came with FIX 4.2.
+            self.counters.bump(Counter::FixRejects);
+            return self.send_admin(b"3", |e| {
+                e.unsigned(tag::REF_SEQ_NUM, seq);
+                e.text(tag::TEXT, b"Unsupported message type");
+            });
+        }
         let reject = AppMessage::BusinessMessageReject(BusinessMessageReject {
             ref_seq: SeqNo(seq),
             ref_msg_type,
@@ -811,7 +1006,14 @@ impl<S: Store> Core<S> {
             reason: business_reject_reason::UNSUPPORTED_MESSAGE_TYPE,
             text: Reason::lossy(b"Unsupported Message Type"),
         });
-        match self.send_app(&reject) {
+        let version = self.config.version.appl_ver_id();
+        let sent = self.send_encoded(reject.msg_type(), |e, stamp| {
+            reject.encode_body(e, stamp);
+            if let Some(version) = version {
+                e.char(tag::DEFAULT_APPL_VER_ID, version);
+            }
+        });
+        match sent {
             Ok(_) | Err(SendError::NotLoggedOn | SendError::NotEncodable) => {}
             Err(SendError::Backlog) => self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY),
             Err(SendError::StoreFailed) => self.disconnect(DisconnectReason::StoreFailed, Reason::EMPTY),
@@ -828,7 +1030,7 @@ impl<S: Store> Core<S> {
         if number(tag::ENCRYPT_METHOD) != Some(Ok(0)) {
             return self.refuse_logon("EncryptMethod must be 0");
         }
-        if m.fault.is_some() {
+        if m.malformed().is_some() {
             return self.refuse_logon("Logon malformed");
         }
         let asked = m
@@ -888,7 +1090,7 @@ impl<S: Store> Core<S> {
 
     fn on_test_request(&mut self, m: &Message<'_>, seq: u64) {
         match m.find(tag::TEST_REQ_ID) {
-            Some(id) => self.send_admin(b"0", |e| e.text(tag::TEST_REQ_ID, m.value(id))),
+            Some(id) => self.send_admin(b"0", |e| e.copy(tag::TEST_REQ_ID, m.value(id))),
             None => self.send_reject(m, seq, Fault::missing(tag::TEST_REQ_ID)),
         }
     }
@@ -938,7 +1140,7 @@ impl<S: Store> Core<S> {
     fn on_gap_fill(&mut self, m: &Message<'_>, seq: u64) {
         match Self::new_seq_no(m) {
             Ok(next) if next > seq => self.advance(next),
-            Ok(_) => self.send_reject(m, seq, Fault::value(tag::NEW_SEQ_NO)),
+            Ok(_) => self.send_reject(m, seq, Fault::no_tag(SessionRejectReason::IncorrectValue)),
             Err(fault) => self.send_reject(m, seq, fault),
         }
     }
@@ -946,7 +1148,7 @@ impl<S: Store> Core<S> {
     fn on_sequence_reset(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
         match Self::new_seq_no(m) {
             Ok(next) if next >= self.store.next_in() => self.advance(next),
-            Ok(_) => self.send_reject(m, seq, Fault::value(tag::NEW_SEQ_NO)),
+            Ok(_) => self.send_reject(m, seq, Fault::no_tag(SessionRejectReason::IncorrectValue)),
             Err(fault) => self.send_reject(m, seq, fault),
         }
         Outcome::Done
@@ -983,9 +1185,17 @@ impl<S: Store> Core<S> {
     }
 
     fn send_app(&mut self, message: &AppMessage) -> Result<SeqNo, SendError> {
+        self.send_encoded(message.msg_type(), |e, stamp| message.encode_body(e, stamp))
+    }
+
+    fn send_encoded(
+        &mut self,
+        msg_type: &[u8],
+        body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
+    ) -> Result<SeqNo, SendError> {
         let seq = self.store.next_out();
-        let (mut e, stamp) = self.writer.header(message.msg_type(), seq, self.now);
-        message.encode_body(&mut e, stamp);
+        let (mut e, stamp) = self.writer.header(msg_type, seq, self.now);
+        body(&mut e, stamp);
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
@@ -1026,11 +1236,15 @@ impl<S: Store> Core<S> {
     }
 
     fn send_logon(&mut self, heartbeat_s: u32, reset: bool) {
+        let version = self.config.version.appl_ver_id();
         self.send_admin(b"A", |e| {
             e.unsigned(tag::ENCRYPT_METHOD, 0);
             e.unsigned(tag::HEART_BT_INT, heartbeat_s as u64);
             if reset {
                 e.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
+            }
+            if let Some(version) = version {
+                e.char(tag::DEFAULT_APPL_VER_ID, version);
             }
         });
     }
@@ -1041,14 +1255,26 @@ impl<S: Store> Core<S> {
 
     fn send_reject(&mut self, m: &Message<'_>, seq: u64, fault: Fault) {
         self.counters.bump(Counter::FixRejects);
+        let version = self.config.version;
         self.send_admin(b"3", |e| {
+            put_reverse_route(e, m);
             e.unsigned(tag::REF_SEQ_NUM, seq);
-            e.text(tag::TEXT, fault.reason.text().as_bytes());
-            if fault.tag != 0 {
-                e.unsigned(tag::REF_TAG_ID, fault.tag as u64);
+            let text = fault.reason.text().as_bytes();
+            if !version.rejects_in_fields() {
+                let mut long = Reason::lossy(text);
+                if let Some(tag) = fault.tag {
+                    let _ = write!(long, " ({tag})");
+                }
+                return e.text(tag::TEXT, long.as_bytes());
+            }
+            e.text(tag::TEXT, text);
+            if let Some(tag) = fault.tag {
+                e.signed(tag::REF_TAG_ID, tag.into());
             }
             e.text_if(tag::REF_MSG_TYPE, m.msg_type());
-            e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
+            if fault.reason as u8 <= version.highest_reject_reason() {
+                e.unsigned(tag::SESSION_REJECT_REASON, fault.reason as u64);
+            }
         });
     }
 
@@ -1076,9 +1302,10 @@ impl<S: Store> Core<S> {
             attempts,
         });
         self.counters.bump(Counter::FixResends);
+        let end = self.config.version.resend_to_end();
         self.send_admin(b"2", |e| {
             e.unsigned(tag::BEGIN_SEQ_NO, begin);
-            e.unsigned(tag::END_SEQ_NO, 0);
+            e.unsigned(tag::END_SEQ_NO, end);
         });
     }
 
@@ -1119,11 +1346,12 @@ impl<S: Store> Core<S> {
     fn queue_gap_fill(&mut self, seq: u64, next: u64) -> bool {
         let Writer {
             scratch,
+            version,
             stamp,
             sender,
             peer,
         } = &mut self.writer;
-        let mut e = Encoder::new(scratch);
+        let mut e = Encoder::new(scratch, *version);
         let time = stamp.format(self.now);
         e.text(tag::MSG_TYPE, b"4");
         e.unsigned(tag::MSG_SEQ_NUM, seq);
@@ -1142,13 +1370,43 @@ impl<S: Store> Core<S> {
         let Some(stored) = self.store.get(seq) else {
             return false;
         };
-        let Writer { scratch, stamp, .. } = &mut self.writer;
-        let mut e = Encoder::new(scratch);
+        let Writer {
+            scratch,
+            version,
+            stamp,
+            ..
+        } = &mut self.writer;
+        let mut e = Encoder::new(scratch, *version);
         let Some(body) = put_again(&mut e, stored, stamp.format(self.now)) else {
             return false;
         };
         e.raw(body);
         e.finish().is_ok_and(|message| self.out.push(message))
+    }
+}
+
+/// Where a message came from on behalf of others, a reject goes back to; in the order of the tags written.
+const REVERSE_ROUTE: [(u32, u32); 6] = [
+    (128, 115),
+    (129, 116),
+    (115, 128),
+    (116, 129),
+    (145, 144),
+    (144, 145),
+];
+
+fn put_reverse_route(e: &mut Encoder<'_>, m: &Message<'_>) {
+    let header = m.fields().iter().take_while(|f| is_header(f.tag));
+    if header
+        .clone()
+        .all(|f| !matches!(f.tag, 115 | 116 | 128 | 129 | 144 | 145))
+    {
+        return;
+    }
+    for (from, to) in REVERSE_ROUTE {
+        if let Some(field) = header.clone().find(|f| f.tag == from) {
+            e.text_if(to, m.value(*field));
+        }
     }
 }
 

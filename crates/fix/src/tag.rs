@@ -43,6 +43,7 @@ tags! {
     TEST_REQ_ID = 112 "TestReqID.";
     ORIG_SENDING_TIME = 122 "OrigSendingTime of a message sent again.";
     GAP_FILL_FLAG = 123 "GapFillFlag of a SequenceReset.";
+    DEFAULT_APPL_VER_ID = 1137 "DefaultApplVerID: the application version of a session over FIXT.";
     RESET_SEQ_NUM_FLAG = 141 "ResetSeqNumFlag: both sides start at 1.";
     EXEC_TYPE = 150 "ExecType.";
     LEAVES_QTY = 151 "LeavesQty: still open.";

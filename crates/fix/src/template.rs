@@ -10,6 +10,7 @@ use crate::message::side_char;
 use crate::number::{byte_sum, digits8};
 use crate::tag;
 use crate::time::{Precision, Stamp};
+use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
 use tickwire_market::{Cause, ClientOrderId, Nanos, Price, Qty, Side, Symbol, TimeInForce};
@@ -112,12 +113,13 @@ impl OrderTemplate {
     /// `None` if the identities or the symbol are empty.
     pub(crate) fn new(
         symbol: Symbol,
+        version: Version,
         precision: Precision,
         header: impl FnOnce(&mut Encoder<'_>, &[u8]),
     ) -> Option<OrderTemplate> {
         let mut stamp = Stamp::new(precision);
         let mut scratch = [0; MESSAGE_MAX];
-        let mut e = Encoder::new(&mut scratch);
+        let mut e = Encoder::new(&mut scratch, version);
         let time = stamp.format(Nanos::ZERO);
         header(&mut e, time);
         e.text(tag::CL_ORD_ID, &[b'0'; 16]);

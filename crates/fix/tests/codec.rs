@@ -52,7 +52,7 @@ fn fast(index: &mut Index, message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
         return None;
     }
     let m = index.decode(message).ok()?;
-    if m.fault.is_some() {
+    if m.malformed().is_some() {
         return None;
     }
     Some(m.fields().iter().map(|&f| (f.tag, m.value(f).to_vec())).collect())

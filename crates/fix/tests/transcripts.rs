@@ -274,6 +274,7 @@ fn show(event: &Event) -> String {
             let again = if *poss_resend { ", perhaps sent before" } else { "" };
             format!("RECEIVED {seq} {what}{dup}{again}")
         }
+        Event::Message { seq, .. } => format!("MESSAGE {seq}"),
         Event::Gap { expected, received } => format!("GAP {expected} to {received}"),
         Event::Rejected {
             ref_seq,

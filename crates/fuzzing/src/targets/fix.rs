@@ -40,10 +40,13 @@ fn compare(index: &mut Index, message: &[u8]) {
         .map(|&field| (field.tag, decoded.value(field).to_vec()));
     match expected {
         Some(expected) => {
-            assert!(decoded.fault.is_none(), "{:?}", decoded.fault);
+            assert!(decoded.malformed().is_none(), "{:?}", decoded.malformed());
             assert_eq!(fields.collect::<Vec<_>>(), expected);
         }
-        None => assert!(decoded.fault.is_some(), "read, but the naive decoder refuses it"),
+        None => assert!(
+            decoded.malformed().is_some(),
+            "read, but the naive decoder refuses it"
+        ),
     }
 }
 
