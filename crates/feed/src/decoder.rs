@@ -55,6 +55,12 @@ pub trait Decoder {
     /// A snapshot follows: what was said about orders no longer holds.
     fn snapshot_begins(&mut self) {}
 
+    /// A snapshot was complete: the next message is this one, and of those before it that were not delivered nothing comes
+    /// any more.
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
     /// Whether the venue's messages say that the day is over, where its framing cannot. Default: they do not.
     fn has_ended(&self) -> bool {
         false
@@ -65,6 +71,12 @@ pub trait Decoder {
 
     /// Adds a rule of what is wanted, and names the instruments known so far of which it changes that.
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
+
+    /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
+    /// its book is right again only when the venue's snapshot has come. Default: it passes, and that is all.
+    fn join(&mut self, id: InstrumentId, next: SeqNo) {
+        let _ = (id, next);
+    }
 
     /// The rules that hold, see [`crate::Subscriptions::rules`].
     fn rules(&self, each: &mut dyn FnMut(&Rule));

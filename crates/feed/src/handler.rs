@@ -31,6 +31,8 @@ pub struct FeedHandler<F, D> {
     wrapped: Vec<u8>,
     /// The last restart that the venue announced.
     restart: Option<Restart>,
+    /// A snapshot is coming: what it said already of an instrument subscribed to meanwhile has gone by.
+    is_loading: bool,
     framing: PhantomData<F>,
 }
 
@@ -43,6 +45,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             decoder,
             counters: Counters::default(),
             restart: None,
+            is_loading: false,
             framing: PhantomData,
         }
     }
@@ -209,6 +212,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.arbiter.await_snapshot();
         self.tell(now, sink);
         self.decoder.snapshot_begins();
+        self.is_loading = true;
         self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
     }
 
@@ -226,6 +230,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn end_snapshot<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
         self.counters.bump(Counter::Snapshots);
         self.arbiter.resume_at(now, next);
+        self.decoder.snapshot_ended(next);
+        self.is_loading = false;
         self.arbiter.handle_timeout(now);
         self.release(now, sink);
     }
@@ -252,20 +258,28 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let (pattern, wanted) = (*pattern, true);
         // Of a session that has not begun nothing was missed.
         let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
-        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
-        let mut count = 0;
-        self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
-            count += 1;
-            if has_begun {
-                let ref_id = gap.seq.0;
-                sink.on_event(&MarketEvent {
-                    instrument,
-                    ref_id,
-                    ..gap
-                });
+        let mut added = Vec::new();
+        self.decoder
+            .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
+        // A snapshot that is yet to come holds all of them.
+        let joins = has_begun && (self.is_loading || !self.wants_snapshot());
+        let kind = if has_begun {
+            EventKind::Gap
+        } else {
+            EventKind::Recovered
+        };
+        let next = self.next_seq();
+        for &instrument in &added {
+            if joins {
+                self.decoder.join(instrument, next);
             }
-        })?;
-        Ok(count)
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id: if has_begun { next.0 } else { 0 },
+                ..self.about_itself(kind, next, now)
+            });
+        }
+        Ok(added.len() as u32)
     }
 
     /// See [`crate::Channel::unsubscribe`].
@@ -301,6 +315,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn accept_loss<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.arbiter.accept_loss();
         self.tell(now, sink);
+    }
+
+    /// The decoder, and where it counts: to tell an instrument what was held for it.
+    pub(crate) fn decoder_and_counters(&mut self) -> (&mut D, &mut Counters) {
+        (&mut self.decoder, &mut self.counters)
     }
 
     /// Counts a packet of a recovery stream that cannot be read.
@@ -379,6 +398,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             match situation {
                 Situation::Restarted => {
                     self.decoder.restarted();
+                    self.is_loading = false;
                     self.say(EventKind::Clear, self.next_seq(), 0, EventFlags::NONE, now, sink);
                 }
                 Situation::Gap { first, end } => {

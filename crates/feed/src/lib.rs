@@ -23,6 +23,7 @@ pub mod fuzzing;
 mod handler;
 mod itch;
 mod itch_channel;
+mod joins;
 mod line;
 mod mdp3;
 mod missing;
