@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickwire_book::Books;
 use tickwire_exchange::{Exchange, Listing};
 use tickwire_feed::{Channel, FeedState, Pattern};
-use tickwire_market::{BookState, EventSink, Level, Nanos, Side, Symbol};
+use tickwire_market::{BookState, EventSink, Level, Nanos, SeqNo, Side, Symbol};
 use tickwire_testdata::Rng;
 
 /// How subscriptions change during a day.
@@ -18,6 +18,8 @@ pub struct Changes {
     /// A wanted book must be live this long after it was subscribed to, or after the feed was live again, milliseconds.
     /// `None`: the venue does not say when.
     pub right_within_ms: Option<u64>,
+    /// Only patterns change, none of single symbols.
+    pub patterns_only: bool,
     /// Whether changes go on until the end; otherwise they stop when three quarters of the day are over.
     pub until_end: bool,
 }
@@ -27,6 +29,7 @@ impl Default for Changes {
         Changes {
             every_ms: 4,
             pinned: 5,
+            patterns_only: false,
             right_within_ms: Some(60),
             until_end: true,
         }
@@ -36,9 +39,11 @@ impl Default for Changes {
 /// What came of the changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Subscriptions and unsubscriptions of one symbol, and of patterns.
+    /// Subscriptions.
     pub subscribed: u64,
+    /// Unsubscriptions.
     pub unsubscribed: u64,
+    /// How many of both were of patterns.
     pub patterns: u64,
     /// Wanted books that were compared in mid-session after they had been subscribed to, and were live and right.
     pub right: u64,
@@ -98,7 +103,7 @@ impl Script {
         let Some(listing) = free.get(self.rng.below(free.len().max(1) as u64) as usize) else {
             return;
         };
-        match self.rng.below(10) {
+        match self.rng.below(if self.changes.patterns_only { 1 } else { 10 }) {
             // All whose names begin with the same letter, but for the pinned ones.
             0 => {
                 let text = [listing.symbol.as_bytes()[0], b'*'];
@@ -179,6 +184,10 @@ impl Script {
             };
             let at = || format!("seed {seed}, {symbol} at {} us", now.since(crate::START) / 1000);
             if !self.wants(&symbol) {
+                // One that was no more wanted before the venue named it has never been heard of.
+                if book.seq() == SeqNo(0) {
+                    continue;
+                }
                 assert_ne!(book.state(), BookState::Live, "{}: nobody wants it", at());
                 assert!(Side::BOTH.iter().all(|&side| book.levels(side).next().is_none()), "{}", at());
                 continue;
