@@ -290,7 +290,7 @@ pub fn run<C: Channel>(
     let (mut compared, mut compares_at) = (0, joins);
     let mut script = config
         .changes
-        .map(|changes| Script::new(changes, config.seed, joins, config.duration_ms));
+        .map(|changes| Script::new(changes, config.seed, joins));
     let give_up = START.after((config.duration_ms + 60_000) * Nanos::MILLI);
     while !(channel.is_done() && matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
         now = now.after(20_000);
@@ -314,7 +314,7 @@ pub fn run<C: Channel>(
             for port in [Port::Replay, Port::SnapshotServer] {
                 net.connection(now, port, config.connects, &mut exchange, &mut channel, &mut sink);
             }
-            if let Some(script) = &mut script {
+            if let Some(script) = script.as_mut().filter(|_| !matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
                 script.step(now, listings, &mut channel, &mut sink);
             }
         }

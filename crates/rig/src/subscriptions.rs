@@ -20,8 +20,6 @@ pub struct Changes {
     pub right_within_ms: Option<u64>,
     /// Only patterns change, none of single symbols.
     pub patterns_only: bool,
-    /// Whether changes go on until the end; otherwise they stop when three quarters of the day are over.
-    pub until_end: bool,
 }
 
 impl Default for Changes {
@@ -31,7 +29,6 @@ impl Default for Changes {
             pinned: 5,
             patterns_only: false,
             right_within_ms: Some(60),
-            until_end: true,
         }
     }
 }
@@ -56,7 +53,6 @@ pub(crate) struct Script {
     changes: Changes,
     rng: Rng,
     due: Nanos,
-    ends: Nanos,
     /// By symbol: when it was subscribed to last; `None`: it is not wanted. Those never touched are missing.
     touched: BTreeMap<Symbol, Option<Nanos>>,
     /// When the feed was last anything but live.
@@ -71,13 +67,11 @@ pub(crate) trait Guarded: EventSink {
 }
 
 impl Script {
-    pub(crate) fn new(changes: Changes, seed: u64, begins: Nanos, duration_ms: u64) -> Script {
-        let share = if changes.until_end { 4 } else { 3 };
+    pub(crate) fn new(changes: Changes, seed: u64, begins: Nanos) -> Script {
         Script {
             changes,
             rng: Rng::new(seed ^ 0x5EED),
             due: begins,
-            ends: begins.after(duration_ms * Nanos::MILLI * share / 4),
             touched: BTreeMap::new(),
             unsettled: begins,
             changed: Changed::default(),
@@ -95,7 +89,7 @@ impl Script {
         if channel.state() != FeedState::Live {
             self.unsettled = now;
         }
-        if now < self.due || now > self.ends {
+        if now < self.due {
             return;
         }
         self.due = now.after(self.changes.every_ms * Nanos::MILLI);

@@ -197,7 +197,7 @@ fn hundreds_at_once_become_right<F: Feed>() {
             ..Changes::default()
         });
         let outcome = day::<F>(&config, 300, false);
-        assert!(outcome.changed.right > 1000, "{:?}", outcome.changed);
+        assert!(outcome.changed.right > 1000, "{} {:?}", outcome.compared, outcome.changed);
     }
 }
 
