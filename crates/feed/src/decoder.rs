@@ -73,9 +73,11 @@ pub trait Decoder {
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
 
     /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
-    /// its book is right again only when the venue's snapshot has come. Default: it passes, and that is all.
-    fn join(&mut self, id: InstrumentId, next: SeqNo) {
+    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none. Default:
+    /// it passes, and its book is not known to be right.
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         let _ = (id, next);
+        true
     }
 
     /// The rules that hold, see [`crate::Subscriptions::rules`].

@@ -263,19 +263,16 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
         // A snapshot that is yet to come holds all of them.
         let joins = has_begun && (self.is_loading || !self.wants_snapshot());
-        let kind = if has_begun {
-            EventKind::Gap
-        } else {
-            EventKind::Recovered
-        };
         let next = self.next_seq();
         for &instrument in &added {
-            if joins {
-                self.decoder.join(instrument, next);
-            }
+            let is_right = !has_begun || joins && !self.decoder.join(instrument, next);
+            let (kind, ref_id) = match is_right {
+                true => (EventKind::Recovered, 0),
+                false => (EventKind::Gap, next.0),
+            };
             sink.on_event(&MarketEvent {
                 instrument,
-                ref_id: if has_begun { next.0 } else { 0 },
+                ref_id,
                 ..self.about_itself(kind, next, now)
             });
         }

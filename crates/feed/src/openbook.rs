@@ -614,12 +614,13 @@ impl Decoder for OpenBookDecoder {
         self.directory.select(rule, &mut self.joins, changed)
     }
 
-    fn join(&mut self, id: InstrumentId, _: SeqNo) {
+    fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {
         self.directory.set_open(id, false);
         self.taking = self.taking.filter(|(taking, _)| *taking != id);
         let followed = &mut self.followed[id.index()];
         (followed.trading_status, followed.quote_condition) = (0, 0);
         self.joins.begin(id, u64::from(followed.seq) + 1);
+        true
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {

@@ -675,10 +675,11 @@ impl Decoder for XdpDecoder {
         self.directory.select(rule, &mut self.joins, changed)
     }
 
-    fn join(&mut self, id: InstrumentId, next: SeqNo) {
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         self.directory.set_open(id, false);
         self.taking = self.taking.filter(|taking| *taking != id);
         self.joins.begin(id, next.0);
+        true
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {
