@@ -80,6 +80,11 @@ pub trait Decoder {
         true
     }
 
+    /// Something has been subscribed to in mid-session: what is first seen from `next` on may have had a past.
+    fn subscribed(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
     /// The rules that hold, see [`crate::Subscriptions::rules`].
     fn rules(&self, each: &mut dyn FnMut(&Rule));
 

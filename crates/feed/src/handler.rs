@@ -261,6 +261,9 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let mut added = Vec::new();
         self.decoder
             .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
+        if has_begun {
+            self.decoder.subscribed(self.arbiter.next_seq());
+        }
         // A snapshot that is yet to come holds all of them.
         let joins = has_begun && (self.is_loading || !self.wants_snapshot());
         let next = self.next_seq();

@@ -59,6 +59,11 @@ impl Joins {
         Joins::with_room(instruments_max, MESSAGES_MAX, BYTES_MAX)
     }
 
+    /// None, of instruments numbered below `instruments_max` of which nothing has to be held.
+    pub(crate) fn without_room(instruments_max: usize) -> Joins {
+        Joins::with_room(instruments_max, 0, 0)
+    }
+
     fn with_room(instruments_max: usize, messages: usize, bytes: usize) -> Joins {
         Joins {
             since: vec![0; instruments_max].into(),

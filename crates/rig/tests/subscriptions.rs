@@ -1,16 +1,24 @@
 //! Subscriptions that change at random in mid-session, on bad lines, for the feeds whose snapshots are of single instruments:
 //! what is wanted becomes right by the venue's own means, what is not is not heard of, and nothing else is disturbed.
 
+use std::sync::Arc;
+
 use tickwire_book::Depth;
 use tickwire_exchange::{
-    Listing, NysePublisherConfig, OpenBookPublisher, Publisher, RequestLimits, XdpPublisher, listings,
+    CqsLineConfig, CqsPublisher, CqsPublisherConfig, Listing, Mdp3Publisher, Mdp3PublisherConfig, Mdp3View,
+    MoexPublisher, MoexPublisherConfig, NysePublisherConfig, OpenBookPublisher, Publisher, RequestLimits,
+    UqdfPublisher, UqdfPublisherConfig, XdpPublisher, listings,
 };
 use tickwire_feed::{
-    ArbiterConfig, Channel, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, RequestConfig,
-    Start, XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
+    ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth,
+    MoexChannel, MoexChannelConfig, MoexConfig, OpenBookChannel, OpenBookConfig, OpenBookDecoder,
+    OpenBookFeed, RequestConfig, SipConfig, Start, UqdfChannel, UqdfDecoder, UqdfFeed, XdpChannel, XdpConfig,
+    XdpDecoder, XdpFeed,
 };
 use tickwire_market::{Counter, Nanos};
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
+use tickwire_testdata::workspace;
+use tickwire_wire::fast::Plan;
 
 /// A feed on both sides.
 trait Feed {
@@ -91,6 +99,129 @@ impl Feed for OpenBook {
     }
 }
 
+fn mdp3_channel(depth: Mdp3Depth) -> Mdp3Channel {
+    let decoder = Mdp3Decoder::new(Mdp3Config {
+        depth,
+        instruments_max: 512,
+        orders_max: 1 << 16,
+        ..Mdp3Config::default()
+    });
+    let replay = Mdp3Channel::replay_config(310, b"ME", b"PW");
+    Mdp3Channel::new(Mdp3Channel::arbiter_config(), decoder, replay, Nanos::SECOND)
+}
+
+fn mdp3_publisher(view: Mdp3View, listings: &[Listing]) -> Box<dyn Publisher> {
+    let config = Mdp3PublisherConfig {
+        view,
+        loop_interval_ns: 100 * Nanos::MICRO,
+        store_bytes: 64 << 20,
+        store_packets: 1 << 16,
+        ..Mdp3PublisherConfig::default()
+    };
+    Box::new(Mdp3Publisher::new(config, listings))
+}
+
+struct Mdp3ByPrice;
+
+impl Feed for Mdp3ByPrice {
+    type Channel = Mdp3Channel;
+    const DEPTH: Depth = Depth::ByPrice;
+    const RIGHT_WITHIN_MS: Option<u64> = Some(60);
+
+    fn channel() -> Mdp3Channel {
+        mdp3_channel(Mdp3Depth::ByPrice)
+    }
+
+    fn publisher(listings: &[Listing], _: bool) -> Box<dyn Publisher> {
+        mdp3_publisher(Mdp3View::ByPrice, listings)
+    }
+}
+
+struct Mdp3ByOrder;
+
+impl Feed for Mdp3ByOrder {
+    type Channel = Mdp3Channel;
+    const DEPTH: Depth = Depth::ByOrder;
+    const RIGHT_WITHIN_MS: Option<u64> = Some(100);
+
+    fn channel() -> Mdp3Channel {
+        mdp3_channel(Mdp3Depth::ByOrder)
+    }
+
+    fn publisher(listings: &[Listing], _: bool) -> Box<dyn Publisher> {
+        mdp3_publisher(Mdp3View::ByOrder, listings)
+    }
+}
+
+struct Moex;
+
+impl Feed for Moex {
+    type Channel = MoexChannel;
+    const DEPTH: Depth = Depth::ByOrder;
+    const RIGHT_WITHIN_MS: Option<u64> = Some(100);
+
+    fn channel() -> MoexChannel {
+        MoexChannel::new(MoexChannelConfig::new(MoexConfig::new(plan()))).unwrap()
+    }
+
+    fn publisher(listings: &[Listing], refuses: bool) -> Box<dyn Publisher> {
+        let mut config = MoexPublisherConfig::default();
+        config.snapshot_interval_ns = match refuses {
+            true => Nanos::DAY,
+            false => 100 * Nanos::MICRO,
+        };
+        Box::new(MoexPublisher::new(config, plan(), listings).unwrap())
+    }
+}
+
+fn plan() -> Arc<Plan> {
+    let text = std::fs::read_to_string(workspace().join("examples/moex-templates.xml"));
+    Arc::new(Plan::parse(&text.unwrap()).unwrap())
+}
+
+struct Cqs;
+
+impl Feed for Cqs {
+    type Channel = CqsChannel;
+    const DEPTH: Depth = Depth::ByPrice;
+    const RIGHT_WITHIN_MS: Option<u64> = Some(100);
+
+    fn channel() -> CqsChannel {
+        let config = SipConfig::default();
+        CqsChannel::new(CqsFeed::new(CqsChannel::arbiter_config(), CqsDecoder::new(&config)))
+    }
+
+    fn publisher(listings: &[Listing], refuses: bool) -> Box<dyn Publisher> {
+        let config = CqsPublisherConfig {
+            line: CqsLineConfig {
+                snapshot_ns: if refuses { 0 } else { 20 * Nanos::MILLI },
+                asked_again_ppm: 1_000_000,
+                ..CqsLineConfig::default()
+            },
+            ..CqsPublisherConfig::default()
+        };
+        Box::new(CqsPublisher::new(config, listings))
+    }
+}
+
+struct Uqdf;
+
+impl Feed for Uqdf {
+    type Channel = UqdfChannel;
+    const DEPTH: Depth = Depth::ByPrice;
+    // There is no snapshot: the next quotes that change both sides.
+    const RIGHT_WITHIN_MS: Option<u64> = None;
+
+    fn channel() -> UqdfChannel {
+        let decoder = UqdfDecoder::new(&SipConfig::default());
+        UqdfChannel::new(UqdfFeed::new(ArbiterConfig::default(), decoder))
+    }
+
+    fn publisher(listings: &[Listing], _: bool) -> Box<dyn Publisher> {
+        Box::new(UqdfPublisher::new(UqdfPublisherConfig::default(), listings))
+    }
+}
+
 /// How many days; more are asked for with `SEEDS`.
 fn seeds() -> u64 {
     let asked = std::env::var("SEEDS").ok();
@@ -122,25 +253,37 @@ fn changing<F: Feed>(seed: u64) -> RigConfig {
     }
 }
 
-/// Asks every feed.
-macro_rules! every_feed {
-    ($($test:ident)*) => {
-        every_feed!(@ xdp Xdp $($test)*);
-        every_feed!(@ openbook OpenBook $($test)*);
-    };
-    (@ $name:ident $feed:ident $($test:ident)*) => {
+/// Asks a feed.
+macro_rules! asks {
+    ($name:ident $feed:ident: $($test:ident)*) => {
         mod $name {
             $(#[test] fn $test() { super::$test::<super::$feed>(); })*
         }
     };
 }
 
-every_feed! {
-    changes_on_bad_lines_leave_every_live_book_right
-    changes_on_very_bad_lines_take_longer
-    changes_on_good_lines_disturb_nobody
-    without_snapshots_books_stay_marked
-    hundreds_at_once_become_right
+/// Asks every feed the same, and those whose snapshots can be refused what happens then.
+macro_rules! asks_all {
+    ($($name:ident $feed:ident $(: $test:ident)?)*) => {
+        $(asks! {
+            $name $feed:
+            changes_on_bad_lines_leave_every_live_book_right
+            changes_on_very_bad_lines_take_longer
+            changes_on_good_lines_disturb_nobody
+            hundreds_at_once_become_right
+            $($test)?
+        })*
+    };
+}
+
+asks_all! {
+    xdp Xdp: without_snapshots_books_stay_marked
+    openbook OpenBook: without_snapshots_books_stay_marked
+    mdp3_by_price Mdp3ByPrice
+    mdp3_by_order Mdp3ByOrder
+    moex Moex: without_snapshots_books_stay_marked
+    cqs Cqs
+    uqdf Uqdf
 }
 
 fn changes_on_bad_lines_leave_every_live_book_right<F: Feed>() {
