@@ -1,5 +1,6 @@
 //! What a venue's decoder gives to the handler.
 
+use crate::join_round::{HeldMessage, JoinRound};
 use crate::{Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo, Venue,
@@ -87,6 +88,43 @@ pub trait Decoder {
 
     /// The rules that hold, see [`crate::Subscriptions::rules`].
     fn rules(&self, each: &mut dyn FnMut(&Rule));
+
+    /// The instruments that join in mid-session, where the venue's snapshot makes their books right (see `join_round.rs`). Default: a
+    /// decoder that knows another way.
+    fn round(&self) -> Option<&JoinRound> {
+        None
+    }
+
+    /// The same, to change them.
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        None
+    }
+
+    /// A message of a snapshot that is loaded for joining instruments alone: reads what is about them and nothing else.
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (context, message, counters, sink);
+    }
+
+    /// Joining instruments pass the filter from now on.
+    fn admit_joining(&mut self) {}
+
+    /// A message that was held back for joining instruments: its turn has come, or else it is in the snapshot already and is
+    /// counted as dropped.
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (message, counts, counters, sink);
+    }
 
     /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments
     /// is dropped if none of them is wanted.

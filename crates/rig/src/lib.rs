@@ -16,17 +16,18 @@ pub use subscriptions::{Changed, Changes};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
     DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig, LineSet, Listing,
     Outlet, PaceConfig, Publisher,
 };
 use tickwire_feed::{Channel, FeedState, Line};
-use subscriptions::{Guarded, Script};
 use tickwire_market::{
-    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId,
-    Port, Side, Transport,
+    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType, Nanos,
+    OrderId, Port, Side, Transport,
 };
+use tickwire_testdata::Rng;
 
 /// 2026-01-05 14:30 UTC, 09:30 in New York.
 pub const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -46,6 +47,8 @@ pub struct RigConfig {
     pub requests_lost_ppm: u32,
     /// Whether the receiver may connect to the server of a stream port.
     pub connects: bool,
+    /// Share of reads of a connection that find it cut, parts per million.
+    pub cuts_ppm: u32,
     /// The receiver joins this long after the venue's opening, milliseconds.
     pub joins_after_ms: u64,
     /// Bytes of one read of a connection: small ones cut messages everywhere.
@@ -70,6 +73,7 @@ impl Default for RigConfig {
             impair: ImpairConfig::default(),
             requests_lost_ppm: 0,
             connects: true,
+            cuts_ppm: 0,
             joins_after_ms: 0,
             read_max: 4096,
             max_live: 20_000,
@@ -119,6 +123,8 @@ pub struct Outcome<C> {
     pub changed: Changed,
     /// What was told of each instrument, gaps of the feed apart: a digest of the events.
     pub told: BTreeMap<u32, u64>,
+    /// Messages announced before their events, by type.
+    pub messages: BTreeMap<u16, u64>,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -131,6 +137,8 @@ struct Sink {
     quotes: BTreeMap<(u32, u8), [Level; 2]>,
     /// Instruments that nobody wants.
     refused: BTreeSet<u32>,
+    /// Messages announced, by type.
+    messages: BTreeMap<u16, u64>,
     told: BTreeMap<u32, u64>,
 }
 
@@ -166,7 +174,10 @@ impl Sink {
 
 impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
-        assert!(!self.refused.contains(&event.instrument.0), "nobody wants {event:?}");
+        assert!(
+            !self.refused.contains(&event.instrument.0),
+            "nobody wants {event:?}"
+        );
         self.kinds[event.kind as usize] += 1;
         self.note(event);
         self.books.apply(event);
@@ -188,6 +199,10 @@ impl EventSink for Sink {
         }
     }
 
+    fn on_message(&mut self, kind: MessageType) {
+        *self.messages.entry(kind.0).or_default() += 1;
+    }
+
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
     }
@@ -197,6 +212,8 @@ struct Net {
     /// By port and line.
     lines: Vec<Impair>,
     requests: Impair,
+    cuts: Rng,
+    cuts_ppm: u32,
     read_max: usize,
     connected: [bool; Port::COUNT],
     retry: [Nanos; Port::COUNT],
@@ -260,6 +277,8 @@ pub fn run<C: Channel>(
                 ..ImpairConfig::default()
             },
         ),
+        cuts: Rng::new(config.seed ^ 0xC0),
+        cuts_ppm: config.cuts_ppm,
         read_max: config.read_max,
         connected: [false; Port::COUNT],
         retry: [Nanos::ZERO; Port::COUNT],
@@ -282,6 +301,7 @@ pub fn run<C: Channel>(
         kinds: [0; 32],
         quotes: BTreeMap::new(),
         refused: BTreeSet::new(),
+        messages: BTreeMap::new(),
         told: BTreeMap::new(),
     };
     exchange.open(START);
@@ -314,7 +334,10 @@ pub fn run<C: Channel>(
             for port in [Port::Replay, Port::SnapshotServer] {
                 net.connection(now, port, config.connects, &mut exchange, &mut channel, &mut sink);
             }
-            if let Some(script) = script.as_mut().filter(|_| !matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
+            if let Some(script) = script
+                .as_mut()
+                .filter(|_| !matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over))
+            {
                 script.step(now, listings, &mut channel, &mut sink);
             }
         }
@@ -362,6 +385,7 @@ pub fn run<C: Channel>(
         compared,
         changed: script.map(|script| script.changed).unwrap_or_default(),
         told: sink.told,
+        messages: sink.messages,
     }
 }
 
@@ -455,6 +479,11 @@ impl Net {
                 return;
             };
             if let Some(bytes) = publisher.poll_transmit(port, 0, now, &mut buffer) {
+                if self.cuts_ppm > 0 && self.cuts.below(1_000_000) < self.cuts_ppm.into() {
+                    publisher.disconnect(port, 0);
+                    self.connected[at] = false;
+                    return channel.disconnected(now, port, sink);
+                }
                 channel.on_bytes(now, port, bytes, sink);
                 moved = true;
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickwire_book::Books;
 use tickwire_exchange::{Exchange, Listing};
 use tickwire_feed::{Channel, FeedState, Pattern};
-use tickwire_market::{BookState, EventSink, Level, Nanos, SeqNo, Side, Symbol};
+use tickwire_market::{BookState, EventSink, Level, Nanos, Side, Symbol};
 use tickwire_testdata::Rng;
 
 /// How subscriptions change during a day.
@@ -20,6 +20,8 @@ pub struct Changes {
     pub right_within_ms: Option<u64>,
     /// Only patterns change, none of single symbols.
     pub patterns_only: bool,
+    /// The channel counts by instrument what passes, also of those nobody wants, so that it is checked that none does.
+    pub counts_passed: bool,
 }
 
 impl Default for Changes {
@@ -29,6 +31,7 @@ impl Default for Changes {
             pinned: 5,
             patterns_only: false,
             right_within_ms: Some(60),
+            counts_passed: false,
         }
     }
 }
@@ -55,6 +58,8 @@ pub(crate) struct Script {
     due: Nanos,
     /// By symbol: when it was subscribed to last; `None`: it is not wanted. Those never touched are missing.
     touched: BTreeMap<Symbol, Option<Nanos>>,
+    /// Of those not wanted: how many of their messages had passed when they were left.
+    passed: BTreeMap<Symbol, u64>,
     /// When the feed was last anything but live.
     unsettled: Nanos,
     pub(crate) changed: Changed,
@@ -73,6 +78,7 @@ impl Script {
             rng: Rng::new(seed ^ 0x5EED),
             due: begins,
             touched: BTreeMap::new(),
+            passed: BTreeMap::new(),
             unsettled: begins,
             changed: Changed::default(),
         }
@@ -133,7 +139,10 @@ impl Script {
             return;
         }
         let named = || free.iter().filter(|l| pattern.matches(&l.symbol));
-        let ids: Vec<u32> = named().filter_map(|l| channel.find(&l.symbol)).map(|id| id.0).collect();
+        let ids: Vec<u32> = named()
+            .filter_map(|l| channel.find(&l.symbol))
+            .map(|id| id.0)
+            .collect();
         if wanted {
             ids.iter().for_each(|&id| sink.guard(id, false));
             channel.subscribe(now, &pattern, sink).expect("there is room");
@@ -151,6 +160,13 @@ impl Script {
                 _ => wanted.then_some(now),
             };
             self.touched.insert(listing.symbol, since);
+            if let Some(id) = channel
+                .find(&listing.symbol)
+                .filter(|_| !wanted && !matches!(before, Some(None)))
+            {
+                self.passed
+                    .insert(listing.symbol, channel.seen_of_instrument(id).passed());
+            }
         }
     }
 
@@ -179,17 +195,27 @@ impl Script {
             let at = || format!("seed {seed}, {symbol} at {} us", now.since(crate::START) / 1000);
             if !self.wants(&symbol) {
                 // One that was no more wanted before the venue named it has never been heard of.
-                if book.seq() == SeqNo(0) {
+                if !self.passed.contains_key(&symbol) {
                     continue;
                 }
                 assert_ne!(book.state(), BookState::Live, "{}: nobody wants it", at());
-                assert!(Side::BOTH.iter().all(|&side| book.levels(side).next().is_none()), "{}", at());
+                let id = channel.find(&symbol).expect("it has a book");
+                if let (true, Some(&passed)) = (self.changes.counts_passed, self.passed.get(&symbol)) {
+                    let now = channel.seen_of_instrument(id).passed();
+                    assert_eq!(now, passed, "{}: nobody wants its messages", at());
+                }
+                assert!(
+                    Side::BOTH.iter().all(|&side| book.levels(side).next().is_none()),
+                    "{}",
+                    at()
+                );
                 continue;
             }
             let since = self.touched.get(&symbol).copied().flatten();
             if book.state() != BookState::Live {
                 self.changed.marked += 1;
-                let since = since.unwrap_or_else(|| panic!("{}: nothing has happened to it, but it is stale", at()));
+                let since =
+                    since.unwrap_or_else(|| panic!("{}: nothing has happened to it, but it is stale", at()));
                 let waited = now.since(since.max(self.unsettled));
                 let within = self.changes.right_within_ms.map(|ms| ms * Nanos::MILLI);
                 assert!(
