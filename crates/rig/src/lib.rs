@@ -174,8 +174,9 @@ impl Sink {
 
 impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
+        // That its book is not to be trusted is said again behind a clear of everything.
         assert!(
-            !self.refused.contains(&event.instrument.0),
+            event.kind == EventKind::Gap || !self.refused.contains(&event.instrument.0),
             "nobody wants {event:?}"
         );
         self.kinds[event.kind as usize] += 1;
