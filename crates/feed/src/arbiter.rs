@@ -50,6 +50,9 @@ pub struct ArbiterConfig {
     pub buffer_packets: u16,
     /// The longest packet that can wait, in bytes. A longer one is treated as if the buffer were full.
     pub packet_bytes: usize,
+    /// Bytes of messages held back for instruments that are subscribed to in mid-session, default 16 MiB, taken with the first
+    /// such subscription. When full: the join begins again, counted; 0 keeps those books stale for good.
+    pub join_bytes: usize,
     /// How many separate gaps are kept. When full: the last one grows over what lies behind it.
     pub gaps: u16,
     /// How long the other line, or a late packet, may take to fill a gap before it is requested.
@@ -84,6 +87,7 @@ impl Default for ArbiterConfig {
             snapshot: false,
             buffer_packets: 4096,
             packet_bytes: 1500,
+            join_bytes: 16 << 20,
             gaps: 256,
             line_wait_ns: 500 * Nanos::MICRO,
             request_messages: 1000,

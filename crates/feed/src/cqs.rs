@@ -345,6 +345,15 @@ impl Decoder for CqsDecoder {
         self.sip.select(rule, changed)
     }
 
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        self.sip.join(id, next);
+        true
+    }
+
+    fn subscribed(&mut self, next: SeqNo) {
+        self.sip.subscribed(next);
+    }
+
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {
         self.sip.rules(each);
     }

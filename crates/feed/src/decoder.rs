@@ -1,5 +1,6 @@
 //! What a venue's decoder gives to the handler.
 
+use crate::join_round::{HeldMessage, JoinRound};
 use crate::{Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo, Venue,
@@ -55,6 +56,12 @@ pub trait Decoder {
     /// A snapshot follows: what was said about orders no longer holds.
     fn snapshot_begins(&mut self) {}
 
+    /// A snapshot was complete: the next message is this one, and of those before it that were not delivered nothing comes
+    /// any more.
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
     /// Whether the venue's messages say that the day is over, where its framing cannot. Default: they do not.
     fn has_ended(&self) -> bool {
         false
@@ -66,8 +73,58 @@ pub trait Decoder {
     /// Adds a rule of what is wanted, and names the instruments known so far of which it changes that.
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull>;
 
+    /// An instrument has become wanted in mid-session, when `next` is the channel's next message: it has missed the past, and
+    /// its book is right again only when the venue's snapshot has come. `false`: it is right already, or there is none. Default:
+    /// it passes, and its book is not known to be right.
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        let _ = (id, next);
+        true
+    }
+
+    /// Something has been subscribed to in mid-session: what is first seen from `next` on may have had a past.
+    fn subscribed(&mut self, next: SeqNo) {
+        let _ = next;
+    }
+
     /// The rules that hold, see [`crate::Subscriptions::rules`].
     fn rules(&self, each: &mut dyn FnMut(&Rule));
+
+    /// The instruments that join in mid-session, where the venue's snapshot makes their books right (see `join_round.rs`). Default: a
+    /// decoder that knows another way.
+    fn round(&self) -> Option<&JoinRound> {
+        None
+    }
+
+    /// The same, to change them.
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        None
+    }
+
+    /// A message of a snapshot that is loaded for joining instruments alone: reads what is about them and nothing else.
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (context, message, counters, sink);
+    }
+
+    /// Joining instruments pass the filter from now on.
+    fn admit_joining(&mut self) {}
+
+    /// A message that was held back for joining instruments: its turn has come, or else it is in the snapshot already and is
+    /// counted as dropped.
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let _ = (message, counts, counters, sink);
+    }
 
     /// How many messages of each type were seen and dropped, types never seen left out. A message about several instruments
     /// is dropped if none of them is wanted.

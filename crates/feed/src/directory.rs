@@ -1,5 +1,6 @@
 //! The instruments of a feed that numbers them itself: names by number, what is wanted of them, and which have closed.
 
+use crate::joins::Joins;
 use crate::{Rule, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec};
 use tickwire_market::{Instrument, InstrumentId, Price, Qty, Symbol, Venue};
@@ -64,10 +65,13 @@ impl Directory {
     pub(crate) fn select(
         &mut self,
         rule: Rule,
+        joins: &mut Joins,
         changed: &mut dyn FnMut(InstrumentId),
     ) -> Result<(), SubscriptionsFull> {
         let known = self.instruments.iter().filter(|i| !i.symbol.is_empty());
-        self.subscriptions.apply(rule, known, changed)
+        joins.select(&mut self.subscriptions, |subscriptions| {
+            subscriptions.apply(rule, known, changed)
+        })
     }
 
     /// The rules that hold.
@@ -79,6 +83,11 @@ impl Directory {
     #[inline(always)]
     pub(crate) fn has(&self, id: InstrumentId) -> bool {
         self.subscriptions.has(id)
+    }
+
+    /// Lets an instrument's messages pass, or no more.
+    pub(crate) fn set_open(&mut self, id: InstrumentId, is_open: bool) {
+        self.subscriptions.set(id, is_open);
     }
 
     /// The venue says who this number is; `false` for one out of range.

@@ -12,7 +12,7 @@
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
 use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
-use crate::{ItchDecoder, Line, Pattern, Rule, SessionId, SubscriptionsFull};
+use crate::{ItchDecoder, JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
 use tickwire_market::{
@@ -31,18 +31,47 @@ pub struct FeedHandler<F, D> {
     wrapped: Vec<u8>,
     /// The last restart that the venue announced.
     restart: Option<Restart>,
+    /// What the snapshot that comes is for.
+    loading: Loading,
+    /// When the live stream has reached this message, instruments that join have joined; the largest number if none do.
+    joined_at: SeqNo,
+    /// Instruments have joined since the feed was last made whole by a snapshot.
+    has_joined: bool,
+    has_snapshots: bool,
+    join_bytes: usize,
     framing: PhantomData<F>,
 }
+
+/// What a snapshot is loaded for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loading {
+    /// None is.
+    Nothing,
+    /// The feed as a whole.
+    Whole,
+    /// Instruments that join.
+    Join,
+    /// Instruments that were to join and do not want to any more.
+    Void,
+}
+
+/// No message has this number.
+const NEVER: SeqNo = SeqNo(u64::MAX);
 
 impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// A feed that has seen nothing. All memory it will ever use is taken here.
     pub fn new(config: ArbiterConfig, decoder: D) -> FeedHandler<F, D> {
         FeedHandler {
             wrapped: vec![0; config.packet_bytes],
+            has_snapshots: config.snapshot,
+            join_bytes: config.join_bytes,
             arbiter: Arbiter::new(config),
             decoder,
             counters: Counters::default(),
             restart: None,
+            loading: Loading::Nothing,
+            joined_at: NEVER,
+            has_joined: false,
             framing: PhantomData,
         }
     }
@@ -68,7 +97,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 if batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink) {
                     self.arbiter.ends_at(self.arbiter.next_seq());
                 }
-                return;
+                return self.join_if_due(now, sink);
             }
             if self
                 .arbiter
@@ -151,6 +180,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         if batch.deliver(messages, &mut self.decoder, &mut self.counters, sink) {
             self.arbiter.ends_at(self.arbiter.next_seq());
         }
+        self.join_if_due(now, sink);
     }
 
     /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
@@ -198,18 +228,71 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.arbiter.poll_timeout()
     }
 
-    /// Whether only a snapshot can make the feed whole: start one and hand it to [`FeedHandler::begin_snapshot`].
+    /// Whether only a snapshot can make the feed, or instruments that join, whole: start one and hand it to
+    /// [`FeedHandler::begin_snapshot`].
     #[inline]
     pub fn wants_snapshot(&self) -> bool {
-        self.arbiter.awaits_snapshot()
+        self.arbiter.awaits_snapshot() || self.wants_join()
     }
 
-    /// A snapshot is about to come: what was known is void; live messages are held back until it is complete.
+    /// Whether instruments that join want a snapshot.
+    fn wants_join(&self) -> bool {
+        self.decoder.round().is_some_and(JoinRound::wants_snapshot) && self.state() != FeedState::Ended
+    }
+
+    /// Whether a snapshot that holds every message before `next` reaches to the messages that are held back.
+    pub fn is_reached_by(&self, next: SeqNo) -> bool {
+        if self.arbiter.awaits_snapshot() {
+            return self.arbiter.first_held().is_none_or(|first| first <= next);
+        }
+        self.decoder.round().is_none_or(|joins| joins.is_reached_by(next))
+    }
+
+    /// Whether the snapshot that comes is of no use any more: it was for instruments that join, and they begin again, left, or
+    /// the whole feed needs one. Its connection is to be closed.
+    pub fn is_snapshot_void(&self) -> bool {
+        let is_loading = || self.decoder.round().is_some_and(JoinRound::is_loading);
+        match self.loading {
+            Loading::Nothing | Loading::Whole => false,
+            Loading::Join => self.arbiter.awaits_snapshot() || !is_loading(),
+            Loading::Void => true,
+        }
+    }
+
+    /// The snapshot that was wanted will not come over this connection, or none could be opened.
+    pub fn lose_snapshot(&mut self) {
+        let is_void = self.is_snapshot_void();
+        self.loading = Loading::Nothing;
+        if !is_void
+            && !self.arbiter.awaits_snapshot()
+            && let Some(joins) = self.decoder.round_mut().filter(|joins| joins.wants_snapshot())
+        {
+            joins.fail();
+        }
+    }
+
+    /// A snapshot is about to come. For the whole feed: what was known is void; live messages are held back until it is complete.
+    /// For instruments that join nothing changes for the others.
     pub fn begin_snapshot<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if !self.arbiter.awaits_snapshot() && self.has_joined {
+            return self.begin_join(now, sink);
+        }
+        (self.loading, self.has_joined) = (Loading::Whole, false);
         self.arbiter.await_snapshot();
         self.tell(now, sink);
         self.decoder.snapshot_begins();
         self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
+        self.mark_left(now, sink);
+    }
+
+    #[cold]
+    fn begin_join<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        let is_wanted = self.wants_join();
+        self.loading = if is_wanted { Loading::Join } else { Loading::Void };
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        if let Some(joins) = self.decoder.round_mut().filter(|_| is_wanted) {
+            joins.load(|instrument| empty(gap, instrument, sink));
+        }
     }
 
     /// A message of the snapshot.
@@ -219,15 +302,81 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             received: now,
             flags: EventFlags::SNAPSHOT,
         };
-        self.decoder.decode(context, message, &mut self.counters, sink);
+        match self.loading {
+            Loading::Nothing | Loading::Whole => {
+                self.decoder.decode(context, message, &mut self.counters, sink)
+            }
+            Loading::Join => self
+                .decoder
+                .decode_joining(context, message, &mut self.counters, sink),
+            Loading::Void => {}
+        }
     }
 
     /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from there.
     pub fn end_snapshot<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
+        match core::mem::replace(&mut self.loading, Loading::Nothing) {
+            Loading::Nothing | Loading::Whole => {}
+            Loading::Join => return self.end_join(now, next, sink),
+            Loading::Void => return,
+        }
         self.counters.bump(Counter::Snapshots);
         self.arbiter.resume_at(now, next);
+        self.decoder.snapshot_ended(next);
         self.arbiter.handle_timeout(now);
         self.release(now, sink);
+    }
+
+    /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says nothing.
+    #[cold]
+    fn end_join<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
+        let Some(joins) = self.decoder.round_mut().filter(|joins| joins.is_loading()) else {
+            return;
+        };
+        joins.loaded(next);
+        if let Some(next) = joins.loaded_up_to() {
+            self.counters.bump(Counter::Snapshots);
+            self.joined_at = next;
+            self.join_if_due(now, sink);
+        }
+    }
+
+    #[inline(always)]
+    fn join_if_due<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if self.arbiter.next_seq() >= self.joined_at {
+            self.join(now, sink);
+        }
+    }
+
+    /// The live stream has reached the snapshot of the instruments that join: what was held back for them follows, and their
+    /// books are right.
+    #[cold]
+    #[inline(never)]
+    fn join<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.joined_at = NEVER;
+        let next = self.next_seq();
+        let recovered = self.about_itself(EventKind::Recovered, next, now);
+        let Some(joins) = self.decoder.round_mut() else {
+            return;
+        };
+        let Some(from) = joins.loaded_up_to() else { return };
+        let held = joins.release();
+        self.decoder.admit_joining();
+        for message in held.iter() {
+            let counts = message.context.seq >= from;
+            self.decoder
+                .release_joining(&message, counts, &mut self.counters, sink);
+        }
+        if let Some(joins) = self.decoder.round_mut() {
+            joins.give_back(held);
+            joins.each_joining(|instrument| {
+                sink.on_event(&MarketEvent {
+                    instrument,
+                    ..recovered
+                })
+            });
+            joins.finish_round(next);
+        }
     }
 
     /// A venue's own message says that nothing follows before `next`: the feed has ended once it is there.
@@ -250,22 +399,30 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         sink: &mut S,
     ) -> Result<u32, SubscriptionsFull> {
         let (pattern, wanted) = (*pattern, true);
-        // Of a session that has not begun nothing was missed.
-        let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
-        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
-        let mut count = 0;
-        self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
-            count += 1;
-            if has_begun {
-                let ref_id = gap.seq.0;
-                sink.on_event(&MarketEvent {
-                    instrument,
-                    ref_id,
-                    ..gap
-                });
-            }
-        })?;
-        Ok(count)
+        let has_begun = self.prepare_join();
+        let mut added = Vec::new();
+        self.decoder
+            .select(Rule { pattern, wanted }, &mut |instrument| added.push(instrument))?;
+        if has_begun {
+            self.decoder.subscribed(self.arbiter.next_seq());
+        }
+        // A snapshot that is yet to come holds all of them; of one that comes part has gone by.
+        let joins = has_begun && (self.loading == Loading::Whole || !self.arbiter.awaits_snapshot());
+        let next = self.next_seq();
+        for &instrument in &added {
+            let is_right = !has_begun || joins && !self.decoder.join(instrument, next);
+            let (kind, ref_id) = match is_right {
+                true => (EventKind::Recovered, 0),
+                false => (EventKind::Gap, next.0),
+            };
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id,
+                ..self.about_itself(kind, next, now)
+            });
+        }
+        self.has_joined |= self.wants_join();
+        Ok(added.len() as u32)
     }
 
     /// See [`crate::Channel::unsubscribe`].
@@ -276,31 +433,37 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         sink: &mut S,
     ) -> Result<u32, SubscriptionsFull> {
         let (pattern, wanted) = (*pattern, false);
+        self.prepare_join();
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
         let mut count = 0;
         self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
             count += 1;
-            let ref_id = gap.seq.0;
-            // Between the two the book looks live and empty: it is not the last event.
-            sink.on_event(&MarketEvent {
-                kind: EventKind::Clear,
-                instrument,
-                flags: EventFlags::NONE,
-                ..gap
-            });
-            sink.on_event(&MarketEvent {
-                instrument,
-                ref_id,
-                ..gap
-            });
+            empty(gap, instrument, sink);
         })?;
         Ok(count)
+    }
+
+    /// Tells instruments that join from where on; whether any message may have been missed.
+    fn prepare_join(&mut self) -> bool {
+        // Of a session that has not begun nothing was missed.
+        let has_begun = self.arbiter.session().is_some() || self.next_seq() > SeqNo(1);
+        let next = (has_begun && self.has_snapshots).then(|| self.next_seq());
+        let bytes_max = self.join_bytes;
+        if let Some(joins) = self.decoder.round_mut() {
+            joins.prepare(next, bytes_max);
+        }
+        has_begun
     }
 
     /// What was given up for lost is made up for otherwise: the feed is whole again.
     pub fn accept_loss<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.arbiter.accept_loss();
         self.tell(now, sink);
+    }
+
+    /// The decoder, and where it counts: to tell an instrument what was held for it.
+    pub(crate) fn decoder_and_counters(&mut self) -> (&mut D, &mut Counters) {
+        (&mut self.decoder, &mut self.counters)
     }
 
     /// Counts a packet of a recovery stream that cannot be read.
@@ -345,6 +508,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn counters(&self) -> Counters {
         let mut all = self.counters.clone();
         all.merge(self.arbiter.counters());
+        if let Some(joins) = self.decoder.round() {
+            all.add(Counter::MessagesFiltered, joins.dropped);
+            all.add(Counter::JoinsBegun, joins.begun);
+            all.add(Counter::JoinsDone, joins.done);
+            all.add(Counter::JoinsFailed, joins.failed);
+        }
         all
     }
 
@@ -354,6 +523,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         if !self.arbiter.is_quiet() {
             self.release_held(now, sink);
         }
+        self.join_if_due(now, sink);
     }
 
     #[inline(never)]
@@ -379,7 +549,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             match situation {
                 Situation::Restarted => {
                     self.decoder.restarted();
+                    self.loading = match self.loading {
+                        Loading::Nothing | Loading::Whole => Loading::Nothing,
+                        Loading::Join | Loading::Void => Loading::Void,
+                    };
                     self.say(EventKind::Clear, self.next_seq(), 0, EventFlags::NONE, now, sink);
+                    self.mark_left(now, sink);
                 }
                 Situation::Gap { first, end } => {
                     self.say(EventKind::Gap, first, end.0, EventFlags::NONE, now, sink);
@@ -409,6 +584,21 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         });
     }
 
+    /// A clear of everything makes books right, but not those that nobody keeps any more.
+    fn mark_left<S: EventSink>(&self, now: Nanos, sink: &mut S) {
+        let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
+        let ref_id = gap.seq.0;
+        if let Some(round) = self.decoder.round() {
+            round.each_left(|instrument| {
+                sink.on_event(&MarketEvent {
+                    instrument,
+                    ref_id,
+                    ..gap
+                });
+            });
+        }
+    }
+
     fn about_itself(&self, kind: EventKind, seq: SeqNo, now: Nanos) -> MarketEvent {
         MarketEvent {
             seq,
@@ -420,6 +610,22 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             ..MarketEvent::default()
         }
     }
+}
+
+/// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not the last.
+fn empty<S: EventSink>(gap: MarketEvent, instrument: InstrumentId, sink: &mut S) {
+    sink.on_event(&MarketEvent {
+        kind: EventKind::Clear,
+        instrument,
+        flags: EventFlags::NONE,
+        ..gap
+    });
+    let ref_id = gap.seq.0;
+    sink.on_event(&MarketEvent {
+        instrument,
+        ref_id,
+        ..gap
+    });
 }
 
 /// The messages of one packet that are to be delivered.

@@ -15,17 +15,18 @@
 //! | `Y` `L` `V` `W` `K` `J` `N` `O` | none: they change neither a book nor whether it trades (a breach of the market-wide circuit breaker halts by `H`) |
 
 use crate::decoder::{Context, Decoder};
+use crate::join_round::HeldMessage;
 use crate::subscriptions::{Kinds, by_number};
-use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
+use crate::{JoinRound, Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Nanos, OrderId, Price, Qty, Side, Symbol, TradingStatus, Venue, Volume,
+    Nanos, OrderId, Price, Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::itch50::{
     self, AddOrder, AddOrderMpid, ImbalanceDirection, Message, OrderCancel, OrderDelete, OrderExecuted,
-    OrderExecutedWithPrice, OrderReplace, Trade, side,
+    OrderExecutedWithPrice, OrderReplace, StockDirectory, Trade, side,
 };
 use tickwire_wire::layout::{Char, U48, prefix};
 
@@ -62,6 +63,7 @@ pub struct ItchDecoder {
     by_type: Kinds<256>,
     by_instrument: Box<[Seen]>,
     directory: Box<[Instrument]>,
+    joins: JoinRound,
 }
 
 impl ItchDecoder {
@@ -75,6 +77,7 @@ impl ItchDecoder {
             by_type: Kinds::new(),
             by_instrument: vec![Seen::default(); instruments].into(),
             directory: vec![Instrument::default(); instruments].into(),
+            joins: JoinRound::new(instruments),
         }
     }
 
@@ -147,9 +150,83 @@ impl ItchDecoder {
             lot: Qty(m.round_lot_size.get()),
             is_test: m.authenticity.0 == b'T',
         };
-        self.subscriptions.learn(event.instrument, &symbol);
         event.kind = EventKind::Definition;
-        Ok(self.subscriptions.has(event.instrument))
+        // Said again in mid-session it changes nothing for one that joins.
+        if self.joins.has(event.instrument) {
+            return Ok(self.joins.loads(event.instrument));
+        }
+        self.subscriptions.learn(event.instrument, &symbol);
+        let is_wanted = self.subscriptions.has(event.instrument);
+        if !is_wanted {
+            // The directory has it all the same.
+            self.by_type.at(StockDirectory::KIND.into()).filtered += 1;
+            self.by_instrument[event.instrument.index()].filtered += 1;
+        }
+        Ok(is_wanted)
+    }
+
+    /// Reads a message that is wanted.
+    #[inline(always)]
+    fn tell<S: EventSink>(
+        &mut self,
+        context: Context,
+        (id, kind): (InstrumentId, u8),
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let timestamp = timestamp(message);
+        let mut event = MarketEvent {
+            seq: context.seq,
+            venue_ts: self.midnight.after(timestamp),
+            recv_ts: context.received,
+            instrument: id,
+            venue: self.venue,
+            flags: context.flags,
+            ..MarketEvent::default()
+        };
+        match self.fill(&mut event, kind, message) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(malformed) => {
+                if !refused(&mut event, kind, malformed, counters) {
+                    return;
+                }
+            }
+        }
+        sink.on_message(MessageType(kind.into()));
+        sink.on_event(&event);
+    }
+
+    /// Holds back a live message of an instrument that joins.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, context: Context, message: &[u8]) {
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins.hold(context, 0, message, |bytes| {
+            drop_held(by_type, by_instrument, bytes)
+        });
+    }
+
+    /// All instruments that join pass: their books are made right otherwise.
+    fn absorb_joins(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins.absorb(
+            |id| _ = subscriptions.set(id, true),
+            |bytes| drop_held(by_type, by_instrument, bytes),
+        );
+    }
+}
+
+/// Counts a message that was held back and is not needed.
+fn drop_held(by_type: &mut Kinds<256>, by_instrument: &mut [Seen], message: &[u8]) {
+    let locate = itch50::stock_locate(message).unwrap_or_default();
+    let kind = message.first().copied().unwrap_or_default();
+    let seen = by_instrument.get_mut(usize::from(locate));
+    for seen in seen.into_iter().chain([by_type.at(kind.into())]) {
+        seen.seen += 1;
+        seen.filtered += 1;
     }
 }
 
@@ -183,35 +260,20 @@ impl Decoder for ItchDecoder {
             crate::decoder::count_bad_value(counters);
             return;
         };
-        by_type.seen += 1;
-        by_instrument.seen += 1;
         if !self.subscriptions.has(id) && kind != itch50::StockDirectory::KIND {
+            if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, message);
+            }
+            by_type.seen += 1;
             by_type.filtered += 1;
+            by_instrument.seen += 1;
             by_instrument.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
             return;
         }
-        let timestamp = timestamp(message);
-        let mut event = MarketEvent {
-            seq: context.seq,
-            venue_ts: self.midnight.after(timestamp),
-            recv_ts: context.received,
-            instrument: id,
-            venue: self.venue,
-            flags: context.flags,
-            ..MarketEvent::default()
-        };
-        match self.fill(&mut event, kind, message) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(malformed) => {
-                if !refused(&mut event, kind, malformed, counters) {
-                    return;
-                }
-            }
-        }
-        sink.on_message(MessageType(kind.into()));
-        sink.on_event(&event);
+        by_type.seen += 1;
+        by_instrument.seen += 1;
+        self.tell(context, (id, kind), message, counters, sink);
     }
 
     #[inline(always)]
@@ -236,8 +298,14 @@ impl Decoder for ItchDecoder {
     }
 
     fn restarted(&mut self) {
+        self.absorb_joins();
+        self.joins.forget_left();
         self.directory.fill(Instrument::default());
         self.subscriptions.forget_numbers();
+    }
+
+    fn snapshot_begins(&mut self) {
+        self.absorb_joins();
     }
 
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
@@ -245,12 +313,90 @@ impl Decoder for ItchDecoder {
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.subscriptions.add(rule)?;
         let known = self.directory.iter().filter(|i| !i.symbol.is_empty());
-        self.subscriptions.apply(rule, known, changed)
+        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
+            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
+            if is_wanted == rule.wanted {
+                continue;
+            }
+            if !self.joins.remove(id) {
+                self.subscriptions.set(id, rule.wanted);
+            }
+            self.joins.set_left(id, !rule.wanted);
+            changed(id);
+        }
+        let (by_type, by_instrument) = (&mut self.by_type, &mut self.by_instrument);
+        self.joins
+            .settle(|bytes| drop_held(by_type, by_instrument, bytes));
+        let subscriptions = &mut self.subscriptions;
+        subscriptions.set_unnamed(rule);
+        self.joins.each(|id| _ = subscriptions.set(id, false));
+        Ok(())
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        if self.joins.begin(id, next) {
+            self.subscriptions.set(id, false);
+        }
+        true
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.rebase(next);
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {
         self.subscriptions.rules(each);
+    }
+
+    fn round(&self) -> Option<&JoinRound> {
+        Some(&self.joins)
+    }
+
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        Some(&mut self.joins)
+    }
+
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let (Some(locate), Some(&kind)) = (itch50::stock_locate(message), message.first()) else {
+            return;
+        };
+        let id = InstrumentId(locate.into());
+        if let Some(by_instrument) = self.by_instrument.get_mut(id.index())
+            && self.joins.loads(id)
+        {
+            by_instrument.seen += 1;
+            self.by_type.at(kind.into()).seen += 1;
+            self.tell(context, (id, kind), message, counters, sink);
+        }
+    }
+
+    fn admit_joining(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
+    }
+
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        match counts {
+            true => self.decode(message.context, message.bytes, counters, sink),
+            false => {
+                self.joins.dropped += 1;
+                drop_held(&mut self.by_type, &mut self.by_instrument, message.bytes);
+            }
+        }
     }
 
     fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {

@@ -73,7 +73,7 @@ impl Channel for ItchChannel {
         );
         port == Port::SnapshotServer
             && match self.is_connected {
-                true => !is_over,
+                true => !is_over && !self.feed.is_snapshot_void(),
                 false => self.feed.wants_snapshot(),
             }
     }
@@ -96,9 +96,15 @@ impl Channel for ItchChannel {
     }
 
     fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
-        if port == Port::SnapshotServer && self.is_connected {
-            self.is_connected = false;
+        if port != Port::SnapshotServer {
+            return;
+        }
+        let was_open = core::mem::replace(&mut self.is_connected, false);
+        if was_open {
             self.glimpse.handle_closed();
+        }
+        if !was_open || !matches!(self.glimpse.state(), SnapshotState::Done(_)) {
+            self.feed.lose_snapshot();
         }
     }
 

@@ -23,6 +23,8 @@ pub mod fuzzing;
 mod handler;
 mod itch;
 mod itch_channel;
+mod join_round;
+mod joins;
 mod line;
 mod mdp3;
 mod missing;
@@ -50,6 +52,7 @@ pub use framing::{Content, Frame, Framing, MoldUdp64, Restart};
 pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
 pub use itch_channel::ItchChannel;
+pub use join_round::{HeldMessage, JoinRound};
 pub use line::{Line, SessionId};
 pub use mdp3::{
     LoopState, Mdp3, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay,

@@ -20,6 +20,7 @@
 mod channel;
 mod define;
 mod event;
+mod join;
 mod live;
 mod recovery;
 mod refresh;
@@ -34,6 +35,7 @@ pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
+use crate::joins::Joins;
 use crate::subscriptions::{Kinds, by_number};
 use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -177,11 +179,24 @@ struct Known {
     rpt_seq: (u32, u32),
 }
 
+/// How many instruments of one message can join: more entries than that no message has.
+const MET_MAX: usize = 512;
+
 /// The decoder. All memory is taken at construction.
 pub struct Mdp3Decoder {
     depth: Mdp3Depth,
     implied: bool,
     subscriptions: Subscriptions,
+    /// Instruments subscribed to in mid-session, until their snapshots have come; numbers are packets.
+    joins: Joins,
+    /// The security number of the last entry that did not pass because its instrument joins, or has been told already.
+    shut: Option<i32>,
+    /// Instruments that join and are in the message being read.
+    met: Vec<u32>,
+    /// What was held is told, of this instrument alone.
+    only: Option<u32>,
+    /// The live packet decoded last; 0: none.
+    last_packet: u64,
     /// Numbers that no definition has named yet may be wanted.
     takes_unnamed: bool,
     securities: Securities,
@@ -222,6 +237,11 @@ impl Mdp3Decoder {
             implied: config.implied,
             takes_unnamed: config.symbols.is_none(),
             subscriptions: Subscriptions::new(instruments, config.symbols.as_deref()),
+            joins: Joins::new(instruments),
+            shut: None,
+            met: Vec::with_capacity(MET_MAX),
+            only: None,
+            last_packet: 0,
             securities: Securities::new(instruments as u32 - 1),
             directory: vec![Instrument::default(); instruments].into(),
             followed: vec![Followed::default(); instruments].into(),
@@ -274,20 +294,6 @@ impl Mdp3Decoder {
         self.unsound
     }
 
-    /// An instrument is wanted from now on: its book is stale until its next snapshot.
-    fn join(&mut self, index: usize) {
-        self.unsound += u32::from(self.followed[index].trust == Trust::Sound);
-        self.followed[index] = Followed {
-            trust: Trust::Stale,
-            passed: self.followed[index].passed,
-            ..Followed::default()
-        };
-        if let Some(rows) = self.rows.get_mut(index) {
-            rows.clear();
-        }
-        self.begin_refresh(index);
-    }
-
     /// The instruments defined so far, by number.
     pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
         self.directory.iter().filter(|i| !i.symbol.is_empty())
@@ -335,6 +341,9 @@ impl Decoder for Mdp3Decoder {
         // The packet is marked as last of its kind by the handler; what is atomic here is the match event.
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
         let context = Context { flags, ..context };
+        if is_checked {
+            self.last_packet = context.seq.0;
+        }
         let mut out = Tail::new(sink);
         for bytes in Messages::of_checked(message) {
             let template = mdp3::template(bytes);
@@ -363,7 +372,9 @@ impl Decoder for Mdp3Decoder {
                     Err(_) => None,
                 },
             };
-            if self.dropped && !self.passed && kind < 256 {
+            if !self.met.is_empty() {
+                self.hold(context, bytes);
+            } else if self.dropped && !self.passed && kind < 256 {
                 self.by_template.at(kind.into()).filtered += 1;
             }
             match indicator {
@@ -387,6 +398,7 @@ impl Decoder for Mdp3Decoder {
     fn restarted(&mut self) {
         self.forget_books();
         self.unfinished = None;
+        self.last_packet = 0;
         for index in 1..=self.securities.len() {
             self.known[index].status_at = 0;
         }
@@ -409,12 +421,13 @@ impl Decoder for Mdp3Decoder {
         self.subscriptions.add(rule)?;
         for index in 1..self.directory.len() {
             let Instrument { id, symbol, .. } = self.directory[index];
-            if symbol.is_empty() || !rule.pattern.matches(&symbol) || !self.subscriptions.set(id, rule.wanted)
-            {
+            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
+            if symbol.is_empty() || !rule.pattern.matches(&symbol) || is_wanted == rule.wanted {
                 continue;
             }
-            if rule.wanted {
-                self.join(index);
+            match rule.wanted {
+                true => _ = self.subscriptions.set(id, true),
+                false => self.leave(index),
             }
             changed(id);
         }
@@ -422,6 +435,15 @@ impl Decoder for Mdp3Decoder {
         self.takes_unnamed = self.subscriptions.takes_unnamed();
         self.latest = None;
         Ok(())
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        self.begin_join(id.index(), next.0);
+        true
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.go_on_at(|_| next.0);
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {

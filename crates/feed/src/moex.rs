@@ -21,6 +21,7 @@
 
 mod channel;
 mod instruments;
+mod join;
 mod replay;
 mod turn;
 
@@ -29,6 +30,7 @@ pub use replay::{MoexReplay, MoexReplayConfig, MoexReplayState};
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
+use crate::joins::Joins;
 use crate::{FeedHandler, Line, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -122,6 +124,8 @@ struct Followed {
     /// Whether the next entry must have the number after it.
     is_known: bool,
     is_defined: bool,
+    /// It was subscribed to in mid-session, and its first entry since has any number.
+    is_new: bool,
     status: TradingStatus,
     /// The turn of the snapshot loop it was last taken in.
     taken: u32,
@@ -154,6 +158,10 @@ pub struct MoexDecoder {
 struct Instruments {
     main_board: Vec<u8>,
     subscriptions: Subscriptions,
+    /// Instruments subscribed to in mid-session, until their snapshots have come; numbers are packets.
+    joins: Joins,
+    /// The one whose snapshot has just come whole, and the packet up to which it goes.
+    joined: Option<(InstrumentId, u32)>,
     keys: Keys,
     directory: Box<[Instrument]>,
     followed: Box<[Followed]>,
@@ -233,6 +241,8 @@ impl MoexDecoder {
             books: Instruments {
                 main_board: config.main_board,
                 subscriptions: Subscriptions::new(places, config.symbols.as_deref()),
+                joins: Joins::new(places),
+                joined: None,
                 keys: Keys::new(max),
                 directory: vec![Instrument::default(); places].into(),
                 followed: vec![Followed::default(); places].into(),
@@ -287,6 +297,11 @@ impl MoexDecoder {
     /// Whether a book is known to be wrong, so that a snapshot is needed; forgets it.
     pub(crate) fn take_torn(&mut self) -> bool {
         core::mem::take(&mut self.books.is_torn)
+    }
+
+    /// Whether instruments wait for their snapshots.
+    pub(crate) fn joins(&self) -> bool {
+        !self.books.joins.is_empty()
     }
 
     /// Begins to take snapshots: only those that hold all packets before `floor` count. All books are void.
@@ -395,7 +410,7 @@ impl Instruments {
         seen.seen += 1;
         if passes {
             self.passed = true;
-        } else {
+        } else if !self.joins.has(InstrumentId(index as u32)) {
             self.dropped = true;
             seen.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
@@ -409,6 +424,7 @@ impl Instruments {
         &mut self,
         context: Context,
         message: &Message<'_>,
+        packet: &[u8],
         counters: &mut Counters,
         sink: &mut S,
     ) {
@@ -420,6 +436,10 @@ impl Instruments {
                 continue;
             };
             if !self.passes(index, counters) {
+                if self.joins.has(InstrumentId(index as u32)) {
+                    let order = orders.book_entry(&unread).ok();
+                    self.hold(context, index, order.as_ref(), packet, sink);
+                }
                 continue;
             }
             match orders.book_entry(&unread) {
@@ -518,7 +538,7 @@ impl Instruments {
     ) -> bool {
         let followed = &mut self.followed[index];
         let last = followed.rpt_seq;
-        let is_known = followed.is_known || self.is_whole;
+        let is_known = (followed.is_known || self.is_whole) && !core::mem::take(&mut followed.is_new);
         if rpt_seq == 0 {
             return true;
         }
@@ -612,6 +632,22 @@ impl Instruments {
             return self.turn.refuse();
         };
         self.say_status(context, index, stamp, header.trading_status, sink);
+        let id = InstrumentId(index as u32);
+        let joins = !self.turn.is_on && self.joins.has(id);
+        if joins {
+            let ends = self.fragment(context, number, index, message, counters, sink);
+            match ends {
+                Ok(is_new) if is_new && header.last_fragment => {
+                    let followed = &mut self.followed[index];
+                    (followed.rpt_seq, followed.is_known) = (header.rpt_seq, true);
+                    followed.fragments.next = 0;
+                    self.joined = Some((id, followed.fragments.last_packet));
+                }
+                Ok(_) => {}
+                Err(()) => self.followed[index].fragments.next = 0,
+            }
+            return self.held.finish(false, sink);
+        }
         if !self.turn.is_on || self.followed[index].taken == self.turn.number {
             return self.held.finish(true, sink);
         }
@@ -652,7 +688,13 @@ impl Instruments {
     ) -> Result<bool, ()> {
         let header = message.snapshot_header().map_err(|_| ())?;
         let last_packet = header.last_seq_processed.ok_or(())?;
-        if u64::from(last_packet) + 1 < self.turn.floor {
+        let id = InstrumentId(index as u32);
+        let joins = !self.turn.is_on;
+        let is_old = match joins {
+            true => !self.joins.covers(id, last_packet.into()),
+            false => u64::from(last_packet) + 1 < self.turn.floor,
+        };
+        if is_old {
             return Err(());
         }
         let taking = &mut self.followed[index].fragments;
@@ -668,6 +710,9 @@ impl Instruments {
                 last_packet,
             };
             self.held.push(about(context, EventKind::Clear, index), sink);
+            if joins {
+                self.held.push(about(context, EventKind::Gap, index), sink);
+            }
         } else if taking.next == number && number != 0 && taking.rpt_seq == header.rpt_seq {
             taking.next = number.saturating_add(1);
         } else {
@@ -792,7 +837,8 @@ impl Instruments {
             self.closed += 1;
             self.closed_stamp = self.closed_stamp.max(stamp);
         }
-        if self.subscriptions.has(InstrumentId(index as u32)) {
+        let id = InstrumentId(index as u32);
+        if self.subscriptions.has(id) || self.joins.has(id) {
             let event = MarketEvent {
                 status,
                 code: digits(code),
@@ -804,6 +850,8 @@ impl Instruments {
 
     /// What is known of entries' numbers is void.
     fn forget_numbers(&mut self) {
+        self.joins.end_all(|id| _ = self.subscriptions.set(id, true));
+        self.joined = None;
         for followed in &mut self.followed {
             (followed.rpt_seq, followed.is_known) = (0, false);
             followed.fragments = Fragments::default();
@@ -833,7 +881,8 @@ impl Decoder for MoexDecoder {
     ) {
         let MoexDecoder { wire, books } = self;
         let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
-        let message = match wire.packet(message) {
+        let packet = message;
+        let message = match wire.packet(packet) {
             Ok(message) => message,
             Err(MoexError::Fast(e)) if e.fault == Fault::UnknownTemplate => {
                 return counters.bump(Counter::MessagesUnknown);
@@ -861,7 +910,7 @@ impl Decoder for MoexDecoder {
             books.is_whole |= context.seq.0 == 1;
         }
         match (kind, in_snapshot) {
-            (MessageKind::OrderLog, false) => books.order_log(context, &message, counters, sink),
+            (MessageKind::OrderLog, false) => books.order_log(context, &message, packet, counters, sink),
             (MessageKind::Trades, false) => books.trades(context, &message, counters, sink),
             (MessageKind::Heartbeat, false) => books.beat_stamp = message.sending_stamp(),
             (MessageKind::OrderSnapshot, true) => books.snapshot(context, &message, counters, sink),
@@ -873,6 +922,9 @@ impl Decoder for MoexDecoder {
         }
         let is_filtered = books.dropped && !books.passed;
         books.kinds[kind as usize].seen.filtered += u64::from(is_filtered);
+        if let Some((id, last_packet)) = books.joined.take() {
+            self.end_join(context, id, last_packet, counters, sink);
+        }
     }
 
     fn preview<S: EventSink>(&self, _: &[u8], _: &mut S) -> bool {
@@ -896,16 +948,24 @@ impl Decoder for MoexDecoder {
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        let books = &mut self.books;
-        let known = books.directory.iter().filter(|i| !i.symbol.is_empty());
-        let mut count = 0;
-        books.subscriptions.apply(rule, known, &mut |id| {
-            count += 1;
-            changed(id);
-        })?;
-        // What a book was so far only a snapshot can tell.
-        books.is_torn |= rule.wanted && count > 0 && books.is_whole;
-        Ok(())
+        let Instruments {
+            joins,
+            subscriptions,
+            directory,
+            ..
+        } = &mut self.books;
+        let known = directory.iter().filter(|i| !i.symbol.is_empty());
+        joins.select(subscriptions, |subscriptions| {
+            subscriptions.apply(rule, known, changed)
+        })
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        self.books.begin_join(id, next)
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.books.joins.go_on_at(|_| next.0);
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {

@@ -13,6 +13,7 @@ pub use channel::{NyseChannel, NyseProtocol};
 pub(crate) use refresh::Collector;
 pub use refresh::RefreshState;
 
+use crate::joins::Joins;
 use crate::{Decoder, Directory, MissingRange, OpenBook, Xdp};
 use alloc::{collections::VecDeque, vec, vec::Vec};
 use tickwire_market::Nanos;
@@ -61,6 +62,12 @@ pub trait NyseDecoder: Decoder {
 
     /// Refreshes are about to be taken; what earlier ones held does not count, every instrument waits for its own.
     fn begin_refresh(&mut self);
+
+    /// The instruments that join.
+    fn joins(&self) -> &Joins;
+
+    /// The instruments that join, to change them.
+    fn joins_mut(&mut self) -> &mut Joins;
 }
 
 /// What a client says.

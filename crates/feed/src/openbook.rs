@@ -21,6 +21,7 @@ pub use refresh::OpenBookRefresh;
 use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
+use crate::joins::Joins;
 use crate::mdp3::Out;
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::subscriptions::{Kinds, by_number};
@@ -33,7 +34,7 @@ use tickwire_market::{
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, I32, U16, U32};
 use tickwire_wire::openbook::{
-    self, DeltaHead, DeltaUpdate, FullHead, FullUpdate, Message, TradingStatusCode,
+    self, DeltaHead, DeltaUpdate, FullHead, FullPoint, FullUpdate, Message, TradingStatusCode,
 };
 use tickwire_wire::xdp::side;
 
@@ -118,7 +119,7 @@ pub struct OpenBookConfig {
     /// Midnight in New York of the session's day, since the Unix epoch; 0 if the day is not known, and venue times
     /// then count from midnight.
     pub midnight: Nanos,
-    /// The highest symbol index plus 1, default 2^17; 72 bytes each. A message beyond it is malformed.
+    /// The highest symbol index plus 1, default 2^17; 80 bytes each. A message beyond it is malformed.
     pub instruments_max: u32,
     /// What to let through; `None` (the default) is everything.
     pub symbols: Option<Vec<Symbol>>,
@@ -138,7 +139,7 @@ impl Default for OpenBookConfig {
 /// What is followed of an instrument.
 #[derive(Clone, Copy, Default)]
 struct Followed {
-    /// The number of its last update; 0: none has come.
+    /// The number of its last update, wanted or not; 0: none has come.
     seq: u32,
     /// That was a full update, whose next part may follow.
     is_full: bool,
@@ -174,6 +175,10 @@ pub struct OpenBookDecoder {
     midnight: Nanos,
     directory: Directory,
     followed: Box<[Followed]>,
+    /// Instruments subscribed to in mid-session, until their refreshes have come; numbers are the instruments' own.
+    joins: Joins,
+    /// The one whose refresh is being taken, and its number.
+    taking: Option<(InstrumentId, u32)>,
     by_type: Kinds<256>,
     by_instrument: Box<[Seen]>,
 }
@@ -186,6 +191,8 @@ impl OpenBookDecoder {
             venue: config.venue,
             midnight: config.midnight,
             followed: vec![Followed::default(); directory.capacity()].into(),
+            joins: Joins::new(directory.capacity()),
+            taking: None,
             by_type: Kinds::new(),
             by_instrument: vec![Seen::default(); directory.capacity()].into(),
             directory,
@@ -204,7 +211,12 @@ impl OpenBookDecoder {
     /// Enters an instrument, for the venue's symbol mapping file: an update by itself says only its number. `false` for a
     /// number beyond `instruments_max`.
     pub fn define(&mut self, index: u32, symbol: Symbol) -> bool {
-        self.directory.enter(InstrumentId(index), symbol, Qty(0))
+        let id = InstrumentId(index);
+        let is_known = self.directory.enter(id, symbol, Qty(0));
+        if self.joins.has(id) {
+            self.directory.set_open(id, false);
+        }
+        is_known
     }
 
     fn full<S: EventSink>(
@@ -214,15 +226,7 @@ impl OpenBookDecoder {
         counters: &mut Counters,
         out: &mut Out<'_, S>,
     ) -> Result<(), Malformed> {
-        let head = Head {
-            index: m.head.symbol_index,
-            seq: m.head.symbol_seq_num,
-            time: m.head.source_time,
-            micros: m.head.source_time_micros,
-            scale: m.head.price_scale_code,
-            trading_status: m.head.trading_status,
-            quote_condition: m.head.quote_condition,
-        };
+        let head = full_head(m);
         self.check(head)?;
         let event = self.about(context, head);
         let symbol = m
@@ -241,12 +245,17 @@ impl OpenBookDecoder {
                 out.push(MarketEvent { kind, ..event });
             }
         }
-        if !self.passes(FullHead::KIND, head, counters) {
+        let is_old = head.seq.get() < self.followed[event.instrument.index()].seq;
+        let joins = !context.flags.has(EventFlags::SNAPSHOT) && self.joins.has(event.instrument) && !is_old;
+        if joins {
+            self.by_instrument[event.instrument.index()].seen += 1;
+            self.open(event.instrument);
+        } else if !self.passes(FullHead::KIND, head, counters) {
             return Ok(());
         }
         let followed = self.followed[event.instrument.index()];
         let continues = followed.is_full && followed.seq == head.seq.get();
-        let is_known = followed.seq >= head.seq.get() && !context.flags.has(EventFlags::SNAPSHOT);
+        let is_known = followed.seq >= head.seq.get() && !context.flags.has(EventFlags::SNAPSHOT) && !joins;
         if is_known && !continues {
             return Ok(());
         }
@@ -258,13 +267,11 @@ impl OpenBookDecoder {
         self.followed[event.instrument.index()].seq = head.seq.get();
         self.followed[event.instrument.index()].is_full = true;
         for p in m.points {
-            let point = Point {
-                price: p.price_numerator,
-                volume: p.volume,
-                orders: p.num_orders,
-                side: p.side,
-            };
-            level(event, head, point, counters, out);
+            level(event, head, full_point(p), counters, out);
+        }
+        if joins {
+            let kind = EventKind::Recovered;
+            out.push(MarketEvent { kind, ..event });
         }
         Ok(())
     }
@@ -276,24 +283,30 @@ impl OpenBookDecoder {
         counters: &mut Counters,
         out: &mut Out<'_, S>,
     ) -> Result<(), Malformed> {
-        let head = Head {
-            index: m.head.symbol_index,
-            seq: m.head.source_seq_num,
-            time: m.head.source_time,
-            micros: m.head.source_time_micros,
-            scale: m.head.price_scale_code,
-            trading_status: m.head.trading_status,
-            quote_condition: m.head.quote_condition,
-        };
+        let head = delta_head(m);
         self.check(head)?;
         if !self.passes(DeltaHead::KIND, head, counters) {
             return Ok(());
         }
+        self.tell(context, head, m, counters, out);
+        Ok(())
+    }
+
+    /// Tells a delta update that is wanted.
+    #[inline(always)]
+    fn tell<S: EventSink>(
+        &mut self,
+        context: Context,
+        head: Head,
+        m: &DeltaUpdate<'_>,
+        counters: &mut Counters,
+        out: &mut Out<'_, S>,
+    ) {
         let event = self.about(context, head);
         let followed = &mut self.followed[event.instrument.index()];
         let (last, seq) = (followed.seq, head.seq.get());
         if last >= seq {
-            return Ok(());
+            return;
         }
         (followed.seq, followed.is_full) = (seq, false);
         if last != 0 && seq - last > 1 {
@@ -310,7 +323,6 @@ impl OpenBookDecoder {
             };
             level(event, head, point, counters, out);
         }
-        Ok(())
     }
 
     /// An event that holds what every event of an update has.
@@ -339,6 +351,7 @@ impl OpenBookDecoder {
         }
     }
 
+    /// Whether an update passes. Of one that does not its number is kept, so that the next one wanted is known to follow.
     #[inline(always)]
     fn passes(&mut self, kind: u16, head: Head, counters: &mut Counters) -> bool {
         let id = InstrumentId(head.index.get());
@@ -348,9 +361,130 @@ impl OpenBookDecoder {
             self.by_type.at(kind.into()).filtered += 1;
             self.by_instrument[id.index()].filtered += 1;
             counters.bump(Counter::MessagesFiltered);
-            self.directory.set_closed(id, is_closed(head.trading_status));
+            self.pass_over(id, head);
         }
         passes
+    }
+
+    #[inline(always)]
+    fn pass_over(&mut self, id: InstrumentId, head: Head) {
+        self.directory.set_closed(id, is_closed(head.trading_status));
+        let followed = &mut self.followed[id.index()];
+        (followed.seq, followed.is_full) = (followed.seq.max(head.seq.get()), false);
+        if self.joins.has(id) {
+            self.joins.miss(id, head.seq.get().into());
+        }
+    }
+
+    /// A delta update of an instrument that joins: held until its refresh has come.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, context: Context, bytes: &[u8], m: &DeltaUpdate<'_>) -> Result<(), Malformed> {
+        let head = delta_head(m);
+        self.check(head)?;
+        let (id, seq) = (InstrumentId(head.index.get()), head.seq.get());
+        self.by_instrument[id.index()].seen += 1;
+        self.directory.set_closed(id, is_closed(head.trading_status));
+        let last = core::mem::replace(&mut self.followed[id.index()].seq, seq);
+        if last >= seq {
+            self.followed[id.index()].seq = last;
+            return Ok(());
+        }
+        if seq - last > 1 {
+            self.joins.miss(id, u64::from(seq) - 1);
+        }
+        let record = (id, SeqNo(seq.into()), context.received, context.seq.0);
+        self.joins.hold(record, bytes);
+        Ok(())
+    }
+
+    /// Lets an instrument that joined pass.
+    fn open(&mut self, id: InstrumentId) {
+        self.joins.end(id);
+        self.taking = self.taking.filter(|(taking, _)| *taking != id);
+        self.directory.set_open(id, true);
+    }
+
+    fn open_all(&mut self) {
+        self.taking = None;
+        self.joins.end_all(|id| self.directory.set_open(id, true));
+    }
+
+    /// A full update of a refresh while the feed goes on: of an instrument that joins it is taken, unless it is too old.
+    pub(crate) fn take<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        m: &FullUpdate<'_>,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let head = full_head(m);
+        let (id, seq) = (InstrumentId(head.index.get()), head.seq.get());
+        let continues = self.taking == Some((id, seq)) && self.joins.has(id);
+        if !continues && !self.joins.covers(id, seq.into()) {
+            return;
+        }
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
+        let event = self.about(context, head);
+        let mut out = Out::new(sink);
+        if !continues {
+            self.taking = Some((id, seq));
+            for kind in [EventKind::Clear, EventKind::Gap] {
+                out.push(MarketEvent { kind, ..event });
+            }
+            self.status(event, head, &mut out);
+        }
+        for p in m.points {
+            level(event, head, full_point(p), counters, &mut out);
+        }
+        out.finish(false);
+    }
+
+    /// The refresh of the instrument being taken has come whole: tells what was held behind it, and whether it was one. Or it
+    /// has not, and counts no more.
+    pub(crate) fn taken<S: EventSink>(
+        &mut self,
+        is_whole: bool,
+        now: Nanos,
+        next: SeqNo,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) -> bool {
+        let taken = self.taking.take();
+        let Some((id, seq)) = taken.filter(|(id, _)| is_whole && self.joins.has(*id)) else {
+            return false;
+        };
+        let mut out = Out::new(sink);
+        let last = self.followed[id.index()].seq.max(seq);
+        (self.followed[id.index()].seq, self.followed[id.index()].is_full) = (seq, false);
+        let held = self.joins.take_held();
+        for (record, bytes) in held.of(id, seq.into()) {
+            let context = Context {
+                seq: SeqNo(record.note),
+                received: record.received,
+                flags: EventFlags::NONE,
+            };
+            if let Ok(Message::DeltaUpdate(m)) = openbook::parse(DeltaHead::KIND, bytes) {
+                self.tell(context, delta_head(&m), &m, counters, &mut out);
+            }
+        }
+        self.joins.give_back(held);
+        self.followed[id.index()].seq = last;
+        self.open(id);
+        out.push(MarketEvent {
+            seq: next,
+            recv_ts: now,
+            instrument: id,
+            venue: self.venue,
+            kind: EventKind::Recovered,
+            ..MarketEvent::default()
+        });
+        out.finish(true);
+        true
     }
 
     /// Tells the trading status if it is another than before.
@@ -386,6 +520,14 @@ impl NyseDecoder for OpenBookDecoder {
     fn begin_refresh(&mut self) {
         self.followed.fill(Followed::default());
     }
+
+    fn joins(&self) -> &Joins {
+        &self.joins
+    }
+
+    fn joins_mut(&mut self) -> &mut Joins {
+        &mut self.joins
+    }
 }
 
 impl Decoder for OpenBookDecoder {
@@ -414,6 +556,9 @@ impl Decoder for OpenBookDecoder {
             self.by_type.at(kind.into()).seen += 1;
             out.read(MessageType(kind));
             let done = match openbook::parse(kind, bytes) {
+                Ok(Message::DeltaUpdate(m)) if self.joins.has(InstrumentId(m.head.symbol_index.get())) => {
+                    self.hold(own, bytes, &m)
+                }
                 Ok(Message::DeltaUpdate(m)) => self.delta(own, &m, counters, &mut out),
                 Ok(Message::FullUpdate(m)) => self.full(own, &m, counters, &mut out),
                 Ok(Message::SymbolIndexMapping(m)) => {
@@ -442,8 +587,18 @@ impl Decoder for OpenBookDecoder {
     }
 
     fn restarted(&mut self) {
+        self.open_all();
         self.directory.forget();
         self.followed.fill(Followed::default());
+    }
+
+    fn snapshot_begins(&mut self) {
+        self.open_all();
+    }
+
+    fn snapshot_ended(&mut self, _: SeqNo) {
+        self.joins
+            .go_on_at(|id| u64::from(self.followed[id.index()].seq) + 1);
     }
 
     /// Every instrument's trading status says that it is closed.
@@ -456,7 +611,16 @@ impl Decoder for OpenBookDecoder {
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.directory.select(rule, changed)
+        self.directory.select(rule, &mut self.joins, changed)
+    }
+
+    fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {
+        self.directory.set_open(id, false);
+        self.taking = self.taking.filter(|(taking, _)| *taking != id);
+        let followed = &mut self.followed[id.index()];
+        (followed.trading_status, followed.quote_condition) = (0, 0);
+        self.joins.begin(id, u64::from(followed.seq) + 1);
+        true
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {
@@ -490,6 +654,40 @@ impl OpenBookDecoder {
                 ..MarketEvent::default()
             }));
         }
+    }
+}
+
+fn full_head(m: &FullUpdate<'_>) -> Head {
+    Head {
+        index: m.head.symbol_index,
+        seq: m.head.symbol_seq_num,
+        time: m.head.source_time,
+        micros: m.head.source_time_micros,
+        scale: m.head.price_scale_code,
+        trading_status: m.head.trading_status,
+        quote_condition: m.head.quote_condition,
+    }
+}
+
+#[inline(always)]
+fn delta_head(m: &DeltaUpdate<'_>) -> Head {
+    Head {
+        index: m.head.symbol_index,
+        seq: m.head.source_seq_num,
+        time: m.head.source_time,
+        micros: m.head.source_time_micros,
+        scale: m.head.price_scale_code,
+        trading_status: m.head.trading_status,
+        quote_condition: m.head.quote_condition,
+    }
+}
+
+fn full_point(p: &FullPoint) -> Point {
+    Point {
+        price: p.price_numerator,
+        volume: p.volume,
+        orders: p.num_orders,
+        side: p.side,
     }
 }
 

@@ -30,9 +30,11 @@ pub use spin::Spin;
 use crate::decoder::{Context, Decoder};
 use crate::fixed_map::{FixedMap, Place};
 use crate::framing::{Content, Frame, Framing};
+use crate::join_round::HeldMessage;
 use crate::subscriptions::{Kinds, by_number};
 use crate::{
-    ArbiterConfig, FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull,
+    ArbiterConfig, FeedHandler, JoinRound, MissingRange, Rule, Seen, SessionId, Subscriptions,
+    SubscriptionsFull,
 };
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{
@@ -174,6 +176,8 @@ enum Told {
     Nothing,
     /// Nobody wants it.
     Filtered,
+    /// Its instrument joins: it is held back.
+    Held,
     /// There is no room for its instrument.
     NoRoom,
 }
@@ -195,6 +199,7 @@ pub struct PitchDecoder {
     directory: Vec<Instrument>,
     instruments_max: usize,
     orders: FixedMap<Resting>,
+    joins: JoinRound,
 }
 
 impl PitchDecoder {
@@ -216,6 +221,7 @@ impl PitchDecoder {
             directory: Vec::with_capacity(instruments_max),
             instruments_max,
             orders: FixedMap::new(config.orders_max as usize),
+            joins: JoinRound::new(numbers),
         };
         for symbol in config.directory {
             if let Some(key) = symbol.padded().map(u64::from_be_bytes) {
@@ -361,6 +367,8 @@ impl PitchDecoder {
             }
             Message::UnitClear(_) => {
                 self.orders.clear();
+                // Empty is what their books are.
+                self.absorb_joins();
                 event.kind = EventKind::Clear;
                 return Ok(Told::Event);
             }
@@ -374,8 +382,13 @@ impl PitchDecoder {
             return Ok(Told::NoRoom);
         };
         event.instrument = instrument;
+        let in_snapshot = context.flags.has(EventFlags::SNAPSHOT);
+        if self.joins.holds(instrument) && !in_snapshot {
+            return Ok(Told::Held);
+        }
         self.seen(instrument).seen += 1;
-        match (self.subscriptions.has(instrument), is_new) {
+        let passes = self.subscriptions.has(instrument) || in_snapshot && self.joins.loads(instrument);
+        match (passes, is_new) {
             (true, false) => Ok(Told::Event),
             (true, true) => Ok(Told::EventOfAnnounced),
             (false, _) => {
@@ -496,16 +509,24 @@ impl PitchDecoder {
         sink: &mut S,
     ) {
         let Some(place) = self.orders.find(order_id) else {
+            // It may be one of an instrument that joins: only the snapshot will tell.
+            if self.joins.holds_any() && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, kind, message);
+            }
             return match self.filters {
                 true => self.filtered(kind, counters),
                 false => counters.bump(Counter::BookRejects),
             };
         };
         let instrument = self.orders.at(place).instrument;
-        self.seen(instrument).seen += 1;
         if self.filters && !self.subscriptions.has(instrument) {
+            // An order of the snapshot already.
+            if self.joins.holds(instrument) && !context.flags.has(EventFlags::SNAPSHOT) {
+                return self.hold(context, kind, message);
+            }
             return self.forget_order(kind, place, counters);
         }
+        self.seen(instrument).seen += 1;
         sink.on_message(MessageType(kind.into()));
         if kind == OrderExecutedAtPriceSize::KIND {
             return self.decode_execution(context, order_id, place, message, counters, sink);
@@ -526,8 +547,43 @@ impl PitchDecoder {
     #[inline(never)]
     fn forget_order(&mut self, kind: u8, place: Place, counters: &mut Counters) {
         let order = self.orders.remove_at(place);
-        self.seen(order.instrument).filtered += 1;
+        let seen = self.seen(order.instrument);
+        (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
         self.filtered(kind, counters);
+    }
+
+    /// Holds back a live message that is, or may be, about an instrument that joins. It is counted when its turn has come.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, context: Context, kind: u8, message: &[u8]) {
+        self.by_type.at(kind.into()).seen -= 1;
+        let by_type = &mut self.by_type;
+        self.joins.hold(context, self.seconds[0], message, |bytes| {
+            drop_held(by_type, bytes)
+        });
+    }
+
+    /// A clear of the unit makes books right, but not those that nobody keeps any more.
+    #[cold]
+    fn mark_left<S: EventSink>(&self, clear: &MarketEvent, sink: &mut S) {
+        self.joins.each_left(|instrument| {
+            sink.on_event(&MarketEvent {
+                kind: EventKind::Gap,
+                instrument,
+                ref_id: clear.seq.0,
+                ..*clear
+            });
+        });
+    }
+
+    /// All instruments that join pass: their books are made right otherwise.
+    #[cold]
+    fn absorb_joins(&mut self) {
+        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
+        self.joins.absorb(
+            |id| _ = subscriptions.set(id, true),
+            |bytes| drop_held(by_type, bytes),
+        );
     }
 
     /// The statistics of an instrument that has a number.
@@ -602,11 +658,15 @@ impl PitchDecoder {
     ) {
         let instrument = match self.instrument_of(context, message, sink) {
             Ok(Some((id, is_new))) => {
-                self.seen(id).seen += 1;
                 if !self.subscriptions.has(id) {
-                    self.seen(id).filtered += 1;
+                    if self.joins.holds(id) && !context.flags.has(EventFlags::SNAPSHOT) {
+                        return self.hold(context, kind, message);
+                    }
+                    let seen = self.seen(id);
+                    (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
                     return self.filtered(kind, counters);
                 }
+                self.seen(id).seen += 1;
                 if !is_new {
                     sink.on_message(MessageType(kind.into()));
                 }
@@ -618,6 +678,20 @@ impl PitchDecoder {
                 return self.refuse(context, InstrumentId::WHOLE_FEED, kind, malformed, counters, sink);
             }
         };
+        self.tell_add(context, (kind, order_id), instrument, message, counters, sink);
+    }
+
+    /// Tells of a new order of an instrument.
+    #[inline(always)]
+    fn tell_add<S: EventSink>(
+        &mut self,
+        context: Context,
+        (kind, order_id): (u8, u64),
+        instrument: InstrumentId,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
         let mut event = self.event(context, message);
         event.instrument = instrument;
         event.order_id = OrderId(order_id);
@@ -646,10 +720,14 @@ impl PitchDecoder {
             Ok(Told::Event) => {
                 sink.on_message(MessageType(kind.into()));
                 sink.on_event(&event);
+                if event.kind == EventKind::Clear {
+                    self.mark_left(&event, sink);
+                }
             }
             Ok(Told::EventOfAnnounced) => sink.on_event(&event),
             Ok(Told::Nothing) => {}
             Ok(Told::Filtered) => self.filtered(kind, counters),
+            Ok(Told::Held) => self.hold(context, kind, message),
             Ok(Told::NoRoom) => counters.bump(Counter::BookFull),
             Err(malformed) => self.refuse(context, event.instrument, kind, malformed, counters, sink),
         }
@@ -732,11 +810,13 @@ impl Decoder for PitchDecoder {
     }
 
     fn restarted(&mut self) {
+        self.absorb_joins();
         self.orders.clear();
         self.seconds = [0; 2];
     }
 
     fn snapshot_begins(&mut self) {
+        self.absorb_joins();
         self.orders.clear();
         self.seconds[1] = 0;
     }
@@ -747,9 +827,99 @@ impl Decoder for PitchDecoder {
     }
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.subscriptions.apply(rule, self.directory.iter(), changed)?;
+        self.subscriptions.add(rule)?;
+        let known = self.directory.iter();
+        for &Instrument { id, .. } in known.filter(|i| rule.pattern.matches(&i.symbol)) {
+            let is_wanted = self.subscriptions.has(id) || self.joins.has(id);
+            if is_wanted == rule.wanted {
+                continue;
+            }
+            if !self.joins.remove(id) {
+                self.subscriptions.set(id, rule.wanted);
+            }
+            self.joins.set_left(id, !rule.wanted);
+            changed(id);
+        }
+        let (subscriptions, by_type) = (&mut self.subscriptions, &mut self.by_type);
+        self.joins.settle(|bytes| drop_held(by_type, bytes));
+        subscriptions.set_unnamed(rule);
+        self.joins.each(|id| _ = subscriptions.set(id, false));
         self.filters |= !rule.wanted;
         Ok(())
+    }
+
+    fn round(&self) -> Option<&JoinRound> {
+        Some(&self.joins)
+    }
+
+    fn round_mut(&mut self) -> Option<&mut JoinRound> {
+        Some(&mut self.joins)
+    }
+
+    fn decode_joining<S: EventSink>(
+        &mut self,
+        context: Context,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(&kind) = message.get(1) else { return };
+        let Some(key) = pitch::symbol_key(message) else {
+            if let Ok(Message::Time(m)) = pitch::parse(message) {
+                // The live stream keeps its own time: other instruments go on with it.
+                let live = self.seconds[0];
+                self.tick(true, m.seconds.get());
+                self.seconds[0] = live;
+            }
+            return;
+        };
+        let Some(id) = self.numbers.get(key).map(|&number| InstrumentId(number)) else {
+            return;
+        };
+        if !self.joins.loads(id) {
+            return;
+        }
+        self.by_type.at(kind.into()).seen += 1;
+        match pitch::order_id(message).filter(|_| is_add(kind)) {
+            Some(order) => {
+                self.seen(id).seen += 1;
+                sink.on_message(MessageType(kind.into()));
+                self.tell_add(context, (kind, order), id, message, counters, sink);
+            }
+            None => self.decode_other(context, kind, message, counters, sink),
+        }
+    }
+
+    fn admit_joining(&mut self) {
+        let subscriptions = &mut self.subscriptions;
+        self.joins.each_joining(|id| _ = subscriptions.set(id, true));
+    }
+
+    fn release_joining<S: EventSink>(
+        &mut self,
+        message: &HeldMessage<'_>,
+        counts: bool,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        if !counts {
+            self.joins.dropped += 1;
+            return drop_held(&mut self.by_type, message.bytes);
+        }
+        let now = core::mem::replace(&mut self.seconds[0], message.clock);
+        self.decode(message.context, message.bytes, counters, sink);
+        self.seconds[0] = now;
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        if self.joins.begin(id, next) {
+            self.subscriptions.set(id, false);
+        }
+        true
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.rebase(next);
     }
 
     fn rules(&self, each: &mut dyn FnMut(&Rule)) {
@@ -774,6 +944,12 @@ const fn is_add(kind: u8) -> bool {
         kind,
         AddOrderLong::KIND | AddOrderShort::KIND | AddOrderExpanded::KIND
     )
+}
+
+/// Counts a message that was held back and is not needed.
+fn drop_held(by_type: &mut Kinds<256>, message: &[u8]) {
+    let seen = by_type.at(message.get(1).copied().unwrap_or_default().into());
+    (seen.seen, seen.filtered) = (seen.seen + 1, seen.filtered + 1);
 }
 
 fn not_last(flags: EventFlags) -> EventFlags {

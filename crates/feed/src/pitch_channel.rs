@@ -148,7 +148,7 @@ impl Channel for PitchChannel {
         };
         match link {
             Link::Closed => wanted,
-            Link::Open => wanted || port == Port::SnapshotServer,
+            Link::Open => wanted || port == Port::SnapshotServer && !self.feed.is_snapshot_void(),
             Link::Spent => false,
         }
     }
@@ -199,9 +199,14 @@ impl Channel for PitchChannel {
                 self.proxy.handle_closed();
                 self.listen();
             }
-            Port::SnapshotServer if self.loads != Link::Closed => {
-                self.loads = Link::Closed;
-                self.spin.handle_closed();
+            Port::SnapshotServer => {
+                let was_open = core::mem::replace(&mut self.loads, Link::Closed) != Link::Closed;
+                if was_open {
+                    self.spin.handle_closed();
+                }
+                if !was_open || !matches!(self.spin.state(), SnapshotState::Done(_)) {
+                    self.feed.lose_snapshot();
+                }
             }
             _ => {}
         }

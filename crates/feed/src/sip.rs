@@ -1,8 +1,10 @@
 //! What CQS and UQDF share: instruments known by symbol alone, and quotes of many participants beside a national best.
 
+mod join;
 mod symbols;
 
 use crate::decoder::Context;
+use crate::joins::Joins;
 use crate::subscriptions::Kinds;
 use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -81,7 +83,7 @@ struct Followed {
     national: [Best; 2],
     /// Bit by bit the participants, from `A` on, that have quoted.
     quoting: u32,
-    /// [`UNSURE`] by side, [`UNTOLD`].
+    /// [`UNSURE`] by side, [`UNTOLD`], [`PARTIAL`], [`STOOD`].
     unsure: u8,
     /// How many messages about it passed the filter.
     passed: u64,
@@ -110,6 +112,10 @@ fn type_at(place: usize) -> MessageType {
 const UNSURE: u8 = 0b011;
 /// Nobody was told so yet.
 const UNTOLD: u8 = 0b100;
+/// Participants have quoted before it was subscribed to: what was not said since is not known.
+const PARTIAL: u8 = 0b1000;
+/// What a snapshot says of it beside quotes has been told since it was subscribed to.
+const STOOD: u8 = 0b1_0000;
 
 /// A participant's quote as it counts for the national best: no quantity where it may not.
 #[derive(Clone, Copy, Default)]
@@ -154,6 +160,12 @@ pub(crate) struct Sip {
     by_type: Kinds<1024>,
     /// Messages were lost in this session, and no snapshot has made up for them.
     has_lost: bool,
+    /// The message from which on no symbol was passed over without a number; 0: none ever was. Symbols first seen later may
+    /// have had quotes before.
+    learns_since: u64,
+    /// Instruments subscribed to in mid-session, until a turn of the snapshot stream has said their quotes; numbers are the
+    /// line's. Nothing is held: what came since stands, whatever the snapshot says.
+    joins: Joins,
     /// By number; 0 is the feed as a whole.
     instruments: Vec<Instrument>,
     instruments_max: usize,
@@ -189,6 +201,8 @@ impl Sip {
             learns: config.symbols.is_none(),
             by_type: Kinds::new(),
             has_lost: false,
+            learns_since: if config.symbols.is_none() { 0 } else { u64::MAX },
+            joins: Joins::without_room(if keeps_quotes { 0 } else { most + 1 }),
             instruments,
             instruments_max: most,
         };
@@ -249,8 +263,12 @@ impl Sip {
                 continue;
             };
             if rule.pattern.matches(&instrument.symbol) && self.symbols.mute(&padded, !rule.wanted) {
+                self.joins.end(instrument.id);
                 changed(instrument.id);
             }
+        }
+        if !self.learns {
+            self.learns_since = u64::MAX;
         }
         Ok(())
     }
@@ -370,8 +388,11 @@ impl Sip {
         let id = InstrumentId(self.instruments.len() as u32);
         self.symbols.enter(padded, id.0);
         self.symbols.mute(padded, !self.subscriptions.wants(&symbol));
-        if self.has_lost {
-            self.followed[id.index()].unsure = UNSURE | UNTOLD;
+        if self.has_lost || self.learns_since > 0 {
+            self.followed[id.index()].unsure = UNSURE | UNTOLD | PARTIAL;
+        }
+        if ![0, u64::MAX].contains(&self.learns_since) {
+            self.joins.begin(id, self.learns_since);
         }
         self.instruments.push(Instrument {
             id,
@@ -385,6 +406,8 @@ impl Sip {
     /// The stream began anew, or a snapshot follows: no quote holds. Numbers stay with their symbols.
     pub(crate) fn forget_quotes(&mut self) {
         self.has_lost = false;
+        self.learns_since = if self.learns { 0 } else { u64::MAX };
+        self.joins.end_all(|_| ());
         for followed in &mut self.followed {
             *followed = Followed {
                 passed: followed.passed,
@@ -400,7 +423,7 @@ impl Sip {
         self.has_lost = true;
         let known = self.instruments.len();
         for (number, followed) in (0..).zip(&mut self.followed[..known]).skip(1) {
-            followed.unsure = UNSURE;
+            followed.unsure = UNSURE | PARTIAL;
             sink.on_event(&MarketEvent {
                 kind: EventKind::Gap,
                 seq,
@@ -442,7 +465,7 @@ impl Sip {
         let event = &mut self.event;
         (event.seq, event.recv_ts, event.instrument, event.venue_ts) = (seq, received, id, venue_ts);
         if followed.unsure & UNTOLD != 0 {
-            followed.unsure = UNSURE;
+            followed.unsure &= !UNTOLD;
             let mut before = gap(event);
             before.flags = without_last(flags);
             sink.on_event(&before);
@@ -463,7 +486,7 @@ impl Sip {
                 *best = new.unwrap_or(*best);
             }
             set_national(event, followed.national, quoted.national_luld);
-            let recovers = followed.unsure != 0 && is_sure_again(followed, quoted.national);
+            let recovers = followed.unsure & UNSURE != 0 && is_sure_again(followed, quoted.national);
             event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
             if recovers {
@@ -484,7 +507,7 @@ impl Sip {
         followed.national = best;
         let mut national = *event;
         set_national(&mut national, best, luld);
-        if followed.unsure == 0 {
+        if followed.unsure & UNSURE == 0 {
             return sink.on_event(&national);
         }
         if followed.unsure & UNTOLD != 0 {
@@ -492,7 +515,7 @@ impl Sip {
             before.flags = without_last(event.flags);
             sink.on_event(&before);
         }
-        followed.unsure = 0;
+        followed.unsure &= !(UNSURE | UNTOLD);
         national.flags = without_last(event.flags);
         sink.on_event(&national);
         sink.on_event(&recovered(&national, event.flags));
@@ -552,8 +575,8 @@ impl Sip {
                 let mut national = event;
                 set_national(&mut national, followed.national, Char::SPACE);
                 sink.on_event(&national);
-                if self.has_lost {
-                    followed.unsure = UNSURE;
+                if self.has_lost || followed.unsure & PARTIAL != 0 {
+                    followed.unsure |= UNSURE;
                     sink.on_event(&gap(&national));
                 }
             }
@@ -575,7 +598,7 @@ impl Sip {
         }
         crate::decoder::count_malformed(counters, &malformed);
         if id != InstrumentId::WHOLE_FEED {
-            self.followed[id.index()].unsure = UNSURE;
+            self.followed[id.index()].unsure |= UNSURE;
             sink.on_event(&gap(&self.event(context, id, Nanos::ZERO)));
         }
     }

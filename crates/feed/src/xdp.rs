@@ -27,6 +27,7 @@ pub use refresh::XdpRefresh;
 use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
+use crate::joins::Joins;
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::subscriptions::{Kinds, by_number};
 use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
@@ -123,7 +124,7 @@ fn is_retransmission(datagram: &[u8]) -> bool {
 pub struct XdpConfig {
     /// NYSE, Arca, American, National or Texas.
     pub venue: Venue,
-    /// The highest symbol index plus 1, default 2^17; 96 bytes each. A message beyond it is malformed.
+    /// The highest symbol index plus 1, default 2^17; 104 bytes each. A message beyond it is malformed.
     pub instruments_max: u32,
     /// What to let through; `None` (the default) is everything.
     pub symbols: Option<Vec<Symbol>>,
@@ -161,6 +162,10 @@ pub struct XdpDecoder {
     second: Option<Nanos>,
     /// The refresh being taken holds everything up to this message.
     refresh: Option<u64>,
+    /// Instruments subscribed to in mid-session, until their refreshes have come; numbers are the channel's.
+    joins: Joins,
+    /// The one whose refresh is being taken.
+    taking: Option<InstrumentId>,
     by_type: Kinds<256>,
 }
 
@@ -171,10 +176,12 @@ impl XdpDecoder {
         XdpDecoder {
             venue: config.venue,
             rows: vec![Row::default(); directory.capacity()].into(),
+            joins: Joins::new(directory.capacity()),
             directory,
             covered: 0,
             second: None,
             refresh: None,
+            taking: None,
             by_type: Kinds::new(),
         }
     }
@@ -196,6 +203,9 @@ impl XdpDecoder {
         match self.rows.get_mut(id.index()) {
             Some(row) if self.directory.enter(id, symbol, Qty(m.lot_size.get().into())) => row.unit = unit,
             _ => return Err(Malformed::OutOfRange { offset: 4 }),
+        }
+        if self.joins.has(id) {
+            self.directory.set_open(id, false);
         }
         Ok(id)
     }
@@ -448,7 +458,105 @@ impl XdpDecoder {
             self.covered = self.covered.max(covered);
             event.flags = event.flags.with(BEGINS_REFRESH);
         }
-        Ok(self.directory.has(id))
+        Ok(self.directory.has(id) || self.taking == Some(id))
+    }
+
+    /// A message of an instrument that does not pass. One that joins is held if a refresh may hold it, and told if not;
+    /// what empties the book makes it right.
+    #[cold]
+    #[inline(never)]
+    fn shut<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        kind: u16,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        if context.flags.has(EventFlags::SNAPSHOT) {
+            if self.taking == Some(id) {
+                self.tell(context, id, kind, message, counters, sink);
+            }
+            return;
+        }
+        if kind == xdp::SecurityStatus::KIND {
+            self.note_close(message);
+        }
+        if !is_refreshed(kind) {
+            return self.tell(context, id, kind, message, counters, sink);
+        }
+        if !empties(message) {
+            let second = self.second.map_or(0, |second| second.0);
+            return self.joins.hold((id, context.seq, context.received, second), message);
+        }
+        self.open(id);
+        let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
+        self.tell(Context { flags, ..context }, id, kind, message, counters, sink);
+        self.recovered(context, id, sink);
+    }
+
+    /// Lets an instrument that joined pass.
+    fn open(&mut self, id: InstrumentId) {
+        self.joins.end(id);
+        self.directory.set_open(id, true);
+    }
+
+    fn recovered<S: EventSink>(&self, context: Context, id: InstrumentId, sink: &mut S) {
+        sink.on_event(&MarketEvent {
+            seq: context.seq,
+            recv_ts: context.received,
+            instrument: id,
+            venue: self.venue,
+            kind: EventKind::Recovered,
+            flags: context.flags,
+            ..MarketEvent::default()
+        });
+    }
+
+    /// Whether a refresh of this instrument, which holds everything up to `last`, makes its book right. If so it follows.
+    pub(crate) fn take(&mut self, id: InstrumentId, last: u32) -> bool {
+        let takes = self.joins.covers(id, last.into());
+        self.taking = takes.then_some(id);
+        self.refresh = takes.then_some(last.into());
+        takes
+    }
+
+    /// The refresh of the instrument being taken has come whole: tells what was held behind it. Or it has not, and counts no
+    /// more.
+    pub(crate) fn taken<S: EventSink>(
+        &mut self,
+        is_whole: bool,
+        now: Nanos,
+        next: SeqNo,
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        self.refresh = None;
+        let Some(id) = self.taking.take().filter(|id| is_whole && self.joins.has(*id)) else {
+            return;
+        };
+        let (covered, second) = (self.rows[id.index()].covered, self.second);
+        let held = self.joins.take_held();
+        for (record, message) in held.of(id, covered) {
+            let context = Context {
+                seq: record.seq,
+                received: record.received,
+                flags: EventFlags::NONE,
+            };
+            self.second = Some(Nanos(record.note)).filter(|second| *second > Nanos::ZERO);
+            let kind = xdp::message_type(message).unwrap_or(0);
+            self.tell(context, id, kind, message, counters, sink);
+        }
+        self.joins.give_back(held);
+        self.second = second;
+        self.open(id);
+        let context = Context {
+            seq: next,
+            received: now,
+            flags: EventFlags::LAST,
+        };
+        self.recovered(context, id, sink);
     }
 }
 
@@ -464,6 +572,14 @@ impl NyseDecoder for XdpDecoder {
     fn begin_refresh(&mut self) {
         self.rows.iter_mut().for_each(|row| row.covered = 0);
         (self.covered, self.refresh) = (0, None);
+    }
+
+    fn joins(&self) -> &Joins {
+        &self.joins
+    }
+
+    fn joins_mut(&mut self) -> &mut Joins {
+        &mut self.joins
     }
 }
 
@@ -495,6 +611,9 @@ impl Decoder for XdpDecoder {
         };
         row.seen.seen += 1;
         if !self.directory.has(id) && kind != xdp::SymbolIndexMapping::KIND {
+            if self.joins.has(id) {
+                return self.shut(context, id, kind, message, counters, sink);
+            }
             seen.filtered += 1;
             row.seen.filtered += 1;
             counters.bump(Counter::MessagesFiltered);
@@ -503,6 +622,100 @@ impl Decoder for XdpDecoder {
             }
             return;
         }
+        self.tell(context, id, kind, message, counters, sink);
+    }
+
+    #[inline(always)]
+    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
+        let (kind, id) = match xdp::head(message) {
+            Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
+            _ => return false,
+        };
+        if !self.directory.has(id) {
+            return self.joins.has(id) && (empties(message) || !is_refreshed(kind) && may_yield(message));
+        }
+        match (kind, message.first_chunk::<24>()) {
+            (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
+                sink.upcoming(id, OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h])));
+                true
+            }
+            // One that cannot be read says that its book is stale.
+            (100..=104 | 106, _) => true,
+            _ => may_yield(message),
+        }
+    }
+
+    fn restarted(&mut self) {
+        self.open_all();
+        self.directory.forget();
+        for row in &mut self.rows {
+            (row.unit, row.covered) = (0, 0);
+        }
+        (self.covered, self.refresh) = (0, None);
+    }
+
+    fn snapshot_begins(&mut self) {
+        self.open_all();
+    }
+
+    fn snapshot_ended(&mut self, next: SeqNo) {
+        self.joins.go_on_at(|_| next.0);
+    }
+
+    /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing follows.
+    fn has_ended(&self) -> bool {
+        self.directory.is_closed()
+    }
+
+    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.directory.get(id)
+    }
+
+    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
+        self.directory.select(rule, &mut self.joins, changed)
+    }
+
+    fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
+        self.directory.set_open(id, false);
+        self.taking = self.taking.filter(|taking| *taking != id);
+        self.joins.begin(id, next.0);
+        true
+    }
+
+    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
+        self.directory.rules(each);
+    }
+
+    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
+        self.by_type.each(by_number, each);
+    }
+
+    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
+        self.rows.get(id.index()).map(|row| row.seen).unwrap_or_default()
+    }
+}
+
+impl XdpDecoder {
+    /// What joins needs no refresh of its own: all books begin anew.
+    fn open_all(&mut self) {
+        self.taking = None;
+        self.joins.end_all(|id| self.directory.set_open(id, true));
+    }
+
+    /// Decodes a message that is wanted and pushes what it says.
+    #[inline(always)]
+    fn tell<S: EventSink>(
+        &mut self,
+        context: Context,
+        id: InstrumentId,
+        kind: u16,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(row) = self.rows.get(id.index()) else {
+            return;
+        };
         let is_snapshot = context.flags.has(EventFlags::SNAPSHOT);
         // The refresh of this instrument was made after this message.
         if context.seq.0 <= row.covered && !is_snapshot && is_refreshed(kind) {
@@ -528,62 +741,9 @@ impl Decoder for XdpDecoder {
         }
         sink.on_message(MessageType(kind));
         if matches!(event.kind, EventKind::Status | EventKind::Definition) {
-            return rare(event, sink);
+            return rare(event, self.taking.is_some(), sink);
         }
         sink.on_event(&event);
-    }
-
-    #[inline(always)]
-    fn preview<S: EventSink>(&self, message: &[u8], sink: &mut S) -> bool {
-        let (kind, id) = match xdp::head(message) {
-            Some((kind, index)) if index > 0 => (kind, InstrumentId(index)),
-            _ => return false,
-        };
-        if !self.directory.has(id) {
-            return false;
-        }
-        match (kind, message.first_chunk::<24>()) {
-            (100..=104, Some(&[.., a, b, c, d, e, f, g, h])) => {
-                sink.upcoming(id, OrderId(u64::from_le_bytes([a, b, c, d, e, f, g, h])));
-                true
-            }
-            // One that cannot be read says that its book is stale.
-            (100..=104 | 106, _) => true,
-            _ => may_yield(message),
-        }
-    }
-
-    fn restarted(&mut self) {
-        self.directory.forget();
-        for row in &mut self.rows {
-            (row.unit, row.covered) = (0, 0);
-        }
-        (self.covered, self.refresh) = (0, None);
-    }
-
-    /// Integrated Feed 2.5.g, "Security Status": at the final close every instrument gets status `X`; nothing follows.
-    fn has_ended(&self) -> bool {
-        self.directory.is_closed()
-    }
-
-    fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
-        self.directory.get(id)
-    }
-
-    fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
-        self.directory.select(rule, changed)
-    }
-
-    fn rules(&self, each: &mut dyn FnMut(&Rule)) {
-        self.directory.rules(each);
-    }
-
-    fn kinds(&self, each: &mut dyn FnMut(MessageType, Seen)) {
-        self.by_type.each(by_number, each);
-    }
-
-    fn seen_of_instrument(&self, id: InstrumentId) -> Seen {
-        self.rows.get(id.index()).map(|row| row.seen).unwrap_or_default()
     }
 }
 
@@ -596,6 +756,17 @@ fn may_yield(message: &[u8]) -> bool {
         }
         Some(kind) => matches!(kind, 3 | 32 | 105 | 110 | 111 | 112 | 140),
         None => false,
+    }
+}
+
+/// Whether a message empties its instrument's book: then that is all there is to know of it.
+fn empties(message: &[u8]) -> bool {
+    match xdp::message_type(message) {
+        Some(xdp::SymbolClear::KIND) => prefix::<xdp::SymbolClear>(message).is_ok(),
+        Some(xdp::SecurityStatus::KIND) => {
+            prefix::<xdp::SecurityStatus>(message).is_ok_and(|(m, _)| m.security_status.0 == b'X')
+        }
+        _ => false,
     }
 }
 
@@ -620,10 +791,10 @@ const fn is_refreshed(kind: u16) -> bool {
 const BEGINS_REFRESH: EventFlags = EventFlags(1 << 31);
 
 /// Tells a status or a definition; before it, as an event of the same message, that the instrument's book is empty where
-/// it closes or its refresh begins.
+/// it closes or its refresh begins. A book that joins is empty and not right yet.
 #[cold]
 #[inline(never)]
-fn rare<S: EventSink>(mut event: MarketEvent, sink: &mut S) {
+fn rare<S: EventSink>(mut event: MarketEvent, joins: bool, sink: &mut S) {
     let begins_refresh = event.flags.has(BEGINS_REFRESH);
     event.flags = EventFlags(event.flags.0 & !BEGINS_REFRESH.0);
     if begins_refresh || event.kind == EventKind::Status && event.code[0] == b'X' {
@@ -631,6 +802,13 @@ fn rare<S: EventSink>(mut event: MarketEvent, sink: &mut S) {
             kind: EventKind::Clear,
             status: TradingStatus::default(),
             code: [0; 8],
+            flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
+            ..event
+        });
+    }
+    if begins_refresh && joins {
+        sink.on_event(&MarketEvent {
+            kind: EventKind::Gap,
             flags: EventFlags(event.flags.0 & !EventFlags::LAST.0),
             ..event
         });

@@ -156,6 +156,12 @@ pub const TARGETS: &[Target] = &[
         targets::feed_handler,
     ),
     target(
+        "subscriptions",
+        "books that are live are the venue's, however subscriptions, messages and snapshots come",
+        seeds::subscriptions,
+        targets::subscriptions,
+    ),
+    target(
         "mdp3_channel",
         "events of an MDP 3.0 channel ascend, whatever arrives on its feeds and its connection",
         seeds::mdp3_operations,

@@ -15,6 +15,26 @@ pub(crate) fn prices() -> Vec<Vec<u8>> {
         .into()
 }
 
+/// Messages come, one symbol is left and wanted again, and a snapshot makes it right.
+pub(crate) fn subscriptions() -> Vec<Vec<u8>> {
+    let events = [[0, 0], [0, 1], [0, 2], [0, 3], [3, 1]].concat();
+    let joins = [
+        [4, 8],
+        [0, 0],
+        [3, 1],
+        [4, 0],
+        [0, 4],
+        [3, 1],
+        [6, 1],
+        [0, 0],
+        [3, 1],
+    ]
+    .concat();
+    let snapshot = [[6, 15], [0, 1], [3, 1], [6, 15], [3, 1]].concat();
+    let once = [events.clone(), joins, snapshot].concat();
+    vec![Vec::new(), once.clone(), [&once[..], &once].concat()]
+}
+
 pub(crate) fn itch50() -> Vec<Vec<u8>> {
     packets("itch50")
 }

@@ -10,8 +10,13 @@
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
 //! are the venue's.
 
-use std::collections::BTreeMap;
+mod subscriptions;
 
+pub use subscriptions::{Changed, Changes};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
     DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig, LineSet, Listing,
@@ -19,9 +24,10 @@ use tickwire_exchange::{
 };
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
-    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, Nanos, OrderId,
-    Port, Side, Transport,
+    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType, Nanos,
+    OrderId, Port, Side, Transport,
 };
+use tickwire_testdata::Rng;
 
 /// 2026-01-05 14:30 UTC, 09:30 in New York.
 pub const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -41,6 +47,8 @@ pub struct RigConfig {
     pub requests_lost_ppm: u32,
     /// Whether the receiver may connect to the server of a stream port.
     pub connects: bool,
+    /// Share of reads of a connection that find it cut, parts per million.
+    pub cuts_ppm: u32,
     /// The receiver joins this long after the venue's opening, milliseconds.
     pub joins_after_ms: u64,
     /// Bytes of one read of a connection: small ones cut messages everywhere.
@@ -52,6 +60,8 @@ pub struct RigConfig {
     /// The books are compared at the first quiet moment (everything published has been received) after every so many
     /// milliseconds, too: where the close empties them, the end alone proves little. 0: only in the end.
     pub compare_every_ms: u64,
+    /// Subscriptions change meanwhile. The books are then compared as far as they are wanted.
+    pub changes: Option<Changes>,
 }
 
 impl Default for RigConfig {
@@ -63,11 +73,13 @@ impl Default for RigConfig {
             impair: ImpairConfig::default(),
             requests_lost_ppm: 0,
             connects: true,
+            cuts_ppm: 0,
             joins_after_ms: 0,
             read_max: 4096,
             max_live: 20_000,
             dense_order_ids: 1 << 16,
             compare_every_ms: 0,
+            changes: None,
         }
     }
 }
@@ -107,6 +119,12 @@ pub struct Outcome<C> {
     pub connections: BTreeMap<&'static str, u64>,
     /// How often the books were compared before the end.
     pub compared: u64,
+    /// What came of the changes of subscriptions.
+    pub changed: Changed,
+    /// What was told of each instrument, gaps of the feed apart: a digest of the events.
+    pub told: BTreeMap<u32, u64>,
+    /// Messages announced before their events, by type.
+    pub messages: BTreeMap<u16, u64>,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -117,11 +135,52 @@ struct Sink {
     kinds: [u64; 32],
     /// The last quote of each participant of a consolidated feed, by instrument and letter.
     quotes: BTreeMap<(u32, u8), [Level; 2]>,
+    /// Instruments that nobody wants.
+    refused: BTreeSet<u32>,
+    /// Messages announced, by type.
+    messages: BTreeMap<u16, u64>,
+    told: BTreeMap<u32, u64>,
+}
+
+impl Guarded for Sink {
+    fn guard(&mut self, id: u32, is_refused: bool) {
+        if is_refused {
+            self.refused.insert(id);
+            self.quotes.retain(|(instrument, _), _| *instrument != id);
+        } else {
+            self.refused.remove(&id);
+        }
+    }
+}
+
+impl Sink {
+    /// A digest of everything told of an instrument that does not depend on when it came.
+    fn note(&mut self, event: &MarketEvent) {
+        let digest = self.told.entry(event.instrument.0).or_default();
+        for word in [
+            event.kind as u64,
+            event.seq.0,
+            event.order_id.0,
+            event.ref_id,
+            event.price.raw().cast_unsigned(),
+            event.qty.0,
+            event.ask_price.raw().cast_unsigned(),
+            event.ask_qty.0,
+        ] {
+            *digest = (*digest ^ word).wrapping_mul(0x0100_0000_01B3).rotate_left(23);
+        }
+    }
 }
 
 impl EventSink for Sink {
     fn on_event(&mut self, event: &MarketEvent) {
+        // That its book is not to be trusted is said again behind a clear of everything.
+        assert!(
+            event.kind == EventKind::Gap || !self.refused.contains(&event.instrument.0),
+            "nobody wants {event:?}"
+        );
         self.kinds[event.kind as usize] += 1;
+        self.note(event);
         self.books.apply(event);
         let level = |price, qty| Level {
             price,
@@ -141,6 +200,10 @@ impl EventSink for Sink {
         }
     }
 
+    fn on_message(&mut self, kind: MessageType) {
+        *self.messages.entry(kind.0).or_default() += 1;
+    }
+
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
     }
@@ -150,6 +213,8 @@ struct Net {
     /// By port and line.
     lines: Vec<Impair>,
     requests: Impair,
+    cuts: Rng,
+    cuts_ppm: u32,
     read_max: usize,
     connected: [bool; Port::COUNT],
     retry: [Nanos; Port::COUNT],
@@ -213,6 +278,8 @@ pub fn run<C: Channel>(
                 ..ImpairConfig::default()
             },
         ),
+        cuts: Rng::new(config.seed ^ 0xC0),
+        cuts_ppm: config.cuts_ppm,
         read_max: config.read_max,
         connected: [false; Port::COUNT],
         retry: [Nanos::ZERO; Port::COUNT],
@@ -234,11 +301,17 @@ pub fn run<C: Channel>(
         }),
         kinds: [0; 32],
         quotes: BTreeMap::new(),
+        refused: BTreeSet::new(),
+        messages: BTreeMap::new(),
+        told: BTreeMap::new(),
     };
     exchange.open(START);
     let mut now = START;
     let joins = START.after(config.joins_after_ms * Nanos::MILLI);
     let (mut compared, mut compares_at) = (0, joins);
+    let mut script = config
+        .changes
+        .map(|changes| Script::new(changes, config.seed, joins));
     let give_up = START.after((config.duration_ms + 60_000) * Nanos::MILLI);
     while !(channel.is_done() && matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over)) {
         now = now.after(20_000);
@@ -262,12 +335,23 @@ pub fn run<C: Channel>(
             for port in [Port::Replay, Port::SnapshotServer] {
                 net.connection(now, port, config.connects, &mut exchange, &mut channel, &mut sink);
             }
+            if let Some(script) = script
+                .as_mut()
+                .filter(|_| !matches!(exchange.phase(), DayPhase::Ending | DayPhase::Over))
+            {
+                script.step(now, listings, &mut channel, &mut sink);
+            }
         }
         let is_quiet = channel.state() == FeedState::Live
             && channel.next_seq() == exchange.outlets()[0].publisher.next_seq();
         if config.compare_every_ms > 0 && compares_at <= now && is_quiet && exchange.phase() == DayPhase::Open
         {
-            compare(config.seed, listings, &exchange, &channel, &sink.books);
+            match &mut script {
+                Some(script) => {
+                    script.compare(config.seed, now, listings, &exchange, &channel, &sink.books);
+                }
+                None => compare(config.seed, listings, &exchange, &channel, &sink.books),
+            }
             compared += 1;
             compares_at = now.after(config.compare_every_ms * Nanos::MILLI);
         }
@@ -277,8 +361,13 @@ pub fn run<C: Channel>(
         }
     }
     assert_eq!(channel.state(), FeedState::Ended, "seed {}", config.seed);
-    compare(config.seed, listings, &exchange, &channel, &sink.books);
-    compare_quotes(config.seed, listings, &exchange, &channel, &sink.quotes);
+    match &mut script {
+        Some(script) => script.compare(config.seed, now, listings, &exchange, &channel, &sink.books),
+        None => {
+            compare(config.seed, listings, &exchange, &channel, &sink.books);
+            compare_quotes(config.seed, listings, &exchange, &channel, &sink.quotes);
+        }
+    }
     let mut counters = channel.counters();
     counters.merge(sink.books.counters());
     let kinds =
@@ -295,6 +384,9 @@ pub fn run<C: Channel>(
         datagrams: net.datagrams,
         connections: net.connections,
         compared,
+        changed: script.map(|script| script.changed).unwrap_or_default(),
+        told: sink.told,
+        messages: sink.messages,
     }
 }
 
@@ -388,6 +480,11 @@ impl Net {
                 return;
             };
             if let Some(bytes) = publisher.poll_transmit(port, 0, now, &mut buffer) {
+                if self.cuts_ppm > 0 && self.cuts.below(1_000_000) < self.cuts_ppm.into() {
+                    publisher.disconnect(port, 0);
+                    self.connected[at] = false;
+                    return channel.disconnected(now, port, sink);
+                }
                 channel.on_bytes(now, port, bytes, sink);
                 moved = true;
             }

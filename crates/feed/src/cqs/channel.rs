@@ -68,7 +68,7 @@ impl CqsChannel {
         self.feed.on_packet(now, line, bytes, sink);
         let has_restarted = self.feed.last_restart() != before;
         if has_restarted {
-            self.snapshot.give_up();
+            self.snapshot.begin_anew();
         }
         match control {
             // The numbers went on elsewhere within the day. Quotes may have gone before it that never came.

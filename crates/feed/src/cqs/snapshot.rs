@@ -27,6 +27,8 @@ struct Turn {
 /// The client of a snapshot stream.
 pub struct CqsSnapshot {
     turn: Option<Turn>,
+    /// A turn that is heard for instruments subscribed to in mid-session: its next block, and what its first one held.
+    heard: Option<(u64, u64)>,
     held: ReorderBuffer,
 }
 
@@ -41,6 +43,7 @@ impl CqsSnapshot {
     pub fn new() -> CqsSnapshot {
         CqsSnapshot {
             turn: None,
+            heard: None,
             held: ReorderBuffer::new(HELD_MAX, cqs::BLOCK_SIZE_MAX),
         }
     }
@@ -53,8 +56,13 @@ impl CqsSnapshot {
     /// A block of the stream, of any line. Does nothing while the feed wants no snapshot.
     pub fn on_block<S: EventSink>(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut S) {
         if !feed.wants_snapshot() {
-            return self.give_up();
+            self.give_up();
+            if feed.decoder().has_joins() {
+                self.on_join_block(now, bytes, feed, sink);
+            }
+            return;
         }
+        self.heard = None;
         let Ok(block) = cqs::parse_snapshot_block(bytes) else {
             return feed.count_malformed();
         };
@@ -101,8 +109,43 @@ impl CqsSnapshot {
         }
     }
 
-    /// The stream's numbers begin anew, or the turn is of no use.
-    pub(super) fn give_up(&mut self) {
+    /// A block while the line goes on: each says what it says, and only whether a turn was whole asks for their order.
+    fn on_join_block<S: EventSink>(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut S) {
+        let Ok(block) = cqs::parse_snapshot_block(bytes) else {
+            return feed.count_malformed();
+        };
+        let is_old = feed
+            .last_restart()
+            .is_some_and(|restart| block.header.time.as_nanos() < restart.sent);
+        if is_line_integrity(&block) || is_old {
+            return;
+        }
+        let (seq, last) = (u64::from(block.header.seq.get()), block.header.last_seq.get().into());
+        let (decoder, counters) = feed.decoder_and_counters();
+        for message in block.messages.clone() {
+            decoder.tell_joining(now, last, message, counters, sink);
+        }
+        let next = seq + block.messages.len() as u64;
+        self.heard = match self.heard {
+            Some((due, _)) if seq < due => return,
+            Some((due, first)) if seq == due && !begins(block.header) => Some((next, first)),
+            _ if begins(block.header) => Some((next, last)),
+            _ => None,
+        };
+        if let Some((_, first)) = self.heard.filter(|_| ends(block.header)) {
+            decoder.end_turn(now, first, sink);
+            self.heard = None;
+        }
+    }
+
+    /// The stream's numbers begin anew.
+    pub(super) fn begin_anew(&mut self) {
+        self.give_up();
+        self.heard = None;
+    }
+
+    /// The turn is of no use.
+    fn give_up(&mut self) {
         self.turn = None;
         self.held.clear();
     }

@@ -3,15 +3,113 @@
 use super::{CqsDecoder, tell_status};
 use crate::decoder::Context;
 use crate::sip::{Best, Quoted};
-use tickwire_market::{EventSink, InstrumentId, Nanos};
+use tickwire_market::{Counters, EventFlags, EventSink, InstrumentId, MessageType, Nanos, SeqNo};
 use tickwire_wire::Malformed;
-use tickwire_wire::cqs::{ConsolidatedSnapshot, SnapshotMessage, may_be_best};
+use tickwire_wire::cqs::{
+    self, ConsolidatedSnapshot, FinraSnapshot, ParticipantSnapshot, SnapshotMessage, may_be_best,
+};
 use tickwire_wire::layout::Char;
 
 /// The kind of limit prices that were told before, as the live lines have it.
 const REPUBLISHED: Char = Char(b'9');
 
+/// A participant's quote.
+fn participant_quote(m: &ParticipantSnapshot) -> Result<Quoted, Malformed> {
+    Ok(Quoted {
+        own: [
+            Best::new(m.header.participant, m.bid_price, m.bid_size)?,
+            Best::new(m.header.participant, m.offer_price, m.offer_size)?,
+        ],
+        conditions: [
+            m.condition,
+            m.retail_interest,
+            m.luld,
+            m.market_condition,
+            Char::SPACE,
+            Char::SPACE,
+        ],
+        firm: may_be_best(m.condition.0) != (false, false),
+        ..Quoted::default()
+    })
+}
+
+/// The best of FINRA's market makers.
+fn finra_quote(m: &FinraSnapshot) -> Result<Quoted, Malformed> {
+    Ok(Quoted {
+        own: [
+            Best::new(m.header.participant, m.bid_price, m.bid_size)?,
+            Best::new(m.header.participant, m.offer_price, m.offer_size)?,
+        ],
+        conditions: [
+            m.bid_condition,
+            Char::SPACE,
+            m.luld,
+            Char::SPACE,
+            Char::SPACE,
+            Char::SPACE,
+        ],
+        firm: may_be_best(m.bid_condition.0).0 || may_be_best(m.offer_condition.0).1,
+        ..Quoted::default()
+    })
+}
+
 impl CqsDecoder {
+    /// A message of the snapshot stream that goes up to `last`, while the line goes on: for an instrument that joins, what it says
+    /// that has not been said since.
+    pub(super) fn tell_joining<S: EventSink>(
+        &mut self,
+        now: Nanos,
+        last: u64,
+        message: &[u8],
+        counters: &mut Counters,
+        sink: &mut S,
+    ) {
+        let Some(id) = cqs::snapshot_symbol(message).and_then(|symbol| self.sip.joining(&symbol, last)) else {
+            return;
+        };
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT,
+        };
+        let kind = message.get(2..4).and_then(|kind| kind.first_chunk::<2>());
+        if let Some(&[category, kind]) = kind {
+            sink.on_message(MessageType::of_letters(category, kind));
+        }
+        let told = SnapshotMessage::parse(message).and_then(|m| match m {
+            SnapshotMessage::Participant(m) => {
+                let quoted = participant_quote(m)?;
+                self.sip.tell_missing_quote(context, id, &quoted, sink);
+                Ok(())
+            }
+            SnapshotMessage::Finra(m) => {
+                let quoted = finra_quote(m)?;
+                self.sip.tell_missing_quote(context, id, &quoted, sink);
+                Ok(())
+            }
+            SnapshotMessage::Consolidated(m) => self.tell_consolidated(context, id, m, true, sink),
+            m => self.tell_standing(context, id, m, sink),
+        });
+        if let Err(malformed) = told {
+            crate::decoder::count_malformed(counters, &malformed);
+        }
+    }
+
+    /// A whole turn was heard that began when the stream held everything up to `first`.
+    pub(super) fn end_turn<S: EventSink>(&mut self, now: Nanos, first: u64, sink: &mut S) {
+        let context = Context {
+            seq: SeqNo(0),
+            received: now,
+            flags: EventFlags::SNAPSHOT.with(EventFlags::LAST),
+        };
+        self.sip.end_turn(first, context, sink);
+    }
+
+    /// Whether snapshots of instruments are waited for.
+    pub(super) fn has_joins(&self) -> bool {
+        self.sip.has_joins()
+    }
+
     pub(super) fn tell_standing<S: EventSink>(
         &mut self,
         context: Context,
@@ -25,44 +123,14 @@ impl CqsDecoder {
                 self.define(&event, m.round_lot_size, m.test, sink);
             }
             SnapshotMessage::Participant(m) => {
-                let quoted = Quoted {
-                    own: [
-                        Best::new(m.header.participant, m.bid_price, m.bid_size)?,
-                        Best::new(m.header.participant, m.offer_price, m.offer_size)?,
-                    ],
-                    conditions: [
-                        m.condition,
-                        m.retail_interest,
-                        m.luld,
-                        m.market_condition,
-                        Char::SPACE,
-                        Char::SPACE,
-                    ],
-                    firm: may_be_best(m.condition.0) != (false, false),
-                    ..Quoted::default()
-                };
+                let quoted = participant_quote(m)?;
                 self.sip.tell_quote(context, id, Nanos::ZERO, &quoted, sink);
             }
             SnapshotMessage::Finra(m) => {
-                let quoted = Quoted {
-                    own: [
-                        Best::new(m.header.participant, m.bid_price, m.bid_size)?,
-                        Best::new(m.header.participant, m.offer_price, m.offer_size)?,
-                    ],
-                    conditions: [
-                        m.bid_condition,
-                        Char::SPACE,
-                        m.luld,
-                        Char::SPACE,
-                        Char::SPACE,
-                        Char::SPACE,
-                    ],
-                    firm: may_be_best(m.bid_condition.0).0 || may_be_best(m.offer_condition.0).1,
-                    ..Quoted::default()
-                };
+                let quoted = finra_quote(m)?;
                 self.sip.tell_quote(context, id, Nanos::ZERO, &quoted, sink);
             }
-            SnapshotMessage::Consolidated(m) => self.tell_consolidated(context, id, m, sink)?,
+            SnapshotMessage::Consolidated(m) => self.tell_consolidated(context, id, m, false, sink)?,
             SnapshotMessage::MwcbDeclineLevels(_) | SnapshotMessage::LineIntegrity(_) => {}
         }
         Ok(())
@@ -73,6 +141,7 @@ impl CqsDecoder {
         context: Context,
         id: InstrumentId,
         m: &ConsolidatedSnapshot,
+        joins: bool,
         sink: &mut S,
     ) -> Result<(), Malformed> {
         let event = self.sip.event(context, id, Nanos::ZERO);
@@ -92,12 +161,17 @@ impl CqsDecoder {
                 m.best_offer_size,
             )?),
         ];
-        // Reasons of a halt are the codes that a quote's status has.
-        tell_status(&event, m.primary_listing, m.halt_reason, sink);
-        if band.iter().any(|limit| limit.price.raw() > 0) {
-            self.sip.tell_band(&event, band, REPUBLISHED, sink);
+        if !joins || self.sip.stands_now(id) {
+            // Reasons of a halt are the codes that a quote's status has.
+            tell_status(&event, m.primary_listing, m.halt_reason, sink);
+            if band.iter().any(|limit| limit.price.raw() > 0) {
+                self.sip.tell_band(&event, band, REPUBLISHED, sink);
+            }
         }
-        self.sip.tell_national(&event, best, m.national_luld, sink);
+        match joins {
+            true => self.sip.tell_missing(&event, best, m.national_luld, sink),
+            false => self.sip.tell_national(&event, best, m.national_luld, sink),
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::Mdp3Decoder;
 use super::event::{Moment, Tail, about};
 use crate::decoder::Context;
 use tickwire_market::{
-    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol, Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol, Venue,
 };
 use tickwire_wire::mdp3::{Body, indicator};
 
@@ -121,14 +121,28 @@ impl Mdp3Decoder {
                 }
             }
         }
+        let is_joining = self.joins.has(id);
+        let was_wanted = is_joining || self.subscriptions.has(id);
         self.subscriptions.learn(id, &symbol);
-        if self.subscriptions.has(id) {
+        let is_wanted = self.subscriptions.has(id);
+        if is_joining {
+            match is_wanted {
+                true => _ = self.subscriptions.set(id, false),
+                false => self.leave(index),
+            }
+        }
+        if is_wanted {
             let kind = if d.is_deleted {
                 EventKind::Clear
             } else {
                 EventKind::Definition
             };
             out.push(about(at, kind, index));
+        }
+        // The loop names what has been trading already.
+        if is_wanted && !was_wanted && self.last_packet > 0 && context.flags.has(EventFlags::SNAPSHOT) {
+            self.begin_join(index, self.last_packet + 1);
+            out.push(about(at, EventKind::Gap, index));
         }
         if d.is_deleted {
             self.note_status(index, 0, 0);

@@ -331,9 +331,22 @@ impl Mdp3Decoder {
                 self.passed = true;
                 self.followed[index].passed += 1;
             }
-            None => self.dropped = true,
+            None => {
+                self.dropped = true;
+                if !self.joins.is_empty() {
+                    self.shut(security_id);
+                }
+            }
         }
         wanted
+    }
+
+    /// Counts an entry that nobody wants.
+    #[inline(always)]
+    fn pass_over(&self, security_id: i32, counters: &mut Counters) {
+        if self.shut != Some(security_id) {
+            counters.bump(Counter::MessagesFiltered);
+        }
     }
 
     #[inline(always)]
@@ -342,7 +355,9 @@ impl Mdp3Decoder {
             None if self.takes_unnamed => self.enter(security_id, counters).map(|index| index as u32),
             known => known,
         };
-        let wanted = position.filter(|position| self.subscriptions.has(InstrumentId(*position)));
+        let wanted = position
+            .filter(|position| self.subscriptions.has(InstrumentId(*position)))
+            .filter(|position| self.only.is_none_or(|only| only == *position));
         self.latest = Some((security_id, wanted));
         wanted.map(|index| index as usize)
     }
@@ -358,7 +373,7 @@ impl Mdp3Decoder {
         out: &mut Tail<'_, S>,
     ) -> Option<usize> {
         let Some(index) = self.wanted(security_id, counters) else {
-            counters.bump(Counter::MessagesFiltered);
+            self.pass_over(security_id, counters);
             return None;
         };
         self.is_new(at, index, rpt_seq, counters, out).then_some(index)
@@ -447,7 +462,7 @@ impl Mdp3Decoder {
             return Some(());
         }
         let Some(index) = self.wanted(entry.security_id, counters) else {
-            counters.bump(Counter::MessagesFiltered);
+            self.pass_over(entry.security_id, counters);
             return Some(());
         };
         if self.depth == Mdp3Depth::ByOrder {
@@ -555,8 +570,14 @@ impl Mdp3Decoder {
         counters: &mut Counters,
         out: &mut Tail<'_, S>,
     ) {
-        let Some(index) = self.accept(at, trade.security_id, trade.rpt_seq, counters, out) else {
-            return;
+        let index = match self.accept(at, trade.security_id, trade.rpt_seq, counters, out) {
+            Some(index) if self.only.is_none() => index,
+            // What was held was told as a trade when it came.
+            Some(_) => return,
+            None => match self.joining(trade.security_id) {
+                Some(index) => index,
+                None => return,
+            },
         };
         let (side, no_side) = match trade.aggressor.unwrap_or(0) {
             1 => (Side::Bid, EventFlags::NONE),
@@ -627,7 +648,8 @@ impl Mdp3Decoder {
             return;
         };
         self.note_status(index, code, self.known[index].status_at);
-        if self.subscriptions.has(InstrumentId(index as u32)) {
+        let id = InstrumentId(index as u32);
+        if self.subscriptions.has(id) || self.joins.has(id) {
             out.push(MarketEvent {
                 status,
                 code: why,

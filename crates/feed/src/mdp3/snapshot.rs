@@ -57,6 +57,7 @@ impl Mdp3Decoder {
     }
 
     pub(super) fn forget_books(&mut self) {
+        self.open_all();
         self.rows.iter_mut().for_each(Rows::clear);
         self.priorities.clear();
         for followed in &mut self.followed {
@@ -86,6 +87,8 @@ impl Mdp3Decoder {
         let counts = if self.turn.is_open {
             self.turn.total = Some(total);
             u64::from(last_packet) + 1 >= self.turn.floor && known.taken != self.turn.number
+        } else if self.joins.has(InstrumentId(index as u32)) {
+            self.joins.covers(InstrumentId(index as u32), last_packet.into())
         } else {
             followed.trust != Trust::Sound
                 && (self.depth == Mdp3Depth::ByOrder || rpt_seq >= followed.rpt_seq)
@@ -157,7 +160,8 @@ impl Mdp3Decoder {
             return;
         };
         self.took(index, last_packet, rpt_seq);
-        if !self.subscriptions.has(InstrumentId(index as u32)) {
+        let joins = self.joins_now(index);
+        if !joins && !self.subscriptions.has(InstrumentId(index as u32)) {
             return;
         }
         let at = &Moment {
@@ -165,6 +169,9 @@ impl Mdp3Decoder {
             time: Nanos(root.transact_time.get()),
         };
         out.push(about(at, EventKind::Clear, index));
+        if joins {
+            out.push(about(at, EventKind::Gap, index));
+        }
         self.rows[index].clear();
         levels.sort_unstable_by_key(|(_, level, _)| *level);
         for &(entry_type, level, row) in levels.iter() {
@@ -186,8 +193,16 @@ impl Mdp3Decoder {
                 out.push(level_event(at, index, side, price, total));
             }
         }
-        self.trust(at, index, out);
+        match joins {
+            true => self.end_join(at, index, last_packet.into(), counters, out),
+            false => self.trust(at, index, out),
+        }
         self.snapshot_status(at, index, root, out);
+    }
+
+    /// Whether a snapshot is for an instrument that joins while the feed goes on.
+    fn joins_now(&self, index: usize) -> bool {
+        !self.turn.is_open && self.joins.has(InstrumentId(index as u32))
     }
 
     /// A chunk of an instrument's orders. A chunk missing leaves the instrument to the next turn of the loop.
@@ -208,7 +223,8 @@ impl Mdp3Decoder {
             counters,
         );
         let Some(index) = taken else { return Some(()) };
-        let wanted = self.subscriptions.has(InstrumentId(index as u32));
+        let joins = self.joins_now(index);
+        let wanted = joins || self.subscriptions.has(InstrumentId(index as u32));
         let at = &Moment {
             context,
             time: Nanos(root.transact_time.get()),
@@ -247,7 +263,10 @@ impl Mdp3Decoder {
                 last_packet,
                 if packet == last_packet { rpt_seq } else { 0 },
             );
-            self.trust(at, index, out);
+            match joins {
+                true => self.end_join(at, index, last_packet.into(), counters, out),
+                false => self.trust(at, index, out),
+            }
         }
         Some(())
     }

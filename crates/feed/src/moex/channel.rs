@@ -82,9 +82,12 @@ impl MoexChannel {
         self.replay.state()
     }
 
-    /// A packet of the snapshot loop. Does nothing while no snapshot is wanted.
+    /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in mid-session.
     fn on_snapshots<S: EventSink>(&mut self, now: Nanos, line: Line, packet: &[u8], sink: &mut S) {
         if !self.feed.wants_snapshot() {
+            if self.feed.decoder().joins() {
+                self.feed.on_snapshot_message(now, packet, sink);
+            }
             return;
         }
         let floor = self.feed.arbiter().first_held().unwrap_or(self.feed.next_seq());

@@ -19,7 +19,7 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     fn poll_ask(
         refresh: &mut Self::Refresh,
         now: Nanos,
-        feed: &FeedHandler<Self, Self::Decoder>,
+        feed: &mut FeedHandler<Self, Self::Decoder>,
     ) -> Option<u32>;
 
     /// See [`crate::XdpRefresh::on_packet`].
@@ -32,7 +32,7 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     );
 
     /// See [`crate::XdpRefresh::poll_timeout`].
-    fn refresh_timeout(refresh: &Self::Refresh) -> Option<Nanos>;
+    fn refresh_timeout(refresh: &Self::Refresh, feed: &FeedHandler<Self, Self::Decoder>) -> Option<Nanos>;
 
     /// Whether a datagram of the retransmission group holds messages of the channel. Heartbeats tell the group's own numbers.
     fn is_retransmission(datagram: &[u8]) -> bool;
@@ -90,7 +90,7 @@ impl<P: NyseProtocol> NyseChannel<P> {
             self.requests.ask(range);
         }
         while self.requests.takes() {
-            match P::poll_ask(&mut self.refresh, now, &self.feed) {
+            match P::poll_ask(&mut self.refresh, now, &mut self.feed) {
                 Some(instrument) => _ = self.requests.ask_refresh(instrument),
                 None => break,
             }
@@ -124,7 +124,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
     #[inline]
     fn poll_timeout(&self) -> Option<Nanos> {
         let refresh = match self.requests.takes() {
-            true => P::refresh_timeout(&self.refresh),
+            true => P::refresh_timeout(&self.refresh, &self.feed),
             false => None,
         };
         let due = [self.feed.poll_timeout(), self.requests.poll_timeout(), refresh];
@@ -188,7 +188,7 @@ macro_rules! nyse_protocol {
             fn poll_ask(
                 refresh: &mut $refresh,
                 now: Nanos,
-                feed: &FeedHandler<$protocol, $decoder>,
+                feed: &mut FeedHandler<$protocol, $decoder>,
             ) -> Option<u32> {
                 refresh.poll_ask(now, feed)
             }
@@ -203,8 +203,8 @@ macro_rules! nyse_protocol {
                 refresh.on_packet(now, datagram, feed, sink)
             }
 
-            fn refresh_timeout(refresh: &$refresh) -> Option<Nanos> {
-                refresh.poll_timeout()
+            fn refresh_timeout(refresh: &$refresh, feed: &FeedHandler<$protocol, $decoder>) -> Option<Nanos> {
+                refresh.poll_timeout(feed)
             }
 
             fn is_retransmission(datagram: &[u8]) -> bool {

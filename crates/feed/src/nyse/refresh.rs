@@ -6,8 +6,13 @@
 //! feed had followed the session from its first message on, or because a refresh of the whole channel came without a hole.
 //! One book alone is taken for a whole channel only when nothing else comes twice: a refresh of a single instrument, which
 //! somebody else may have asked for, looks the same. What is still missing after a refresh is asked for by instrument.
+//!
+//! While the feed is live, refreshes make instruments right that were subscribed to in mid-session: each is asked for once, or
+//! the whole channel where they are many; whatever comes of them, whoever asked, is taken. Those that have not come after the
+//! patience are asked for again, and the patience doubles, up to 64 times, until one comes.
 
 use super::NyseDecoder;
+use crate::joins::Joins;
 use crate::{FeedHandler, FeedState, Framing};
 use alloc::{boxed::Box, vec};
 use tickwire_market::{EventSink, InstrumentId, Nanos, SeqNo};
@@ -29,6 +34,8 @@ pub enum RefreshState {
 
 /// At most so many instruments are asked for one by one.
 const SINGLES_MAX: usize = 16;
+/// How often the patience with instruments that join doubles.
+const JOIN_DOUBLINGS_MAX: u32 = 6;
 
 /// See the module's description. All memory is taken at construction.
 pub(crate) struct Collector {
@@ -51,6 +58,9 @@ pub(crate) struct Collector {
     singles_left: usize,
     /// Instruments were asked for one by one, and not all have come.
     asks_singles: bool,
+    /// Instruments that join: when one was asked for or came last, and how often in vain since.
+    joins_since: Nanos,
+    joins_tries: u32,
 }
 
 impl Collector {
@@ -69,6 +79,8 @@ impl Collector {
             singles: [0; SINGLES_MAX],
             singles_left: 0,
             asks_singles: false,
+            joins_since: Nanos::ZERO,
+            joins_tries: 0,
         }
     }
 
@@ -78,14 +90,6 @@ impl Collector {
         now: Nanos,
         feed: &FeedHandler<F, D>,
     ) -> Option<u32> {
-        if !feed.wants_snapshot() {
-            if !matches!(self.state, RefreshState::Idle | RefreshState::Done(_)) {
-                // The venue began anew meanwhile.
-                self.clear();
-                self.state = RefreshState::Idle;
-            }
-            return None;
-        }
         if self.singles_left > 0 {
             self.singles_left -= 1;
             return Some(self.singles[self.singles_left]);
@@ -108,6 +112,59 @@ impl Collector {
                 Some(self.singles[left])
             }
             None => Some(0),
+        }
+    }
+
+    /// What to ask for now, for instruments that join while the feed wants no snapshot: an instrument, or 0 for the whole
+    /// channel; and whether nothing has come since the last time.
+    pub(crate) fn poll_join<F: Framing, D: NyseDecoder>(
+        &mut self,
+        now: Nanos,
+        feed: &mut FeedHandler<F, D>,
+    ) -> Option<(u32, bool)> {
+        if !matches!(self.state, RefreshState::Idle | RefreshState::Done(_)) {
+            // The venue began anew meanwhile.
+            self.clear();
+            self.state = RefreshState::Idle;
+        }
+        let joins = feed.decoder_mut().joins_mut();
+        if joins.is_empty() {
+            self.joins_tries = 0;
+            return None;
+        }
+        let is_silent = self.joins_due() <= now;
+        if joins.counts().1 == 0 && is_silent {
+            joins.set_asked(false);
+            self.joins_tries = (self.joins_tries + 1).min(JOIN_DOUBLINGS_MAX);
+        }
+        let asked = match joins.counts().1 as usize {
+            0 => return None,
+            1..=SINGLES_MAX => joins.ask()?.0,
+            _ => {
+                joins.set_asked(true);
+                0
+            }
+        };
+        self.joins_since = now;
+        Some((asked, is_silent))
+    }
+
+    /// An instrument that joined is right.
+    pub(crate) fn joined(&mut self, now: Nanos) {
+        (self.joins_since, self.joins_tries) = (now, 0);
+    }
+
+    /// When those that join are asked for again.
+    fn joins_due(&self) -> Nanos {
+        self.joins_since.after(self.patience_ns << self.joins_tries)
+    }
+
+    /// When to call [`Collector::poll_join`] again.
+    pub(crate) fn poll_join_timeout(&self, joins: &Joins) -> Option<Nanos> {
+        match joins.counts() {
+            (0, _) => None,
+            (_, 0) => Some(self.joins_due()),
+            _ => Some(Nanos::ZERO),
         }
     }
 

@@ -7,9 +7,9 @@
 
 use super::OpenBookFeed;
 use crate::RefreshState;
-use crate::nyse::Collector;
+use crate::nyse::{Collector, NyseDecoder};
 use tickwire_market::{EventSink, InstrumentId, Nanos};
-use tickwire_wire::openbook::{self, FullHead, Message, RetransFlag};
+use tickwire_wire::openbook::{self, FullHead, FullUpdate, Message, RetransFlag};
 
 /// The client of the refresh group of one channel. Both lines may be fed in.
 pub struct OpenBookRefresh {
@@ -20,6 +20,8 @@ pub struct OpenBookRefresh {
     current: Option<(InstrumentId, bool)>,
     /// A packet is lost: the next full update may be the rest of one.
     is_torn: bool,
+    /// The refresh is followed for instruments that join, while the feed goes on.
+    joins: bool,
 }
 
 impl OpenBookRefresh {
@@ -31,13 +33,21 @@ impl OpenBookRefresh {
             taken: None,
             current: None,
             is_torn: false,
+            joins: false,
         }
     }
 
     /// What to ask for a refresh of now: an instrument, or 0 for the whole channel. Drain it after every packet of the feed
     /// and of the refresh group, and at [`OpenBookRefresh::poll_timeout`]. When the request cannot be sent it is due again
     /// after the patience.
-    pub fn poll_ask(&mut self, now: Nanos, feed: &OpenBookFeed) -> Option<u32> {
+    pub fn poll_ask(&mut self, now: Nanos, feed: &mut OpenBookFeed) -> Option<u32> {
+        if !feed.wants_snapshot() {
+            let (asked, is_silent) = self.collector.poll_join(now, feed)?;
+            if is_silent {
+                self.taken = None;
+            }
+            return Some(asked);
+        }
         let asked = self.collector.poll_ask(now, feed);
         if asked.is_some() {
             self.taken = None; // Silence, or a new beginning: the group's numbers are what comes next.
@@ -64,8 +74,12 @@ impl OpenBookRefresh {
         if packet.kind() == openbook::SymbolIndexMapping::KIND {
             return feed.on_snapshot_message(now, datagram, sink);
         }
-        if !feed.wants_snapshot() || packet.kind() != FullHead::KIND {
+        let joins = !feed.wants_snapshot();
+        if joins && feed.decoder().joins().is_empty() || packet.kind() != FullHead::KIND {
             return;
+        }
+        if core::mem::replace(&mut self.joins, joins) != joins {
+            (self.taken, self.current) = (None, None);
         }
         let (number, link) = (packet.header.seq_num.get(), packet.header.link_flag);
         let is_old = match self.taken {
@@ -87,6 +101,20 @@ impl OpenBookRefresh {
             self.collector.lose();
         }
         self.taken = Some((number, link));
+        if joins {
+            if begins || self.is_torn {
+                self.end_join(now, false, feed, sink);
+            }
+            for message in packet.messages.clone() {
+                if let Ok(Message::FullUpdate(m)) = openbook::parse(FullHead::KIND, message) {
+                    self.join(now, &m, feed, sink);
+                }
+            }
+            if is_last {
+                self.end_join(now, true, feed, sink);
+            }
+            return;
+        }
         self.collector.take(now, begins, feed, sink);
         for message in packet.messages.clone() {
             let Ok(Message::FullUpdate(m)) = openbook::parse(FullHead::KIND, message) else {
@@ -118,13 +146,45 @@ impl OpenBookRefresh {
     }
 
     /// When to call [`OpenBookRefresh::poll_ask`].
-    pub fn poll_timeout(&self) -> Option<Nanos> {
-        self.collector.poll_timeout()
+    pub fn poll_timeout(&self, feed: &OpenBookFeed) -> Option<Nanos> {
+        match feed.wants_snapshot() {
+            true => self.collector.poll_timeout(),
+            false => self.collector.poll_join_timeout(feed.decoder().joins()),
+        }
     }
 
     /// How far the refresh is.
     pub fn state(&self) -> RefreshState {
         self.collector.state
+    }
+
+    /// A full update, of any instrument, while the feed goes on.
+    fn join<S: EventSink>(&mut self, now: Nanos, m: &FullUpdate<'_>, feed: &mut OpenBookFeed, sink: &mut S) {
+        let id = InstrumentId(m.head.symbol_index.get());
+        // The first one behind a hole may be the rest of one.
+        let is_rest = core::mem::take(&mut self.is_torn);
+        match self.current {
+            Some((current, _)) if current == id => {}
+            _ => {
+                self.end_join(now, true, feed, sink);
+                self.current = Some((id, !is_rest));
+            }
+        }
+        if self.current.is_some_and(|(_, is_whole)| is_whole) {
+            let (decoder, counters) = feed.decoder_and_counters();
+            decoder.take(now, m, counters, sink);
+        }
+    }
+
+    /// What was taken of an instrument that joins is all, or is not.
+    fn end_join<S: EventSink>(&mut self, now: Nanos, is_whole: bool, feed: &mut OpenBookFeed, sink: &mut S) {
+        let is_whole = is_whole && self.current.is_some_and(|(_, is_whole)| is_whole);
+        self.current = None;
+        let next = feed.next_seq();
+        let (decoder, counters) = feed.decoder_and_counters();
+        if decoder.taken(is_whole, now, next, counters, sink) {
+            self.collector.joined(now);
+        }
     }
 
     /// Counts the instrument that is followed by another one or by nothing.

@@ -135,7 +135,7 @@ fn take<F: Framing, D: Decoder, S: EventSink>(
     match (pitch::parse(message), *step) {
         (Ok(Message::SpinImageAvailable(image)), Step::Waiting) => {
             let next = following::<F, D>(image.sequence.get(), feed);
-            if feed.arbiter().first_held().is_none_or(|first| first <= next) {
+            if feed.is_reached_by(next) {
                 (*step, *request) = (Step::Asked, Some(image.sequence.get()));
             }
             None

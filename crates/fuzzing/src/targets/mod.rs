@@ -9,6 +9,7 @@ mod nyse;
 mod pitch;
 mod runtime;
 mod sip;
+mod subscriptions;
 mod wire;
 
 pub use book::book;
@@ -20,6 +21,7 @@ pub use nyse::{nyse_feed, nyse_server};
 pub use pitch::pitch_servers;
 pub use runtime::capture;
 pub use sip::sip_channels;
+pub use subscriptions::subscriptions;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
 use tickwire_market::{EventFlags, MarketEvent, Price, SeqNo};
