@@ -260,6 +260,28 @@ pub(crate) enum FixCommand {
 Example:
   tickwire fix acceptor -c executor.cfg         the file's [SESSION]s, on loopback unless SocketAcceptAddress says otherwise")]
     Acceptor(FixAcceptorArgs),
+    /// What the stores of a configuration's sessions hold; sets sequence numbers
+    #[command(after_help = "\
+Examples:
+  tickwire fix store -c executor.cfg
+  tickwire fix store -c executor.cfg --session TW44 --next-in 1 --next-out 1")]
+    Store(FixStoreArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixStoreArgs {
+    /// QuickFIX configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Only the session with this TargetCompID
+    #[arg(long, value_name = "COMPID")]
+    pub(crate) session: Option<String>,
+    /// Set the number of the next message sent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) next_out: Option<u64>,
+    /// Set the number of the next message expected
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) next_in: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -126,8 +126,9 @@ fn template(rng: &mut Rng, batches: usize, precision: Precision) -> (Vec<f64>, u
         }
         times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
         let (first, last) = (id + 2 - BATCH as u64, id + 1); // number 1 was the Logon
+        let mut kept = session.store().clone();
         for (seq, order) in (first..=last).zip(&orders) {
-            let message = tickwire_fix::Store::get(session.store(), seq).expect("the store keeps a batch");
+            let message = tickwire_fix::Store::get(&mut kept, seq).expect("the store keeps a batch");
             bytes = message.len();
             check(&mut index, message, seq, order, precision);
         }

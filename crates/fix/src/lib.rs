@@ -21,6 +21,7 @@ mod decode;
 pub mod dict;
 mod encode;
 mod header;
+mod lasting;
 mod message;
 pub mod naive;
 mod number;
@@ -39,6 +40,7 @@ pub use config::{Role, SessionConfig};
 pub use decode::{Field, Frame, Garbled, Index, Message, frame};
 pub use encode::{Encoder, NotEncodable};
 pub use header::{Identity, Opening, identify, is_header};
+pub use lasting::{LastingStore, Recovery, StoreError, Words};
 pub use message::{
     AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,

@@ -318,12 +318,18 @@ impl<S: Store> Session<S> {
         }
     }
 
-    /// The message was looked at, if there was one.
-    fn release(&mut self) {
+    /// The application is done with the message, if there was one: only now it counts as received, so that one that was
+    /// lost with the process is sent again. Whether there was one.
+    fn release(&mut self) -> bool {
         match core::mem::replace(&mut self.handed, Handed::Nothing) {
+            Handed::Nothing => return false,
             Handed::Received(len) => self.received.consume(len),
-            Handed::Nothing | Handed::Kept => {}
+            Handed::Kept => {}
         }
+        if matches!(self.core.status, Status::Active | Status::LogoutSent) {
+            self.core.advance(self.core.store.next_in() + 1);
+        }
+        true
     }
 
     /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the transmit queue
@@ -368,8 +374,8 @@ impl<S: Store> Session<S> {
     /// [`Session::poll_transmit`] again after the last one.
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.core.events.is_empty() {
-            self.release();
-            if !self.received.is_empty() {
+            let was_handed = self.release();
+            if was_handed || !self.received.is_empty() {
                 self.pump();
             }
         }
@@ -887,14 +893,23 @@ impl<S: Store> Core<S> {
             let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
             return self.reject_and_end(m, seq, late, true);
         }
-        self.advance(seq + 1);
-        if self.checker.is_none()
-            && let Some(fault) = m.malformed()
-        {
-            self.send_reject(m, seq, fault);
-            return Outcome::Done;
+        let fault = m.malformed().filter(|_| self.checker.is_none());
+        let is_session = matches!(m.msg_type(), b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A");
+        if self.config.any_message && !is_session && fault.is_none() {
+            self.events.push(Event::Message {
+                seq: SeqNo(seq),
+                poss_dup: h.poss_dup,
+                poss_resend: h.poss_resend,
+                sending_time: h.sending_time,
+            });
+            return Outcome::Handed;
         }
-        self.accept(m, h, seq)
+        self.advance(seq + 1);
+        match fault {
+            Some(fault) => self.send_reject(m, seq, fault),
+            None => self.accept(m, h, seq),
+        }
+        Outcome::Done
     }
 
     /// A gap: asks for what is missing. A ResendRequest is answered all the same, else two sides that both miss
@@ -950,7 +965,7 @@ impl<S: Store> Core<S> {
         }
     }
 
-    fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
+    fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
         match m.msg_type() {
             b"0" | b"A" => {}
             b"1" => self.on_test_request(m, seq),
@@ -958,18 +973,8 @@ impl<S: Store> Core<S> {
             b"3" => self.on_reject(m),
             b"4" => self.on_gap_fill(m, seq),
             b"5" => self.on_logout(m),
-            _ if self.config.any_message => {
-                self.events.push(Event::Message {
-                    seq: SeqNo(seq),
-                    poss_dup: h.poss_dup,
-                    poss_resend: h.poss_resend,
-                    sending_time: h.sending_time,
-                });
-                return Outcome::Handed;
-            }
             _ => self.on_app(m, h, seq),
         }
-        Outcome::Done
     }
 
     fn on_app(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {

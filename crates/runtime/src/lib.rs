@@ -22,6 +22,7 @@ pub mod itchfile;
 pub mod shared;
 pub mod signal;
 pub mod spsc;
+pub mod stored;
 mod sys;
 pub mod tcp;
 pub mod udp;

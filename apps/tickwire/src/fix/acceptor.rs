@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tickwire_fix::{Acceptor, ConnectionId, Event, MemoryStore, SessionId};
+use tickwire_fix::{Acceptor, ConnectionId, Event, SessionId, Store};
 use tickwire_market::Nanos;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
@@ -27,7 +27,7 @@ struct Link {
 
 struct Server {
     listeners: Vec<TcpListener>,
-    acceptor: Acceptor<MemoryStore>,
+    acceptor: Acceptor<Box<dyn Store>>,
     links: Vec<Option<Link>>,
     waiter: Waiter,
     echo: Echo,
@@ -58,7 +58,7 @@ pub(super) fn run(args: &FixAcceptorArgs, stop: &StopFlag) -> Result<(), Failure
             server.listeners.push(listener);
             addresses.push(setup.listen);
         }
-        let store = MemoryStore::new(setup.config.store_messages, setup.config.store_bytes);
+        let store = super::store::open(&setup)?;
         let c = setup.config;
         println!("session {} {} -> {}", c.version.name(), c.sender, c.target);
         server.acceptor.add(setup.config, store, setup.rules);

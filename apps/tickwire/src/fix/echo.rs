@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use tickwire_fix::{Acceptor, Event, MemoryStore, Message, SessionId, is_header, tag};
+use tickwire_fix::{Acceptor, Event, Message, SessionId, Store, is_header, tag};
 use tickwire_market::Nanos;
 
 /// Answers NewOrderSingle, SecurityDefinition and Email with the same message, fields by rising tag. An order with
@@ -25,7 +25,7 @@ impl Echo {
         now: Nanos,
         id: SessionId,
         event: &Event,
-        acceptor: &mut Acceptor<MemoryStore>,
+        acceptor: &mut Acceptor<Box<dyn Store>>,
     ) {
         match event {
             Event::Message { poss_resend, .. } => {

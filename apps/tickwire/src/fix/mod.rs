@@ -3,6 +3,7 @@
 mod acceptor;
 mod echo;
 mod settings;
+mod store;
 
 use tickwire_runtime::signal::StopFlag;
 
@@ -12,5 +13,6 @@ use crate::failure::Failure;
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {
         FixCommand::Acceptor(args) => acceptor::run(args, stop),
+        FixCommand::Store(args) => store::run(args),
     }
 }

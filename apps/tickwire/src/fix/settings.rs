@@ -41,6 +41,18 @@ pub(super) struct Setup {
     pub(super) rules: Option<Rules>,
     /// Where an acceptor listens.
     pub(super) listen: SocketAddr,
+    /// The file that the session's messages and numbers last in; in memory only without one.
+    pub(super) store: Option<StoreSetup>,
+}
+
+/// How a session's store lasts.
+#[derive(Clone, Debug)]
+pub(super) struct StoreSetup {
+    pub(super) path: PathBuf,
+    /// Its size when it is new.
+    pub(super) bytes: usize,
+    /// How often it is brought to the disk, if at all: without, it survives the process and not the machine.
+    pub(super) sync_every_ms: Option<u64>,
 }
 
 /// A mistake in a file.
@@ -221,13 +233,46 @@ impl Reader {
             ..defaults
         };
         self.always_open(section)?;
+        let store = self.store(section, &config)?;
         let setup = Setup {
+            store,
             config,
             rules: self.rules(section, version)?,
             listen: listen(section)?,
         };
         unknown_keys(section)?;
         Ok(setup)
+    }
+
+    fn store(&self, section: &Section, config: &SessionConfig) -> Result<Option<StoreSetup>, Mistake> {
+        let number = |text: &str| text.parse::<u64>().ok().filter(|n| *n > 0);
+        let mib = section.parsed("FileStoreMegabytes", "a number from 1 on", number)?;
+        let sync_every_ms = section.parsed("FileStoreSyncMilliseconds", "a number from 1 on", number)?;
+        let Some((folder, _)) = section.text("FileStorePath") else {
+            return Ok(None);
+        };
+        // Identities may hold what no file name should.
+        let plain = |text: &str| -> String {
+            let keep = |c: char| {
+                if c.is_ascii_alphanumeric() || c == '.' {
+                    c
+                } else {
+                    '_'
+                }
+            };
+            text.chars().map(keep).collect()
+        };
+        let name = format!(
+            "{}-{}-{}.store",
+            config.version.name(),
+            plain(config.sender.as_str()),
+            plain(config.target.as_str())
+        );
+        Ok(Some(StoreSetup {
+            path: self.folder.join(folder).join(name),
+            bytes: (mib.unwrap_or(64) as usize) << 20,
+            sync_every_ms,
+        }))
     }
 
     /// Sessions do not begin or end by the clock yet: said, not passed over.
