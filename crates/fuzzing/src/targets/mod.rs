@@ -8,6 +8,7 @@ pub(crate) mod moex;
 mod nyse;
 mod pitch;
 mod runtime;
+mod shm;
 mod sip;
 mod wire;
 
@@ -19,6 +20,8 @@ pub use moex::{moex_feed, moex_replay_server};
 pub use nyse::{nyse_feed, nyse_server};
 pub use pitch::pitch_servers;
 pub use runtime::capture;
+pub(crate) use shm::region_bytes;
+pub use shm::shared_region;
 pub use sip::sip_channels;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
