@@ -1,5 +1,6 @@
 //! Arbitrary bytes as a region, and arbitrary words in a good one: the fuzz target, under proptest.
 
+#[expect(unreachable_pub, reason = "the crate it is a target of exports it")]
 #[path = "../../fuzzing/src/targets/shm.rs"]
 mod target;
 

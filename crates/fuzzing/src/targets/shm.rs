@@ -1,10 +1,8 @@
 //! Shared memory: a reader believes nothing that it finds there.
 
-use core::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tickwire_market::{Nanos, Side, Symbol};
-use tickwire_shm::{
-    BookCopy, Identity, Next, Reader, Region, RegionConfig, RegionState, SuperCopy, Word, WriteWord,
-};
+use tickwire_shm::{BookCopy, Identity, Next, Reader, Region, RegionConfig, RegionState, SuperCopy};
 
 const CONFIG: RegionConfig = RegionConfig {
     feeds: 1,
@@ -35,7 +33,7 @@ fn region() -> Vec<AtomicU64> {
 pub(crate) fn region_bytes() -> Vec<u8> {
     region()
         .iter()
-        .flat_map(|word| word.load().to_le_bytes())
+        .flat_map(|word| word.load(Relaxed).to_le_bytes())
         .collect()
 }
 
@@ -55,7 +53,7 @@ pub fn shared_region(bytes: &[u8]) {
     let words = region();
     for [a, b, value @ ..] in rest.as_chunks::<10>().0 {
         let place = usize::from(u16::from_le_bytes([*a, *b])) % words.len();
-        words[place].store(u64::from_le_bytes(*value));
+        words[place].store(u64::from_le_bytes(*value), Relaxed);
     }
     read_everything(&words);
 }
@@ -92,12 +90,10 @@ fn read_everything(words: &[AtomicU64]) {
     assert!(reader.books().count() <= layout.books.count as usize);
     assert!(reader.find(Symbol::EMPTY).count() <= layout.books.count as usize);
     reader.find_super(Symbol::EMPTY);
-    (
-        reader.refused(),
-        reader.heartbeat(),
-        reader.generation(),
-        reader.pid(),
-    );
+    reader.refused();
+    reader.heartbeat();
+    reader.generation();
+    reader.pid();
     for ring in 0..layout.rings.count {
         for mut place in [reader.ring(ring), reader.ring_from_oldest(ring)]
             .into_iter()
