@@ -203,6 +203,12 @@ pub const TARGETS: &[Target] = &[
         seeds::none,
         targets::book,
     ),
+    target(
+        "shared_region",
+        "whatever shared memory holds, reading it ends and stays within it",
+        seeds::shared_regions,
+        targets::shared_region,
+    ),
     Target {
         name: "canary",
         about: "fails on a short rare input: shows that failures are found",

@@ -441,3 +441,14 @@ pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
     });
     none().into_iter().chain(runs).collect()
 }
+
+/// A region's own bytes, and words put into one: a book that is being written, and a ring's newest record.
+pub(crate) fn shared_regions() -> Vec<Vec<u8>> {
+    let put = |word: u16, value: u64| [&word.to_le_bytes()[..], &value.to_le_bytes()].concat();
+    let words = [put(72, 1), put(2024, 3), put(2032, 1), put(2038, 2)].concat();
+    vec![
+        Vec::new(),
+        [&[0][..], &crate::targets::region_bytes()].concat(),
+        [&[1][..], &words].concat(),
+    ]
+}

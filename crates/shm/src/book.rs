@@ -368,11 +368,10 @@ impl<W: Word> Reader<'_, W> {
         let words = &self.words()[layout.books.slot(slot)];
         let shown = layout.config.book_levels as usize;
         let source = words[at::SOURCE].load() as u16;
-        // SYNC trust: the source is asked before and after. Before: when it became live again, the books that were made
-        // right first are seen; pairs with `SourceWriter::set_state`. After: what was written behind a gap is seen as stale.
-        let before = self.source_state(source);
-        seqlock::read(&words[at::SEQUENCE], attempts, || copy.load(words, shown))?;
-        copy.state = self.source_state(source).limit(before.limit(copy.state));
+        copy.state = self.trust(source, || {
+            seqlock::read(&words[at::SEQUENCE], attempts, || copy.load(words, shown))?;
+            Ok(copy.state)
+        })?;
         Ok(())
     }
 

@@ -143,6 +143,7 @@ section! { source 352 "A channel of a feed. Written by its feed thread, each wor
     RING "ring" 12 1 "The ring its events go to, all ones for none."
     LATENCY "latency" 13 1 "Histogram of its latency, packet in memory to book visible; all ones for none."
     SUPER_LATENCY "super_latency" 14 1 "Histogram of its latency, packet in memory to super book visible; all ones for none."
+    CHANGES "changes" 15 1 "How often the state was said. A book is stale if this changed while it was read."
     STATE "state" 16 1 "0 building, 1 live, 2 stale, 3 ended. Every book of a source that is not live is not live either."
     NEXT_SEQ "next_seq" 17 1 "Sequence number of the message it waits for."
     LAST_PACKET "last_packet" 18 1 "When its last packet was received, nanoseconds since the epoch."

@@ -20,6 +20,9 @@ const NUMBER_BITS: u32 = 40;
 const EVENT: u64 = 1;
 const UPDATE: u64 = 2;
 
+/// More records than a ring is ever given: a head beyond it is none. Keeps places from running over.
+const HEAD_MAX: u64 = 1 << 62;
+
 /// The stamp of a record that is whole. Numbers are kept modulo 2^40, a day's work of a fast ring.
 const fn stamp(number: u64, source: u16, what: u64) -> u64 {
     number << (64 - NUMBER_BITS) | (source as u64) << 8 | what << 1
@@ -144,29 +147,31 @@ impl RingCursor {
             // SYNC taken: pairs with `RingWriter::write`.
             W::acquire();
             if record[at::STAMP].load() == before {
-                self.next = self.next.wrapping_add(1);
+                self.next += 1;
                 return record_of(before, &body).map_or(Next::Missed(1), Next::Record);
             }
         }
-        self.skip(head.load(), records.len() as u64)
+        self.skip(head_of(head), records.len() as u64)
     }
 
     /// Goes on behind what was written over.
     #[cold]
     fn skip(&mut self, head: u64, records: u64) -> Next {
         // The record numbered `head` may be half written, over the one numbered `head - records`.
-        let oldest = head
-            .saturating_add(1)
-            .saturating_sub(records)
-            .saturating_add(records / 8);
+        let oldest = (head + 1).saturating_sub(records) + records / 8;
         if head <= self.next {
             // The head is written after the record: it will be seen next time.
             return Next::Empty;
         }
         let missed = oldest.saturating_sub(self.next).max(1);
-        self.next = self.next.wrapping_add(missed);
+        self.next += missed;
         Next::Missed(missed)
     }
+}
+
+#[inline]
+fn head_of<W: Word>(head: &W) -> u64 {
+    head.load().min(HEAD_MAX)
 }
 
 #[inline]
@@ -189,14 +194,14 @@ impl<W: Word> Reader<'_, W> {
         let (head, _) = ring_of(self, ring)?;
         Some(RingCursor {
             ring,
-            next: head.load(),
+            next: head_of(head),
         })
     }
 
     /// A place in ring `ring` at the oldest record that can still be read.
     pub fn ring_from_oldest(&self, ring: u32) -> Option<RingCursor> {
         let (head, records) = ring_of(self, ring)?;
-        let next = head.load().saturating_add(1).saturating_sub(records.len() as u64);
+        let next = (head_of(head) + 1).saturating_sub(records.len() as u64);
         Some(RingCursor { ring, next })
     }
 

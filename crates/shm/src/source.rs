@@ -136,7 +136,13 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
     /// gap, and after they are right again.
     #[inline]
     pub fn set_state(&mut self, state: SourceState) {
-        // SYNC trust: a reader that sees `Live` again sees books as they were made right before; pairs with `Reader::read_book`.
+        if self.row[at::STATE].load() == state as u64 {
+            return;
+        }
+        // SYNC trust: who sees the new count, or the new state, sees books as they were made right before; who sees a book written
+        // after this sees both. Pairs with `Reader::trust`.
+        W::release();
+        self.bump(at::CHANGES);
         W::release();
         self.row[at::STATE].store(state as u64);
     }
@@ -369,6 +375,28 @@ impl<'a, W: Word> Reader<'a, W> {
     pub fn source_state(&self, source: u16) -> SourceState {
         self.source_row(source).map_or(SourceState::Stale, |row| {
             SourceState::from_word(row[at::STATE].load())
+        })
+    }
+
+    /// Reads a book that belongs to a source; its state, with its source's: stale if that changed meanwhile, since a gap
+    /// may then have come and gone unseen.
+    #[inline]
+    pub(crate) fn trust<E>(
+        &self,
+        source: u16,
+        read: impl FnOnce() -> Result<BookState, E>,
+    ) -> Result<BookState, E> {
+        let changes = || self.source_row(source).map_or(0, |row| row[at::CHANGES].load());
+        let count = changes();
+        // SYNC trust: pairs with `SourceWriter::set_state`, here and below.
+        W::acquire();
+        let before = self.source_state(source);
+        let book = read()?;
+        let after = self.source_state(source);
+        W::acquire();
+        Ok(match changes() == count {
+            true => after.limit(before.limit(book)),
+            false => BookState::Stale,
         })
     }
 
