@@ -188,7 +188,10 @@ impl Feed for Cqs {
 
     fn channel() -> CqsChannel {
         let config = SipConfig::default();
-        CqsChannel::new(CqsFeed::new(CqsChannel::arbiter_config(), CqsDecoder::new(&config)))
+        CqsChannel::new(CqsFeed::new(
+            CqsChannel::arbiter_config(),
+            CqsDecoder::new(&config),
+        ))
     }
 
     fn publisher(listings: &[Listing], refuses: bool) -> Box<dyn Publisher> {
@@ -237,8 +240,18 @@ fn day<F: Feed>(config: &RigConfig, instruments: u16, refuses: bool) -> Outcome<
         F::channel(),
         F::DEPTH,
     );
-    assert_eq!(outcome.counters.get(Counter::BookRejects), 0, "seed {}", config.seed);
-    assert_eq!(outcome.counters.get(Counter::Malformed), 0, "seed {}", config.seed);
+    assert_eq!(
+        outcome.counters.get(Counter::BookRejects),
+        0,
+        "seed {}",
+        config.seed
+    );
+    assert_eq!(
+        outcome.counters.get(Counter::Malformed),
+        0,
+        "seed {}",
+        config.seed
+    );
     outcome
 }
 
@@ -340,7 +353,12 @@ fn hundreds_at_once_become_right<F: Feed>() {
             ..Changes::default()
         });
         let outcome = day::<F>(&config, 300, false);
-        assert!(outcome.changed.right > 1000, "{} {:?}", outcome.compared, outcome.changed);
+        assert!(
+            outcome.changed.right > 1000,
+            "{} {:?}",
+            outcome.compared,
+            outcome.changed
+        );
     }
 }
 
