@@ -322,7 +322,7 @@ impl Decoder for CqsDecoder {
         }
         match message.get(2..4) {
             Some(b"QL" | b"QQ" | b"QS" | b"AS") => {
-                self.sip.learns() || cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
+                cqs::symbol(message).is_some_and(|s| self.sip.may_want(&s))
             }
             Some(b"ML" | b"CZ") => true,
             _ => false,

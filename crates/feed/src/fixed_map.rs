@@ -105,6 +105,19 @@ impl<V: Copy + Default> FixedMap<V> {
         value
     }
 
+    /// Takes out all values but those that are to be kept: a walk over the whole table.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&V) -> bool) {
+        let mut at = 0;
+        while at < self.slots.len() {
+            // What takes the place of one taken out is looked at next.
+            if self.tags[at] != 0 && !keep(&self.slots[at].1) {
+                self.remove_at(Place(at));
+            } else {
+                at += 1;
+            }
+        }
+    }
+
     /// Where the key is, or would be: half of the slots are empty, so that the search ends.
     #[inline(always)]
     fn probe(&self, key: u64) -> Result<Place, Place> {
@@ -162,6 +175,13 @@ mod tests {
             if round == 50_000 {
                 table.clear();
                 map.clear();
+            }
+            if round % 1000 == 999 {
+                table.retain(|value| value % 3 != 0);
+                map.retain(|_, value| *value % 3 != 0);
+                for (key, value) in &map {
+                    assert_eq!(table.get(*key), Some(value));
+                }
             }
         }
     }

@@ -177,7 +177,12 @@ impl Joins {
                 }
                 if start + message.len() > room {
                     // What lies behind is the oldest.
-                    while self.held.records.front().is_some_and(|r| r.start as usize >= start) {
+                    while self
+                        .held
+                        .records
+                        .front()
+                        .is_some_and(|r| r.start as usize >= start)
+                    {
                         self.drop_oldest();
                     }
                     start = 0;
@@ -339,7 +344,10 @@ mod tests {
         }
         assert_eq!(joins.ask(), Some(InstrumentId(2)));
         joins.begin(InstrumentId(1), 1);
-        assert_eq!((joins.ask(), joins.ask()), (Some(InstrumentId(1)), Some(InstrumentId(7))));
+        assert_eq!(
+            (joins.ask(), joins.ask()),
+            (Some(InstrumentId(1)), Some(InstrumentId(7)))
+        );
         assert_eq!((joins.ask(), joins.counts()), (None, (3, 0)));
         joins.set_asked(false);
         joins.end(InstrumentId(7));
@@ -368,9 +376,16 @@ mod tests {
                 for id in 1..4 {
                     let covered = (0..=seq).find(|&last| joins.covers(InstrumentId(id), last));
                     let covered = covered.expect("a snapshot of now always joins");
-                    let expected: Vec<u64> =
-                        came[id as usize].iter().copied().filter(|&s| s > covered).collect();
-                    assert_eq!(numbers(&mut joins, id, covered), expected, "seed {seed}, {id}, {seq}");
+                    let expected: Vec<u64> = came[id as usize]
+                        .iter()
+                        .copied()
+                        .filter(|&s| s > covered)
+                        .collect();
+                    assert_eq!(
+                        numbers(&mut joins, id, covered),
+                        expected,
+                        "seed {seed}, {id}, {seq}"
+                    );
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::joins::Joins;
 use crate::subscriptions::Kinds;
 use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
-use symbols::Symbols;
+use symbols::{Standing as Known, Symbols};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
     Nanos, Price, SeqNo, Side, Symbol, Venue, Volume,
@@ -160,9 +160,11 @@ pub(crate) struct Sip {
     by_type: Kinds<1024>,
     /// Messages were lost in this session, and no snapshot has made up for them.
     has_lost: bool,
-    /// The message from which on no symbol was passed over without a number; 0: none ever was. Symbols first seen later may
-    /// have had quotes before.
+    /// The message from which on symbols never seen have been learnt; 0: from the first one on, or never. Those first seen
+    /// later may have had quotes before.
     learns_since: u64,
+    /// Whether they were before the last rule.
+    did_learn: bool,
     /// Instruments subscribed to in mid-session, until a turn of the snapshot stream has said their quotes; numbers are the
     /// line's. Nothing is held: what came since stands, whatever the snapshot says.
     joins: Joins,
@@ -201,7 +203,8 @@ impl Sip {
             learns: config.symbols.is_none(),
             by_type: Kinds::new(),
             has_lost: false,
-            learns_since: if config.symbols.is_none() { 0 } else { u64::MAX },
+            learns_since: 0,
+            did_learn: config.symbols.is_none(),
             joins: Joins::without_room(if keeps_quotes { 0 } else { most + 1 }),
             instruments,
             instruments_max: most,
@@ -241,7 +244,7 @@ impl Sip {
         changed: &mut dyn FnMut(InstrumentId),
     ) -> Result<(), SubscriptionsFull> {
         self.subscriptions.add(rule)?;
-        self.learns = self.subscriptions.has_patterns();
+        self.did_learn = core::mem::replace(&mut self.learns, self.subscriptions.has_patterns());
         if self.learns {
             self.grow_to(self.instruments_max + 1);
         }
@@ -266,9 +269,6 @@ impl Sip {
                 self.joins.end(instrument.id);
                 changed(instrument.id);
             }
-        }
-        if !self.learns {
-            self.learns_since = u64::MAX;
         }
         Ok(())
     }
@@ -327,10 +327,10 @@ impl Sip {
         symbol: &[u8; 11],
         counters: &mut Counters,
     ) -> Option<InstrumentId> {
-        let id = match self.symbols.wanted(symbol) {
-            0 if self.learns => self.first_seen(symbol, counters),
-            0 => None,
-            number => Some(InstrumentId(number)),
+        let id = match self.symbols.look_up(symbol) {
+            Known::Wanted(number) => Some(InstrumentId(number)),
+            Known::Unknown if self.learns => self.first_seen(symbol, counters),
+            Known::Unknown | Known::Muted => None,
         };
         match id {
             Some(id) => self.followed[id.index()].passed += 1,
@@ -345,9 +345,6 @@ impl Sip {
     /// The number of a symbol never seen before, if it is wanted. A muted one is just not wanted.
     #[cold]
     fn first_seen(&mut self, symbol: &[u8; 11], counters: &mut Counters) -> Option<InstrumentId> {
-        if self.symbols.known(symbol) != 0 {
-            return None;
-        }
         let full = self.instruments.len() == self.followed.len();
         let entered = self.enter(symbol);
         if entered.is_none() {
@@ -363,13 +360,17 @@ impl Sip {
     /// Whether a message of this symbol can yield an event.
     #[inline(always)]
     pub(crate) fn may_want(&self, symbol: &[u8; 11]) -> bool {
-        self.learns || self.symbols.wanted(symbol) != 0
+        match self.symbols.look_up(symbol) {
+            Known::Wanted(_) => true,
+            Known::Unknown => self.learns && self.would_want(symbol),
+            Known::Muted => false,
+        }
     }
 
-    /// Whether symbols never seen may be wanted.
-    #[inline(always)]
-    pub(crate) fn learns(&self) -> bool {
-        self.learns
+    /// Whether a symbol not seen before will be wanted.
+    #[cold]
+    fn would_want(&self, symbol: &[u8; 11]) -> bool {
+        Symbol::new(symbol).is_some_and(|symbol| self.subscriptions.wants(&symbol))
     }
 
     /// Gives a symbol the next number, unless it has one. `None` if there is no room, or it is no symbol.
@@ -391,7 +392,7 @@ impl Sip {
         if self.has_lost || self.learns_since > 0 {
             self.followed[id.index()].unsure = UNSURE | UNTOLD | PARTIAL;
         }
-        if ![0, u64::MAX].contains(&self.learns_since) {
+        if self.learns_since > 0 {
             self.joins.begin(id, self.learns_since);
         }
         self.instruments.push(Instrument {
@@ -406,7 +407,7 @@ impl Sip {
     /// The stream began anew, or a snapshot follows: no quote holds. Numbers stay with their symbols.
     pub(crate) fn forget_quotes(&mut self) {
         self.has_lost = false;
-        self.learns_since = if self.learns { 0 } else { u64::MAX };
+        self.learns_since = 0;
         self.joins.end_all(|_| ());
         for followed in &mut self.followed {
             *followed = Followed {

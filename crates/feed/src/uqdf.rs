@@ -343,8 +343,7 @@ impl Decoder for UqdfDecoder {
         if let Some((m, _)) = uqdf::quote_long(message) {
             return self.sip.may_want(&m.symbol.0);
         }
-        let wanted =
-            || self.sip.learns() || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
+        let wanted = || uqdf::symbol(message).is_some_and(|symbol| self.sip.may_want(&symbol));
         match message.first_chunk() {
             Some([_, b'Q', b'E' | b'F' | b'C' | b'D'] | [_, b'A', b'P' | b'H' | b'B' | b'R']) => wanted(),
             Some([_, b'Q', b'A']) => message.get(35) != Some(&b'0') && wanted(),

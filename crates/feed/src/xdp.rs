@@ -488,7 +488,9 @@ impl XdpDecoder {
         }
         if !empties(message) {
             let second = self.second.map_or(0, |second| second.0);
-            return self.joins.hold((id, context.seq, context.received, second), message);
+            return self
+                .joins
+                .hold((id, context.seq, context.received, second), message);
         }
         self.open(id);
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);

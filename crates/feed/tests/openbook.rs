@@ -289,8 +289,8 @@ fn joined_late() -> OpenBookFeed {
 fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     let mut feed = joined_late();
     let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
-    assert_eq!(client.poll_ask(NOW, &feed), None);
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), None);
     let first = refreshed(1, 5, &[full(7, 4, b"ONE", &[(b'B', 1, 1)])]);
     let second = refreshed(2, 5, &[full(7, 4, b"ONE", &[(b'S', 9, 1)])]);
     let last = refreshed(3, 6, &[full(8, 7, b"TWO", &[])]);
@@ -325,7 +325,7 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
     let mut feed = joined_late();
     let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
     for datagram in [
         refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
         refreshed(3, 6, &[full(8, 7, b"TWO", &[])]),
@@ -335,7 +335,7 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
     assert_eq!(client.state(), RefreshState::Failed);
     for number in [910, 920] {
         assert!(feed.wants_snapshot());
-        assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+        assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
         let mut alone = refreshed(1, 6, &[full(7, 4, b"ONE", &[])]);
         alone[4..8].copy_from_slice(&u32::to_be_bytes(number));
         client.on_packet(NOW, &alone, &mut feed, &mut ignore);
@@ -345,7 +345,7 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
         RefreshState::Failed,
         "another one is in the directory by now"
     );
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
     for datagram in [
         refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
         refreshed(2, 6, &[full(8, 8, b"TWO", &[])]),
@@ -360,7 +360,7 @@ fn the_rest_of_a_torn_update_does_not_count() {
     let mut feed = joined_late();
     let mut client = OpenBookRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
     // The second packet, lost, began instrument 8; the third goes on with it.
     for datagram in [
         refreshed(1, 5, &[full(7, 4, b"ONE", &[])]),
@@ -376,7 +376,7 @@ fn the_rest_of_a_torn_update_does_not_count() {
     assert_eq!(client.state(), RefreshState::Failed);
     // 7 is torn as well: its last part may have been lost. Only 9 is there.
     assert_eq!(
-        client.poll_ask(NOW, &feed),
+        client.poll_ask(NOW, &mut feed),
         Some(0),
         "the directory may lack others"
     );

@@ -537,8 +537,8 @@ fn refresh() -> [Vec<u8>; 2] {
 fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     let mut feed = joined_late();
     let mut client = XdpRefresh::new(Nanos::SECOND, 100);
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
-    assert_eq!(client.poll_ask(NOW, &feed), None);
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), None);
     let mut events = Vec::new();
     let [start, end] = refresh();
     for datagram in [&end, &start, &start, &end, &end] {
@@ -558,7 +558,7 @@ fn a_refresh_joins_the_live_stream_where_each_instrument_was_taken() {
     );
     let clears = events.iter().filter(|e| e.kind == EventKind::Clear);
     assert_eq!(clears.map(|e| e.instrument.0).collect::<Vec<_>>(), [0, 7, 8]);
-    assert_eq!(client.poll_ask(NOW, &feed), None);
+    assert_eq!(client.poll_ask(NOW, &mut feed), None);
 }
 
 #[test]
@@ -566,7 +566,7 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
     let mut feed = joined_late();
     let mut client = XdpRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
     let [start, end] = refresh();
     let mut late = end.clone();
     late[4] += 1;
@@ -577,10 +577,10 @@ fn a_refresh_with_a_hole_is_asked_for_again() {
         RefreshState::Failed,
         "others may have been in the hole"
     );
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
-    assert_eq!(client.poll_timeout(), Some(NOW.after(Nanos::SECOND)));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
+    assert_eq!(client.poll_timeout(&feed), Some(NOW.after(Nanos::SECOND)));
     assert_eq!(
-        client.poll_ask(NOW.after(Nanos::SECOND), &feed),
+        client.poll_ask(NOW.after(Nanos::SECOND), &mut feed),
         Some(0),
         "nothing came"
     );
@@ -610,7 +610,7 @@ fn one_instrument_is_a_whole_channel_only_if_nothing_else_comes_twice() {
     let mut client = XdpRefresh::new(Nanos::SECOND, 100);
     let mut ignore = |_: &MarketEvent| {};
     for (number, last, done) in [(600, 13, false), (603, 13, true)] {
-        assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+        assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
         client.on_packet(NOW, &single(number, 7, last, b"ONE"), &mut feed, &mut ignore);
         assert_eq!(feed.wants_snapshot(), !done);
     }
@@ -648,7 +648,7 @@ fn what_a_refresh_lacks_is_asked_for_by_instrument() {
     feed.handle_timeout(feed.poll_timeout().unwrap(), &mut ignore);
     assert!(feed.wants_snapshot());
     let mut client = XdpRefresh::new(Nanos::SECOND, 100);
-    assert_eq!(client.poll_ask(NOW, &feed), Some(0));
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(0));
     // The second of three packets is lost, and with it instrument 8.
     let part = |flag, number, index, name: &[u8]| {
         packet(
@@ -667,8 +667,8 @@ fn what_a_refresh_lacks_is_asked_for_by_instrument() {
         RefreshState::Failed,
         "of a known directory one is missing"
     );
-    assert_eq!(client.poll_ask(NOW, &feed), Some(8));
-    assert_eq!(client.poll_ask(NOW, &feed), None);
+    assert_eq!(client.poll_ask(NOW, &mut feed), Some(8));
+    assert_eq!(client.poll_ask(NOW, &mut feed), None);
     client.on_packet(NOW, &single(506, 8, 5, b"TWO"), &mut feed, &mut ignore);
     assert_eq!(client.state(), RefreshState::Done(SeqNo(6)));
     assert_eq!((feed.next_seq(), feed.state()), (SeqNo(6), FeedState::Live));

@@ -120,7 +120,10 @@ impl CqsSnapshot {
         if is_line_integrity(&block) || is_old {
             return;
         }
-        let (seq, last) = (u64::from(block.header.seq.get()), block.header.last_seq.get().into());
+        let (seq, last) = (
+            u64::from(block.header.seq.get()),
+            block.header.last_seq.get().into(),
+        );
         let (decoder, counters) = feed.decoder_and_counters();
         for message in block.messages.clone() {
             decoder.tell_joining(now, last, message, counters, sink);

@@ -4,7 +4,8 @@ use super::Mdp3Decoder;
 use super::event::{Moment, Tail, about};
 use crate::decoder::Context;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol, Venue,
+    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol,
+    Venue,
 };
 use tickwire_wire::mdp3::{Body, indicator};
 

@@ -42,6 +42,7 @@ impl Mdp3Decoder {
         self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
         self.followed[index].trust = Trust::Sound;
         (self.latest, self.shut) = (None, None);
+        self.priorities.forget(index);
     }
 
     /// All books begin anew: nothing that joins needs a snapshot of its own.
@@ -143,7 +144,9 @@ impl Mdp3Decoder {
             Some(TradeSummary::TEMPLATE) => {
                 TradeSummary::read(bytes).and_then(|m| self.trades(context, &m, counters, out))
             }
-            _ => mdp3::parse(bytes).ok().and_then(|m| self.message(context, &m, counters, out)),
+            _ => mdp3::parse(bytes)
+                .ok()
+                .and_then(|m| self.message(context, &m, counters, out)),
         }
     }
 }

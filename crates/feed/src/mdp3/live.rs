@@ -537,10 +537,10 @@ impl Mdp3Decoder {
         }
         let (kind, flags) = match update.action {
             OrderAction::New => {
-                self.priorities.set(update.order, update.priority);
+                self.priorities.set(update.order, update.priority, update.index);
                 (EventKind::Add, EventFlags::NONE)
             }
-            OrderAction::Update => match self.priorities.set(update.order, update.priority) {
+            OrderAction::Update => match self.priorities.set(update.order, update.priority, update.index) {
                 Some(before) if before == update.priority => (EventKind::Modify, EventFlags::KEEPS_PRIORITY),
                 _ => (EventKind::Modify, EventFlags::NONE),
             },

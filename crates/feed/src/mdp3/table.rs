@@ -70,7 +70,7 @@ impl Securities {
 
 /// Priorities of resting orders, to know whether a change keeps the place in the queue. When full, orders are left out:
 /// a change of theirs then counts as one that loses the place.
-pub(super) struct Priorities(FixedMap<u64>);
+pub(super) struct Priorities(FixedMap<(u64, u32)>);
 
 impl Priorities {
     pub(super) fn new(orders: u32) -> Priorities {
@@ -81,9 +81,15 @@ impl Priorities {
         self.0.clear();
     }
 
-    /// Sets an order's priority; what it was before, if known.
-    pub(super) fn set(&mut self, order: u64, priority: u64) -> Option<u64> {
-        self.0.insert(order, priority).ok().flatten()
+    /// Sets the priority of an order of an instrument; what it was before, if known.
+    pub(super) fn set(&mut self, order: u64, priority: u64, index: usize) -> Option<u64> {
+        let before = self.0.insert(order, (priority, index as u32)).ok().flatten();
+        before.map(|(priority, _)| priority)
+    }
+
+    /// Forgets an instrument's orders, of which nothing will be heard. Not for the way of a packet.
+    pub(super) fn forget(&mut self, index: usize) {
+        self.0.retain(|(_, of)| *of != index as u32);
     }
 
     pub(super) fn remove(&mut self, order: u64) {
@@ -104,7 +110,7 @@ mod tests {
         for _ in 0..100_000 {
             let (order, priority) = (rng.below(100), rng.next_u64());
             if rng.chance(1, 2) && (map.len() < 64 || map.contains_key(&order)) {
-                assert_eq!(table.set(order, priority), map.insert(order, priority));
+                assert_eq!(table.set(order, priority, 1), map.insert(order, priority));
             } else {
                 table.remove(order);
                 map.remove(&order);
@@ -115,7 +121,7 @@ mod tests {
     #[test]
     fn a_full_table_leaves_orders_out_and_securities_keep_their_positions() {
         let mut table = Priorities::new(0);
-        assert_eq!((table.set(7, 1), table.set(7, 2)), (None, None));
+        assert_eq!((table.set(7, 1, 1), table.set(7, 2, 1)), (None, None));
         let mut securities = Securities::new(2);
         assert_eq!(
             (securities.enter(-5), securities.enter(0), securities.enter(9)),

@@ -147,10 +147,11 @@ impl OpenBookRefresh {
 
     /// When to call [`OpenBookRefresh::poll_ask`].
     pub fn poll_timeout(&self, feed: &OpenBookFeed) -> Option<Nanos> {
-        match feed.wants_snapshot() {
-            true => self.collector.poll_timeout(),
+        let join = match feed.wants_snapshot() {
+            true => None,
             false => self.collector.poll_join_timeout(feed.decoder().joins()),
-        }
+        };
+        [self.collector.poll_timeout(), join].into_iter().flatten().min()
     }
 
     /// How far the refresh is.

@@ -31,7 +31,7 @@ impl Sip {
 
     /// Something was subscribed to when `next` was the next message: symbols not seen before may have had quotes.
     pub(crate) fn subscribed(&mut self, next: SeqNo) {
-        if self.learns && self.learns_since == u64::MAX {
+        if self.learns && !self.did_learn {
             self.learns_since = next.0;
         }
     }

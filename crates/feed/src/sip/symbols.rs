@@ -36,6 +36,15 @@ const FREE: Slot = Slot {
 /// Marks the number of a symbol that nobody wants any more.
 const MUTED: u32 = 1 << 31;
 
+/// What is known of a symbol.
+pub(super) enum Standing {
+    Unknown,
+    /// Wanted; its number.
+    Wanted(u32),
+    /// Known, and nobody wants it.
+    Muted,
+}
+
 /// The table: open addressing, at most half full.
 pub(super) struct Symbols {
     slots: Box<[Slot]>,
@@ -61,6 +70,16 @@ impl Symbols {
     pub(super) fn wanted(&self, symbol: &[u8; 11]) -> u32 {
         let number = self.slots[self.place(Key::new(symbol))].number;
         if number < MUTED { number } else { 0 }
+    }
+
+    /// What is known of a symbol, in one look.
+    #[inline(always)]
+    pub(super) fn look_up(&self, symbol: &[u8; 11]) -> Standing {
+        match self.slots[self.place(Key::new(symbol))].number {
+            0 => Standing::Unknown,
+            number if number < MUTED => Standing::Wanted(number),
+            _ => Standing::Muted,
+        }
     }
 
     /// The number of a symbol, muted or not; 0: unknown.

@@ -167,10 +167,11 @@ impl XdpRefresh {
 
     /// When to call [`XdpRefresh::poll_ask`].
     pub fn poll_timeout(&self, feed: &XdpFeed) -> Option<Nanos> {
-        match feed.wants_snapshot() {
-            true => self.collector.poll_timeout(),
+        let join = match feed.wants_snapshot() {
+            true => None,
             false => self.collector.poll_join_timeout(feed.decoder().joins()),
-        }
+        };
+        [self.collector.poll_timeout(), join].into_iter().flatten().min()
     }
 
     /// How far the refresh is.
