@@ -100,6 +100,7 @@ Example:
 Examples:
   tickwire bench
   tickwire bench --messages 20000000 --symbols 8500 --core 1
+  tickwire bench --publish --messages 500000            packet -> book visible in shared memory, feed by feed
   tickwire bench --feed all --messages 500000           decode -> event, books, filtered, packet -> order, feed by feed")]
     Bench(BenchArgs),
 }
@@ -311,6 +312,9 @@ pub(crate) struct BenchArgs {
     /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
     #[arg(long, value_name = "P", value_parser = parse_feed)]
     pub(crate) feed: Vec<FeedChoice>,
+    /// Measure from packet to shared memory instead: books, rings, super books (every protocol unless --feed says which)
+    #[arg(long)]
+    pub(crate) publish: bool,
     /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,

@@ -26,15 +26,15 @@ const STEP_NS: u64 = 200_000;
 const WARM_PACKETS: u32 = 20_000;
 
 /// A published session.
-struct Session {
-    config: Config,
+pub(crate) struct Session {
+    pub(crate) config: Config,
     /// What came on other ports than the live one: definitions.
-    before: Vec<(Port, Vec<u8>)>,
+    pub(crate) before: Vec<(Port, Vec<u8>)>,
     /// Live datagrams, each behind its length.
-    live: Vec<u8>,
-    datagrams: u64,
-    messages: u64,
-    exchange: Exchange,
+    pub(crate) live: Vec<u8>,
+    pub(crate) datagrams: u64,
+    pub(crate) messages: u64,
+    pub(crate) exchange: Exchange,
 }
 
 /// The configuration of a session of about so many messages.
@@ -51,7 +51,12 @@ fn config_of(protocol: Protocol, seed: u64, symbols: u32, messages: u64) -> Resu
 }
 
 impl Session {
-    fn publish(protocol: Protocol, seed: u64, messages: u64, symbols: u32) -> Result<Session, Failure> {
+    pub(crate) fn publish(
+        protocol: Protocol,
+        seed: u64,
+        messages: u64,
+        symbols: u32,
+    ) -> Result<Session, Failure> {
         let config = config_of(protocol, seed, symbols, messages)?;
         let (exchange, _) = venue::exchange_of(&config)?;
         let mut session = Session {
@@ -94,7 +99,7 @@ impl Session {
         }
     }
 
-    fn books(&self, depth: Depth) -> Books {
+    pub(crate) fn books(&self, depth: Depth) -> Books {
         let orders = (self.messages as u32 / 2).next_power_of_two().max(1 << 16);
         let symbols = self.config.exchange.symbols.0;
         Books::new(BooksConfig {
@@ -367,16 +372,22 @@ fn measure(protocols: &[Protocol], args: &BenchArgs, clock: &Clock) -> Result<Ve
     Ok(benches.into_iter().map(|bench| bench.row).collect())
 }
 
-pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    let chosen = args.feed.iter().flat_map(|choice| match choice {
+/// The protocols that were asked for.
+pub(crate) fn chosen(choices: &[FeedChoice]) -> Result<Vec<Protocol>, Failure> {
+    let protocols = choices.iter().flat_map(|choice| match choice {
         FeedChoice::All => wiring::PUBLISHED.to_vec(),
         FeedChoice::One(protocol) => vec![*protocol],
     });
-    let clock = Clock::calibrate();
-    let chosen: Vec<Protocol> = chosen.collect();
-    chosen
+    let protocols: Vec<Protocol> = protocols.collect();
+    protocols
         .iter()
         .try_for_each(|protocol| wiring::check_published(*protocol))?;
+    Ok(protocols)
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let clock = Clock::calibrate();
+    let chosen = chosen(&args.feed)?;
     let rows = measure(&chosen, args, &clock)?;
     let mut table = Table::new(
         &format!(
@@ -445,6 +456,7 @@ mod tests {
             core: None,
             runs: 1,
             feed: vec![FeedChoice::All],
+            publish: false,
             write_session: None,
         }
     }

@@ -20,6 +20,7 @@ mod latency_file;
 mod played;
 mod ports;
 mod protocol;
+mod publishbench;
 mod replay;
 mod report;
 mod results;
@@ -88,6 +89,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             print!("{}", report::counter_list());
             Ok(())
         }
+        Command::Bench(args) if args.publish => publishbench::run(args),
         Command::Bench(args) if !args.feed.is_empty() => feedbench::run(args),
         Command::Bench(args) => bench::run(args),
     }

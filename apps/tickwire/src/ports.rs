@@ -22,7 +22,7 @@ use crate::failure::Failure;
 pub(crate) const CONNECTIONS: usize = 4;
 /// How many hops multicast may go; 0 stays on this machine.
 const TTL: u8 = 1;
-/// How long a recovery connection waits before it is tried again.
+/// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16 times.
 const RETRY_NS: u64 = 200 * Nanos::MILLI;
 /// Patience with a server that does not answer a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -346,6 +346,8 @@ struct Link {
     address: SocketAddr,
     state: LinkState,
     retry: Nanos,
+    /// How often in a row it could not be opened; only the first time is said.
+    failures: u32,
 }
 
 enum LinkState {
@@ -416,6 +418,7 @@ impl Intake {
                     address: address.into(),
                     state: LinkState::Closed,
                     retry: Nanos::ZERO,
+                    failures: 0,
                 }),
                 _ => {}
             }
@@ -511,7 +514,7 @@ impl Link {
         match std::mem::replace(&mut self.state, LinkState::Closed) {
             LinkState::Closed if wanted && now >= self.retry => {
                 let address = self.address;
-                self.retry = now.after(RETRY_NS);
+                self.retry = now.after(RETRY_NS << self.failures.min(4));
                 let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
                 match std::thread::Builder::new().name("connect".into()).spawn(connect) {
                     Ok(opening) => self.state = LinkState::Opening(opening),
@@ -521,11 +524,13 @@ impl Link {
             LinkState::Closed => {}
             LinkState::Opening(opening) if opening.is_finished() => match opening.join() {
                 Ok(Ok(stream)) => {
+                    self.failures = 0;
                     channel.connected(now, self.port);
                     self.state = LinkState::Open(stream);
                 }
                 failed => {
-                    if let Ok(Err(e)) = failed {
+                    self.failures = self.failures.saturating_add(1);
+                    if let (Ok(Err(e)), 1) = (failed, self.failures) {
                         eprintln!("warning: no {} connection yet: {e}", self.port.name());
                     }
                     channel.disconnected(now, self.port, sink);

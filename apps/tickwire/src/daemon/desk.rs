@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{define_event, end_event, undefine_event};
 use tickwire_book::{Applied, BookError, Books, ChangeKind, InstrumentStates, Outcome, Relay};
-use tickwire_feed::{Channel, FeedState};
+use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
     BookState, Counters, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType,
     Nanos, OrderId, SeqNo, Side, Symbol, TradingStatus, Volume,
@@ -131,11 +131,6 @@ impl<'r> Desk<'r> {
             received: Nanos::ZERO,
             last: MarketEvent::default(),
         }
-    }
-
-    /// The books.
-    pub(crate) fn books(&self) -> &Books {
-        &self.books
     }
 
     /// A packet was in memory at `stamp`, which was `received`.
@@ -454,14 +449,18 @@ impl<'r> Desk<'r> {
 
     /// Tells super books of an instrument and all that is known of it.
     fn join(&mut self, id: InstrumentId, symbol: &Symbol, common: &mut Common<'r>) {
-        let Some(relay) = self.relay else { return };
+        let venue = self.books.config().venue;
+        // What is not of the venue's convention has a book of its own and is in no super book.
+        let (Some(relay), Some(symbol)) = (self.relay, consolidated(venue, symbol)) else {
+            return;
+        };
         self.places[id.index()].is_in_super = true;
         let (source, stamp) = (self.source, self.stamp);
         let about = MarketEvent {
             seq: self.last.seq,
             venue_ts: self.last.venue_ts,
             recv_ts: self.received,
-            venue: self.books.config().venue,
+            venue,
             instrument: id,
             ..MarketEvent::default()
         };
@@ -469,7 +468,7 @@ impl<'r> Desk<'r> {
         let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
         sink(&MarketEvent {
             recv_ts: self.received,
-            ..define_event(id, symbol)
+            ..define_event(id, &symbol)
         });
         match relay {
             Relay::Levels => self.books.relay_book(&about, id, &mut sink),

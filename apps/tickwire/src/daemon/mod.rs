@@ -15,9 +15,10 @@ mod latency;
 mod notify;
 pub(crate) mod supers;
 mod thread;
-mod unit;
+pub(crate) mod unit;
 
 pub(crate) use config::{DaemonSection, RingContent, SuperBooksPlace};
+pub(crate) use latency::latencies_of;
 
 use std::fs::{DirBuilder, File};
 use std::io::Write as _;

@@ -10,7 +10,7 @@ use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{self, Market, SuperFlags};
 use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperRef, SuperSink, SuperUpdate};
-use tickwire_market::{MarketEvent, Side, Volume};
+use tickwire_market::{MarketEvent, Side};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc::{Consumer, Producer};
 use tickwire_shm::{
@@ -121,8 +121,6 @@ struct SuperOut<'r> {
 struct Place {
     slot: Option<SuperSlot>,
     is_refused: bool,
-    volume: Volume,
-    trades: u64,
 }
 
 impl<'r> SuperDesk<'r> {
@@ -256,13 +254,6 @@ impl SuperSink for SuperOut<'_> {
             }));
         }
         if changed(SuperFlags::TRADE) {
-            let volume = book.volume();
-            place.trades = match volume.cmp(&place.volume) {
-                std::cmp::Ordering::Greater => place.trades + 1,
-                std::cmp::Ordering::Less => place.trades.saturating_sub(1),
-                std::cmp::Ordering::Equal => place.trades,
-            };
-            place.volume = volume;
             let last = book
                 .last_trade()
                 .map_or_else(LastTrade::default, |(last, _)| LastTrade {
@@ -270,7 +261,7 @@ impl SuperSink for SuperOut<'_> {
                     qty: last.qty,
                     venue_ts: last.venue_ts,
                 });
-            edit.trade(&last, volume, place.trades);
+            edit.trade(&last, book.volume(), book.trades());
         }
         let ns = self.clock.span_ns(ticks_since(self.stamp, tsc()));
         edit.publish(update.recv_ts, update.recv_ts.after(ns));
@@ -284,20 +275,15 @@ impl SuperSink for SuperOut<'_> {
 #[inline]
 fn ladder_of(book: &SuperRef<'_>, side: Side) -> Ladder {
     let best = book.best(side).unwrap_or_default();
-    let mut ladder = Ladder {
+    let totals = book.totals(side);
+    Ladder {
         price: best.price,
         qty: best.qty,
         feeds: best.feeds.0,
-        ..Ladder::default()
-    };
-    let mut price = None;
-    for share in book.shares(side) {
-        ladder.shares += 1;
-        ladder.levels += u32::from(price != Some(share.price));
-        ladder.total_qty.0 += share.qty.0;
-        price = Some(share.price);
+        shares: totals.shares,
+        levels: totals.levels,
+        total_qty: totals.qty,
     }
-    ladder
 }
 
 #[inline]

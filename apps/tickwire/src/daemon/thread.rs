@@ -142,7 +142,7 @@ fn stations<'r>(
             Some(_) => Reception::recorded(plan.receiver.max_instruments, plan.receiver.max_orders, None),
             None => Reception::new(plan.receiver),
         };
-        let wants_all = plan.symbols.iter().any(|pattern| *pattern == Pattern::ALL);
+        let wants_all = plan.symbols.contains(&Pattern::ALL);
         reception.symbols = (!wants_all).then(Vec::new);
         let build = Build {
             plan: source,

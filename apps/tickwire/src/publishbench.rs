@@ -1,0 +1,493 @@
+//! `tickwire bench --publish`: from a packet in memory to its book visible in shared memory, feed by feed, in one run.
+//!
+//! The sessions are those of [`crate::feedbench`]; the way is the daemon's own: channel, desk, book slot, ring, super book. Afterwards the
+//! books are read as any other process would read them and must be the venue's, level by level, else no figure is shown.
+//! A regression here is one of every reader of shared memory.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::sync_channel;
+
+use tickwire_book::super_books::Source;
+use tickwire_book::{Books, BooksConfig, Depth, Relay, SuperConfig};
+use tickwire_feed::{Channel, FeedState, Line, consolidated};
+use tickwire_lab::Table;
+use tickwire_market::{BookState, Level, Nanos, Port, Side, Venue};
+use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_shm::{
+    BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
+};
+
+use crate::bench::{Discard, walk};
+use crate::cli::BenchArgs;
+use crate::daemon::desk::{Common, Desk};
+use crate::daemon::supers::{SuperDesk, Supers};
+use crate::daemon::unit::{Station, Unit};
+use crate::daemon::{RingContent, latencies_of};
+use crate::failure::Failure;
+use crate::feedbench::{self, Session};
+use crate::protocol::Protocol;
+use crate::venue::VIRTUAL_START;
+use crate::wiring::{self, Reception, WithChannel};
+
+/// Levels of a side in a slot, as the daemon has them by default.
+const LEVELS: u32 = 10;
+/// Shares of a side in a super book's slot, as the daemon has them by default.
+const SHARES: u32 = 32;
+/// Readings of the clock to tell what one costs.
+const READINGS: u64 = 1_000_000;
+
+/// What a session cost.
+#[derive(Clone)]
+struct Figures {
+    /// Processor time, nanoseconds a message.
+    per_message: f64,
+    /// Packet in memory → book visible.
+    books: Histogram,
+    /// Packet in memory → super book visible.
+    supers: Histogram,
+}
+
+/// Finds the datagram that ends the session: from then on a channel is no part of a super book.
+struct End<'a>(&'a Session);
+
+impl WithChannel for End<'_> {
+    /// Bytes before it.
+    type Output = usize;
+
+    fn run<C: Channel + 'static>(self, mut channel: C, _: Depth) -> usize {
+        let (session, mut sink) = (self.0, Discard(0));
+        for (port, datagram) in &session.before {
+            channel.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut sink);
+        }
+        let mut bytes = 0;
+        for datagram in walk(&session.live) {
+            channel.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, &mut sink);
+            if channel.state() == FeedState::Ended {
+                break;
+            }
+            bytes += 2 + datagram.len();
+        }
+        bytes
+    }
+}
+
+/// Plays a session into shared memory.
+struct Pass<'a> {
+    session: &'a Session,
+    end: usize,
+    protocol: Protocol,
+    with_supers: bool,
+    clock: &'a Clock,
+    play: Play,
+}
+
+/// How.
+#[derive(Clone, Copy, PartialEq)]
+enum Play {
+    /// Every datagram in its turn.
+    InOrder,
+    /// Every group of datagrams with its first one late, on the other line; allocations are counted.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the test that counts allocations"))]
+    WithGaps,
+}
+
+/// What a pass gives: its figures, and allocations where they were counted.
+type Passed = Result<(Figures, u64), Failure>;
+
+impl WithChannel for Pass<'_> {
+    type Output = Passed;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Passed {
+        let session = self.session;
+        let symbols = session.config.exchange.symbols.0;
+        let config = RegionConfig {
+            histograms: 64,
+            books: symbols + 1,
+            book_levels: LEVELS,
+            supers: symbols + 1,
+            super_shares: SHARES,
+            rings: 1,
+            ..RegionConfig::default()
+        };
+        let layout = config.layout().map_err(|e| Failure::config(e.to_string()))?;
+        let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
+        let identity = Identity {
+            generation: VIRTUAL_START,
+            pid: std::process::id(),
+        };
+        let region = Region::format(&words, &config, identity).map_err(|e| Failure::config(e.to_string()))?;
+        let venue = channel.venue();
+        let is_national = !self.protocol.has_depth();
+        let row = region.source(
+            0,
+            &SourceIdentity {
+                name: self.protocol.name().into(),
+                feed_name: self.protocol.name().into(),
+                protocol: self.protocol.name().into(),
+                feed: 0,
+                venue,
+                ring: Some(0),
+            },
+        );
+        let (notices, _notices) = sync_channel(64);
+        let supers = match self.with_supers {
+            false => Supers::Off,
+            true => Supers::Inline(Box::new(SuperDesk::new(
+                SuperConfig {
+                    sources: vec![Source { feed: 0, is_national }],
+                    symbols: symbols + 1,
+                    members: symbols + 1,
+                    shares: symbols * 1024,
+                },
+                region,
+                &[row.super_latency()],
+                self.clock.clone(),
+                notices.clone(),
+            ))),
+        };
+        let relay = self.with_supers.then_some(match is_national {
+            true => Relay::National,
+            false => Relay::Levels,
+        });
+        let books = Books::new(BooksConfig {
+            tracked: true,
+            ..*session.books(depth).config()
+        });
+        let mut common = Common {
+            ring: Some(region.ring(0)),
+            content: RingContent::Both,
+            supers,
+            clock: self.clock.clone(),
+            notices,
+        };
+        let mut unit = Unit::new(channel, Desk::new(region, row, books, relay), None, 0, u64::MAX);
+        region.set_state(RegionState::Ready);
+        for (port, datagram) in &session.before {
+            unit.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut common);
+        }
+        let begin = thread_cpu_ns();
+        let (day, close) = session.live.split_at(self.end);
+        let allocations = play(day, self.play, &mut unit, &mut common);
+        let ns = thread_cpu_ns() - begin;
+        let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
+        if self.with_supers && !is_national {
+            check_supers(&reader, venue)?;
+        }
+        // A channel that has ended is no part of a super book, and on some venues the close empties the books.
+        play(close, Play::InOrder, &mut unit, &mut common);
+        check_books(session, &reader)?;
+        let source = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
+        let histogram = |index: Option<u32>| index.and_then(|index| reader.histogram(index));
+        let figures = Figures {
+            per_message: ns as f64 / session.messages as f64,
+            books: histogram(source.latency).unwrap_or_default(),
+            supers: histogram(source.super_latency).unwrap_or_default(),
+        };
+        Ok((figures, allocations))
+    }
+}
+
+/// Plays a session; allocations, where they are counted.
+fn play<'r, C: Channel>(live: &[u8], play: Play, unit: &mut Unit<'r, C>, common: &mut Common<'r>) -> u64 {
+    let mut now = VIRTUAL_START;
+    match play {
+        Play::InOrder => {
+            for datagram in walk(live) {
+                unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+            }
+            0
+        }
+        Play::WithGaps => {
+            let datagrams: Vec<&[u8]> = walk(live).collect();
+            let ((), count) = tickwire_runtime::alloc::count_allocations(|| {
+                // The day's first datagrams come in order: without them some venues begin with a snapshot.
+                let (first, rest) = datagrams.split_at(20.min(datagrams.len()));
+                for datagram in first {
+                    unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+                }
+                for group in rest.chunks(20) {
+                    now = now.after(Nanos::MICRO);
+                    for datagram in &group[1..] {
+                        unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+                    }
+                    unit.on_datagram(now, Port::Live, Line::B, group[0], common);
+                    let _ = unit.on_time(now, common);
+                }
+            });
+            count.allocations
+        }
+    }
+}
+
+/// Reads every super book back and compares it with the book it is made of.
+fn check_supers(reader: &Reader<'_, AtomicU64>, venue: Venue) -> Result<(), Failure> {
+    let (mut copy, mut merged) = (BookCopy::default(), SuperCopy::default());
+    for (slot, identity) in reader.books() {
+        // What is not of the venue's convention is in no super book.
+        let Some(symbol) = consolidated(venue, &identity.symbol) else {
+            continue;
+        };
+        let is_read = reader.read_book(slot, &mut copy).is_ok();
+        let merged_slot = reader.find_super(symbol);
+        let is_merged = merged_slot.is_some_and(|slot| reader.read_super(slot, &mut merged).is_ok());
+        let is_right = Side::BOTH.iter().all(|&side| {
+            // A book that is not whole, because a gap is open, is no part.
+            if copy.state != BookState::Live {
+                return merged.side(side).is_empty();
+            }
+            let shares = merged.side(side).iter().take(LEVELS as usize);
+            let levels = shares.map(|share| Level {
+                price: share.price,
+                qty: share.qty,
+                orders: share.orders,
+            });
+            levels.eq(copy.side(side).iter().copied())
+        });
+        if !(is_read && is_merged && is_right) {
+            return Err(Failure::check(format!(
+                "the super book of {symbol} in shared memory is not its only venue's book: the figures would mean nothing"
+            )));
+        }
+    }
+    match reader.supers_used() {
+        0 => Err(Failure::check(
+            "no super book was shown: the figures would mean nothing",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Reads every book back and compares it with the venue's.
+fn check_books(session: &Session, reader: &Reader<'_, AtomicU64>) -> Result<(), Failure> {
+    let mut copy = BookCopy::default();
+    let mut different = Vec::new();
+    for listing in session.exchange.listings() {
+        let slot = reader.find(listing.symbol).next();
+        let is_read = slot.is_some_and(|(slot, _)| reader.read_book(slot, &mut copy).is_ok());
+        for side in Side::BOTH {
+            let outlet = &session.exchange.outlets()[0];
+            let theirs = outlet
+                .publisher
+                .levels(session.exchange.engine(), listing.id, side);
+            let top = &theirs[..theirs.len().min(LEVELS as usize)];
+            let ours: &[Level] = if is_read { copy.side(side) } else { &[] };
+            let count = if is_read { copy.levels[side as usize] } else { 0 };
+            if ours != top || count as usize != theirs.len() {
+                different.push(format!(
+                    "{} {side:?} ({} levels shown of {count}, {} at the venue)",
+                    listing.symbol,
+                    ours.len(),
+                    theirs.len()
+                ));
+            }
+        }
+    }
+    let source = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
+    match different.first() {
+        Some(first) => Err(Failure::check(format!(
+            "{} sides of books in shared memory differ from the venue's, the first is {first}: the figures would mean nothing",
+            different.len()
+        ))),
+        None if source.totals.updates == 0 => Err(Failure::check(
+            "no book was shown: the figures would mean nothing",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// One feed's sessions, measured in turns with the others'.
+struct Bench {
+    protocol: Protocol,
+    session: Session,
+    /// Bytes before the datagram that ends the session.
+    end: usize,
+    /// Without and with super books; the fastest run of each.
+    best: [Option<Figures>; 2],
+}
+
+impl Bench {
+    fn round(&mut self, clock: &Clock) -> Result<(), Failure> {
+        for (at, with_supers) in [false, true].into_iter().enumerate() {
+            let (figures, _) = self.pass(with_supers, clock, Play::InOrder)?;
+            let best = &mut self.best[at];
+            if best
+                .as_ref()
+                .is_none_or(|best| figures.per_message < best.per_message)
+            {
+                *best = Some(figures);
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&self, with_supers: bool, clock: &Clock, play: Play) -> Passed {
+        let pass = Pass {
+            session: &self.session,
+            end: self.end,
+            protocol: self.protocol,
+            with_supers,
+            clock,
+            play,
+        };
+        wiring::with_channel(&self.session.config.feed[0], 0, &self.reception(), pass)?
+    }
+
+    /// Nobody answers, as behind a capture.
+    fn reception(&self) -> Reception {
+        let receiver = &self.session.config.receiver;
+        Reception::recorded(receiver.max_instruments, receiver.max_orders, None)
+    }
+}
+
+fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
+    let made = protocols.iter().map(|&protocol| {
+        eprintln!("{protocol}: publishing ...");
+        let mut bench = Bench {
+            protocol,
+            session: Session::publish(protocol, args.seed, args.messages, args.symbols.min(1_000))?,
+            end: 0,
+            best: [None, None],
+        };
+        let feed = &bench.session.config.feed[0];
+        bench.end = wiring::with_channel(feed, 0, &bench.reception(), End(&bench.session))?;
+        Ok(bench)
+    });
+    made.collect()
+}
+
+/// What a reading of the clock costs, nanoseconds: it is part of every figure.
+fn stamp_cost_ns() -> f64 {
+    let begin = thread_cpu_ns();
+    let sum = (0..READINGS).fold(0_u64, |sum, _| sum.wrapping_add(std::hint::black_box(tsc())));
+    std::hint::black_box(sum);
+    (thread_cpu_ns() - begin) as f64 / READINGS as f64
+}
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if let Some(core) = args.core {
+        crate::pin(core as i32)?;
+    }
+    let clock = Clock::calibrate();
+    let protocols = match args.feed.is_empty() {
+        true => wiring::PUBLISHED.to_vec(),
+        false => feedbench::chosen(&args.feed)?,
+    };
+    let mut benches = benches(&protocols, args)?;
+    for round in 0..args.runs.max(1) {
+        eprintln!("run {} of {}", round + 1, args.runs.max(1));
+        for bench in &mut benches {
+            bench.round(&clock).map_err(|f| Failure {
+                message: format!("{}: {}", bench.protocol, f.message),
+                ..f
+            })?;
+        }
+    }
+    let mut table = Table::new(
+        &format!(
+            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages a feed",
+            args.runs.max(1),
+            args.messages
+        ),
+        &[
+            "feed",
+            "",
+            "shown",
+            "mean",
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "max",
+            "ns a message",
+            "million/s",
+        ],
+    );
+    for bench in &benches {
+        let [plain, merged] = &bench.best;
+        let rows = [
+            ("book", plain.as_ref(), plain.as_ref().map(|f| &f.books)),
+            (
+                "book, with super books",
+                merged.as_ref(),
+                merged.as_ref().map(|f| &f.books),
+            ),
+            ("super book", merged.as_ref(), merged.as_ref().map(|f| &f.supers)),
+        ];
+        for (what, figures, histogram) in rows {
+            let (Some(figures), Some(histogram)) = (figures, histogram) else {
+                continue;
+            };
+            let latencies = latencies_of(histogram);
+            let at = |share: f64| latencies.percentile(share).to_string();
+            table = table.row([
+                bench.protocol.to_string(),
+                what.to_string(),
+                latencies.count.to_string(),
+                format!("{:.0}", latencies.mean()),
+                at(0.5),
+                at(0.9),
+                at(0.99),
+                at(0.999),
+                latencies.max.to_string(),
+                format!("{:.1}", figures.per_message),
+                format!("{:.1}", 1e3 / figures.per_message),
+            ]);
+        }
+    }
+    println!("{}", table.to_text());
+    println!(
+        "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for each book it changed",
+        stamp_cost_ns()
+    );
+    println!("every book read back from shared memory equals the venue's");
+    for (name, value) in crate::report::host(&clock, None) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::FeedChoice;
+
+    fn args() -> BenchArgs {
+        BenchArgs {
+            messages: 8_000,
+            symbols: 20,
+            seed: 5,
+            core: None,
+            runs: 1,
+            feed: vec![FeedChoice::All],
+            publish: true,
+            write_session: None,
+        }
+    }
+
+    #[test]
+    fn every_feed_is_shown_as_the_venue_has_it_and_measured() {
+        let clock = Clock::calibrate();
+        for mut bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
+            let protocol = bench.protocol;
+            bench
+                .round(&clock)
+                .unwrap_or_else(|f| panic!("{protocol}: {}", f.message));
+            let [plain, merged] = bench.best.map(|figures| figures.expect("measured"));
+            assert!(plain.books.count > 2_000, "{protocol}: {}", plain.books.count);
+            assert_eq!(plain.books.count, merged.books.count, "{protocol}");
+            assert!(merged.supers.count > 1_000, "{protocol}: {}", merged.supers.count);
+            assert_eq!(plain.supers.count, 0);
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_from_packet_to_super_book_gaps_included() {
+        let clock = Clock::calibrate();
+        for bench in benches(&wiring::PUBLISHED, &args()).unwrap_or_else(|f| panic!("{}", f.message)) {
+            let (_, allocations) = bench
+                .pass(true, &clock, Play::WithGaps)
+                .unwrap_or_else(|f| panic!("{}: {}", bench.protocol, f.message));
+            assert_eq!(allocations, 0, "{}", bench.protocol);
+        }
+    }
+}
