@@ -153,9 +153,13 @@ pub(crate) struct SideArgs {
 pub(crate) struct ExchangeArgs {
     #[command(flatten)]
     pub(crate) side: SideArgs,
-    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["results", "child_of"])]
+    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end; - is standard output.
+    /// The lines' losses, duplicates and late packets apply; what both lose comes late on line A
+    #[arg(long, value_name = "FILE", conflicts_with = "child_of")]
     pub(crate) write_capture: Option<PathBuf>,
+    /// Of a capture: cut the session after so many packets, both lines counted, without a close
+    #[arg(long, value_name = "N", requires = "write_capture")]
+    pub(crate) packets: Option<u64>,
 }
 
 #[derive(Args, Debug)]

@@ -1,8 +1,10 @@
 //! `tickwire bench --feed`: what a message costs, feed by feed, on one core and in one run.
 //!
-//! For each protocol the simulator publishes one session in virtual time. Its live datagrams are then taken by the
-//! receiving channel: into nothing (decode → event), into books, and with nothing subscribed but the least active
+//! For each protocol the simulator publishes one session in virtual time. Its live datagrams are then read by the wire
+//! layer alone ([`crate::wirebench`]), and taken by the receiving channel: into nothing (decode → event), into books, and with nothing subscribed but the least active
 //! instruments (filtered out). The books must be the venue's at every level, else no figure is shown.
+
+use std::sync::Arc;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
@@ -10,6 +12,7 @@ use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count};
 use tickwire_market::{BookState, EventSink, Level, Nanos, Port, Price, Qty, Side, Symbol};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
+use tickwire_wire::fast::Plan;
 
 use crate::bench::{BooksOnly, Discard, answer, memory_path, walk};
 use crate::cli::{BenchArgs, FeedChoice};
@@ -17,6 +20,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::venue::{self, VIRTUAL_START};
+use crate::wirebench;
 use crate::wiring::{self, Reception, WithChannel};
 
 /// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
@@ -58,7 +62,7 @@ impl Session {
         symbols: u32,
     ) -> Result<Session, Failure> {
         let config = config_of(protocol, seed, symbols, messages)?;
-        let (exchange, _) = venue::exchange_of(&config)?;
+        let exchange = venue::exchange_of(&config)?;
         let mut session = Session {
             config,
             before: Vec::new(),
@@ -198,7 +202,7 @@ impl WithChannel for WarmPath<'_> {
     type Output = Result<u64, Failure>;
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
-        let (mut exchange, _) = venue::exchange_of(self.config)?;
+        let mut exchange = venue::exchange_of(self.config)?;
         let listing = exchange.listings()[0];
         let books = Books::new(BooksConfig {
             depth,
@@ -292,6 +296,8 @@ struct Row {
     messages: u64,
     events: u64,
     per_packet: f64,
+    /// Nanoseconds a message in the wire layer alone.
+    wire_ns: f64,
     /// Nanoseconds a message: into nothing, into books, filtered out.
     ns: [f64; 3],
     path: Histogram,
@@ -300,18 +306,26 @@ struct Row {
 /// A feed being measured.
 struct Bench {
     session: Session,
+    /// Of MOEX.
+    templates: Option<Arc<Plan>>,
     row: Row,
 }
 
 impl Bench {
     fn new(protocol: Protocol, args: &BenchArgs) -> Result<Bench, Failure> {
         let session = Session::publish(protocol, args.seed, args.messages, args.symbols.min(1_000))?;
+        let templates = match session.config.feed[0].templates.last() {
+            Some(path) => Some(crate::protocol::templates(path).map_err(Failure::config)?),
+            None => None,
+        };
         Ok(Bench {
+            templates,
             row: Row {
                 protocol,
                 messages: session.messages,
                 events: 0,
                 per_packet: session.messages as f64 / session.datagrams as f64,
+                wire_ns: f64::MAX,
                 ns: [f64::MAX; 3],
                 path: Histogram::new(),
             },
@@ -323,6 +337,8 @@ impl Bench {
     fn round(&mut self) -> Result<(), Failure> {
         let session = &self.session;
         let feed = &session.config.feed[0];
+        let (took, read) = wirebench::measure(feed.protocol(), &session.live, self.templates.as_ref())?;
+        self.row.wire_ns = self.row.wire_ns.min(took as f64 / read as f64);
         for (at, into) in [Into::Nothing, Into::Books, Into::Filter].into_iter().enumerate() {
             let mut reception = Reception::new(&session.config.receiver);
             reception.symbols = (into == Into::Filter).then(|| session.quiet_symbols());
@@ -400,6 +416,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             "messages",
             "per packet",
             "events",
+            "decode only",
             "decode -> event",
             "million/s",
             "-> books",
@@ -413,6 +430,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             row.messages.to_string(),
             format!("{:.1}", row.per_packet),
             row.events.to_string(),
+            format!("{:.1}", row.wire_ns),
             format!("{:.1}", row.ns[0]),
             format!("{:.1}", 1e3 / row.ns[0]),
             format!("{:.1}", row.ns[1]),
@@ -473,6 +491,7 @@ mod tests {
                 "{protocol}: {}",
                 row.events
             );
+            assert!(row.wire_ns > 0.0 && row.wire_ns < f64::MAX, "{protocol}");
             assert!(row.path.count() > 10_000, "{protocol}: {}", row.path.count());
         }
     }

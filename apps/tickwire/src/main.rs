@@ -21,12 +21,14 @@ mod played;
 mod ports;
 mod protocol;
 mod publishbench;
+mod recording;
 mod replay;
 mod report;
 mod results;
 mod tape;
 mod trader;
 mod venue;
+mod wirebench;
 mod wiring;
 
 use std::process::ExitCode;
@@ -72,7 +74,9 @@ fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Demo(args) => demo::run(args, &stop),
         Command::Exchange(args) => match &args.write_capture {
-            Some(path) => venue::write_capture(&Config::load(&args.side.config)?, path, &stop),
+            Some(path) => side(&args.side, |c, a| {
+                recording::write(c, path, args.packets, a.results.as_deref(), &stop)
+            }),
             None => side(&args.side, |c, a| {
                 venue::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
             }),

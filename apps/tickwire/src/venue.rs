@@ -6,17 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use tickwire_exchange::{
-    ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Listing, Outcome,
-    Outlet, PaceConfig, listings,
+    ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Listing, Market,
+    Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Level, Nanos, Side, Symbol};
-use tickwire_runtime::capture::{LinkType, PcapWriter};
+use tickwire_market::{Level, Nanos, Side, Symbol, Venue as TradingVenue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
@@ -33,8 +31,6 @@ use crate::wiring;
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
 /// When a session in virtual time opens: 2026-01-05 14:30 UTC, 09:30 in New York.
 pub(crate) const VIRTUAL_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
-/// Where the datagrams of a written capture come from.
-const CAPTURE_SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 20_000);
 
 /// The acceptor's side of the order entry session, for a client in the same process.
 pub(crate) fn acceptor_of(c: &Config) -> Session {
@@ -45,50 +41,125 @@ pub(crate) fn acceptor_of(c: &Config) -> Session {
     Session::new(config)
 }
 
-/// The exchange of the configuration, with the addresses of its channels in the same order.
-pub(crate) fn exchange_of(c: &Config) -> Result<(Exchange, Vec<Ports>), Failure> {
+/// A published channel: whose it is, and where.
+pub(crate) struct Published {
+    /// Which venue of the market.
+    pub(crate) venue: usize,
+    /// Which outlet of that venue.
+    pub(crate) outlet: usize,
+    /// Which feed of the configuration.
+    pub(crate) feed: usize,
+    pub(crate) ports: Ports,
+}
+
+/// Packets of the venues in the day that the reference system was measured with, in hundredths of Nasdaq's; of others none
+/// are known.
+fn activity_percent(venue: TradingVenue) -> u32 {
+    match venue {
+        TradingVenue::Nyse => 64,
+        TradingVenue::Bzx => 41,
+        TradingVenue::Edga => 21,
+        TradingVenue::Arca => 16,
+        TradingVenue::Edgx => 13,
+        _ => 100,
+    }
+}
+
+/// The exchange of a configuration of one feed.
+pub(crate) fn exchange_of(c: &Config) -> Result<Exchange, Failure> {
+    let (market, _) = market_of(c, None)?;
+    Ok(market.into_first())
+}
+
+/// The market of the configuration and its channels, in the order of the feeds. One venue is one engine, whatever its feeds;
+/// feeds of two venues or more are a market with an engine each, and CQS and UQDF publish what these show. `kept` is how many
+/// messages a channel keeps for retransmission, as many as a session has without.
+pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<Published>), Failure> {
     let e = &c.exchange;
+    let mut names: Vec<TradingVenue> = Vec::new();
+    for feed in c.feed.iter().filter(|feed| !is_consolidated(feed.venue)) {
+        if !names.contains(&feed.venue) {
+            names.push(feed.venue);
+        }
+    }
+    let is_market = names.len() > 1;
+    if !is_market {
+        names = c.feed.first().map(|feed| feed.venue).into_iter().collect();
+    }
+    let (listings, utp) = match is_market {
+        true => market_listings(e.symbols.0 as u16),
+        false => (listings(e.symbols.0 as u16), 0),
+    };
     // Directory, opening orders and bursts come on top of rate times duration.
-    let messages =
-        (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize + e.symbols.0 as usize * 200 + (1 << 20);
-    let max_live = 400_000.min(c.receiver.max_orders / 2).max(e.symbols.0 * 100);
-    let listings = listings(e.symbols.0 as u16);
-    let (mut outlets, mut ports) = (Vec::new(), Vec::new());
-    for feed in &c.feed {
+    let flow = (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize;
+    let once = e.symbols.0 as usize * 200 + (1 << 20);
+    let mut outlets: Vec<Vec<Outlet>> = names.iter().map(|_| Vec::new()).collect();
+    let mut published = Vec::new();
+    for (index, feed) in c.feed.iter().enumerate() {
+        let venue = names.iter().position(|name| *name == feed.venue).unwrap_or(0);
+        let own = match feed.venue {
+            TradingVenue::Cqs if is_market => &listings[utp..],
+            TradingVenue::Uqdf if is_market => &listings[..utp],
+            _ => &listings[..],
+        };
+        let channels = feed.channels.len();
         for (number, channel) in feed.channels.iter().enumerate() {
-            let own = share_of(&listings, number, feed.channels.len());
-            outlets.push(Outlet {
+            let own = share_of(own, number, channels);
+            let messages = match is_market {
+                true => flow / channels + once / 4,
+                false => flow + once,
+            };
+            published.push(Published {
+                venue,
+                outlet: outlets[venue].len(),
+                feed: index,
+                ports: channel.ports(feed.interface),
+            });
+            outlets[venue].push(Outlet {
                 instruments: own
                     .first()
                     .map_or(0..0, |first| first.id.0..first.id.0 + own.len() as u32),
-                publisher: wiring::publisher(feed, number, own, messages)?,
+                publisher: wiring::publisher(feed, number, own, kept.unwrap_or(messages), is_market)?,
             });
-            ports.push(channel.ports(feed.interface));
         }
     }
-    let config = ExchangeConfig {
-        listings,
-        max_orders: max_live + max_live / 2,
-        flow: FlowConfig {
-            seed: e.seed,
-            max_live,
-            ..FlowConfig::default()
-        },
-        pace: PaceConfig {
-            rate: e.rate.0,
-            ..PaceConfig::default()
-        },
-        desk: DeskConfig {
-            comp_id: CompId::new(c.order_entry.exchange_comp_id.0.as_bytes())
-                .expect("a symbol fits a CompID"),
-            connections: CONNECTIONS,
-            ..DeskConfig::default()
-        },
-        duration_ns: (e.duration_s.0 * 1e9) as u64,
-        linger_ns: Nanos::SECOND,
-        ..ExchangeConfig::default()
-    };
-    Ok((Exchange::new(config, outlets), ports))
+    let max_live = 400_000.min(c.receiver.max_orders / 2).max(e.symbols.0 * 100);
+    let venues = names.into_iter().zip(outlets).zip(0_u64..);
+    let venues = venues.map(|((name, outlets), nth)| {
+        let config = ExchangeConfig {
+            listings: listings.clone(),
+            max_orders: max_live + max_live / 2,
+            flow: FlowConfig {
+                seed: e.seed.wrapping_add(nth << 32),
+                max_live,
+                reference: is_market.then_some(Reference { seed: e.seed }),
+                ..FlowConfig::default()
+            },
+            pace: PaceConfig {
+                rate: match is_market {
+                    true => (u64::from(e.rate.0) * u64::from(activity_percent(name)) / 100).max(1) as u32,
+                    false => e.rate.0,
+                },
+                ..PaceConfig::default()
+            },
+            desk: DeskConfig {
+                comp_id: CompId::new(c.order_entry.exchange_comp_id.0.as_bytes())
+                    .expect("a symbol fits a CompID"),
+                connections: CONNECTIONS,
+                ..DeskConfig::default()
+            },
+            duration_ns: (e.duration_s.0 * 1e9) as u64,
+            linger_ns: Nanos::SECOND,
+            ..ExchangeConfig::default()
+        };
+        (name, Exchange::new(config, outlets))
+    });
+    Ok((Market::new(venues.collect()), published))
+}
+
+/// Whether a feed is made of other venues' quotes.
+fn is_consolidated(venue: TradingVenue) -> bool {
+    matches!(venue, TradingVenue::Cqs | TradingVenue::Uqdf)
 }
 
 /// The instruments of one of a feed's channels: equal parts, in order.
@@ -108,7 +179,7 @@ fn impair_of(i: Impairment) -> ImpairConfig {
     }
 }
 
-fn troubles_of(c: &Config) -> LineTroubles {
+pub(crate) fn troubles_of(c: &Config) -> LineTroubles {
     LineTroubles {
         lines: [impair_of(c.exchange.line_a), impair_of(c.exchange.line_b)],
         requests: impair_of(Impairment {
@@ -127,8 +198,9 @@ struct Client {
 struct Venue<'a> {
     config: &'a Config,
     clock: Clock,
-    exchange: Exchange,
-    outlets: Vec<OutletSockets>,
+    market: Market,
+    /// With the venue that each is of.
+    outlets: Vec<(usize, OutletSockets)>,
     orders: TcpListener,
     clients: [Option<Client>; CONNECTIONS],
     waiter: Waiter,
@@ -149,7 +221,7 @@ pub(crate) fn run(
     crate::pin(config.exchange.core)?;
     let mut venue = Venue::start(config, clock)?;
     let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
-    let servers = venue.outlets.iter().flat_map(OutletSockets::listening);
+    let servers = venue.outlets.iter().flat_map(|(_, outlet)| outlet.listening());
     let servers: Vec<(String, u16)> = servers.map(|(port, at)| (port.name().to_string(), at)).collect();
     if is_child {
         Notice::Listening { order_entry, servers }.send();
@@ -178,64 +250,23 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Writes what a session would send on its multicast ports into a capture, in virtual time: no socket, no client. The
-/// lines' troubles do not apply; each datagram stands there once per line.
-pub(crate) fn write_capture(config: &Config, path: &Path, stop: &StopFlag) -> Result<(), Failure> {
-    let failed = |e: tickwire_runtime::capture::CaptureError| Failure::system(e.to_string());
-    let (mut exchange, ports) = exchange_of(config)?;
-    let mut out = PcapWriter::create(path, LinkType::ETHERNET).map_err(failed)?;
-    let mut now = VIRTUAL_START;
-    exchange.open(now);
-    let mut datagrams = 0_u64;
-    while !exchange.is_over() {
-        if let Some(reason) = stop.reason() {
-            return Err(Failure::interrupted(format!(
-                "{reason}; the capture is not complete"
-            )));
-        }
-        let more = exchange.on_time(now);
-        for (index, ports) in ports.iter().enumerate() {
-            while let Some(datagram) = exchange.poll_datagram(index, now) {
-                let groups = &ports.groups[datagram.port as usize];
-                for (line, group) in groups.iter().enumerate() {
-                    let Some(group) = *group else { continue };
-                    if datagram.lines.has(tickwire_exchange::LineSet(1 << line)) {
-                        datagrams += 1;
-                        out.write_udp(now, CAPTURE_SOURCE, group, datagram.bytes)
-                            .map_err(failed)?;
-                    }
-                }
-            }
-        }
-        if !more {
-            let due = exchange.poll_timeout().unwrap_or(now).max(now.after(1_000));
-            now = due.min(now.after(Nanos::MILLI));
-        }
-    }
-    out.finish().map_err(failed)?;
-    eprintln!(
-        "{}: {} messages in {datagrams} datagrams over both lines",
-        path.display(),
-        exchange.total()
-    );
-    Ok(())
-}
-
 impl<'a> Venue<'a> {
     fn start(config: &'a Config, clock: Clock) -> Result<Venue<'a>, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
-        let (exchange, ports) = exchange_of(config)?;
+        let (market, published) = market_of(config, None)?;
         let troubles = troubles_of(config);
-        let outlets = ports.iter().enumerate().map(|(index, ports)| {
-            OutletSockets::open(index, ports, troubles, config.exchange.seed, &mut waiter)
+        let outlets = published.iter().map(|p| {
+            let seed = config.exchange.seed.wrapping_add((p.venue as u64) << 32);
+            let sockets = OutletSockets::open(p.outlet, &p.ports, troubles, seed, &mut waiter)?;
+            Ok((p.venue, sockets))
         });
-        let outlets = outlets.collect::<Result<Vec<_>, _>>()?;
+        let outlets = outlets.collect::<Result<Vec<_>, Failure>>()?;
         let orders = TcpListener::bind(config.order_entry.address.into())
             .map_err(|e| Failure::system(e.to_string()))?;
         waiter.watch(&orders);
         let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
         Ok(Venue {
-            exchange,
+            market,
             config,
             clock,
             outlets,
@@ -256,17 +287,18 @@ impl<'a> Venue<'a> {
         }
         loop {
             let now = self.clock.now();
-            let more = self.exchange.on_time(now);
-            if self.at_close.is_none() && self.exchange.phase() == DayPhase::Closing {
+            let more = self.market.on_time(now);
+            if self.at_close.is_none() && self.market.phase() == DayPhase::Closing {
                 self.at_close = Some(self.shown_levels());
             }
             let mut sent = false;
-            for outlet in &mut self.outlets {
-                sent |= outlet.publish(now, &mut self.exchange, &mut self.departures)?;
+            for (venue, outlet) in &mut self.outlets {
+                sent |= outlet.publish(now, self.market.exchange_mut(*venue), &mut self.departures)?;
             }
             self.serve_orders(&mut buffer)?;
-            for outlet in &mut self.outlets {
-                outlet.serve(&self.clock, &mut self.exchange, &mut self.waiter, &mut buffer)?;
+            for (venue, outlet) in &mut self.outlets {
+                let exchange = self.market.exchange_mut(*venue);
+                outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer)?;
             }
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
@@ -283,7 +315,7 @@ impl<'a> Venue<'a> {
             }
             if !more && !sent {
                 let due = self
-                    .exchange
+                    .market
                     .poll_timeout()
                     .map_or(Nanos::MILLI, |t| t.since(now))
                     .min(Nanos::MILLI);
@@ -295,7 +327,7 @@ impl<'a> Venue<'a> {
     }
 
     fn open(&mut self, now: Nanos) {
-        self.exchange.open(now);
+        self.market.open(now);
         self.opened = Some(now);
     }
 
@@ -303,7 +335,7 @@ impl<'a> Venue<'a> {
         let failed = |e: io::Error| Failure::system(format!("accepting a connection failed: {e}"));
         while let Some(stream) = self.orders.accept().map_err(failed)? {
             if let Some(id) = self.clients.iter().position(Option::is_none)
-                && self.exchange.connect(id, now)
+                && self.market.exchange_mut(0).connect(id, now)
             {
                 let watch = self.waiter.watch(&stream);
                 self.clients[id] = Some(Client { stream, watch });
@@ -324,7 +356,7 @@ impl<'a> Venue<'a> {
                 Ok(Received::Nothing) => self.transmit(id).is_err(),
                 Ok(Received::Closed) | Err(_) => true,
             };
-            if is_over || self.exchange.wants_close(id).is_some() {
+            if is_over || self.market.exchange(0).wants_close(id).is_some() {
                 self.close_client(id, now)?;
             }
         }
@@ -334,7 +366,7 @@ impl<'a> Venue<'a> {
     /// Hands over what a client sent; `true` when the connection is over.
     fn take_orders(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
-            let taken = self.exchange.handle_bytes(id, now, bytes);
+            let taken = self.market.exchange_mut(0).handle_bytes(id, now, bytes);
             bytes = &bytes[taken..];
             match self.transmit(id) {
                 // Neither taken nor sent: the client does not read what it is sent.
@@ -353,7 +385,7 @@ impl<'a> Venue<'a> {
         };
         let mut chunk = [0; 8192];
         let mut any = false;
-        while let Some(bytes) = self.exchange.poll_transmit(id, &mut chunk) {
+        while let Some(bytes) = self.market.exchange_mut(0).poll_transmit(id, &mut chunk) {
             any = true;
             client.stream.send(bytes)?;
         }
@@ -368,16 +400,16 @@ impl<'a> Venue<'a> {
     }
 
     fn close_client(&mut self, id: usize, now: Nanos) -> Result<(), Failure> {
-        let reason = self.exchange.wants_close(id);
+        let reason = self.market.exchange(0).wants_close(id);
         let _ = self.transmit(id);
         let Some(mut client) = self.clients[id].take() else {
             return Ok(());
         };
         self.waiter.forget(client.watch);
         client.stream.finish();
-        self.exchange.disconnect(id, now);
+        self.market.exchange_mut(0).disconnect(id, now);
         let early = matches!(
-            self.exchange.phase(),
+            self.market.exchange(0).phase(),
             DayPhase::Waiting | DayPhase::Opening | DayPhase::Open
         );
         if early && self.config.exchange.stop_on_client_loss {
@@ -395,8 +427,8 @@ impl<'a> Venue<'a> {
         if is_child {
             Notice::Progress {
                 seconds: self.opened.map_or(0.0, |t| now.since(t) as f64 / 1e9),
-                messages: self.exchange.total(),
-                orders: self.exchange.ledger().len() as u64,
+                messages: self.market.total(),
+                orders: self.market.exchange(0).ledger().len() as u64,
             }
             .send();
         }
@@ -404,18 +436,23 @@ impl<'a> Venue<'a> {
 
     /// Everything was sent, and nobody asks for anything any more.
     fn is_done(&self, now: Nanos) -> bool {
-        self.exchange.is_over() && !self.outlets.iter().any(|outlet| outlet.is_busy(now, QUIET_NS))
+        self.market.is_over()
+            && !self
+                .outlets
+                .iter()
+                .any(|(_, outlet)| outlet.is_busy(now, QUIET_NS))
     }
 
     /// What the receiver of the first channel must have, in order of symbol.
     fn shown_levels(&self) -> Vec<(Symbol, [Vec<Level>; 2])> {
-        let Some(outlet) = self.exchange.outlets().first() else {
+        let exchange = self.market.exchange(0);
+        let Some(outlet) = exchange.outlets().first() else {
             return Vec::new();
         };
-        let mut listings = self.exchange.listings().to_vec();
+        let mut listings = exchange.listings().to_vec();
         listings.retain(|listing| outlet.instruments.contains(&listing.id.0));
         listings.sort_unstable_by_key(|listing| listing.symbol);
-        let levels = |id, side| outlet.publisher.levels(self.exchange.engine(), id, side);
+        let levels = |id, side| outlet.publisher.levels(exchange.engine(), id, side);
         let sides = |listing: &Listing| Side::BOTH.map(|side| levels(listing.id, side));
         listings
             .iter()
@@ -426,10 +463,10 @@ impl<'a> Venue<'a> {
     fn results(&mut self) -> ExchangeResults {
         self.departures.settle();
         let mut packet_to_order = Histogram::new();
-        let mut series = Series::with_capacity(self.exchange.ledger().len());
+        let mut series = Series::with_capacity(self.market.exchange(0).ledger().len());
         let mut unmatched = 0;
         let opened = self.opened.unwrap_or_default();
-        for order in self.exchange.ledger() {
+        for order in self.market.exchange(0).ledger() {
             let Some(cause) = order.cause else { continue };
             match self.departures.of(cause.seq.0) {
                 Some(ticks) => {
@@ -441,18 +478,19 @@ impl<'a> Venue<'a> {
             }
         }
         let mut counts = [(0, 0); 2];
-        for outlet in &self.outlets {
+        for (_, outlet) in &self.outlets {
             for (sum, line) in counts.iter_mut().zip(outlet.live_counts()) {
                 *sum = (sum.0 + line.0, sum.1 + line.1);
             }
         }
         ExchangeResults {
-            messages: self.exchange.total(),
+            messages: self.market.total(),
             datagrams: counts.map(|c| c.0),
             dropped: counts.map(|c| c.1),
-            retransmissions: self.outlets.iter().map(OutletSockets::answered).sum(),
+            retransmissions: self.outlets.iter().map(|(_, outlet)| outlet.answered()).sum(),
             orders: self
-                .exchange
+                .market
+                .exchange(0)
                 .ledger()
                 .iter()
                 .map(outcome_of)

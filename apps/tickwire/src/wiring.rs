@@ -6,8 +6,8 @@ use tickwire_book::Depth;
 use tickwire_exchange::{
     ChannelConfig as MoldConfig, CqsLineConfig, CqsPublisher, CqsPublisherConfig, ItchPublisher,
     ItchPublisherConfig, Listing, Mdp3Publisher, Mdp3PublisherConfig, MoexPublisher, MoexPublisherConfig,
-    NysePublisherConfig, OpenBookPublisher, PitchPublisher, PitchPublisherConfig, Publisher, UnitConfig,
-    UqdfPublisher, UqdfPublisherConfig, XdpPublisher,
+    NysePublisherConfig, OpenBookPublisher, PitchPublisher, PitchPublisherConfig, Publisher, SipModel,
+    UnitConfig, UqdfPublisher, UqdfPublisherConfig, XdpPublisher,
 };
 use tickwire_feed::{
     ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, ItchChannel, ItchConfig, ItchDecoder, ItchFeed,
@@ -278,13 +278,19 @@ pub(crate) fn with_channel<W: WithChannel>(
     })
 }
 
-/// Makes the publishing side of one of a feed's channels; `messages` sizes what is kept for retransmission.
+/// Makes the publishing side of one of a feed's channels; `messages` sizes what is kept for retransmission. `is_told`: a
+/// consolidated feed's participants are the venues of a market.
 pub(crate) fn publisher(
     feed: &FeedConfig,
     number: usize,
     listings: &[Listing],
     messages: usize,
+    is_told: bool,
 ) -> Result<Box<dyn Publisher>, Failure> {
+    let model = SipModel {
+        is_told,
+        ..SipModel::default()
+    };
     let venue = feed.venue;
     let channel = &feed.channels[number];
     let mold = MoldConfig {
@@ -331,6 +337,7 @@ pub(crate) fn publisher(
         Protocol::Openbook => Box::new(OpenBookPublisher::new(nyse(), listings)),
         Protocol::Cqs => {
             let config = CqsPublisherConfig {
+                model,
                 line: CqsLineConfig {
                     store_bytes: messages * 160,
                     store_messages: messages,
@@ -342,6 +349,7 @@ pub(crate) fn publisher(
         }
         Protocol::Uqdf => {
             let config = UqdfPublisherConfig {
+                model,
                 channel: MoldConfig {
                     store_bytes: messages * 120,
                     ..mold

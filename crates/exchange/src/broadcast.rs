@@ -22,11 +22,50 @@ pub struct Outlet {
 pub struct Broadcast {
     outlets: Vec<Outlet>,
     now: VenueTime,
+    /// Nobody asks for it: `None`.
+    trail: Option<Trail>,
+}
+
+/// The instruments whose books have changed since they were asked for, each once.
+struct Trail {
+    /// By instrument number.
+    is_listed: Vec<bool>,
+    changed: Vec<InstrumentId>,
+}
+
+impl Trail {
+    fn note(&mut self, instrument: InstrumentId) {
+        if let Some(is_listed) = self.is_listed.get_mut(instrument.index())
+            && !core::mem::replace(is_listed, true)
+        {
+            self.changed.push(instrument);
+        }
+    }
 }
 
 impl Broadcast {
     pub(crate) fn new(outlets: Vec<Outlet>) -> Broadcast {
-        Broadcast { outlets, now: 0 }
+        Broadcast {
+            outlets,
+            now: 0,
+            trail: None,
+        }
+    }
+
+    /// Keeps from now on which of the instruments 1 to `count` change.
+    pub(crate) fn follow_changes(&mut self, count: usize) {
+        self.trail = Some(Trail {
+            is_listed: alloc::vec![false; count + 1],
+            changed: Vec::with_capacity(count),
+        });
+    }
+
+    /// An instrument whose book has changed.
+    pub(crate) fn poll_changed(&mut self) -> Option<InstrumentId> {
+        let trail = self.trail.as_mut()?;
+        let instrument = trail.changed.pop()?;
+        trail.is_listed[instrument.index()] = false;
+        Some(instrument)
     }
 
     pub(crate) fn outlets(&self) -> &[Outlet] {
@@ -39,6 +78,9 @@ impl Broadcast {
 
     /// The channels that carry an instrument; their clocks are set.
     fn carriers(&mut self, instrument: InstrumentId) -> impl Iterator<Item = &mut Box<dyn Publisher>> {
+        if let Some(trail) = &mut self.trail {
+            trail.note(instrument);
+        }
         let now = self.now;
         let carries = move |outlet: &&mut Outlet| outlet.instruments.contains(&instrument.0);
         self.outlets.iter_mut().filter(carries).map(move |outlet| {

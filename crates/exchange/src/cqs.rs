@@ -25,8 +25,8 @@ use crate::sip::{
 use crate::tape::{Datagram, Listing, Milestone};
 use line::CqsLine;
 
-/// The letters of the CTA plan: NYSE, Arca, BZX, EDGX, Nasdaq, BYX, IEX, MEMX, NYSE Texas, National, BX, PSX.
-const LETTERS: [u8; PARTICIPANTS_MAX] = *b"NPZKTYVUMCBX";
+/// The letters of the CTA plan: NYSE, Arca, BZX, EDGX, Nasdaq, BYX, IEX, MEMX, NYSE Texas, National, BX, PSX, EDGA.
+const LETTERS: [u8; PARTICIPANTS_MAX] = *b"NPZKTYVUMCBXJ";
 /// The SIP itself.
 const SIP: u8 = b'S';
 
@@ -89,6 +89,10 @@ impl Plan for Cqs {
 
     fn letters(&self) -> &'static [u8; PARTICIPANTS_MAX] {
         &LETTERS
+    }
+
+    fn nasdaq(&self) -> u8 {
+        b'T'
     }
 
     fn milestone(&mut self, milestone: Milestone, at: u64, _: &Consolidation) {

@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::itch::MARKET_MAKERS;
 use crate::order::{Listener, NewOrder, Order, Owner, Reject};
 use crate::random::Random;
+use crate::reference::Reference;
 use crate::tape::Listing;
 use crate::wheel::Wheel;
 
@@ -38,6 +39,8 @@ pub struct FlowConfig {
     pub min_levels: u32,
     /// How long after a client's trade market makers answer, in nanoseconds.
     pub reaction_ns: u64,
+    /// A price path shared with other venues, which the fair value follows within half a tick; `None`: it walks freely.
+    pub reference: Option<Reference>,
 }
 
 impl Default for FlowConfig {
@@ -48,6 +51,7 @@ impl Default for FlowConfig {
             volatility: 32,
             min_levels: 6,
             reaction_ns: 50_000,
+            reference: None,
         }
     }
 }
@@ -85,6 +89,8 @@ struct Maker {
     tick: i64,
     /// In 1/256 ticks.
     fair: i64,
+    /// Of that, what is this venue's own where others share the path, in 1/256 ticks.
+    own: i64,
     start: i64,
     /// Half the spread around the fair value, in 1/256 ticks.
     half_spread: i64,
@@ -122,6 +128,7 @@ impl Flow {
                 id: listing.id,
                 tick: listing.tick.raw(),
                 fair,
+                own: 0,
                 start: fair,
                 half_spread,
             }
@@ -168,6 +175,9 @@ impl Flow {
         let Some(at) = self.maker_of(instrument) else {
             return;
         };
+        if self.config.reference.is_some() {
+            self.walk(at, now);
+        }
         for level in 0..16 {
             for side in Side::BOTH {
                 for _ in 0..self.random.between(1, 3) {
@@ -201,7 +211,7 @@ impl Flow {
         if at >= self.makers.len() {
             return None;
         }
-        self.walk(at);
+        self.walk(at, now);
         self.withdraw(at, engine, out);
         self.act(at, now, engine, out);
         Some(at)
@@ -462,13 +472,20 @@ impl Flow {
     }
 
     /// One step of the fair value, held within a tenth of where it started.
-    fn walk(&mut self, at: usize) {
+    fn walk(&mut self, at: usize, now: u64) {
         let reach = i64::from(self.config.volatility);
         let jump = if self.random.below(4000) == 0 { 24 } else { 1 };
         let step = (self.random.below(2 * reach as u64 + 1) as i64 - reach) * jump;
         let maker = &mut self.makers[at];
         let band = maker.start / 10;
-        maker.fair = (maker.fair + step).clamp(maker.start - band, maker.start + band);
+        let fair = match self.config.reference {
+            None => maker.fair + step,
+            Some(reference) => {
+                maker.own = (maker.own + step).clamp(-FINE / 2, FINE / 2);
+                maker.start + reference.offset(maker.id, now) + maker.own
+            }
+        };
+        maker.fair = fair.clamp(maker.start - band, maker.start + band);
     }
 
     fn maker_of(&self, instrument: InstrumentId) -> Option<usize> {

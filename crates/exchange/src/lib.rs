@@ -8,7 +8,8 @@
 //!
 //! [`Engine`] matches and tells a [`Listener`]; [`NaiveEngine`] is its oracle. [`Flow`] acts on it like a market does, a
 //! [`Publisher`] turns what happened into datagrams of its venue and serves recovery ([`ItchPublisher`] is one).
-//! [`Exchange`] is all of it together, with order entry over FIX.
+//! [`Exchange`] is all of it together, with order entry over FIX; a [`Market`] is several of them with one price path and the
+//! consolidated feeds over all.
 //!
 //! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one run.
 #![no_std]
@@ -28,6 +29,7 @@ mod impair;
 mod index;
 mod itch;
 mod listing;
+mod market;
 mod mdp3;
 mod moex;
 mod mold;
@@ -39,6 +41,7 @@ mod outbox;
 mod pace;
 mod pitch;
 mod random;
+mod reference;
 mod session;
 mod sip;
 mod tape;
@@ -57,7 +60,8 @@ pub use generate::generate_itch;
 pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
-pub use listing::listings;
+pub use listing::{listings, market_listings};
+pub use market::Market;
 pub use mdp3::{Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, Mdp3View};
 pub use moex::{MoexLog, MoexPublisher, MoexPublisherConfig, MoexReplayRules, MoexTemplates};
 pub use mold::{ChannelConfig, MessageStore, MoldChannel};
@@ -69,6 +73,7 @@ pub use order::{
 };
 pub use pace::PaceConfig;
 pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
+pub use reference::Reference;
 pub use sip::{Outage, SipModel, SipPublisher};
 pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,

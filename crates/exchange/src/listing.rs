@@ -21,6 +21,44 @@ pub fn listings(count: u16) -> Vec<Listing> {
     (0..u32::from(count)).map(listing).collect()
 }
 
+/// NYSE- and Arca-listed names, likewise.
+#[rustfmt::skip]
+const KNOWN_CTA: [(&str, u32); 24] = [
+    ("SPY", 585), ("BAC", 44), ("F", 11), ("GE", 188), ("T", 22), ("IBM", 225), ("JPM", 240), ("XOM", 118), ("KO", 64), ("WFC", 75),
+    ("PFE", 26), ("DIS", 112), ("C", 70), ("UBER", 71), ("ORCL", 185), ("CVX", 160), ("WMT", 92), ("V", 310), ("MA", 525), ("BA", 155),
+    ("HD", 405), ("GS", 590), ("CAT", 390), ("MCD", 295),
+];
+
+/// `count` instruments of a whole market, the most active first within each plan, and how many of them, in front, are the
+/// UTP plan's (tape C, a third); the others are the CTA's (tapes A and B). Made-up names of the
+/// CTA begin with ZZ, ZY, ZX.
+pub fn market_listings(count: u16) -> (Vec<Listing>, usize) {
+    let utp = u32::from(count).div_ceil(3);
+    let cta = (0..u32::from(count) - utp).map(|rank| {
+        let made_up = made_up(rank);
+        let (symbol, dollars) = match KNOWN_CTA.get(rank as usize) {
+            Some((name, dollars)) => (Symbol::new(name.as_bytes()), *dollars),
+            None => (
+                Symbol::new(&[
+                    b'Z',
+                    b'Z' - (rank / 26_u32.pow(3)) as u8,
+                    made_up[2],
+                    made_up[3],
+                    made_up[4],
+                ]),
+                5 + rank.wrapping_mul(2_246_822_519) % 295,
+            ),
+        };
+        Listing {
+            id: InstrumentId(utp + rank + 1),
+            symbol: symbol.unwrap_or(Symbol::EMPTY),
+            tick: Price::from_4dp(100),
+            start: Price::from_4dp(dollars * 10_000),
+        }
+    });
+    ((0..utp).map(listing).chain(cta).collect(), utp as usize)
+}
+
 fn listing(rank: u32) -> Listing {
     let (symbol, dollars) = match KNOWN.get(rank as usize) {
         Some((name, dollars)) => (Symbol::new(name.as_bytes()), *dollars),
@@ -47,6 +85,23 @@ fn made_up(rank: u32) -> [u8; 5] {
 mod tests {
     extern crate std;
     use super::*;
+
+    #[test]
+    fn a_market_has_both_plans_and_unique_symbols() {
+        let (all, utp) = market_listings(u16::MAX);
+        assert_eq!((all.len(), utp), (65_535, 21_845));
+        let symbols: std::collections::BTreeSet<_> = all.iter().map(|l| l.symbol).collect();
+        assert_eq!(symbols.len(), all.len());
+        assert!(
+            all.iter()
+                .zip(1..)
+                .all(|(l, id)| l.id.0 == id && !l.symbol.is_empty())
+        );
+        assert_eq!(
+            (all[0].symbol.as_str(), all[utp].symbol.as_str()),
+            ("AAPL", "SPY")
+        );
+    }
 
     #[test]
     fn every_instrument_has_its_number_a_unique_symbol_and_a_price_on_the_tick() {

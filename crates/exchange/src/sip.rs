@@ -17,7 +17,7 @@ use crate::order::{Cross, Execution, Listener, Order};
 use crate::tape::{Datagram, Listing, Milestone, ParticipantQuote, Publisher, Tape, VenueTime};
 
 /// How many participants have letters in both plans.
-pub(crate) const PARTICIPANTS_MAX: usize = 12;
+pub(crate) const PARTICIPANTS_MAX: usize = 13;
 
 /// How often the reference of the limit prices is looked at. LULD plan: every 30 s.
 const REFERENCE_NS: u64 = 30 * Nanos::SECOND;
@@ -28,6 +28,25 @@ pub(crate) trait Plan {
     fn venue(&self) -> Venue;
     /// The letters of the participants.
     fn letters(&self) -> &'static [u8; PARTICIPANTS_MAX];
+    /// The letter of a venue: the two plans differ in Nasdaq's alone.
+    fn letter_of(&self, venue: Venue) -> Option<u8> {
+        Some(match venue {
+            Venue::Nasdaq => self.nasdaq(),
+            Venue::NasdaqTexas => b'B',
+            Venue::Psx => b'X',
+            Venue::Bzx => b'Z',
+            Venue::Byx => b'Y',
+            Venue::Edga => b'J',
+            Venue::Edgx => b'K',
+            Venue::Nyse => b'N',
+            Venue::Arca => b'P',
+            Venue::National => b'C',
+            Venue::NyseTexas => b'M',
+            Venue::American | Venue::Cqs | Venue::Uqdf | Venue::Cme | Venue::Moex => return None,
+        })
+    }
+    /// The letter of Nasdaq.
+    fn nasdaq(&self) -> u8;
 
     /// A point of the day.
     fn milestone(&mut self, milestone: Milestone, at: u64, sip: &Consolidation);
@@ -207,22 +226,33 @@ impl<P: Plan> Tape for SipPublisher<P> {
 
 impl<P: Plan> Listener for SipPublisher<P> {
     fn rested(&mut self, order: &Order) {
+        if self.sip.model().is_told {
+            return;
+        }
         let update = self.sip.rested(order);
         self.publish(update);
     }
 
     fn executed(&mut self, execution: &Execution) {
-        let update = self.sip.executed(execution);
-        self.publish(update);
+        if !self.sip.model().is_told {
+            let update = self.sip.executed(execution);
+            self.publish(update);
+        }
         self.follow(execution.maker.instrument, execution.price);
     }
 
     fn reduced(&mut self, order: &Order, by: Qty) {
+        if self.sip.model().is_told {
+            return;
+        }
         let update = self.sip.reduced(order, by);
         self.publish(update);
     }
 
     fn deleted(&mut self, order: &Order) {
+        if self.sip.model().is_told {
+            return;
+        }
         let update = self.sip.deleted(order);
         self.publish(update);
     }
@@ -269,6 +299,16 @@ impl<P: Plan> Publisher for SipPublisher<P> {
 
     fn handle_timeout(&mut self, now: Nanos, _: &Engine) {
         self.plan.handle_timeout(now, &self.listings, &self.sip);
+    }
+
+    fn quoted(&mut self, venue: Venue, instrument: InstrumentId, engine: &Engine) {
+        let letters = self.plan.letters();
+        let letter = self.plan.letter_of(venue);
+        let Some(participant) = letters.iter().position(|l| Some(*l) == letter) else {
+            return;
+        };
+        let update = self.sip.look(instrument, participant, engine);
+        self.publish(update);
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {

@@ -127,6 +127,11 @@ pub trait Publisher: Tape {
         let _ = (now, engine);
     }
 
+    /// A venue's book of an instrument has changed, another's perhaps: for consolidated feeds, which look at its engine.
+    fn quoted(&mut self, venue: Venue, instrument: InstrumentId, engine: &Engine) {
+        let _ = (venue, instrument, engine);
+    }
+
     /// When [`Publisher::handle_timeout`] or [`Publisher::poll_datagram`] next has something to do.
     fn poll_timeout(&self) -> Option<Nanos>;
 

@@ -20,7 +20,7 @@ use crate::sip::{
 use crate::tape::{Datagram, Listing, MessageSink, Milestone};
 
 /// The letters of the UTP plan: Nasdaq, Arca, BZX, EDGX, NYSE, BYX, IEX, MEMX, NYSE Texas, National, BX, PSX.
-const LETTERS: [u8; PARTICIPANTS_MAX] = *b"QPZKNYVUMCBX";
+const LETTERS: [u8; PARTICIPANTS_MAX] = *b"QPZKNYVUMCBXJ";
 /// The SIP itself.
 const SIP: u8 = b'E';
 /// The longest message made here: a recap of the close of all participants.
@@ -389,6 +389,10 @@ impl Plan for Uqdf {
 
     fn letters(&self) -> &'static [u8; PARTICIPANTS_MAX] {
         &LETTERS
+    }
+
+    fn nasdaq(&self) -> u8 {
+        b'Q'
     }
 
     fn milestone(&mut self, milestone: Milestone, at: u64, sip: &Consolidation) {

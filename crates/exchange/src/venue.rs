@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use tickwire_fix::DisconnectReason;
-use tickwire_market::{InstrumentId, Level, Nanos, Port, Side};
+use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, Venue};
 
 use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientOrder, Desk, DeskConfig, Floor};
@@ -320,6 +320,33 @@ impl Exchange {
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Keeps from now on which instruments' books change, for [`Exchange::poll_changed`].
+    pub fn follow_changes(&mut self) {
+        self.tape.follow_changes(self.config.listings.len());
+    }
+
+    /// An instrument whose book has changed since it was asked for.
+    pub fn poll_changed(&mut self) -> Option<InstrumentId> {
+        self.tape.poll_changed()
+    }
+
+    /// Tells the channels of an instrument that its book at some venue has changed: another's, whose engine is given, or
+    /// this one's. Not before the day has begun, nor after its last message.
+    pub fn hear(&mut self, now: Nanos, venue: Venue, instrument: InstrumentId, other: Option<&Engine>) {
+        if matches!(self.phase, DayPhase::Waiting | DayPhase::Ending | DayPhase::Over) {
+            return;
+        }
+        let time = self.venue_time(now);
+        for outlet in self.tape.outlets_mut() {
+            if outlet.instruments.contains(&instrument.0) {
+                outlet.publisher.set_time(time);
+                outlet
+                    .publisher
+                    .quoted(venue, instrument, other.unwrap_or(&self.engine));
+            }
+        }
     }
 
     /// How many messages were published, over all channels.

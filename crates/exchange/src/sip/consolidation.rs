@@ -1,7 +1,8 @@
-//! A small model of a SIP: the displayed orders of one engine, shared out among several participants, and what a plan makes of
-//! that: a quote of each participant, the national best, the best odd lots.
+//! A small model of a SIP: the displayed orders of one engine, shared out among several participants, or those of several
+//! venues, and what a plan makes of that: a quote of each participant, the national best, the best odd lots.
 //!
-//! - An order belongs to the participant `order number % participants`.
+//! - An order belongs to the participant `order number % participants`; in a [`Market`](crate::Market) a participant is a venue
+//!   with a book of its own.
 //! - A participant's quote is the best price at which its orders, better ones included, make up a round lot, rounded down to
 //!   round lots. What stands before that price are its odd lots.
 //! - The national best is the best quote by price, then size, then time. A side that the limit prices forbid (a bid above the
@@ -14,6 +15,7 @@ use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
 
 use crate::displayed::DisplayedLevels;
+use crate::engine::Engine;
 use crate::order::{Execution, Order};
 
 /// A participant that fails for a while: its quotes are void.
@@ -38,6 +40,9 @@ pub struct SipModel {
     pub band_bps: u32,
     /// Default: none.
     pub outage: Option<Outage>,
+    /// The participants are venues of a [`Market`](crate::Market) with books of their own, which are looked at instead of sharing
+    /// out the orders of one engine. Default: no.
+    pub is_told: bool,
 }
 
 impl Default for SipModel {
@@ -47,6 +52,7 @@ impl Default for SipModel {
             round_lot: 100,
             band_bps: 500,
             outage: None,
+            is_told: false,
         }
     }
 }
@@ -146,6 +152,13 @@ struct Standing {
     improvers: [u32; 2],
 }
 
+/// What a venue's book shows: its quote and its odd lots.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    best: [Interest; 2],
+    odd_lots: [[Interest; ODD_LOTS_MAX]; 2],
+}
+
 struct Security {
     standing: Vec<Standing>,
     national: National,
@@ -161,13 +174,18 @@ pub(crate) struct Consolidation {
     securities: Vec<Security>,
     /// By participant: its quotes are void for now.
     down: Vec<bool>,
+    /// By security and participant, of a model that is told.
+    told: Vec<Told>,
     updates: u64,
 }
 
 impl Consolidation {
     /// Empty books of the instruments `first` to `first + count`, exclusive.
     pub(crate) fn new(model: SipModel, first: InstrumentId, count: usize) -> Consolidation {
-        let participants = model.participants.clamp(1, super::PARTICIPANTS_MAX);
+        let participants = match model.is_told {
+            true => super::PARTICIPANTS_MAX,
+            false => model.participants.clamp(1, super::PARTICIPANTS_MAX),
+        };
         let standing = Standing {
             quote: Quote::NONE,
             since: [0; 2],
@@ -179,7 +197,11 @@ impl Consolidation {
                 ..model
             },
             first: first.0,
-            levels: (0..participants)
+            told: match model.is_told {
+                true => vec![Told::default(); participants * count],
+                false => Vec::new(),
+            },
+            levels: (0..if model.is_told { 0 } else { participants })
                 .map(|_| DisplayedLevels::new(first, count))
                 .collect(),
             securities: (0..count)
@@ -261,6 +283,24 @@ impl Consolidation {
         }
     }
 
+    /// Looks at the book of a participant that is a venue; what is different.
+    pub(crate) fn look(
+        &mut self,
+        instrument: InstrumentId,
+        participant: usize,
+        engine: &Engine,
+    ) -> Option<Update> {
+        let at = self.at(instrument)?;
+        let (round_lot, participants) = (self.model.round_lot, self.participants());
+        let told = self.told.get_mut(at * participants + participant)?;
+        for side in Side::BOTH {
+            let odd_lots = &mut told.odd_lots[side as usize];
+            *odd_lots = Default::default();
+            told.best[side as usize] = round_lots(engine.levels(instrument, side), round_lot, odd_lots);
+        }
+        self.refresh(instrument, participant)
+    }
+
     /// Looks at a participant's orders again; what is different.
     pub(crate) fn refresh(&mut self, instrument: InstrumentId, participant: usize) -> Option<Update> {
         let at = self.at(instrument)?;
@@ -299,10 +339,15 @@ impl Consolidation {
         if self.down[participant] || security.halted {
             return quote;
         }
-        for side in Side::BOTH {
-            let levels = self.levels[participant].levels(instrument, side);
-            let odd_lots = &mut quote.odd_lots[side as usize];
-            quote.best[side as usize] = round_lots(levels, self.model.round_lot, odd_lots);
+        match self.told.get(at * self.participants() + participant) {
+            Some(told) => (quote.best, quote.odd_lots) = (told.best, told.odd_lots),
+            None => {
+                for side in Side::BOTH {
+                    let levels = self.levels[participant].levels(instrument, side);
+                    let odd_lots = &mut quote.odd_lots[side as usize];
+                    quote.best[side as usize] = round_lots(levels, self.model.round_lot, odd_lots);
+                }
+            }
         }
         quote.retail = security.standing[participant].improvers.map(|n| n > 0);
         if let Some([lower, upper]) = security.band {

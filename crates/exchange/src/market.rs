@@ -1,0 +1,122 @@
+//! A market of several venues: one [`Exchange`] each, with books and order flow of its own, and consolidated feeds that hear
+//! of all of them.
+//!
+//! Venues list the same instruments under the same numbers and follow one price path ([`Reference`](crate::Reference)), so
+//! that their books agree about prices and differ in what is offered there. A SIP's channels are outlets of the first venue,
+//! made with [`SipModel::is_told`](crate::SipModel::is_told): day and definitions come from there, and whenever a book of any
+//! venue has changed, it looks at that venue's book and publishes the participant's new quote, and the national best over
+//! all engines. A venue that is no participant of the plan is not seen by it.
+
+use alloc::vec::Vec;
+
+use tickwire_market::{Nanos, Venue};
+
+use crate::venue::{DayPhase, Exchange};
+
+/// See the module's description.
+pub struct Market {
+    venues: Vec<(Venue, Exchange)>,
+}
+
+impl Market {
+    /// A market of these venues; at least one. A single one is just that, and tells nobody of its books.
+    pub fn new(mut venues: Vec<(Venue, Exchange)>) -> Market {
+        assert!(!venues.is_empty(), "a market has a venue");
+        if venues.len() > 1 {
+            venues
+                .iter_mut()
+                .for_each(|(_, exchange)| exchange.follow_changes());
+        }
+        Market { venues }
+    }
+
+    /// The venues in order.
+    pub fn venues(&self) -> impl Iterator<Item = (Venue, &Exchange)> {
+        self.venues.iter().map(|(venue, exchange)| (*venue, exchange))
+    }
+
+    /// A venue by its place in the order.
+    pub fn exchange(&self, venue: usize) -> &Exchange {
+        &self.venues[venue].1
+    }
+
+    /// A venue by its place in the order.
+    pub fn exchange_mut(&mut self, venue: usize) -> &mut Exchange {
+        &mut self.venues[venue].1
+    }
+
+    /// The first venue alone.
+    pub fn into_first(mut self) -> Exchange {
+        self.venues.swap_remove(0).1
+    }
+
+    /// Begins the day everywhere.
+    pub fn open(&mut self, now: Nanos) {
+        self.venues
+            .iter_mut()
+            .for_each(|(_, exchange)| exchange.open(now));
+    }
+
+    /// Ends the day everywhere.
+    pub fn stop(&mut self, now: Nanos) {
+        self.venues
+            .iter_mut()
+            .for_each(|(_, exchange)| exchange.stop(now));
+    }
+
+    /// Does what is due at every venue and tells the SIPs of it; true when more is due already. The first venue's close is
+    /// everybody's.
+    pub fn on_time(&mut self, now: Nanos) -> bool {
+        let mut more = false;
+        for at in 0..self.venues.len() {
+            more |= self.venues[at].1.on_time(now);
+            self.relay(at, now);
+        }
+        if self.phase() == DayPhase::Closing {
+            self.stop(now);
+        }
+        more
+    }
+
+    /// Where the first venue's day stands.
+    pub fn phase(&self) -> DayPhase {
+        self.venues[0].1.phase()
+    }
+
+    /// Whether everything was sent everywhere.
+    pub fn is_over(&self) -> bool {
+        self.venues.iter().all(|(_, exchange)| exchange.is_over())
+    }
+
+    /// When [`Market::on_time`] or a channel has something to do next.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        self.venues
+            .iter()
+            .filter_map(|(_, exchange)| exchange.poll_timeout())
+            .min()
+    }
+
+    /// How many messages were published, over all channels of all venues.
+    pub fn total(&self) -> u64 {
+        self.venues.iter().map(|(_, exchange)| exchange.total()).sum()
+    }
+
+    /// Tells the SIPs, which are the first venue's, what changed at one.
+    fn relay(&mut self, at: usize, now: Nanos) {
+        let Some(((own, first), others)) = self.venues.split_first_mut() else {
+            return;
+        };
+        match at.checked_sub(1).and_then(|at| others.get_mut(at)) {
+            None => {
+                while let Some(instrument) = first.poll_changed() {
+                    first.hear(now, *own, instrument, None);
+                }
+            }
+            Some((venue, exchange)) => {
+                while let Some(instrument) = exchange.poll_changed() {
+                    first.hear(now, *venue, instrument, Some(exchange.engine()));
+                }
+            }
+        }
+    }
+}
