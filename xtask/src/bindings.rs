@@ -13,6 +13,8 @@ use std::process::Command;
 const HEADER: &str = "bindings/c/tickwire.h";
 /// The header's text with the functions, which are written by hand.
 const TEMPLATE: &str = "bindings/c/tickwire.in.h";
+/// The configuration of the feed handler that the tests read.
+const DAEMON: &str = "bindings/daemon.toml";
 /// The line of [`TEMPLATE`] that stands for the generated definitions.
 const MARK: &str = "/* @LAYOUT@ */";
 /// What Python must bring.
@@ -134,9 +136,10 @@ fn generated(ctx: &Context) -> Result<String, Outcome> {
     }
 }
 
-/// What the tests of both languages run: the program that writes known books.
+/// What the tests of both languages run: a program that writes known books, the feed handler, and a recording for it.
 fn programs(ctx: &Context) -> Outcome {
-    ctx.check(cargo().args([
+    let mut build = cargo();
+    build.args([
         "build",
         "--quiet",
         "--locked",
@@ -144,9 +147,33 @@ fn programs(ctx: &Context) -> Outcome {
         "test",
         "--package",
         "tickwire-runtime",
-        "--example",
-        "region",
-    ]))
+        "--package",
+        "tickwire",
+    ]);
+    let built = ctx.check(build.args(["--example", "region", "--bin", "tickwire"]));
+    if built.failed > 0 {
+        return built;
+    }
+    if let Some(dir) = capture().parent()
+        && let Err(error) = std::fs::create_dir_all(dir)
+    {
+        return failed(&format!("{}: {error}", dir.display()), "");
+    }
+    let mut record = Command::new(tickwire());
+    record
+        .args(["exchange", "-c", DAEMON, "--write-capture"])
+        .arg(capture());
+    ctx.check(&mut record)
+}
+
+/// The feed handler under test.
+fn tickwire() -> PathBuf {
+    target_dir().join("debug/tickwire")
+}
+
+/// What it plays.
+fn capture() -> PathBuf {
+    target_dir().join("bindings/day.pcap")
 }
 
 fn region_program() -> PathBuf {
@@ -187,11 +214,19 @@ fn c(ctx: &Context) -> Outcome {
         let mut test = Command::new(dir.join(format!("reader-{language}")));
         test.arg(region_program())
             .arg(dir.join(format!("book-{language}")));
-        let outcome = ctx.check(&mut test);
-        if outcome.failed > 0 {
-            return outcome;
+        let mut live = Command::new(dir.join(format!("reader-{language}")));
+        live.arg("live")
+            .arg(region_program())
+            .arg(tickwire())
+            .arg(DAEMON)
+            .arg(capture());
+        for command in [&mut test, &mut live] {
+            let outcome = ctx.check(command);
+            if outcome.failed > 0 {
+                return outcome;
+            }
+            all.passed += 1;
         }
-        all.passed += 1;
     }
     all
 }
@@ -311,6 +346,9 @@ fn python(ctx: &Context) -> Outcome {
         command
             .args(args)
             .env("TICKWIRE_REGION_PROGRAM", region_program())
+            .env("TICKWIRE_PROGRAM", tickwire())
+            .env("TICKWIRE_CONFIG", root().join(DAEMON))
+            .env("TICKWIRE_CAPTURE", capture())
             .env("MYPY_CACHE_DIR", dir.join("mypy"));
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let finished = ctx.execute(&mut command);

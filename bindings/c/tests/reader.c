@@ -1,6 +1,8 @@
 /* Tests of tickwire.h against a writer whose every word is known (crates/runtime/examples/region.rs), C and C++.
  *
  *     reader REGION_PROGRAM BOOK_PROGRAM     runs the tests
+ *     reader live REGION_PROGRAM TICKWIRE_PROGRAM CONFIG CAPTURE
+ *                                            runs those against `tickwire feed` that plays a recording
  *     reader dump FOLDER                     prints all that can be read, as `region dump FOLDER` does
  *     reader bench FOLDER                    nanoseconds of a read
  */
@@ -552,6 +554,184 @@ static void the_example_prints_a_book_and_follows_the_ring(void) {
     stop(&w, 0);
 }
 
+/* ---- Against the feed handler itself ---- */
+
+static const char *tickwire_program, *daemon_config, *capture;
+
+static pid_t start_daemon(const char *speed) {
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, 1);
+        execl(tickwire_program, tickwire_program, "feed", "-c", daemon_config, "--folder", folder, "--replay", capture, "--speed", speed, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void sleep_ms(long ms) {
+    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* Packets of a recording: pcap with 16 bytes before each. */
+static uint64_t packets_of(const char *path) {
+    unsigned char head[24];
+    uint32_t length;
+    uint64_t count = 0;
+    FILE *in = fopen(path, "rb");
+    CHECK(in != NULL && fread(head, 24, 1, in) == 1);
+    while (fread(head, 16, 1, in) == 1) {
+        memcpy(&length, head + 8, 4);
+        CHECK(fseek(in, (long)length, SEEK_CUR) == 0);
+        count++;
+    }
+    fclose(in);
+    return count;
+}
+
+/* What holds of any book, whatever the market does. */
+static void check_any_book(const tw_region *region, const tw_book *b) {
+    uint64_t side, rank, qty;
+    for (side = 0; side < 2; side++) {
+        CHECK(b->shown[side] == (b->levels[side] < region->book_levels ? b->levels[side] : region->book_levels));
+        for (rank = 0, qty = 0; rank < b->shown[side]; rank++) {
+            const tw_level *level = &b->side[side][rank];
+            CHECK(level->qty > 0 && level->orders > 0);
+            CHECK(rank == 0 || (side == TW_BID ? level->price < level[-1].price : level->price > level[-1].price));
+            qty += level->qty;
+        }
+        CHECK(qty <= b->qty[side] && (b->shown[side] < b->levels[side] || qty == b->qty[side]));
+    }
+    CHECK(b->publish_ts >= b->recv_ts || b->writes <= 1);
+}
+
+/* Reads everything while it is written, until the recording is over; levels seen in all. */
+static uint64_t read_along(const tw_region *region, uint64_t packets) {
+    static tw_book book;
+    static tw_super super;
+    uint64_t levels = 0, live = 0, records = 0, missed, expected = 0, seen;
+    tw_ring ring;
+    tw_record record;
+    tw_source source;
+    uint32_t slot, number, turns;
+    int error, batch;
+    CHECK(tw_ring_open(region, 0, TW_FROM_OLDEST, &ring) == TW_OK);
+    expected = ring.next;
+    for (turns = 0; turns < 6000; turns++) {
+        for (slot = 0; slot < tw_books(region); slot++) {
+            error = tw_read_book(region, slot, &book);
+            if (error == TW_ERR_BUSY || error == TW_ERR_NOT_FOUND) continue;
+            CHECK(error == TW_OK);
+            check_any_book(region, &book);
+            levels += book.shown[0] + book.shown[1];
+            live += book.state == TW_BOOK_LIVE;
+        }
+        for (slot = 0; slot < tw_supers(region); slot++) {
+            error = tw_read_super(region, slot, &super);
+            CHECK(error == TW_OK || error == TW_ERR_BUSY || error == TW_ERR_NOT_FOUND);
+        }
+        for (batch = 0; batch < 4096 && tw_ring_next(&ring, &record, &missed) == 1; batch++) {
+            expected += missed;
+            CHECK(record.index == expected++ && record.source < tw_sources(region));
+            CHECK(record.what == TW_UPDATE || (record.as.event.kind >= TW_KIND_ADD && record.as.event.kind <= TW_KIND_END_OF_GROUP));
+            records++;
+        }
+        for (number = 0, seen = 0; number < tw_sources(region); number++)
+            if (tw_read_source(region, number, &source) == TW_OK) seen += source.packets;
+        if (seen == packets) break;
+        CHECK(seen < packets);
+        sleep_ms(10);
+    }
+    CHECK(seen == packets && levels > 0 && records > 0);
+    printf("live daemon: %" PRIu64 " levels of %" PRIu64 " live books and %" PRIu64 " records read while it wrote, %" PRIu64 " missed\n", levels, live,
+           records, ring.missed);
+    return levels;
+}
+
+/* All books of it, without times: the same after every play of a recording. */
+static char *books_of(const tw_region *region) {
+    FILE *out = tmpfile();
+    static tw_book b;
+    uint32_t slot, side, at;
+    char *text;
+    CHECK(out != NULL);
+    for (slot = 0; slot < tw_books(region); slot++) {
+        CHECK(tw_read_book(region, slot, &b) == TW_OK);
+        fprintf(out, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", b.symbol, b.source, b.volume, b.trades);
+        for (side = 0; side < 2; side++)
+            for (at = 0; at < b.shown[side]; at++) fprintf(out, "%" PRId64 " %" PRIu64 "\n", b.side[side][at].price, b.side[side][at].qty);
+    }
+    rewind(out);
+    text = text_of(out);
+    fclose(out);
+    return text;
+}
+
+/* The last packet is counted before its books are written, and a silent channel becomes stale: as soon as both see the same. */
+static void soon_equal_to_the_rust_reader(const tw_region *region) {
+    int tries, status, equal = 0;
+    for (tries = 0; tries < 50 && !equal; tries++) {
+        FILE *out = tmpfile();
+        char *ours, *theirs;
+        CHECK(out != NULL);
+        sleep_ms(100);
+        dump(out, region);
+        rewind(out);
+        ours = text_of(out);
+        fclose(out);
+        theirs = run(&status, "'%s' dump '%s'", region_program, folder);
+        CHECK(status == 0);
+        equal = strcmp(ours, theirs) == 0;
+        free(ours);
+        free(theirs);
+    }
+    CHECK(equal);
+}
+
+static void wait_for_daemon(tw_region *region) {
+    int tries;
+    for (tries = 0; tries < 6000 && tw_open(region, folder) != TW_OK; tries++) sleep_ms(10);
+    CHECK(region->words != NULL && tw_status(region) == TW_RUNNING);
+}
+
+static void a_running_feed_handler_is_read(void) {
+    tw_region region;
+    tw_book book;
+    uint64_t packets = packets_of(capture), generation;
+    char *first, *second;
+    uint32_t slot;
+    int tries, status;
+    pid_t pid;
+    test = "a_running_feed_handler_is_read";
+    pid = start_daemon("1");
+    wait_for_daemon(&region);
+    CHECK(region.pid == (uint64_t)pid);
+    read_along(&region, packets);
+    soon_equal_to_the_rust_reader(&region);
+    CHECK(tw_find(&region, "AAPL", "bzx", &slot) == TW_OK && tw_read_book(&region, slot, &book) == TW_OK && book.trades > 0);
+    CHECK(tw_find_super(&region, "AAPL", &slot) == TW_OK);
+    first = books_of(&region);
+    generation = region.generation;
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    CHECK(tw_status(&region) == TW_DEAD && tw_refresh(&region) == 0);
+    pid = start_daemon("max");
+    for (tries = 0; tries < 6000 && tw_refresh(&region) != 1; tries++) sleep_ms(10);
+    CHECK(region.pid == (uint64_t)pid && region.generation > generation);
+    read_along(&region, packets);
+    soon_equal_to_the_rust_reader(&region);
+    second = books_of(&region);
+    CHECK(strlen(first) > 100 && strcmp(first, second) == 0);
+    free(first);
+    free(second);
+    kill(pid, SIGTERM);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(tw_status(&region) == TW_STOPPED);
+    tw_close(&region);
+}
+
 /* ---- How long a read takes ---- */
 
 static double nanoseconds(void) {
@@ -595,6 +775,19 @@ static void bench(const tw_region *region) {
     }
 }
 
+static void run_all(void) {
+    values_are_those_of_the_rust_reader("10");
+    values_are_those_of_the_rust_reader("1");
+    values_are_those_of_the_rust_reader("64");
+    no_read_is_torn_under_a_fast_writer();
+    a_slow_reader_learns_how_much_it_missed();
+    a_dead_writer_is_noticed_and_its_successor_found();
+    books_of_a_source_that_is_not_live_are_not_live();
+    the_example_prints_a_book_and_follows_the_ring();
+    what_is_no_region_is_refused();
+    printf("9 tests of tickwire.h passed\n");
+}
+
 int main(int count, char **words) {
     const char *place = getenv("TMPDIR");
     char path[600];
@@ -610,27 +803,26 @@ int main(int count, char **words) {
         tw_close(&region);
         return 0;
     }
-    if (count != 3) {
-        fprintf(stderr, "usage: reader REGION_PROGRAM BOOK_PROGRAM | reader dump FOLDER | reader bench FOLDER\n");
+    if (count != 3 && !(count == 6 && strcmp(words[1], "live") == 0)) {
+        fprintf(stderr, "usage: reader REGION_PROGRAM BOOK_PROGRAM | reader live REGION_PROGRAM TICKWIRE_PROGRAM CONFIG CAPTURE\n"
+                        "       reader dump FOLDER | reader bench FOLDER\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    region_program = words[1];
-    book_program = words[2];
     snprintf(folder, sizeof folder, "%s/tickwire-c-XXXXXX", place != NULL ? place : P_tmpdir);
     CHECK(mkdtemp(folder) != NULL);
-    values_are_those_of_the_rust_reader("10");
-    values_are_those_of_the_rust_reader("1");
-    values_are_those_of_the_rust_reader("64");
-    no_read_is_torn_under_a_fast_writer();
-    a_slow_reader_learns_how_much_it_missed();
-    a_dead_writer_is_noticed_and_its_successor_found();
-    books_of_a_source_that_is_not_live_are_not_live();
-    the_example_prints_a_book_and_follows_the_ring();
-    what_is_no_region_is_refused();
-    snprintf(path, sizeof path, "%s/region", folder);
-    unlink(path);
-    rmdir(folder);
-    printf("9 tests of tickwire.h passed\n");
+    if (count == 6) {
+        region_program = words[2];
+        tickwire_program = words[3];
+        daemon_config = words[4];
+        capture = words[5];
+        a_running_feed_handler_is_read();
+    } else {
+        region_program = words[1];
+        book_program = words[2];
+        run_all();
+    }
+    snprintf(path, sizeof path, "rm -r '%s'", folder);
+    CHECK(system(path) == 0);
     return 0;
 }

@@ -70,19 +70,18 @@ fn write(folder: &Path, book_levels: u32, super_shares: u32, ring_records: u32) 
         ring_records,
     };
     std::fs::create_dir_all(folder)?;
-    let mut memory = SharedMemory::create(&folder.join("region"), config.layout()?.bytes())?;
+    let memory = SharedMemory::create(&folder.join("region"), config.layout()?.bytes())?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let identity = Identity {
         generation: Nanos(now.as_nanos() as u64),
         pid: std::process::id(),
     };
-    // Before the words are borrowed by their writers: until it is ready, readers are told so.
-    memory.publish()?;
     let region = Region::format(memory.words(), &config, identity)?;
     let mut known = Known::new(&region)?;
     known.step(3);
     region.heartbeat(monotonic());
     region.set_state(RegionState::Ready);
+    memory.publish()?;
     println!("ready");
 
     let (tell, told) = mpsc::channel();
