@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::protocol::Protocol;
+use crate::views::{
+    BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
+};
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -19,8 +22,9 @@ Exit codes:
   1    a check failed: books differ, an order is unaccounted for, input was damaged
   2    wrong command line or configuration
   3    the operating system refused something, or a file cannot be read
-  4    the other side went away before the end
+  4    the other side went away before the end, or no daemon answers
   130  ended by Ctrl-C or SIGTERM
+  `tickwire check nagios` answers 0 to 3 as monitoring plugins do: OK, WARNING, CRITICAL, UNKNOWN
 
 Start with:  tickwire demo"
 )]
@@ -103,6 +107,74 @@ Examples:
   tickwire bench --publish --messages 500000            packet -> book visible in shared memory, feed by feed
   tickwire bench --feed all --messages 500000           decode -> event, books, filtered, packet -> order, feed by feed")]
     Bench(BenchArgs),
+    /// A symbol's book, live in the terminal: the super book with each venue's share, or the venues' own ladders
+    #[command(after_help = "\
+Examples:
+  tickwire book AAPL                          the super book: q quits, Tab turns to each feed's own ladder
+  tickwire book AAPL --feed nasdaq --feed bzx
+  tickwire book AAPL --once --levels 3
+  tickwire book AAPL --json | jq .super.best
+
+Exit codes: 0 shown, 2 no such symbol or feed, 3 the shared memory cannot be read, 4 no daemon, 130 Ctrl-C.
+A live view waits for a daemon that is not there, and follows one that is started again.")]
+    Book(BookArgs),
+    /// The daemon, live in the terminal: feeds, states, rates, latencies, gaps, subscriptions, memory
+    #[command(after_help = "\
+Examples:
+  tickwire top
+  tickwire top --interval 5
+  tickwire top --once
+
+Exit codes: 0 shown, 3 the shared memory cannot be read, 4 no daemon, 130 Ctrl-C.")]
+    Top(TopArgs),
+    /// The daemon's statistics once: rates, latencies, every counter, every message type
+    #[command(after_help = "\
+Examples:
+  tickwire stats
+  tickwire stats --interval 10
+  tickwire stats --interval 0 --json | jq '.sources[].counters.gaps'
+
+Exit codes: 0 shown, 3 the shared memory cannot be read, 4 no daemon.")]
+    Stats(StatsArgs),
+    /// Latency per feed, per message type and over all: averages and percentiles, from files or from the running daemon
+    #[command(after_help = "\
+Examples:
+  tickwire latency                             the running daemon's histograms
+  tickwire latency out/latency_*.txt           files that the daemon wrote (latency_files in [daemon])
+  tickwire latency monday/latency_bzx.txt tuesday/latency_bzx.txt --json
+
+Exit codes: 0 shown, 1 a file is damaged, 3 a file or the shared memory cannot be read, 4 no daemon.")]
+    Latency(LatencyArgs),
+    /// Answers for monitoring systems
+    #[command(after_help = "\
+Examples:
+  tickwire check nagios --critical p99=50 --warning gaps=10
+  tickwire check cacti --feed bzx")]
+    Check {
+        #[command(subcommand)]
+        command: CheckCommand,
+    },
+    /// Subscribes the running daemon to more symbols
+    #[command(after_help = "\
+Examples:
+  tickwire subscribe AAPL 'BRK.?'
+  tickwire subscribe 'Z*' --feed bzx
+  tickwire subscribe '*'                       everything
+
+Exit codes: 0 done, 2 a pattern or a feed is wrong, 3 no permission, 4 no daemon.")]
+    Subscribe(SubscribeArgs),
+    /// Ends subscriptions of the running daemon, by the patterns they were made with
+    #[command(after_help = "\
+Example:
+  tickwire unsubscribe 'Z*' --feed bzx
+
+Exit codes: 0 done, 2 a pattern or a feed is wrong, 3 no permission, 4 no daemon.")]
+    Unsubscribe(SubscribeArgs),
+    /// What the running daemon is subscribed to, feed by feed
+    #[command(after_help = "\
+Example:
+  tickwire subscriptions --json")]
+    Subscriptions(SubscriptionsArgs),
 }
 
 #[derive(Args, Debug)]

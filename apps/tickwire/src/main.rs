@@ -28,6 +28,7 @@ mod results;
 mod tape;
 mod trader;
 mod venue;
+mod views;
 mod wirebench;
 mod wiring;
 
@@ -47,13 +48,21 @@ use protocol::Protocol;
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = views::usage_code(&error, std::env::args_os().nth(1).as_deref());
+            // The terminal or pipe may be gone: then there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
     let is_child = match &cli.command {
         Command::Exchange(ExchangeArgs { side, .. }) | Command::Trade(side) => side.child_of.is_some(),
         _ => false,
     };
     match run(&cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             if is_child {
                 // The parent says it, with the child's name.
@@ -69,9 +78,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command) -> Result<(), Failure> {
+fn run(command: &Command) -> Result<ExitCode, Failure> {
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
-    match command {
+    let done = match command {
         Command::Demo(args) => demo::run(args, &stop),
         Command::Exchange(args) => match &args.write_capture {
             Some(path) => side(&args.side, |c, a| {
@@ -96,7 +105,16 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::Bench(args) if args.publish => publishbench::run(args),
         Command::Bench(args) if !args.feed.is_empty() => feedbench::run(args),
         Command::Bench(args) => bench::run(args),
-    }
+        Command::Book(args) => views::book(args, &stop),
+        Command::Top(args) => views::top(args, &stop),
+        Command::Stats(args) => views::stats(args, &stop),
+        Command::Latency(args) => views::latency(args),
+        Command::Check { command } => return views::check(command, &stop),
+        Command::Subscribe(args) => views::subscribe(args, true),
+        Command::Unsubscribe(args) => views::subscribe(args, false),
+        Command::Subscriptions(args) => views::subscriptions(args),
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Runs one side of a session from its configuration.

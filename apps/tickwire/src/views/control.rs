@@ -1,0 +1,232 @@
+//! The client of the daemon's control socket: one JSON object a line there, one back. Subscriptions go this way; nothing else does.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::text::{Column, Grid, Page, Tone};
+use crate::failure::Failure;
+
+/// How long the daemon may take to answer: it asks its feed threads first.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// An answer larger than this is none of ours.
+const ANSWER_MAX: u64 = 16 << 20;
+
+/// What to ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request<'a> {
+    Subscribe(&'a [String]),
+    Unsubscribe(&'a [String]),
+    Subscriptions,
+}
+
+impl Request<'_> {
+    fn to_json(self, feed: Option<&str>) -> Value {
+        match self {
+            Request::Subscribe(patterns) => json!({ "do": "subscribe", "patterns": patterns, "feed": feed }),
+            Request::Unsubscribe(patterns) => {
+                json!({ "do": "unsubscribe", "patterns": patterns, "feed": feed })
+            }
+            Request::Subscriptions => json!({ "do": "subscriptions", "feed": feed }),
+        }
+    }
+}
+
+/// Asks the daemon of a folder; `feed`: of this feed alone.
+pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Result<Value, Failure> {
+    let path = folder.join("control");
+    let failed = |what: &str, e: std::io::Error| {
+        let place = path.display();
+        match e.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::peer_lost(format!(
+                "no daemon answers at {place}: start one with `tickwire feed -c FILE`, or give its folder with --folder"
+            )),
+            ErrorKind::PermissionDenied => Failure::system(format!(
+                "no permission for {place}: only the user who runs the daemon may change subscriptions"
+            )),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::peer_lost(format!(
+                "the daemon at {place} did not answer within {} s",
+                PATIENCE.as_secs()
+            )),
+            _ => Failure::system(format!("cannot {what} {place}: {e}")),
+        }
+    };
+    let mut stream = UnixStream::connect(&path).map_err(|e| failed("connect to", e))?;
+    let patience = Some(PATIENCE);
+    stream
+        .set_read_timeout(patience)
+        .map_err(|e| failed("set up", e))?;
+    stream
+        .set_write_timeout(patience)
+        .map_err(|e| failed("set up", e))?;
+    let line = request.to_json(feed).to_string() + "\n";
+    stream
+        .write_all(line.as_bytes())
+        .map_err(|e| failed("write to", e))?;
+    let mut answer = String::new();
+    let mut reader = BufReader::new(stream).take(ANSWER_MAX);
+    reader
+        .read_line(&mut answer)
+        .map_err(|e| failed("read from", e))?;
+    if !answer.ends_with('\n') {
+        let place = path.display();
+        return Err(Failure::peer_lost(format!(
+            "the daemon at {place} closed the connection without an answer"
+        )));
+    }
+    read(&answer, &path)
+}
+
+fn read(answer: &str, path: &Path) -> Result<Value, Failure> {
+    let value: Value = serde_json::from_str(answer)
+        .map_err(|e| Failure::system(format!("the answer of {} is no JSON: {e}", path.display())))?;
+    match value["error"].as_str() {
+        // The daemon's own sentence: a wrong pattern, an unknown feed.
+        Some(error) => Err(Failure::config(error)),
+        None => Ok(value),
+    }
+}
+
+/// The answer for people: what the daemon says, then a line per feed.
+pub(crate) fn page(answer: &Value) -> Page {
+    let mut page = Page::new();
+    if let Some(says) = answer["says"].as_str() {
+        page.line(super::text::Line::plain(says));
+    }
+    let Some(feeds) = answer["subscriptions"].as_array() else {
+        return page;
+    };
+    let mut grid = Grid::new(&[
+        Column::words("feed", 9),
+        Column::words("patterns", 9),
+        Column::number("instruments", 7),
+        Column::number("seen", 6),
+        Column::number("filtered", 6),
+        Column::number("passed", 6),
+    ]);
+    for feed in feeds {
+        let number = |name: &str| {
+            feed[name]
+                .as_u64()
+                .map_or(String::new(), tickwire_lab::format_count)
+        };
+        let patterns = patterns_of(feed);
+        let patterns = if patterns.is_empty() {
+            "(nothing)".into()
+        } else {
+            patterns.join(" ")
+        };
+        grid.row(
+            [
+                feed["feed"].as_str().unwrap_or("").to_string(),
+                patterns,
+                number("instruments"),
+                number("seen"),
+                number("filtered"),
+                number("passed"),
+            ]
+            .map(|text| (Tone::Plain, text))
+            .to_vec(),
+        );
+    }
+    page.lines(grid.lines(usize::MAX));
+    page
+}
+
+fn patterns_of(feed: &Value) -> Vec<String> {
+    let patterns = feed["patterns"].as_array().map_or(&[][..], Vec::as_slice);
+    patterns
+        .iter()
+        .filter_map(|p| p.as_str().map(String::from))
+        .collect()
+}
+
+/// The patterns of an answer in one list: those that every feed has once, the others with their feed.
+pub(crate) fn summary(answer: &Value) -> Vec<String> {
+    let feeds = answer["subscriptions"].as_array().map_or(&[][..], Vec::as_slice);
+    let lists: Vec<(&str, Vec<String>)> = feeds
+        .iter()
+        .map(|feed| (feed["feed"].as_str().unwrap_or(""), patterns_of(feed)))
+        .collect();
+    let mut summary: Vec<String> = Vec::new();
+    for (feed, patterns) in &lists {
+        for pattern in patterns {
+            let everywhere = lists.iter().all(|(_, other)| other.contains(pattern));
+            let text = if everywhere {
+                pattern.clone()
+            } else {
+                format!("{pattern} ({feed})")
+            };
+            if !summary.contains(&text) {
+                summary.push(text);
+            }
+        }
+    }
+    summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// A daemon that answers one line, and what it was asked.
+    fn daemon(name: &str, answer: &'static str) -> (std::path::PathBuf, std::thread::JoinHandle<String>) {
+        let folder = std::env::temp_dir().join(format!("tickwire-control-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let _ = std::fs::remove_file(folder.join("control"));
+        let listener = UnixListener::bind(folder.join("control")).unwrap();
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            line
+        });
+        (folder, thread)
+    }
+
+    #[test]
+    fn a_request_is_one_line_and_so_is_the_answer() {
+        let (folder, thread) = daemon(
+            "whole",
+            "{\"ok\":true,\"says\":\"2 patterns more.\",\"subscriptions\":[{\"feed\":\"bzx\",\"patterns\":[\"AAPL\",\"Z*\"],\"instruments\":12},\
+             {\"feed\":\"nasdaq\",\"patterns\":[\"AAPL\"],\"instruments\":1}]}\n",
+        );
+        let patterns = ["AAPL".to_string(), "Z*".to_string()];
+        let answer = ask(&folder, Request::Subscribe(&patterns), Some("bzx")).unwrap();
+        let asked: Value = serde_json::from_str(&thread.join().unwrap()).unwrap();
+        assert_eq!(
+            asked,
+            json!({ "do": "subscribe", "patterns": ["AAPL", "Z*"], "feed": "bzx" })
+        );
+        super::super::golden::compare("subscriptions.txt", &page(&answer).to_plain());
+        assert_eq!(summary(&answer), ["AAPL", "Z* (bzx)"]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_goes_wrong_is_said_with_its_remedy() {
+        let nowhere = std::env::temp_dir().join("tickwire-control-nowhere");
+        let failure = ask(&nowhere, Request::Subscriptions, None).unwrap_err();
+        assert!(failure.message.contains("tickwire feed -c FILE"), "{failure}");
+        for (name, answer, says) in [
+            (
+                "refused",
+                "{\"ok\":false,\"error\":\"there is no feed \\\"x\\\"\"}\n",
+                "there is no feed",
+            ),
+            ("cut", "{\"ok\":", "without an answer"),
+            ("noise", "hello\n", "no JSON"),
+        ] {
+            let (folder, thread) = daemon(name, answer);
+            let failure = ask(&folder, Request::Subscriptions, None).unwrap_err();
+            assert!(failure.message.contains(says), "{failure}");
+            thread.join().unwrap();
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}

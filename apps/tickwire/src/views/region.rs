@@ -1,0 +1,394 @@
+//! From the shared memory of a running daemon to what the views show. The only place that reads the region.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tickwire_market::{Side, Symbol};
+use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
+use tickwire_shm::{AttachError, BookCopy, Histogram, SourceState, SuperCopy, Touch};
+
+use super::model::*;
+use crate::failure::Failure;
+use crate::protocol::{self, Protocol};
+
+/// How much of the statistics to read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Detail {
+    /// States and counters.
+    Counters,
+    /// Latencies of sources too.
+    Latencies,
+    /// Message types with theirs too.
+    Kinds,
+}
+
+/// Keeps attached to the daemon of a folder, whichever process that is just now.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    folder: PathBuf,
+    held: Option<Attachment>,
+}
+
+/// Why there is nothing to read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Absence {
+    /// No daemon was started here.
+    NoDaemon(String),
+    /// One is about to be ready.
+    Starting(String),
+    /// Something is there and cannot be read.
+    Unreadable(String),
+}
+
+impl Absence {
+    pub(crate) fn sentence(&self) -> &str {
+        match self {
+            Absence::NoDaemon(says) | Absence::Starting(says) | Absence::Unreadable(says) => says,
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Failure {
+        match self {
+            Absence::NoDaemon(says) | Absence::Starting(says) => Failure::peer_lost(says.as_str()),
+            Absence::Unreadable(says) => Failure::system(says.as_str()),
+        }
+    }
+}
+
+impl From<SharedError> for Absence {
+    fn from(error: SharedError) -> Absence {
+        let says = error.to_string();
+        match error {
+            SharedError::NoWriter { .. } => Absence::NoDaemon(says),
+            SharedError::Attach {
+                source: AttachError::NotReady,
+                ..
+            } => Absence::Starting(says),
+            _ => Absence::Unreadable(says),
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) fn new(folder: &Path) -> Watch {
+        Watch {
+            folder: folder.to_owned(),
+            held: None,
+        }
+    }
+
+    /// The region as it is now: attaches where that has not been possible before, and follows a daemon that was restarted.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn look(&mut self) -> Result<Region<'_>, Absence> {
+        if self.held.is_none() {
+            self.held = Some(Attachment::attach(&self.folder)?);
+        }
+        let held = self.held.as_mut().expect("attached above");
+        let health = match held.follow() {
+            Ok(Followed::Same(health)) => health,
+            Ok(Followed::Replaced) => held.health(),
+            // A new one that is not ready yet: until it is, the old one's last word.
+            Err(_) => held.health(),
+        };
+        Ok(Region {
+            folder: &self.folder,
+            held,
+            health,
+        })
+    }
+}
+
+/// A region that can be read.
+#[derive(Debug)]
+pub(crate) struct Region<'a> {
+    folder: &'a Path,
+    held: &'a Attachment,
+    health: WriterHealth,
+}
+
+impl Region<'_> {
+    fn condition(&self) -> Condition {
+        match self.health {
+            WriterHealth::Alive => Condition::Ready,
+            WriterHealth::Silent { .. } => Condition::Silent,
+            WriterHealth::Ended => Condition::Ended,
+            WriterHealth::Dead => Condition::Dead,
+        }
+    }
+
+    /// What a state comes to when nobody writes any more.
+    fn believe(&self, state: State) -> State {
+        match self.health {
+            WriterHealth::Alive => state,
+            WriterHealth::Silent { .. } | WriterHealth::Dead => State::Stale,
+            WriterHealth::Ended => State::Ended,
+        }
+    }
+
+    /// A reading of daemon and sources.
+    pub(crate) fn reading(&self, detail: Detail) -> Reading {
+        let reader = self.held.reader();
+        let layout = reader.layout();
+        let daemon = Daemon {
+            folder: self.folder.display().to_string(),
+            pid: reader.pid().into(),
+            generation: reader.generation().0,
+            condition: self.condition(),
+            heartbeat_age_ns: monotonic().since(reader.heartbeat()),
+            memory_bytes: layout.bytes() as u64,
+            books: Room {
+                used: reader.books_used().into(),
+                of: layout.books.count.into(),
+            },
+            super_books: Room {
+                used: reader.supers_used().into(),
+                of: layout.supers.count.into(),
+            },
+            rings: (0..layout.rings.count)
+                .map(|ring| Room {
+                    used: reader.ring_written(ring),
+                    of: layout.config.ring_records.into(),
+                })
+                .collect(),
+        };
+        Reading {
+            now_ns: now_ns(),
+            daemon,
+            sources: reader
+                .sources()
+                .map(|source| self.source(&source, detail))
+                .collect(),
+        }
+    }
+
+    fn source(&self, source: &tickwire_shm::Source, detail: Detail) -> Source {
+        let reader = self.held.reader();
+        let histogram = |index: Option<u32>| -> Distribution {
+            let found = index
+                .filter(|_| detail >= Detail::Latencies)
+                .and_then(|index| reader.histogram(index));
+            found.as_ref().map_or_else(Distribution::default, distribution)
+        };
+        let kinds = match detail {
+            Detail::Kinds => reader
+                .kinds(source.number)
+                .map(|kind| Kind {
+                    name: kind_name(&source.protocol, kind.kind),
+                    seen: kind.seen,
+                    filtered: kind.filtered,
+                    latency: histogram(kind.latency),
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        Source {
+            name: source.name.clone(),
+            feed: source.feed_name.clone(),
+            venue: source.venue.map_or("unknown", |venue| venue.name()),
+            protocol: source.protocol.clone(),
+            state: self.believe(match source.state {
+                SourceState::Building => State::Building,
+                SourceState::Live => State::Live,
+                SourceState::Stale => State::Stale,
+                SourceState::Ended => State::Ended,
+            }),
+            next_seq: source.next_seq.0,
+            last_packet_ns: source.last_packet.0,
+            updates: source.totals.updates,
+            refused: source.totals.refused,
+            counters: reader.counters(source.number),
+            latency: histogram(source.latency),
+            super_latency: histogram(source.super_latency),
+            kinds,
+        }
+    }
+
+    /// Everything there is of a symbol; `None` when nobody has a book of it.
+    pub(crate) fn symbol(&self, symbol: Symbol) -> Option<SymbolView> {
+        let reader = self.held.reader();
+        let sources: BTreeMap<u16, tickwire_shm::Source> = reader.sources().map(|s| (s.number, s)).collect();
+        let mut copy = BookCopy::default();
+        let mut books = Vec::new();
+        for (slot, identity) in reader.find(symbol) {
+            let Some(source) = sources.get(&identity.source) else {
+                continue;
+            };
+            // A book that its writer died in the middle of cannot be read whole, ever again; the page says who is dead.
+            if reader.read_book(slot, &mut copy).is_ok() {
+                books.push(self.book(&copy, source, symbol));
+            }
+        }
+        let feeds: BTreeMap<u8, String> = sources.into_values().map(|s| (s.feed, s.feed_name)).collect();
+        let mut merged = SuperCopy::default();
+        let merged = reader
+            .find_super(symbol)
+            .filter(|&slot| reader.read_super(slot, &mut merged).is_ok())
+            .map(|_| self.super_book(&merged, &feeds, symbol));
+        (merged.is_some() || !books.is_empty()).then_some(SymbolView { merged, books })
+    }
+
+    fn book(&self, copy: &BookCopy, source: &tickwire_shm::Source, symbol: Symbol) -> Book {
+        let state = match (source.state, copy.state) {
+            (SourceState::Ended, _) => State::Ended,
+            (_, tickwire_market::BookState::Building) => State::Building,
+            (_, tickwire_market::BookState::Live) => State::Live,
+            (_, tickwire_market::BookState::Stale) => State::Stale,
+        };
+        let auction = copy.auction;
+        Book {
+            symbol: symbol.to_string(),
+            source: source.name.clone(),
+            feed: source.feed_name.clone(),
+            venue: source.venue.map_or("unknown", |venue| venue.name()),
+            state: self.believe(state),
+            status: copy.status,
+            seq: copy.seq.0,
+            venue_ts: copy.venue_ts.0,
+            recv_ts: copy.recv_ts.0,
+            levels: Side::BOTH.map(|side| copy.side(side).to_vec()),
+            totals: [0, 1].map(|side| Total {
+                levels: copy.levels[side].into(),
+                qty: copy.qty[side].0,
+                orders: copy.orders[side].into(),
+            }),
+            last: trade(&copy.last),
+            volume: copy.volume.0,
+            trades: copy.trades,
+            auction: (auction != Default::default()).then_some(Auction {
+                kind: auction.kind,
+                reference: auction.reference,
+                near: auction.near,
+                far: auction.far,
+                paired: auction.paired.0,
+                imbalance: auction.imbalance.0,
+                side: auction.side,
+            }),
+        }
+    }
+
+    fn super_book(&self, copy: &SuperCopy, feeds: &BTreeMap<u8, String>, symbol: Symbol) -> SuperBook {
+        let name = |feed: u8| {
+            feeds
+                .get(&feed)
+                .cloned()
+                .unwrap_or_else(|| format!("feed {feed}"))
+        };
+        let names = |mask: u32| {
+            (0..32)
+                .filter(|feed| mask >> feed & 1 == 1)
+                .map(name)
+                .collect::<Vec<_>>()
+        };
+        // Behind a writer that is gone nothing is live.
+        let (in_it, left_out) = match self.health {
+            WriterHealth::Silent { .. } | WriterHealth::Dead => (0, copy.feeds | copy.stale),
+            WriterHealth::Alive | WriterHealth::Ended => (copy.feeds, copy.stale),
+        };
+        let national = copy.national.map(|best| {
+            (!best.qty.is_zero()).then_some(NationalBest {
+                price: best.price,
+                qty: best.qty.0,
+                participant: best.participant,
+            })
+        });
+        let both = |side: usize| national[side].is_some() && !copy.ladders[side].qty.is_zero();
+        let difference = [0, 1].map(|side| {
+            let raw = copy.difference[side].price;
+            both(side).then(|| tickwire_market::Price::from_raw(raw))
+        });
+        SuperBook {
+            symbol: symbol.to_string(),
+            contributing: names(in_it),
+            stale: names(left_out),
+            crossing: match copy.touch {
+                Touch::Apart => Crossing::Apart,
+                Touch::Locked => Crossing::Locked,
+                Touch::Crossed => Crossing::Crossed,
+            },
+            best: copy.ladders.each_ref().map(|ladder| {
+                (!ladder.qty.is_zero()).then(|| Best {
+                    price: ladder.price,
+                    qty: ladder.qty.0,
+                    feeds: names(ladder.feeds),
+                })
+            }),
+            national: national.iter().any(Option::is_some).then(|| National {
+                best: national,
+                venue_ts: copy.national_venue_ts.0,
+                recv_ts: copy.national_recv_ts.0,
+                difference,
+                differs_since: copy.difference.map(|difference| difference.since.0),
+            }),
+            last: trade(&copy.last),
+            volume: copy.volume.0,
+            trades: copy.trades,
+            shares: Side::BOTH.map(|side| {
+                let shares = copy.side(side).iter();
+                shares
+                    .map(|share| Share {
+                        price: share.price,
+                        qty: share.qty.0,
+                        orders: share.orders,
+                        feed: name(share.feed),
+                    })
+                    .collect()
+            }),
+        }
+    }
+
+    /// Every symbol that there is a book of, in order.
+    pub(crate) fn symbols(&self) -> Vec<String> {
+        let mut symbols: Vec<String> = self
+            .held
+            .reader()
+            .books()
+            .map(|(_, book)| book.symbol.to_string())
+            .collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        symbols
+    }
+}
+
+fn trade(last: &tickwire_shm::LastTrade) -> Option<Trade> {
+    (!last.qty.is_zero()).then_some(Trade {
+        price: last.price,
+        qty: last.qty.0,
+        venue_ts: last.venue_ts.0,
+    })
+}
+
+fn distribution(histogram: &Histogram) -> Distribution {
+    Distribution {
+        buckets: histogram
+            .buckets()
+            .map(|(_, highest, count)| (highest, count))
+            .collect(),
+        sum_ns: histogram.sum,
+        min_ns: histogram.min,
+        max_ns: histogram.max,
+    }
+}
+
+/// A message type as its venue writes it.
+fn kind_name(protocol: &str, kind: u16) -> String {
+    let known = Protocol::ALL.into_iter().find(|p| p.name() == protocol);
+    let [high, low] = kind.to_be_bytes();
+    match known {
+        Some(Protocol::Itch50) => protocol::Kind::Letter(low),
+        Some(Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures) => protocol::Kind::Byte(low),
+        Some(Protocol::Cqs | Protocol::Uqdf) => protocol::Kind::Pair([high, low]),
+        _ => protocol::Kind::Number(kind.into()),
+    }
+    .to_string()
+}
+
+/// The present, nanoseconds since the epoch: the clock of receive stamps.
+pub(crate) fn now_ns() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
+}
