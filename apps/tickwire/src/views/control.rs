@@ -102,6 +102,7 @@ pub(crate) fn page(answer: &Value) -> Page {
     let mut grid = Grid::new(&[
         Column::words("feed", 9),
         Column::words("patterns", 9),
+        Column::words("but not", 8),
         Column::number("instruments", 7),
         Column::number("seen", 6),
         Column::number("filtered", 6),
@@ -113,7 +114,7 @@ pub(crate) fn page(answer: &Value) -> Page {
                 .as_u64()
                 .map_or(String::new(), tickwire_lab::format_count)
         };
-        let patterns = patterns_of(feed);
+        let patterns = list(feed, "patterns");
         let patterns = if patterns.is_empty() {
             "(nothing)".into()
         } else {
@@ -123,6 +124,7 @@ pub(crate) fn page(answer: &Value) -> Page {
             [
                 feed["feed"].as_str().unwrap_or("").to_string(),
                 patterns,
+                list(feed, "except").join(" "),
                 number("instruments"),
                 number("seen"),
                 number("filtered"),
@@ -136,29 +138,35 @@ pub(crate) fn page(answer: &Value) -> Page {
     page
 }
 
-fn patterns_of(feed: &Value) -> Vec<String> {
-    let patterns = feed["patterns"].as_array().map_or(&[][..], Vec::as_slice);
-    patterns
+fn list(feed: &Value, name: &str) -> Vec<String> {
+    let items = feed[name].as_array().map_or(&[][..], Vec::as_slice);
+    items
         .iter()
-        .filter_map(|p| p.as_str().map(String::from))
+        .filter_map(|item| item.as_str().map(String::from))
         .collect()
 }
 
 /// The patterns of an answer in one list: those that every feed has once, the others with their feed.
 pub(crate) fn summary(answer: &Value) -> Vec<String> {
     let feeds = answer["subscriptions"].as_array().map_or(&[][..], Vec::as_slice);
+    let rules = |feed: &Value| -> Vec<String> {
+        let except = list(feed, "except")
+            .into_iter()
+            .map(|pattern| format!("not {pattern}"));
+        list(feed, "patterns").into_iter().chain(except).collect()
+    };
     let lists: Vec<(&str, Vec<String>)> = feeds
         .iter()
-        .map(|feed| (feed["feed"].as_str().unwrap_or(""), patterns_of(feed)))
+        .map(|feed| (feed["feed"].as_str().unwrap_or(""), rules(feed)))
         .collect();
     let mut summary: Vec<String> = Vec::new();
-    for (feed, patterns) in &lists {
-        for pattern in patterns {
-            let everywhere = lists.iter().all(|(_, other)| other.contains(pattern));
+    for (feed, rules) in &lists {
+        for rule in rules {
+            let everywhere = lists.iter().all(|(_, other)| other.contains(rule));
             let text = if everywhere {
-                pattern.clone()
+                rule.clone()
             } else {
-                format!("{pattern} ({feed})")
+                format!("{rule} ({feed})")
             };
             if !summary.contains(&text) {
                 summary.push(text);
@@ -193,7 +201,7 @@ mod tests {
     fn a_request_is_one_line_and_so_is_the_answer() {
         let (folder, thread) = daemon(
             "whole",
-            "{\"ok\":true,\"says\":\"2 patterns more.\",\"subscriptions\":[{\"feed\":\"bzx\",\"patterns\":[\"AAPL\",\"Z*\"],\"instruments\":12},\
+            "{\"ok\":true,\"says\":\"2 patterns more.\",\"subscriptions\":[{\"feed\":\"bzx\",\"patterns\":[\"AAPL\",\"Z*\"],\"except\":[\"ZZZ\"],\"instruments\":12,\"seen\":1200,\"filtered\":1000,\"passed\":200},\
              {\"feed\":\"nasdaq\",\"patterns\":[\"AAPL\"],\"instruments\":1}]}\n",
         );
         let patterns = ["AAPL".to_string(), "Z*".to_string()];
@@ -204,7 +212,7 @@ mod tests {
             json!({ "do": "subscribe", "patterns": ["AAPL", "Z*"], "feed": "bzx" })
         );
         super::super::golden::compare("subscriptions.txt", &page(&answer).to_plain());
-        assert_eq!(summary(&answer), ["AAPL", "Z* (bzx)"]);
+        assert_eq!(summary(&answer), ["AAPL", "Z* (bzx)", "not ZZZ (bzx)"]);
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -322,4 +322,4 @@ fn escape(out: &mut String, text: &str) {
 
 #[cfg(test)]
 #[path = "metrics_tests.rs"]
-mod tests;
+pub(crate) mod tests;

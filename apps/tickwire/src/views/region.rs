@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tickwire_market::{Side, Symbol};
+use tickwire_market::{MessageType, Side, Symbol, TypeForm};
 use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
 use tickwire_shm::{AttachError, BookCopy, Histogram, SourceState, SuperCopy, Touch};
 
 use super::model::*;
 use crate::failure::Failure;
-use crate::protocol::{self, Protocol};
+use crate::protocol::Protocol;
 
 /// How much of the statistics to read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -373,17 +373,17 @@ fn distribution(histogram: &Histogram) -> Distribution {
     }
 }
 
-/// A message type as its venue writes it.
+/// A message type as its venue writes it; in decimal where the protocol is not known here.
 fn kind_name(protocol: &str, kind: u16) -> String {
-    let known = Protocol::ALL.into_iter().find(|p| p.name() == protocol);
-    let [high, low] = kind.to_be_bytes();
-    match known {
-        Some(Protocol::Itch50) => protocol::Kind::Letter(low),
-        Some(Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures) => protocol::Kind::Byte(low),
-        Some(Protocol::Cqs | Protocol::Uqdf) => protocol::Kind::Pair([high, low]),
-        _ => protocol::Kind::Number(kind.into()),
-    }
-    .to_string()
+    let form = match Protocol::ALL.into_iter().find(|known| known.name() == protocol) {
+        Some(Protocol::Itch50) => TypeForm::Letter,
+        Some(Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures) => TypeForm::Hex,
+        Some(Protocol::Cqs | Protocol::Uqdf) => TypeForm::Letters,
+        Some(Protocol::Xdp | Protocol::Openbook | Protocol::Mdp3 | Protocol::Moex) | None => {
+            TypeForm::Decimal
+        }
+    };
+    MessageType(kind).written(form).to_string()
 }
 
 /// The present, nanoseconds since the epoch: the clock of receive stamps.
@@ -392,3 +392,96 @@ pub(crate) fn now_ns() -> u64 {
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_nanos() as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::golden;
+    use super::super::ladder::{self, Choice};
+    use super::super::top;
+    use super::fixture::{Fixture, NOW};
+    use super::*;
+
+    /// The texts of a region, with the clock of the example.
+    fn texts(watch: &mut Watch) -> (String, String) {
+        let region = watch.look().unwrap();
+        let mut reading = region.reading(Detail::Kinds);
+        reading.now_ns = NOW;
+        reading.daemon.heartbeat_age_ns = 12_000_000;
+        reading.daemon.folder = "FOLDER".into();
+        let view = region.symbol(Symbol::new(b"AAPL").unwrap()).unwrap();
+        let book = ladder::page(&view, &reading, &Choice::All, 10, usize::MAX).to_plain();
+        let own = Choice::Feeds(vec!["nasdaq".into()]);
+        let own = ladder::page(&view, &reading, &own, 10, usize::MAX).to_plain();
+        let stats = top::stats(&reading, None, &Ok(vec!["*".into()]), usize::MAX).to_plain();
+        (book + "\n" + &own, stats)
+    }
+
+    #[test]
+    fn a_region_reads_back_as_it_was_written() {
+        let mut fixture = Fixture::new("whole");
+        fixture.write(NOW);
+        let mut watch = Watch::new(&fixture.folder);
+        fixture.beat();
+        let (book, stats) = texts(&mut watch);
+        golden::compare("region_book.txt", &book);
+        golden::compare("region_stats.txt", &stats);
+        assert_eq!(watch.look().unwrap().symbols(), ["AAPL", "MSFT"]);
+        assert!(
+            watch
+                .look()
+                .unwrap()
+                .symbol(Symbol::new(b"NONE").unwrap())
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn absent_starting_dead_and_replaced_daemons_are_told_apart() {
+        let mut fixture = Fixture::new("life");
+        let mut watch = Watch::new(&fixture.folder);
+        assert!(matches!(watch.look(), Err(Absence::NoDaemon(says)) if says.contains("tickwire feed")));
+        fixture.start(NOW);
+        assert!(matches!(watch.look(), Err(Absence::Starting(_))));
+        fixture.write(NOW);
+        fixture.beat();
+        let mut condition = || {
+            let region = watch.look().unwrap();
+            let reading = region.reading(Detail::Counters);
+            (
+                reading.daemon.condition,
+                reading.sources[0].state,
+                reading.daemon.generation,
+            )
+        };
+        assert_eq!(condition(), (Condition::Ready, State::Live, NOW));
+        fixture.beat_of_long_ago();
+        assert_eq!(condition(), (Condition::Silent, State::Stale, NOW));
+        fixture.die();
+        assert_eq!(condition(), (Condition::Dead, State::Stale, NOW));
+        // Another one starts: until it is ready the old one's last word stays, marked.
+        fixture.start(NOW + 1);
+        assert_eq!(condition(), (Condition::Dead, State::Stale, NOW));
+        fixture.write(NOW + 1);
+        fixture.beat();
+        assert_eq!(condition(), (Condition::Ready, State::Live, NOW + 1));
+        fixture.end();
+        assert_eq!(condition(), (Condition::Ended, State::Ended, NOW + 1));
+        std::fs::remove_file(fixture.folder.join("region")).unwrap();
+        std::fs::write(fixture.folder.join("region"), vec![1_u8; 8_192]).unwrap();
+        let mut watch = Watch::new(&fixture.folder);
+        assert!(matches!(watch.look(), Err(Absence::Unreadable(_))));
+    }
+
+    #[test]
+    fn message_types_are_written_as_their_venues_write_them() {
+        assert_eq!(kind_name("itch50", u16::from(b'A')), "A");
+        assert_eq!(kind_name("pitch", 0x21), "0x21");
+        assert_eq!(kind_name("uqdf", u16::from_be_bytes(*b"QF")), "QF");
+        assert_eq!(kind_name("mdp3", 46), "46");
+        assert_eq!(kind_name("of tomorrow", 7), "7");
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/common/region.rs"]
+pub(crate) mod fixture;

@@ -73,7 +73,7 @@ fn restore() {
         let mut out = io::stdout().lock();
         // The terminal may be gone: then there is nothing to put back.
         let _ = out.write_all(LEAVE.as_bytes()).and_then(|()| out.flush());
-        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Flush, &before);
+        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }
 }
 
@@ -205,4 +205,38 @@ mod tests {
         // A mouse report, a cut sequence and ordinary letters are nothing.
         assert_eq!(keys(b"\x1b[1;5Hxyz\x1b["), []);
     }
+
+    const CHILD: &str = "TICKWIRE_TEST_VIEW_PANICS";
+
+    /// What the next test runs in a terminal; nothing by itself.
+    #[test]
+    fn child_of_the_next_test() {
+        if std::env::var_os(CHILD).is_some() {
+            let stop = StopFlag::install().unwrap();
+            let _ = live(&stop, Duration::from_secs(1), |_, _, _| {
+                panic!("the view fell over")
+            });
+        }
+    }
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was_and_its_message_readable() {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let name = "views::screen::tests::child_of_the_next_test";
+        command.args([name, "--exact", "--nocapture"]).env(CHILD, "1");
+        let mut terminal = pty::InTerminal::start(command);
+        let (status, restored) = terminal.end();
+        assert!(!status.success() && restored, "{:?}", terminal.output);
+        let after = terminal.output.find(LEAVE).expect("it leaves its screen");
+        assert!(
+            terminal.output[after..].contains("the view fell over"),
+            "{:?}",
+            terminal.output
+        );
+    }
 }
+
+#[cfg(test)]
+#[path = "../../tests/common/pty.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod pty;

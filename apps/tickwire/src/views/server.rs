@@ -64,3 +64,79 @@ fn page(path: &str, watch: &mut Watch) -> Option<Page> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::tests::parse;
+    use super::super::region::fixture::{Fixture, NOW};
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    /// Asks for a page as Prometheus does, while the server is polled.
+    fn get(server: &mut MetricsServer, path: &str) -> String {
+        let address = server.address().unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/openmetrics-text\r\n\r\n");
+        let client = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        });
+        while !client.is_finished() {
+            server.poll();
+            std::thread::yield_now();
+        }
+        client.join().unwrap()
+    }
+
+    /// The first sample of a name with such a label value.
+    fn value(answer: &str, name: &str, label: &str) -> Option<f64> {
+        let (_, page) = answer.split_once("\r\n\r\n").unwrap();
+        let has = |labels: &[(String, String)]| label.is_empty() || labels.iter().any(|l| l.1 == label);
+        let parsed = parse(page);
+        let found = parsed
+            .samples
+            .iter()
+            .find(|(n, labels, _)| n == name && has(labels));
+        found.map(|sample| sample.2)
+    }
+
+    #[test]
+    fn metrics_come_over_http_and_follow_the_daemon() {
+        let mut fixture = Fixture::new("http");
+        let mut server = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), &fixture.folder).unwrap();
+        let absent = get(&mut server, "/metrics");
+        assert!(absent.starts_with("HTTP/1.1 200 OK"), "{absent}");
+        assert!(
+            absent.contains("application/openmetrics-text; version=1.0.0"),
+            "{absent}"
+        );
+        assert_eq!(value(&absent, "tickwire_region_readable", ""), Some(0.0));
+        fixture.write(NOW);
+        fixture.beat();
+        let answer = get(&mut server, "/metrics");
+        assert_eq!(value(&answer, "tickwire_daemon_state", "ready"), Some(1.0));
+        assert_eq!(value(&answer, "tickwire_messages_total", "nasdaq 1"), Some(42.0));
+        assert_eq!(value(&answer, "tickwire_type_messages_total", "0x21"), Some(30.0));
+        assert_eq!(
+            value(&answer, "tickwire_latency_seconds_count", "bzx 1"),
+            Some(2.0)
+        );
+        fixture.die();
+        let answer = get(&mut server, "/metrics");
+        assert_eq!(value(&answer, "tickwire_daemon_state", "dead"), Some(1.0));
+        assert!(get(&mut server, "/").contains("href=\"/metrics\""));
+        assert!(get(&mut server, "/nothing").starts_with("HTTP/1.1 404"));
+    }
+
+    #[test]
+    fn an_address_in_use_is_named() {
+        let first = MetricsServer::bind("127.0.0.1:0".parse().unwrap(), Path::new("nowhere")).unwrap();
+        let address = first.address().unwrap();
+        let failure = MetricsServer::bind(address, Path::new("nowhere")).unwrap_err();
+        assert!(failure.message.contains(&address.to_string()), "{failure}");
+    }
+}

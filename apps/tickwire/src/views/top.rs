@@ -55,25 +55,17 @@ fn head(reading: &Reading) -> Page {
         }
     };
     let mut page = Page::new();
+    let up = span(reading.now_ns.saturating_sub(daemon.generation));
+    let clock = time_of_day(reading.now_ns);
+    let clock = clock.split('.').next().unwrap_or("");
     page.line(
-        Line::toned(Tone::Strong, "tickwire feed")
-            .then(
-                Tone::Plain,
-                format!(
-                    "  {}  pid {}  up {}  ",
-                    daemon.folder,
-                    daemon.pid,
-                    span(reading.now_ns.saturating_sub(daemon.generation))
-                ),
-            )
+        Line::toned(Tone::Strong, "tickwire feed  ")
             .then(tone, condition)
             .then(
-                Tone::Faint,
-                format!(
-                    "  {}",
-                    time_of_day(reading.now_ns).split('.').next().unwrap_or("")
-                ),
-            ),
+                Tone::Plain,
+                format!("  {}  pid {}  up {up}  ", daemon.folder, daemon.pid),
+            )
+            .then(Tone::Faint, clock),
     );
     let room =
         |name: &str, used: u64, of: u64| format!("{name} {} of {}", format_count(used), format_count(of));
@@ -397,8 +389,14 @@ mod tests {
             "stats_no_rates.txt",
             &stats(&after, None, &unknown, usize::MAX).to_plain(),
         );
-        let json = serde_json::to_string_pretty(&json(&after, interval.as_ref(), &unknown)).unwrap();
-        golden::compare("stats.json", &(json + "\n"));
+        let mut json = json(&after, interval.as_ref(), &unknown);
+        for source in json["sources"].as_array_mut().unwrap() {
+            let counters = source["counters"].as_object_mut().unwrap();
+            assert_eq!(counters.len(), Counter::ALL.len());
+            // A new counter in the table is no change of the form.
+            counters.retain(|id, _| ["messages", "gaps"].contains(&id.as_str()));
+        }
+        golden::compare("stats.json", &format!("{json:#}\n"));
     }
 
     #[test]

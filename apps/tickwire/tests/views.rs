@@ -1,0 +1,309 @@
+//! The views as a user runs them: against a region that the test writes with the daemon's own writers, in pipes and in a terminal.
+
+mod common;
+#[path = "common/pty.rs"]
+mod pty;
+#[path = "common/region.rs"]
+mod region;
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use common::{run, signal, text, tickwire};
+use pty::InTerminal;
+use region::{Fixture, NOW};
+use serde_json::Value;
+
+/// Runs a view of a fixture's folder, which beats meanwhile as a daemon does.
+fn view(fixture: &Fixture, args: &[&str]) -> Output {
+    let mut command = tickwire();
+    command
+        .args(args)
+        .args(["--folder", fixture.folder.to_str().unwrap()]);
+    let mut child = command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    while child.try_wait().expect("a child can be waited for").is_none() {
+        fixture.beat();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("its output")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn ready(name: &str) -> Fixture {
+    let mut fixture = Fixture::new(name);
+    fixture.write(NOW);
+    fixture
+}
+
+#[test]
+fn a_book_is_printed_as_text_and_as_json() {
+    let fixture = ready("once");
+    let output = view(&fixture, &["book", "AAPL", "--once"]);
+    let said = text(&output.stdout);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    for part in [
+        "super book of nasdaq, bzx",
+        "187.2305",
+        "nasdaq 900, bzx 300",
+        "SIP national",
+        "ask -0.0100",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    assert!(!said.contains('\x1b'), "no escapes in a pipe: {said:?}");
+    let output = view(&fixture, &["book", "AAPL", "--feed", "bzx"]);
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("AAPL  bzx 1 (bzx)  live  trading") && said.contains("imbalance 200 to buy"),
+        "{said}"
+    );
+    let output = view(&fixture, &["book", "AAPL", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["super"]["best"]["bid"]["price"], "187.24");
+    assert_eq!(
+        json["super"]["best"]["bid"]["feeds"],
+        serde_json::json!(["nasdaq", "bzx"])
+    );
+    assert_eq!(json["books"][0]["bids"][1]["price"], "187.2305");
+    assert_eq!(json["books"][1]["auction"]["side"], "bid");
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_may_have_been_meant() {
+    let fixture = ready("unknown");
+    let output = view(&fixture, &["book", "APPL", "--once"]);
+    let said = text(&output.stderr);
+    assert!(
+        code(&output) == 2 && said.contains("there are books of AAPL"),
+        "{said}"
+    );
+    let output = view(&fixture, &["book", "AAPL", "--once", "--feed", "arca"]);
+    let said = text(&output.stderr);
+    assert!(
+        code(&output) == 2 && said.contains("feeds are nasdaq, bzx"),
+        "{said}"
+    );
+    let output = view(&fixture, &["book", "\u{e4}", "--once"]);
+    assert_eq!(code(&output), 2);
+    let nowhere = ["book", "AAPL", "--once", "--folder", "/nowhere/at/all"];
+    let output = run(&nowhere);
+    let said = text(&output.stderr);
+    assert!(code(&output) == 4 && said.contains("tickwire feed"), "{said}");
+    let output = run(&["stats", "--folder", "/nowhere/at/all"]);
+    assert_eq!(code(&output), 4);
+    let output = run(&["subscribe", "AAPL", "--folder", "/nowhere/at/all"]);
+    assert_eq!(code(&output), 4);
+}
+
+#[test]
+fn the_folder_comes_from_the_environment_too() {
+    let fixture = ready("variable");
+    let output = tickwire()
+        .args(["stats", "--interval", "0"])
+        .env("TICKWIRE_FOLDER", &fixture.folder)
+        .output()
+        .expect("the program starts");
+    let said = text(&output.stdout);
+    assert!(
+        code(&output) == 0 && said.contains("nasdaq 1"),
+        "{said}{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn stats_and_latency_show_every_source_and_type() {
+    let fixture = ready("stats");
+    let output = view(&fixture, &["stats", "--interval", "0.2"]);
+    let said = text(&output.stdout);
+    for part in [
+        "2 feeds, 2 sources: 2 live",
+        "packets/s",
+        "bzx     0x21",
+        "subscriptions not known",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let output = view(&fixture, &["stats", "--interval", "0", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["daemon"]["state"], "ready");
+    assert_eq!(json["sources"][1]["counters"]["messages"], 42);
+    assert_eq!(json["sources"][0]["types"][0]["filtered"], 7);
+    let output = view(&fixture, &["latency", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["all"]["count"], 4);
+    assert_eq!(json["all"]["mean"], 825);
+    assert_eq!(json["feeds"][0]["types"]["A"]["max"], 150);
+    let output = view(&fixture, &["top", "--once", "--interval", "0.1"]);
+    assert!(
+        text(&output.stdout).contains("tickwire feed  ready"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn nagios_answers_by_exit_code_and_performance_data() {
+    let mut fixture = Fixture::new("nagios");
+    let quick = ["check", "nagios", "--interval", "0"];
+    let output = run(&[&quick[..], &["--folder", fixture.folder.to_str().unwrap()]].concat());
+    let said = text(&output.stdout);
+    assert!(
+        code(&output) == 2 && said.starts_with("TICKWIRE CRITICAL - there is no"),
+        "{said}"
+    );
+    fixture.start(NOW);
+    let output = view(&fixture, &quick);
+    assert!(code(&output) == 1 && text(&output.stdout).contains("still starting"));
+    fixture.write(NOW);
+    let output = view(&fixture, &quick);
+    let said = text(&output.stdout);
+    assert!(
+        code(&output) == 0 && said.starts_with("TICKWIRE OK - 2 feeds, 2 sources | 'heartbeat'=0."),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1);
+    let output = view(&fixture, &[&quick[..], &["-w", "age=5"]].concat());
+    assert!(
+        code(&output) == 1 && text(&output.stdout).contains("no packet for"),
+        "{}",
+        text(&output.stdout)
+    );
+    let output = view(&fixture, &[&quick[..], &["--feed", "arca"]].concat());
+    assert!(code(&output) == 3 && text(&output.stdout).starts_with("TICKWIRE UNKNOWN"));
+    for wrong in [&["-w", "speed=1"][..], &["--nonsense"], &["-c", "gaps=x"]] {
+        assert_eq!(code(&view(&fixture, &[&quick[..], wrong].concat())), 3);
+    }
+    fixture.die();
+    let output = run(&[&quick[..], &["--folder", fixture.folder.to_str().unwrap()]].concat());
+    assert!(
+        code(&output) == 2 && text(&output.stdout).contains("is dead"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+#[test]
+fn cacti_gets_pairs_of_name_and_number() {
+    let mut fixture = ready("cacti");
+    let output = view(&fixture, &["check", "cacti", "--feed", "bzx"]);
+    let said = text(&output.stdout);
+    assert_eq!((code(&output), said.lines().count()), (0, 1), "{said}");
+    let pairs: Vec<(&str, &str)> = said
+        .split_whitespace()
+        .map(|pair| pair.split_once(':').unwrap())
+        .collect();
+    assert!(
+        pairs.iter().all(|(_, value)| value.parse::<u64>().is_ok()),
+        "{said}"
+    );
+    assert!(
+        pairs.contains(&("up", "1"))
+            && pairs.contains(&("sources", "1"))
+            && pairs.contains(&("messages", "42"))
+    );
+    fixture.die();
+    let output = run(&["check", "cacti", "--folder", fixture.folder.to_str().unwrap()]);
+    assert!(
+        text(&output.stdout).starts_with("up:0 sources:U"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+/// A live view of a fixture in a terminal.
+fn live(fixture: &Fixture, args: &[&str]) -> InTerminal {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tickwire"));
+    command
+        .args(args)
+        .args(["--folder", fixture.folder.to_str().unwrap()]);
+    InTerminal::start(command)
+}
+
+#[test]
+fn a_live_book_follows_the_daemon_through_death_and_restart_and_q_quits() {
+    let mut fixture = Fixture::new("live");
+    let mut terminal = live(&fixture, &["book", "AAPL", "--interval", "0.1"]);
+    terminal.wait_for("Waiting for it", || {});
+    fixture.start(NOW);
+    terminal.wait_for("still starting", || {});
+    fixture.write(NOW);
+    terminal.wait_for("super book of nasdaq, bzx", || fixture.beat());
+    terminal.press(b"\t");
+    terminal.wait_for("nasdaq 1 (nasdaq)", || fixture.beat());
+    terminal.resize(40, 10);
+    // Cut at the right edge.
+    terminal.wait_for("…", || fixture.beat());
+    fixture.die();
+    terminal.wait_for("THE DAEMON IS DEAD", || {});
+    terminal.wait_for("", || {});
+    terminal.resize(100, 40);
+    fixture.write(NOW + 1);
+    terminal.wait_for("nasdaq 1 (nasdaq)", || fixture.beat());
+    terminal.press(b"\x1b[Z");
+    terminal.wait_for("super book of nasdaq, bzx", || fixture.beat());
+    terminal.press(b"q");
+    let (status, restored) = terminal.end();
+    assert!(status.success() && restored, "{status} {:?}", terminal.output);
+}
+
+#[test]
+fn ctrl_c_and_signals_leave_the_terminal_as_it_was() {
+    let fixture = ready("interrupt");
+    let mut terminal = live(&fixture, &["top"]);
+    terminal.wait_for("2 feeds, 2 sources", || fixture.beat());
+    terminal.press(b"\x03");
+    let (status, restored) = terminal.end();
+    assert!(
+        status.code() == Some(130) && restored,
+        "{status} {:?}",
+        terminal.output
+    );
+    for name in ["INT", "TERM"] {
+        let mut terminal = live(&fixture, &["book", "AAPL"]);
+        terminal.wait_for("super book", || fixture.beat());
+        signal(name, terminal.id());
+        let (status, restored) = terminal.end();
+        assert!(
+            status.code() == Some(130) && restored,
+            "{name} {status} {:?}",
+            terminal.output
+        );
+    }
+}
+
+/// Processor time of a process in clock ticks, of which there are 100 a second on every Linux.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process lives");
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // proc(5): utime and stime are fields 14 and 15; the list here begins with field 3.
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_live_view_costs_a_few_percent_of_a_core_at_most() {
+    let fixture = ready("cost");
+    let mut terminal = live(&fixture, &["book", "AAPL"]);
+    terminal.wait_for("super book", || fixture.beat());
+    let (began, before) = (Instant::now(), ticks(terminal.id()));
+    while began.elapsed() < Duration::from_secs(2) {
+        fixture.beat();
+        terminal.read();
+    }
+    let used = ticks(terminal.id()) - before;
+    println!("{used} ticks of 10 ms in 2 s");
+    assert!(
+        used <= 20,
+        "{used} ticks of 10 ms in 2 s: more than 10 % of a core, even without optimisation"
+    );
+    terminal.press(b"q");
+    assert!(terminal.end().0.success());
+}
