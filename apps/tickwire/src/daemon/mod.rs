@@ -17,7 +17,7 @@ pub(crate) mod supers;
 mod thread;
 pub(crate) mod unit;
 
-pub(crate) use config::{DaemonSection, RingContent, SuperBooksPlace};
+pub(crate) use config::{DaemonSection, FOLDER_VARIABLE, RingContent, SuperBooksPlace};
 pub(crate) use latency::latencies_of;
 
 use std::fs::{DirBuilder, File};
@@ -48,6 +48,7 @@ use crate::cli::FeedArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::tape::Stopping;
+use crate::views::MetricsServer;
 use command::{ChannelAnswer, Command, CommandDesk, CommandLine, Deed, command_line};
 use control::{Answer, ControlSocket, Request};
 use desk::Common;
@@ -463,6 +464,10 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             self.interrupted()?;
         }
         let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
+        let metrics = self.config.daemon.metrics;
+        let metrics = metrics
+            .map(|address| MetricsServer::bind(address, &self.folder))
+            .transpose()?;
         self.region.heartbeat(monotonic());
         self.region.set_state(RegionState::Ready);
         memory.publish().map_err(|e| system(&e))?;
@@ -472,7 +477,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         print!("{}", self.opening());
         let _ = std::io::stdout().flush();
         notifier.say(&format!("READY=1\nSTATUS={}\n", self.status_line()));
-        let outcome = self.look_after(running, &mut waiter, &mut control, &notifier);
+        let outcome = self.look_after(running, &mut waiter, &mut control, metrics, &notifier);
         notifier.say("STOPPING=1\n");
         outcome
     }
@@ -482,6 +487,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         running: &mut Running<'_>,
         waiter: &mut Waiter,
         control: &mut ControlSocket,
+        mut metrics: Option<MetricsServer>,
         notifier: &Notifier,
     ) -> Result<(), Failure> {
         let latency_every = Duration::from_secs(self.config.daemon.latency_every_s.into());
@@ -500,6 +506,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             control.serve(waiter, &mut desk);
             if desk.stop {
                 return Ok(());
+            }
+            if let Some(metrics) = &mut metrics {
+                metrics.poll();
             }
             while let Ok(notice) = running.notices.try_recv() {
                 match notice {

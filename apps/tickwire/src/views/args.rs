@@ -6,11 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::nagios::Threshold;
-
-/// The environment variable that names the daemon's folder where no option does.
-const FOLDER_VARIABLE: &str = "TICKWIRE_FOLDER";
-/// The daemon's folder unless told otherwise.
-const FOLDER: &str = "/dev/shm/tickwire";
+use crate::daemon::{DaemonSection, FOLDER_VARIABLE};
 
 /// Which daemon.
 #[derive(Args, Clone, Debug)]
@@ -28,7 +24,8 @@ impl Place {
                 .filter(|v| !v.is_empty())
                 .map(PathBuf::from)
         };
-        told.or_else(variable).unwrap_or_else(|| PathBuf::from(FOLDER))
+        told.or_else(variable)
+            .unwrap_or_else(|| DaemonSection::default().folder)
     }
 }
 

@@ -52,6 +52,7 @@ impl Server {
         })
     }
 
+    #[cfg(test)]
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

@@ -237,7 +237,9 @@ fn kinds(out: &mut Exposition, reading: &Reading) {
 }
 
 fn latencies(out: &mut Exposition, reading: &Reading) {
-    let told: [(&str, &str, fn(&Source) -> &Distribution); 2] = [
+    /// Which of a source's distributions.
+    type Of = fn(&Source) -> &Distribution;
+    let told: [(&str, &str, Of); 2] = [
         (
             "tickwire_latency_seconds",
             "Packet in memory to book visible.",

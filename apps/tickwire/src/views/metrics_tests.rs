@@ -145,7 +145,8 @@ fn unquote_help(text: &str) -> (String, &str) {
 
 /// Buckets ascend, counts do not fall, the last one is `+Inf` and the count.
 fn histograms(family: &str, samples: &[Sample]) {
-    let mut buckets: BTreeMap<Vec<(String, String)>, Vec<(f64, f64)>> = BTreeMap::new();
+    type Labels = Vec<(String, String)>;
+    let mut buckets: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     let mut counts = BTreeMap::new();
     for (name, labels, value) in samples {
         if *name == format!("{family}_bucket") {

@@ -15,17 +15,14 @@ mod control;
 mod examples;
 #[cfg(test)]
 mod golden;
-#[allow(dead_code, reason = "run by the daemon's control thread")]
 mod http;
 mod ladder;
 mod latency;
-#[allow(dead_code, reason = "run by the daemon's control thread")]
 mod metrics;
 mod model;
 mod nagios;
 mod region;
 mod screen;
-#[allow(dead_code, reason = "run by the daemon's control thread")]
 mod server;
 mod similar;
 mod text;
@@ -35,7 +32,6 @@ pub(crate) use args::{
     BookArgs, CactiArgs, CheckCommand, LatencyArgs, NagiosArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs,
     TopArgs,
 };
-#[allow(unused_imports, reason = "run by the daemon's control thread")]
 pub(crate) use server::MetricsServer;
 
 use std::io::Write;

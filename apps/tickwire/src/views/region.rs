@@ -375,14 +375,8 @@ fn distribution(histogram: &Histogram) -> Distribution {
 
 /// A message type as its venue writes it; in decimal where the protocol is not known here.
 fn kind_name(protocol: &str, kind: u16) -> String {
-    let form = match Protocol::ALL.into_iter().find(|known| known.name() == protocol) {
-        Some(Protocol::Itch50) => TypeForm::Letter,
-        Some(Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures) => TypeForm::Hex,
-        Some(Protocol::Cqs | Protocol::Uqdf) => TypeForm::Letters,
-        Some(Protocol::Xdp | Protocol::Openbook | Protocol::Mdp3 | Protocol::Moex) | None => {
-            TypeForm::Decimal
-        }
-    };
+    let known = Protocol::ALL.into_iter().find(|known| known.name() == protocol);
+    let form = known.map_or(TypeForm::Decimal, Protocol::type_form);
     MessageType(kind).written(form).to_string()
 }
 

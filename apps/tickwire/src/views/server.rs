@@ -37,6 +37,7 @@ impl MetricsServer {
     ///
     /// # Errors
     /// What the kernel says.
+    #[cfg(test)]
     pub(crate) fn address(&self) -> std::io::Result<SocketAddr> {
         self.server.address()
     }

@@ -66,7 +66,7 @@ impl Fixture {
     pub(crate) fn start(&mut self, generation: u64) {
         self.memory = None;
         let layout = CONFIG.layout().expect("a valid configuration");
-        let mut memory =
+        let memory =
             SharedMemory::create(&self.folder.join(REGION_FILE), layout.bytes()).expect("shared memory");
         let identity = Identity {
             generation: Nanos(generation),
@@ -81,7 +81,7 @@ impl Fixture {
     pub(crate) fn write(&mut self, generation: u64) {
         self.memory = None;
         let layout = CONFIG.layout().expect("a valid configuration");
-        let mut memory =
+        let memory =
             SharedMemory::create(&self.folder.join(REGION_FILE), layout.bytes()).expect("shared memory");
         let identity = Identity {
             generation: Nanos(generation),
