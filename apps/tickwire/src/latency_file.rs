@@ -59,25 +59,6 @@ impl Latencies {
             *self.ranges.entry(*range).or_default() += count;
         }
     }
-
-    /// Nanoseconds on average; 0 when there is none.
-    pub(crate) fn mean(&self) -> f64 {
-        self.sum as f64 / self.count.max(1) as f64
-    }
-
-    /// What this share of them does not exceed (0.5 is the median): the upper end of a range, so never less than the truth,
-    /// and more by at most 1/32.
-    pub(crate) fn percentile(&self, share: f64) -> u64 {
-        let wanted = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
-        let mut seen = 0;
-        for ((_, high), count) in &self.ranges {
-            seen += count;
-            if seen >= wanted {
-                return (*high).min(self.max);
-            }
-        }
-        self.max
-    }
 }
 
 /// What a file holds.
@@ -225,16 +206,6 @@ mod tests {
     fn what_is_written_reads_back() {
         let file = sample();
         assert_eq!(LatencyFile::parse(&file.to_text()), Ok(file));
-    }
-
-    #[test]
-    fn percentiles_never_understate() {
-        let of_type = &sample().types["0x21"];
-        assert_eq!(of_type.percentile(0.5), 99);
-        assert_eq!(of_type.percentile(0.75), 99);
-        assert_eq!((of_type.percentile(0.99), of_type.percentile(1.0)), (130, 130));
-        assert_eq!(Latencies::default().percentile(0.5), 0);
-        assert_eq!(of_type.mean(), 105.5);
     }
 
     #[test]

@@ -130,6 +130,14 @@ fn help_is_complete() {
         "config",
         "counters",
         "bench",
+        "book",
+        "top",
+        "stats",
+        "latency",
+        "check",
+        "subscribe",
+        "unsubscribe",
+        "subscriptions",
         "Exit codes",
     ] {
         assert!(help.contains(command), "{command} is not in the help");

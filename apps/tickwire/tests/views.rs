@@ -307,3 +307,171 @@ fn a_live_view_costs_a_few_percent_of_a_core_at_most() {
     terminal.press(b"q");
     assert!(terminal.end().0.success());
 }
+
+/// Two venues and the consolidated feed, small; a session of 20 s.
+fn session(metrics: u16) -> String {
+    let channel = |venue: &str, group: u8, port: u16| {
+        format!(
+            "[[feed]]\nvenue = \"{venue}\"\n[[feed.channel]]\nname = \"1\"\n\
+             live = {{ a = \"239.192.90.{group}:{port}\", b = \"239.192.91.{group}:{port}\" }}\n"
+        )
+    };
+    let feeds = [
+        channel("nasdaq", 1, 28401),
+        channel("bzx", 2, 28402),
+        channel("uqdf", 3, 28403),
+    ]
+    .concat();
+    format!(
+        "{feeds}[receiver]\nmax_instruments = 64\nmax_orders = 65536\nmax_levels = 65536\n\
+         [exchange]\nsymbols = 20\nrate = 3000\nduration_s = 20.0\n\
+         [daemon]\nbooks = 128\nsuper_slots = 64\nring_records = 1024\nmetrics = \"127.0.0.1:{metrics}\"\n"
+    )
+}
+
+/// Runs a view until it says what is waited for.
+fn until(what: &str, mut view: impl FnMut() -> Option<Value>) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = view() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The metrics page as it comes over the network.
+fn scrape(port: u16) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("the daemon serves metrics");
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, page) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    page.to_string()
+}
+
+/// The value of a sample that begins so.
+fn sample(page: &str, begins: &str) -> f64 {
+    let line = page.lines().find(|line| line.starts_with(begins));
+    let line = line.unwrap_or_else(|| panic!("no {begins} in {page}"));
+    line.rsplit(' ').next().unwrap().parse().expect("a number")
+}
+
+#[test]
+fn every_view_reads_a_daemon_that_plays_a_simulated_session() {
+    let folder = common::Folder::new("attached");
+    let [metrics] = common::free_ports();
+    let config = folder.file("session.toml", session(metrics));
+    let (config, day, place) = (
+        config.to_str().unwrap(),
+        folder.0.join("day.pcap"),
+        folder.0.join("region"),
+    );
+    let (day, place) = (day.to_str().unwrap(), place.to_str().unwrap());
+    let made = run(&["exchange", "-c", config, "--write-capture", day]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let daemon = tickwire()
+        .args(["feed", "-c", config, "--folder", place, "--replay", day])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut daemon = common::Guard(daemon);
+    let ask = |args: &[&str]| run(&[args, &["--folder", place]].concat());
+    let json = |args: &[&str]| serde_json::from_slice::<Value>(&ask(args).stdout).ok();
+
+    // Both venues and the consolidated feed are in the super book.
+    let book = until("a super book of both venues with the national best", || {
+        let book = json(&["book", "AAPL", "--json"])?;
+        let feeds = book["super"]["feeds"].as_array()?;
+        let whole = ["nasdaq", "bzx"]
+            .iter()
+            .all(|&venue| feeds.contains(&venue.into()))
+            && book["super"]["national"]["bid"].is_object()
+            && book["super"]["best"]["bid"].is_object();
+        whole.then_some(book)
+    });
+    let sources: Vec<&str> = book["books"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|b| b["feed"].as_str())
+        .collect();
+    assert!(
+        sources.contains(&"nasdaq") && sources.contains(&"bzx"),
+        "{sources:?}"
+    );
+    let said = text(&ask(&["book", "AAPL", "--once"]).stdout);
+    assert!(
+        said.contains("super book of") && said.contains("SIP national"),
+        "{said}"
+    );
+
+    // Every source counts, and the metrics page counts the same, a little later.
+    let stats = until("messages of every source", || {
+        let stats = json(&["stats", "--interval", "0.5", "--json"])?;
+        let all = stats["sources"].as_array()?;
+        let counted = |s: &Value| s["counters"]["messages"].as_u64() > Some(0) && s["state"] == "live";
+        (all.len() == 3 && all.iter().all(counted)).then_some(stats)
+    });
+    assert_eq!(stats["daemon"]["state"], "ready");
+    assert_eq!(stats["subscriptions"], serde_json::json!(["*"]));
+    assert!(
+        stats["sources"][0]["latency_ns"]["count"].as_u64() > Some(0),
+        "{stats}"
+    );
+    let page = scrape(metrics);
+    for source in stats["sources"].as_array().unwrap() {
+        let name = source["source"].as_str().unwrap();
+        let feed = source["feed"].as_str().unwrap();
+        let now = sample(
+            &page,
+            &format!("tickwire_messages_total{{feed=\"{feed}\",source=\"{name}\""),
+        );
+        assert!(now >= source["counters"]["messages"].as_f64().unwrap(), "{name}");
+    }
+    assert!(page.ends_with("# EOF\n"));
+    assert_eq!(
+        sample(&page, "tickwire_daemon_state{tickwire_daemon_state=\"ready\"}"),
+        1.0
+    );
+
+    // Healthy, and the other views have something to say.
+    let output = ask(&["check", "nagios", "--interval", "0.5"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert!(text(&ask(&["check", "cacti"]).stdout).starts_with("up:1 sources:3 live:3"));
+    assert!(text(&ask(&["latency"]).stdout).contains("all feeds"));
+    assert!(text(&ask(&["top", "--once", "--interval", "0.2"]).stdout).contains("subscribed to *"));
+
+    // Subscriptions go over the socket and are seen by every view.
+    let output = ask(&["unsubscribe", "*", "--feed", "bzx"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = ask(&["subscribe", "AAPL", "MS*", "--feed", "bzx"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let list = json(&["subscriptions", "--json", "--feed", "bzx"]).expect("JSON");
+    let patterns = &list["subscriptions"][0]["patterns"];
+    assert!(patterns.as_array().unwrap().contains(&"AAPL".into()), "{list}");
+    assert!(text(&ask(&["subscriptions"]).stdout).contains("AAPL"));
+    let output = ask(&["subscribe", "X", "--feed", "arca"]);
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("arca"),
+        "{}",
+        text(&output.stderr)
+    );
+
+    // Its end is told.
+    signal("TERM", daemon.0.id());
+    daemon.wait(Duration::from_secs(30)).expect("it ends");
+    assert!(text(&ask(&["book", "AAPL", "--once"]).stdout).contains("THE DAEMON HAS ENDED"));
+    let output = ask(&["check", "nagios", "--interval", "0"]);
+    assert!(
+        output.status.code() == Some(2) && text(&output.stdout).contains("has ended"),
+        "{}",
+        text(&output.stdout)
+    );
+    assert!(text(&ask(&["check", "cacti"]).stdout).starts_with("up:0"));
+}

@@ -149,7 +149,7 @@ fn merged_head(
     if let Some(line) = crossing_line(merged) {
         page.line(line);
     }
-    if let Some(line) = difference_line(merged, reading.now_ns, decimals) {
+    if let Some(line) = difference_line(merged, reading.stamp_now_ns(), decimals) {
         page.line(line);
     }
     page.line(trade_line(merged.last, merged.volume, merged.trades, decimals));
@@ -372,7 +372,7 @@ fn venues(view: &SymbolView, reading: &Reading, decimals: usize) -> Grid {
                     .map_or(String::new(), |trade| format!("{:.decimals$}", trade.price)),
             ),
             (Tone::Plain, format_count(book.volume)),
-            (Tone::Faint, age(reading.now_ns, book.recv_ts)),
+            (Tone::Faint, age(reading.stamp_now_ns(), book.recv_ts)),
         ]);
     }
     grid
@@ -478,7 +478,10 @@ fn ladder(page: &mut Page, book: &Book, reading: &Reading, levels: usize, decima
     }
     let last = match book.recv_ts {
         0 => "no message yet".to_string(),
-        then => format!("last message {} ago", span(reading.now_ns.saturating_sub(then))),
+        then => format!(
+            "last message {} ago",
+            span(reading.stamp_now_ns().saturating_sub(then))
+        ),
     };
     page.line(Line::toned(
         Tone::Faint,

@@ -46,7 +46,7 @@ use crate::failure::Failure;
 use ladder::Choice;
 use model::{Condition, Interval, Reading};
 use nagios::{Answer, Thresholds, Verdict};
-use region::{Absence, Detail, Region, Watch};
+use region::{Absence, Detail, Places, Region, Watch};
 use screen::Key;
 use text::{Line, Page, Tone};
 use top::Subscriptions;
@@ -107,14 +107,17 @@ pub(crate) fn book(args: &BookArgs, stop: &StopFlag) -> Result<(), Failure> {
             print(&page.to_plain())
         };
     }
-    let mut turned = 0_i64;
+    let mut live = LiveBook {
+        symbol,
+        args,
+        turned: 0,
+        places: Places::default(),
+        missing: None,
+    };
     screen::live(stop, args.interval, |columns, rows, keys| {
-        turned += keys
-            .iter()
-            .map(|key| i64::from(*key == Key::Next) - i64::from(*key == Key::Previous))
-            .sum::<i64>();
+        live.turn(keys);
         Ok(match watch.look() {
-            Ok(region) => book_frame(&region, symbol, args, turned, columns, rows),
+            Ok(region) => live.frame(&region, columns, rows),
             Err(absence) => waiting(&absence),
         })
     })
@@ -147,7 +150,7 @@ fn book_once(
 ) -> Result<(Page, serde_json::Value), Failure> {
     let reading = region.reading(Detail::Counters);
     known_feeds(&args.feed, &reading)?;
-    let Some(view) = region.symbol(symbol) else {
+    let Some(view) = region.symbol(symbol, &mut Places::default()) else {
         return Err(Failure::config(unknown(region, symbol)));
     };
     let mut page = Page::new();
@@ -189,48 +192,72 @@ fn trouble(reading: &Reading) -> Option<Line> {
     Some(Line::toned(Tone::Loud, says))
 }
 
-/// One picture of the live view: turning pages goes through the super book and each feed's ladder.
-fn book_frame(
-    region: &Region<'_>,
+/// The live view of a symbol: turning pages goes through the super book and each feed's ladder.
+struct LiveBook<'a> {
     symbol: Symbol,
-    args: &BookArgs,
+    args: &'a BookArgs,
     turned: i64,
-    columns: usize,
-    rows: usize,
-) -> Page {
-    let reading = region.reading(Detail::Counters);
-    let mut page = Page::new();
-    page.lines(trouble(&reading));
-    let Some(view) = region.symbol(symbol) else {
-        page.line(Line::toned(Tone::Warning, unknown(region, symbol)));
-        page.line(Line::toned(
-            Tone::Faint,
-            "It is shown as soon as there is one. q quits.",
-        ));
-        return page;
-    };
-    let mut choices = vec![choice(&args.feed)];
-    for book in &view.books {
-        let one = Choice::Feeds(vec![book.feed.clone()]);
-        if !choices.contains(&one) {
-            choices.push(one);
+    places: Places,
+    /// Why there is nothing to show, and when that was found out: similar symbols are not searched for every picture.
+    missing: Option<(Instant, String)>,
+}
+
+impl LiveBook<'_> {
+    fn turn(&mut self, keys: &[Key]) {
+        for key in keys {
+            self.turned += i64::from(*key == Key::Next) - i64::from(*key == Key::Previous);
         }
     }
-    let chosen = &choices[turned.rem_euclid(choices.len() as i64) as usize];
-    // Fewer levels where they would not fit, but at least one.
-    let mut levels = usize::from(args.levels);
-    let body = loop {
-        let body = ladder::page(&view, &reading, chosen, levels, columns);
-        if page.0.len() + body.0.len() < rows || levels <= 1 {
-            break body;
+
+    /// One picture.
+    fn frame(&mut self, region: &Region<'_>, columns: usize, rows: usize) -> Page {
+        let reading = region.reading(Detail::Counters);
+        let mut page = Page::new();
+        page.lines(trouble(&reading));
+        if let Err(failure) = known_feeds(&self.args.feed, &reading) {
+            page.line(Line::toned(Tone::Warning, failure.message));
         }
-        levels -= 1;
-    };
-    page.lines(body.0);
-    if page.0.len() + 1 < rows {
-        page.line(Line::toned(Tone::Faint, "q quits, Tab: super book, each feed"));
+        let Some(view) = region.symbol(self.symbol, &mut self.places) else {
+            page.line(Line::toned(Tone::Warning, self.missing(region)));
+            page.line(Line::toned(
+                Tone::Faint,
+                "It is shown as soon as there is one. q quits.",
+            ));
+            return page;
+        };
+        let mut choices = vec![choice(&self.args.feed)];
+        for book in &view.books {
+            let one = Choice::Feeds(vec![book.feed.clone()]);
+            if !choices.contains(&one) {
+                choices.push(one);
+            }
+        }
+        let chosen = &choices[self.turned.rem_euclid(choices.len() as i64) as usize];
+        // Fewer levels where they would not fit, but at least one.
+        let mut levels = usize::from(self.args.levels);
+        let body = loop {
+            let body = ladder::page(&view, &reading, chosen, levels, columns);
+            if page.0.len() + body.0.len() < rows || levels <= 1 {
+                break body;
+            }
+            levels -= 1;
+        };
+        page.lines(body.0);
+        if page.0.len() + 1 < rows {
+            page.line(Line::toned(Tone::Faint, "q quits, Tab: super book, each feed"));
+        }
+        page
     }
-    page
+
+    fn missing(&mut self, region: &Region<'_>) -> String {
+        match &self.missing {
+            Some((at, says)) if at.elapsed() < Duration::from_secs(2) => says.clone(),
+            _ => {
+                let says = unknown(region, self.symbol);
+                self.missing.insert((Instant::now(), says)).1.clone()
+            }
+        }
+    }
 }
 
 /// What a live view shows while there is no daemon.

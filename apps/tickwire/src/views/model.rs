@@ -131,7 +131,33 @@ pub(crate) struct Reading {
     pub(crate) sources: Vec<Source>,
 }
 
+/// Packets that are further from the present than this, an hour, were recorded.
+const RECORDED_NS: u64 = 3_600_000_000_000;
+
 impl Reading {
+    /// Whether the packets are recorded ones: their stamps are of the recording, not of now.
+    pub(crate) fn is_recorded(&self) -> bool {
+        let newest = self.newest_packet_ns();
+        newest > 0 && newest.abs_diff(self.now_ns) > RECORDED_NS
+    }
+
+    /// The present in the time of receive stamps: for recorded packets the time of the newest one.
+    pub(crate) fn stamp_now_ns(&self) -> u64 {
+        if self.is_recorded() {
+            self.newest_packet_ns()
+        } else {
+            self.now_ns
+        }
+    }
+
+    fn newest_packet_ns(&self) -> u64 {
+        self.sources
+            .iter()
+            .map(|source| source.last_packet_ns)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The feeds, in the order of their first sources.
     pub(crate) fn feeds(&self) -> Vec<&str> {
         let mut feeds: Vec<&str> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tickwire_market::{MessageType, Side, Symbol, TypeForm};
 use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
@@ -100,6 +100,19 @@ impl Watch {
         })
     }
 }
+
+/// Where a symbol's books lie: searching all slots of a large region for every picture would cost more than the picture.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// Of which region, and when.
+    searched: Option<(u64, Instant)>,
+    /// Slots with their sources.
+    books: Vec<(u32, u16)>,
+    merged: Option<u32>,
+}
+
+/// How soon a book that a venue begins is found.
+const SEARCH_EVERY: Duration = Duration::from_secs(2);
 
 /// A region that can be read.
 #[derive(Debug)]
@@ -206,14 +219,15 @@ impl Region<'_> {
         }
     }
 
-    /// Everything there is of a symbol; `None` when nobody has a book of it.
-    pub(crate) fn symbol(&self, symbol: Symbol) -> Option<SymbolView> {
+    /// Everything there is of a symbol; `None` when nobody has a book of it. `places` is of this symbol.
+    pub(crate) fn symbol(&self, symbol: Symbol, places: &mut Places) -> Option<SymbolView> {
+        self.find(symbol, places);
         let reader = self.held.reader();
         let sources: BTreeMap<u16, tickwire_shm::Source> = reader.sources().map(|s| (s.number, s)).collect();
         let mut copy = BookCopy::default();
         let mut books = Vec::new();
-        for (slot, identity) in reader.find(symbol) {
-            let Some(source) = sources.get(&identity.source) else {
+        for &(slot, source) in &places.books {
+            let Some(source) = sources.get(&source) else {
                 continue;
             };
             // A book that its writer died in the middle of cannot be read whole, ever again; the page says who is dead.
@@ -223,11 +237,28 @@ impl Region<'_> {
         }
         let feeds: BTreeMap<u8, String> = sources.into_values().map(|s| (s.feed, s.feed_name)).collect();
         let mut merged = SuperCopy::default();
-        let merged = reader
-            .find_super(symbol)
+        let merged = places
+            .merged
             .filter(|&slot| reader.read_super(slot, &mut merged).is_ok())
             .map(|_| self.super_book(&merged, &feeds, symbol));
         (merged.is_some() || !books.is_empty()).then_some(SymbolView { merged, books })
+    }
+
+    /// Looks for a symbol's slots, if that was long ago or in another region.
+    fn find(&self, symbol: Symbol, places: &mut Places) {
+        let reader = self.held.reader();
+        let generation = reader.generation().0;
+        let is_known = |(of, at): (u64, Instant)| of == generation && at.elapsed() < SEARCH_EVERY;
+        if !places.searched.is_some_and(is_known) {
+            *places = Places {
+                searched: Some((generation, Instant::now())),
+                books: reader
+                    .find(symbol)
+                    .map(|(slot, book)| (slot, book.source))
+                    .collect(),
+                merged: reader.find_super(symbol),
+            };
+        }
     }
 
     fn book(&self, copy: &BookCopy, source: &tickwire_shm::Source, symbol: Symbol) -> Book {
@@ -402,7 +433,9 @@ mod tests {
         reading.now_ns = NOW;
         reading.daemon.heartbeat_age_ns = 12_000_000;
         reading.daemon.folder = "FOLDER".into();
-        let view = region.symbol(Symbol::new(b"AAPL").unwrap()).unwrap();
+        let view = region
+            .symbol(Symbol::new(b"AAPL").unwrap(), &mut Places::default())
+            .unwrap();
         let book = ladder::page(&view, &reading, &Choice::All, 10, usize::MAX).to_plain();
         let own = Choice::Feeds(vec!["nasdaq".into()]);
         let own = ladder::page(&view, &reading, &own, 10, usize::MAX).to_plain();
@@ -420,13 +453,9 @@ mod tests {
         golden::compare("region_book.txt", &book);
         golden::compare("region_stats.txt", &stats);
         assert_eq!(watch.look().unwrap().symbols(), ["AAPL", "MSFT"]);
-        assert!(
-            watch
-                .look()
-                .unwrap()
-                .symbol(Symbol::new(b"NONE").unwrap())
-                .is_none()
-        );
+        let none = Symbol::new(b"NONE").unwrap();
+        let found = watch.look().unwrap().symbol(none, &mut Places::default());
+        assert!(found.is_none());
     }
 
     #[test]

@@ -98,6 +98,12 @@ fn head(reading: &Reading) -> Page {
                 .then(tone, format!("{} {name}", count(state)));
         }
     }
+    if reading.is_recorded() {
+        line = line.then(
+            Tone::Warning,
+            "; packets are recorded ones: ages are from the newest of them",
+        );
+    }
     page.line(line);
     page
 }
@@ -143,7 +149,7 @@ fn sources(reading: &Reading, interval: Option<&Interval>) -> Grid {
         let (tone, state) = state_mark(source.state);
         let mut row = vec![(Tone::Plain, source.name.clone()), (tone, state.to_string())];
         row.extend(figures(rates, latency, &source.counters));
-        row.push((Tone::Plain, age(reading.now_ns, source.last_packet_ns)));
+        row.push((Tone::Plain, age(reading.stamp_now_ns(), source.last_packet_ns)));
         row.push((Tone::Faint, source.next_seq.to_string()));
         grid.row(row);
     }
@@ -174,7 +180,7 @@ fn all(reading: &Reading, interval: Option<&Interval>) -> Vec<(Tone, String)> {
         .unwrap_or(0);
     let mut row = vec![(Tone::Strong, "all".to_string()), (Tone::Plain, String::new())];
     row.extend(figures(rates, latency, &counters));
-    row.push((Tone::Plain, age(reading.now_ns, last)));
+    row.push((Tone::Plain, age(reading.stamp_now_ns(), last)));
     row.push((Tone::Plain, String::new()));
     row
 }
@@ -397,6 +403,20 @@ mod tests {
             counters.retain(|id, _| ["messages", "gaps"].contains(&id.as_str()));
         }
         golden::compare("stats.json", &format!("{json:#}\n"));
+    }
+
+    #[test]
+    fn ages_of_recorded_packets_are_in_their_own_time() {
+        let (_, mut reading) = examples::two_readings();
+        for source in &mut reading.sources {
+            source.last_packet_ns -= 320 * 86_400 * 1_000_000_000;
+        }
+        reading.sources[1].last_packet_ns -= 3_000_000_000;
+        let text = page(&reading, None, &Ok(vec![]), usize::MAX).to_plain();
+        assert!(
+            text.contains("recorded ones") && text.contains("3 s") && !text.contains("320 d"),
+            "{text}"
+        );
     }
 
     #[test]
