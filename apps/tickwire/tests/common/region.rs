@@ -1,11 +1,12 @@
 //! A daemon of the tests: writes a region with the daemon's own writers, lives, dies and starts again as told.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tickwire_market::{
     BookState, Counter, Counters, Level, Nanos, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
-use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
+use tickwire_runtime::shared::{REGION_FILE, SharedMemory, SharedView, monotonic};
 use tickwire_shm::layout::header;
 use tickwire_shm::{
     Auction, BookIdentity, Difference, Identity, Ladder, LastTrade, National, Region, RegionConfig,
@@ -64,7 +65,7 @@ impl Fixture {
     /// A daemon that has published its region and is not ready yet.
     #[allow(dead_code, reason = "each test file uses its own part")]
     pub(crate) fn start(&mut self, generation: u64) {
-        self.memory = None;
+        self.let_go();
         let layout = CONFIG.layout().expect("a valid configuration");
         let memory =
             SharedMemory::create(&self.folder.join(REGION_FILE), layout.bytes()).expect("shared memory");
@@ -79,7 +80,7 @@ impl Fixture {
 
     /// A daemon that is ready: two feeds, two symbols, a super book of one.
     pub(crate) fn write(&mut self, generation: u64) {
-        self.memory = None;
+        self.let_go();
         let layout = CONFIG.layout().expect("a valid configuration");
         let memory =
             SharedMemory::create(&self.folder.join(REGION_FILE), layout.bytes()).expect("shared memory");
@@ -116,12 +117,26 @@ impl Fixture {
     pub(crate) fn end(&mut self) {
         let memory = self.memory.as_ref().expect("a daemon that lives");
         WriteWord::store(&memory.words()[header::STATE], RegionState::Ended as u64);
-        self.memory = None;
+        self.let_go();
     }
 
     /// Is gone without a word; its file stays.
     pub(crate) fn die(&mut self) {
-        self.memory = None;
+        self.let_go();
+    }
+
+    /// Lets go of the memory, and waits until its lock is free: a child that another test just started has a copy of the
+    /// descriptor for a moment, until its own program begins.
+    fn let_go(&mut self) {
+        if self.memory.take().is_none() {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let view = SharedView::open(&self.folder.join(REGION_FILE)).expect("a published region");
+        while view.writer_is_alive() {
+            assert!(Instant::now() < deadline, "somebody keeps the lock");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
