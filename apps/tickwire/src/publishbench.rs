@@ -19,10 +19,10 @@ use tickwire_shm::{
 
 use crate::bench::{Discard, walk};
 use crate::cli::BenchArgs;
+use crate::daemon::RingContent;
 use crate::daemon::desk::{Common, Desk};
 use crate::daemon::supers::{SuperDesk, Supers};
 use crate::daemon::unit::{Station, Unit};
-use crate::daemon::{RingContent, latencies_of};
 use crate::failure::Failure;
 use crate::feedbench::{self, Session};
 use crate::protocol::Protocol;
@@ -417,18 +417,17 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             let (Some(figures), Some(histogram)) = (figures, histogram) else {
                 continue;
             };
-            let latencies = latencies_of(histogram);
-            let at = |share: f64| latencies.percentile(share).to_string();
+            let at = |per_million: u32| histogram.at(per_million).to_string();
             table = table.row([
                 bench.protocol.to_string(),
                 what.to_string(),
-                latencies.count.to_string(),
-                format!("{:.0}", latencies.mean()),
-                at(0.5),
-                at(0.9),
-                at(0.99),
-                at(0.999),
-                latencies.max.to_string(),
+                histogram.count.to_string(),
+                histogram.mean().to_string(),
+                at(500_000),
+                at(900_000),
+                at(990_000),
+                at(999_000),
+                histogram.max.to_string(),
                 format!("{:.1}", figures.per_message),
                 format!("{:.1}", 1e3 / figures.per_message),
             ]);

@@ -52,7 +52,7 @@ pub(crate) fn files<W: Word>(reader: &Reader<'_, W>, written: Nanos) -> Vec<Late
 }
 
 /// A histogram's ranges and sums.
-pub(crate) fn latencies_of(histogram: &Histogram) -> Latencies {
+fn latencies_of(histogram: &Histogram) -> Latencies {
     Latencies {
         ranges: histogram
             .buckets()

@@ -18,7 +18,6 @@ mod thread;
 pub(crate) mod unit;
 
 pub(crate) use config::{DaemonSection, FOLDER_VARIABLE, RingContent, SuperBooksPlace};
-pub(crate) use latency::latencies_of;
 
 use std::fs::{DirBuilder, File};
 use std::io::Write as _;
