@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 52u
+#define TW_COUNTERS 53u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -120,6 +120,7 @@ enum {
     TW_WORD_SOURCE_RING = 12, /* The ring its events go to, all ones for none. */
     TW_WORD_SOURCE_LATENCY = 13, /* Histogram of its latency, packet in memory to book visible; all ones for none. */
     TW_WORD_SOURCE_SUPER_LATENCY = 14, /* Histogram of its latency, packet in memory to super book visible; all ones for none. */
+    TW_WORD_SOURCE_CHANGES = 15, /* How often the state was said. A book is stale if this changed while it was read. */
     TW_WORD_SOURCE_STATE = 16, /* 0 building, 1 live, 2 stale, 3 ended. Every book of a source that is not live is not live either. */
     TW_WORD_SOURCE_NEXT_SEQ = 17, /* Sequence number of the message it waits for. */
     TW_WORD_SOURCE_LAST_PACKET = 18, /* When its last packet was received, nanoseconds since the epoch. */
@@ -357,6 +358,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"book_rejects", "book rejects", "messages", "Events a book could not apply: unknown order, duplicate order, more taken than was there."},
         {"book_full", "book full", "messages", "Events not applied because a configured capacity was exhausted; the book is stale."},
         {"kernel_drops", "kernel drops", "packets", "Datagrams the kernel dropped because the socket buffer was full."},
+        {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."},
         {"orders_sent", "orders", "events", "Orders sent."},
         {"orders_acked", "acked", "events", "Orders acknowledged as new by the venue."},
         {"orders_rejected", "rejected", "events", "Orders rejected by the venue."},
@@ -952,16 +954,25 @@ static inline uint64_t tw_source_state(const tw_region *region, uint64_t source)
     return row == NULL ? (uint64_t)TW_BOOK_STALE : TW_LOAD(&row[TW_WORD_SOURCE_STATE]);
 }
 
+/* How often a source said its state. */
+static inline uint64_t tw_source_changes(const tw_region *region, uint64_t source) {
+    const uint64_t *row = tw_source_row(region, source);
+    return row == NULL ? 0 : TW_LOAD(&row[TW_WORD_SOURCE_CHANGES]);
+}
+
 /* A copy of a book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
 static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *book) {
     const uint64_t *words;
-    uint64_t before = 0, shown, levels = region->book_levels, trust;
+    uint64_t before = 0, shown, levels = region->book_levels, source, changes, trust;
     uint32_t attempt, side, at;
     if (slot >= region->books.count) return TW_ERR_RANGE;
     words = tw_book_slot(region, slot);
     /* The source is asked before: when it became live again, books that were made right first are seen. And after: what was
-     * written behind a gap is seen as stale. */
-    trust = tw_source_state(region, TW_LOAD(&words[TW_WORD_BOOK_SOURCE]));
+     * written behind a gap is seen as stale, also when the gap came and went meanwhile, which only the count of changes tells. */
+    source = TW_LOAD(&words[TW_WORD_BOOK_SOURCE]);
+    changes = tw_source_changes(region, source);
+    TW_ACQUIRE();
+    trust = tw_source_state(region, source);
     for (attempt = 0; attempt < TW_ATTEMPTS; attempt++, tw_pause()) {
         before = TW_LOAD(&words[TW_WORD_BOOK_SEQUENCE]);
         if (before == 0 || (before & 1) != 0) continue;
@@ -1003,7 +1014,9 @@ static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *
         TW_ACQUIRE();
         if (TW_LOAD(&words[TW_WORD_BOOK_SEQUENCE]) != before) continue;
         book->writes = before / 2;
-        book->state = tw_limit(tw_source_state(region, book->source), tw_limit(trust, book->state));
+        book->state = tw_limit(tw_source_state(region, source), tw_limit(trust, book->state));
+        TW_ACQUIRE();
+        if (tw_source_changes(region, source) != changes) book->state = TW_BOOK_STALE;
         return TW_OK;
     }
     return before == 0 ? TW_ERR_NOT_FOUND : TW_ERR_BUSY;

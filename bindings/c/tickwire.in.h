@@ -603,16 +603,25 @@ static inline uint64_t tw_source_state(const tw_region *region, uint64_t source)
     return row == NULL ? (uint64_t)TW_BOOK_STALE : TW_LOAD(&row[TW_WORD_SOURCE_STATE]);
 }
 
+/* How often a source said its state. */
+static inline uint64_t tw_source_changes(const tw_region *region, uint64_t source) {
+    const uint64_t *row = tw_source_row(region, source);
+    return row == NULL ? 0 : TW_LOAD(&row[TW_WORD_SOURCE_CHANGES]);
+}
+
 /* A copy of a book, whole at one moment. TW_ERR_BUSY: written at every attempt; try later. */
 static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *book) {
     const uint64_t *words;
-    uint64_t before = 0, shown, levels = region->book_levels, trust;
+    uint64_t before = 0, shown, levels = region->book_levels, source, changes, trust;
     uint32_t attempt, side, at;
     if (slot >= region->books.count) return TW_ERR_RANGE;
     words = tw_book_slot(region, slot);
     /* The source is asked before: when it became live again, books that were made right first are seen. And after: what was
-     * written behind a gap is seen as stale. */
-    trust = tw_source_state(region, TW_LOAD(&words[TW_WORD_BOOK_SOURCE]));
+     * written behind a gap is seen as stale, also when the gap came and went meanwhile, which only the count of changes tells. */
+    source = TW_LOAD(&words[TW_WORD_BOOK_SOURCE]);
+    changes = tw_source_changes(region, source);
+    TW_ACQUIRE();
+    trust = tw_source_state(region, source);
     for (attempt = 0; attempt < TW_ATTEMPTS; attempt++, tw_pause()) {
         before = TW_LOAD(&words[TW_WORD_BOOK_SEQUENCE]);
         if (before == 0 || (before & 1) != 0) continue;
@@ -654,7 +663,9 @@ static inline int tw_read_book(const tw_region *region, uint32_t slot, tw_book *
         TW_ACQUIRE();
         if (TW_LOAD(&words[TW_WORD_BOOK_SEQUENCE]) != before) continue;
         book->writes = before / 2;
-        book->state = tw_limit(tw_source_state(region, book->source), tw_limit(trust, book->state));
+        book->state = tw_limit(tw_source_state(region, source), tw_limit(trust, book->state));
+        TW_ACQUIRE();
+        if (tw_source_changes(region, source) != changes) book->state = TW_BOOK_STALE;
         return TW_OK;
     }
     return before == 0 ? TW_ERR_NOT_FOUND : TW_ERR_BUSY;

@@ -2,6 +2,8 @@
 //! books, decides and sends an order over a FIX session with an acceptor.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 use tickwire_book::{Applied, Books, BooksConfig};
 use tickwire_exchange::generate_itch;
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
@@ -9,6 +11,7 @@ use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session,
 use tickwire_market::{
     Counter, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
 };
+use tickwire_shm::{Identity, Next, Reader, Record, Region, RegionConfig, RegionState};
 use tickwire_trading::{TickToTrade, TradingConfig};
 use tickwire_wire::itch50;
 use tickwire_wire::moldudp64::PacketBuilder;
@@ -22,6 +25,7 @@ const NOW: Nanos = Nanos(1_795_185_000 * Nanos::SECOND);
 pub(crate) fn every_crate() -> bool {
     Price::parse(b"87.39") == Ok(Price::from_4dp(873_900))
         && market_data_becomes_orders()
+        && a_record_is_shared()
         && an_order_arrives()
 }
 
@@ -65,6 +69,34 @@ fn market_data_becomes_orders() -> bool {
         && delivered >= MESSAGES
         && orders > 0
         && books.counters().get(Counter::BookRejects) == 0
+}
+
+/// One writer, one reader, and memory that nobody mapped.
+fn a_record_is_shared() -> bool {
+    let config = RegionConfig {
+        ring_records: 2,
+        ..RegionConfig::default()
+    };
+    let Ok(layout) = config.layout() else { return false };
+    let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
+    let identity = Identity {
+        generation: NOW,
+        pid: 1,
+    };
+    let Ok(region) = Region::format(&words, &config, identity) else {
+        return false;
+    };
+    region.set_state(RegionState::Ready);
+    let (Ok(reader), mut ring) = (Reader::attach(&words), region.ring(0)) else {
+        return false;
+    };
+    let event = MarketEvent {
+        seq: SeqNo(7),
+        ..MarketEvent::default()
+    };
+    let place = reader.ring(0);
+    ring.event(3, &event);
+    place.is_some_and(|mut place| place.next(&reader) == Next::Record(Record::Event(3, event)))
 }
 
 fn an_order_arrives() -> bool {
