@@ -55,6 +55,8 @@ struct Variant {
     depth: Depth,
     /// Messages that arrive together; 1 gives no look-ahead, 0 keeps no books.
     packet: usize,
+    /// Changes and totals are kept.
+    tracked: bool,
 }
 
 const VARIANTS: &[Variant] = &[
@@ -63,60 +65,77 @@ const VARIANTS: &[Variant] = &[
         reader: Reader::Plain,
         depth: Depth::Aggregated,
         packet: 0,
+        tracked: false,
     },
     Variant {
         name: "aggregated, one by one",
         reader: Reader::Plain,
         depth: Depth::Aggregated,
         packet: 1,
+        tracked: false,
     },
     Variant {
         name: "aggregated, packets of 8",
         reader: Reader::Plain,
         depth: Depth::Aggregated,
         packet: 8,
+        tracked: false,
     },
     Variant {
         name: "aggregated, packets of 32",
         reader: Reader::Plain,
         depth: Depth::Aggregated,
         packet: 32,
+        tracked: false,
+    },
+    Variant {
+        name: "aggregated, one by one, tracked",
+        reader: Reader::Plain,
+        depth: Depth::Aggregated,
+        packet: 1,
+        tracked: true,
     },
     Variant {
         name: "by order, one by one",
         reader: Reader::Plain,
         depth: Depth::ByOrder,
         packet: 1,
+        tracked: false,
     },
     Variant {
         name: "by order, packets of 8",
         reader: Reader::Plain,
         depth: Depth::ByOrder,
         packet: 8,
+        tracked: false,
     },
     Variant {
         name: "by order, packets of 32",
         reader: Reader::Plain,
         depth: Depth::ByOrder,
         packet: 32,
+        tracked: false,
     },
     Variant {
         name: "feed decoder, aggregated, one by one",
         reader: Reader::Feed,
         depth: Depth::Aggregated,
         packet: 1,
+        tracked: false,
     },
     Variant {
         name: "feed decoder, aggregated, packets of 32",
         reader: Reader::Feed,
         depth: Depth::Aggregated,
         packet: 32,
+        tracked: false,
     },
     Variant {
         name: "feed decoder, by order, packets of 32",
         reader: Reader::Feed,
         depth: Depth::ByOrder,
         packet: 32,
+        tracked: false,
     },
 ];
 
@@ -182,9 +201,10 @@ fn options() -> Options {
     }
 }
 
-fn books(depth: Depth, order_ids: u64) -> Books {
+fn books(depth: Depth, order_ids: u64, tracked: bool) -> Books {
     Books::new(BooksConfig {
         depth,
+        tracked,
         instruments: SYMBOLS as u32 + 1,
         dense_orders: order_ids as u32 + 1,
         dense_order_ids: order_ids + 1,
@@ -241,7 +261,7 @@ fn updated(applied: Applied<'_>) -> u64 {
 }
 
 fn run(variant: &Variant, session: &session::Session) -> f64 {
-    let mut books = books(variant.depth, session.order_ids);
+    let mut books = books(variant.depth, session.order_ids, variant.tracked);
     let start = cpu_ns();
     let updates = match (variant.reader, variant.packet) {
         (Reader::Plain, 0) => decode_only(&session.bytes),
@@ -356,7 +376,7 @@ fn check(session: &session::Session, books: &Books) {
 
 fn check_against_naive(session: &session::Session) {
     let mut naive = NaiveBooks::new(Venue::Nasdaq, Depth::ByOrder, SYMBOLS as u32 + 1, BookState::Live);
-    let mut fast = books(Depth::ByOrder, session.order_ids);
+    let mut fast = books(Depth::ByOrder, session.order_ids, true);
     for (seq, message) in Frames(&session.bytes).enumerate() {
         if let Some(event) = itch::decode(message, seq as u64) {
             naive.apply(&event);
@@ -415,7 +435,7 @@ fn latency(session: &session::Session) {
         .iter()
         .filter(|v| v.reader == Reader::Plain && v.packet == 1)
     {
-        let mut books = books(variant.depth, session.order_ids);
+        let mut books = books(variant.depth, session.order_ids, variant.tracked);
         let mut ticks = vec![0u32; session.messages as usize];
         let mut event = MarketEvent::default();
         for ((seq, message), ticks) in Frames(&session.bytes).enumerate().zip(&mut ticks) {

@@ -103,9 +103,17 @@ impl ChangeLog {
         self.count = self.start;
     }
 
-    /// Writes one change down.
+    /// Writes one change down, if any is to be.
     #[inline(always)]
     pub(crate) fn note(&mut self, kind: ChangeKind, side: Side, rank: usize, rung: Rung) {
+        if self.start != REBUILT {
+            self.write(kind, side, rank, rung);
+        }
+    }
+
+    /// Not inlined: who does not want changes pays a branch for them and no room in the instruction cache.
+    #[inline(never)]
+    fn write(&mut self, kind: ChangeKind, side: Side, rank: usize, rung: Rung) {
         if let Some(item) = self.items.get_mut(self.count) {
             *item = Change {
                 price: price_of(side, rung.key),

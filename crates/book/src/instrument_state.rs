@@ -68,7 +68,9 @@ pub struct InstrumentState {
 struct Kept {
     instrument: InstrumentId,
     match_id: u64,
+    /// One match number may be several executions.
     qty: u64,
+    trades: u64,
     price: Price,
 }
 
@@ -87,7 +89,7 @@ pub struct InstrumentStates {
 impl InstrumentStates {
     /// Nothing known yet; allocates all it will ever use.
     ///
-    /// `trades` is how many trades are remembered, so that a break, which names the match number only, can be taken off the volume: 32
+    /// `trades` is how many trades are remembered, so that a break, which names the match number only, can be taken off the volume: 40
     /// bytes each. They are kept by match number in sets of four; the oldest of a set is forgotten for a newer one. A break of
     /// a forgotten trade is counted in [`InstrumentState::breaks_unknown`].
     pub fn new(instruments: u32, trades: u32) -> InstrumentStates {
@@ -104,7 +106,8 @@ impl InstrumentStates {
     /// [`crate::Books::executed_at`], after the books had it.
     ///
     /// Trades: `Trade` and `Execute` that are not [`EventFlags::NOT_PRINTABLE`]. One of unknown price counts, and leaves the last price
-    /// as it was. A `TradeBreak` gets the price and quantity of the trade it breaks, 0 if that is not remembered.
+    /// as it was. A `TradeBreak` gets the price and quantity of the trade it breaks, and in `order_count` how many executions that was; 0
+    /// if it is not remembered.
     #[inline]
     pub fn apply(&mut self, event: &mut MarketEvent, executed_at: Option<Price>) {
         match event.kind {
@@ -150,19 +153,30 @@ impl InstrumentStates {
             is_broken: false,
         };
         if event.ref_id != 0 {
-            let set = self.set(event);
-            let turn = &mut self.turns[set];
-            self.trades[set][*turn as usize % WAYS] = Kept {
-                instrument: event.instrument,
-                match_id: event.ref_id,
-                qty: event.qty.0,
-                price: price.unwrap_or_default(),
-            };
-            *turn = turn.wrapping_add(1);
+            self.remember(event, price.unwrap_or_default());
         }
     }
 
-    /// Takes a broken trade off; one match number may have been several executions.
+    fn remember(&mut self, event: &MarketEvent, price: Price) {
+        let set = self.set(event);
+        let is_it = |kept: &Kept| (kept.instrument, kept.match_id) == (event.instrument, event.ref_id);
+        let known = self.trades[set].iter().position(is_it);
+        let place = known.unwrap_or_else(|| {
+            let turn = &mut self.turns[set];
+            *turn = turn.wrapping_add(1);
+            *turn as usize % WAYS
+        });
+        let before = known.map_or(Kept::default(), |place| self.trades[set][place]);
+        self.trades[set][place] = Kept {
+            instrument: event.instrument,
+            match_id: event.ref_id,
+            qty: before.qty.saturating_add(event.qty.0),
+            trades: before.trades + 1,
+            price,
+        };
+    }
+
+    /// Takes a broken trade off.
     #[cold]
     fn undo(&mut self, event: &mut MarketEvent) {
         let set = self.set(event);
@@ -173,8 +187,9 @@ impl InstrumentStates {
         for kept in &mut self.trades[set] {
             if (kept.instrument, kept.match_id) == (event.instrument, event.ref_id) && kept.qty > 0 {
                 row.volume.0 = row.volume.0.saturating_sub(kept.qty);
-                row.trades = row.trades.saturating_sub(1);
-                (event.price, event.qty.0) = (kept.price, event.qty.0 + kept.qty);
+                row.trades = row.trades.saturating_sub(kept.trades);
+                (event.price, event.qty.0) = (kept.price, kept.qty);
+                event.order_count = u32::try_from(kept.trades).unwrap_or(u32::MAX);
                 *kept = Kept::default();
             }
         }

@@ -26,9 +26,11 @@
 //! leaves or comes back: one sweep over the symbols it carries and no others, each in the time its feed's shares are found.
 
 mod ladder;
+mod subscribe;
 mod table;
 mod update;
 mod view;
+mod words;
 
 pub use ladder::Share;
 pub use update::{
@@ -36,6 +38,7 @@ pub use update::{
     SuperFlags, SuperId, SuperLevel, SuperTotals, SuperUpdate,
 };
 pub use view::{FeedView, SuperRef};
+pub use words::{define_event, end_event, undefine_event};
 
 use crate::books::worse;
 use crate::ladder::{ORDERS_MAX, QTY_MAX};
@@ -45,9 +48,10 @@ use alloc::vec::Vec;
 use ladder::{Kept, Ladder, Set, Shares, has_company};
 use table::Table;
 use tickwire_market::{
-    BookState, Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Price,
-    Side, Symbol, TradingStatus, Volume,
+    BookState, Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, Price, Side,
+    Symbol, TradingStatus, Volume,
 };
+use words::{DEFINE, ENDED, UNDEFINE, symbol_in};
 
 /// The most sources.
 pub const SOURCES_MAX: usize = 256;
@@ -225,60 +229,6 @@ pub struct SuperBooks {
     /// The latest receive time of all events: threads' events may come a little out of order.
     now: Nanos,
     counters: Counters,
-}
-
-/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`] takes as [`SuperBooks::define`].
-const DEFINE: [u8; 8] = *b"define\0\0";
-/// `code` of a [`EventKind::Definition`] that [`SuperBooks::apply`] takes as [`SuperBooks::undefine`].
-const UNDEFINE: [u8; 8] = *b"undefine";
-/// `code` of a [`EventKind::Gap`] that [`SuperBooks::apply`] takes as the end of the source.
-const ENDED: [u8; 8] = *b"ended\0\0\0";
-
-/// [`SuperBooks::define`] as an event, which can travel in a ring among the others. The symbol is in `order_id`, `ref_id` and
-/// `ask_qty`.
-pub fn define_event(instrument: InstrumentId, symbol: &Symbol) -> MarketEvent {
-    let bytes: [u8; 24] = symbol.padded().unwrap_or([b' '; 24]);
-    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-    MarketEvent {
-        kind: EventKind::Definition,
-        instrument,
-        code: DEFINE,
-        order_id: OrderId(word(0)),
-        ref_id: word(8),
-        ask_qty: Volume(word(16)),
-        ..MarketEvent::default()
-    }
-}
-
-/// [`SuperBooks::undefine`] as an event.
-pub fn undefine_event(instrument: InstrumentId) -> MarketEvent {
-    MarketEvent {
-        kind: EventKind::Definition,
-        instrument,
-        code: UNDEFINE,
-        ..MarketEvent::default()
-    }
-}
-
-/// The end of a source as an event: what it carries is [`Presence::Ended`] until it is `Recovered`.
-pub fn end_event() -> MarketEvent {
-    MarketEvent {
-        kind: EventKind::Gap,
-        code: ENDED,
-        ..MarketEvent::default()
-    }
-}
-
-/// The symbol of a [`define_event`].
-fn symbol_in(event: &MarketEvent) -> Option<Symbol> {
-    let mut bytes = [0; 24];
-    for (bytes, word) in bytes
-        .chunks_exact_mut(8)
-        .zip([event.order_id.0, event.ref_id, event.ask_qty.0])
-    {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    Symbol::new(&bytes).filter(|symbol| !symbol.is_empty())
 }
 
 impl SuperBooks {
@@ -564,9 +514,9 @@ impl SuperBooks {
             let broken = event.qty.0.min(member.volume);
             member.volume -= broken;
             merged.volume -= broken;
-            let one = member.trades.min(1);
-            member.trades -= one;
-            merged.trades -= one;
+            let undone = member.trades.min(event.order_count.max(1) as u64);
+            member.trades -= undone;
+            merged.trades -= undone;
         } else {
             let added = event.qty.0.min(u64::MAX - merged.volume);
             member.volume += added;
@@ -854,177 +804,6 @@ impl SuperBooks {
             }
         }
         changed
-    }
-
-    /// Puts an instrument into the super book of its symbol.
-    fn take_in<S: SuperSink>(
-        &mut self,
-        moment: &Moment,
-        instrument: InstrumentId,
-        symbol: &Symbol,
-        sink: &mut S,
-    ) -> Result<SuperId, SuperError> {
-        if instrument == InstrumentId::WHOLE_FEED || symbol.is_empty() {
-            return Err(SuperError::Instrument);
-        }
-        let known = self.member_index(moment.source, instrument);
-        if let Some(index) = known
-            && self.members[index].is_on
-        {
-            let id = self.members[index].symbol;
-            if self.merged[id as usize].symbol == *symbol {
-                return Ok(SuperId(id));
-            }
-            self.leave(moment, index, sink);
-        }
-        let id = self.find_or_make(symbol)?;
-        let merged = &mut self.merged[id as usize];
-        let bit = FeedMask::one(moment.feed);
-        let exclusive = if self.nationals.has(moment.feed) {
-            self.nationals
-        } else {
-            bit
-        };
-        if merged.feeds.0 & exclusive.0 != 0 {
-            return Err(SuperError::Taken);
-        }
-        let index = match known {
-            Some(index) => index,
-            None => self.new_member(moment, instrument)?,
-        };
-        let merged = &mut self.merged[id as usize];
-        let member = &mut self.members[index];
-        (member.symbol, member.is_on) = (id, true);
-        (member.own, member.is_full) = (BookState::Live, false);
-        (member.status, member.volume, member.trades) = (TradingStatus::Unknown, 0, 0);
-        member.next_of_symbol = core::mem::replace(&mut merged.first_member, index as u32);
-        merged.feeds = merged.feeds.with(bit);
-        self.settle(
-            moment,
-            index,
-            Touched::only(self.of_subscription(moment.feed)),
-            sink,
-        );
-        Ok(SuperId(id))
-    }
-
-    fn find_or_make(&mut self, symbol: &Symbol) -> Result<u32, SuperError> {
-        if let Some(id) = self.find(symbol) {
-            return Ok(id.0);
-        }
-        let id = self.merged.len() as u32;
-        if id == self.config.symbols {
-            return Err(SuperError::Full);
-        }
-        self.merged.push(Merged {
-            ladders: [Ladder::default(); 2],
-            best: [SuperLevel::default(); 2],
-            totals: [SuperTotals::default(); 2],
-            feeds: FeedMask::NONE,
-            away: FeedMask::NONE,
-            idle: FeedMask::NONE,
-            market: Market::OneSided,
-            trade_feed: 0,
-            first_member: NONE,
-            national: National::default(),
-            difference: [Difference::default(); 2],
-            trade: LastTrade::default(),
-            volume: 0,
-            trades: 0,
-            symbol: *symbol,
-        });
-        self.by_symbol.insert(hash(symbol), id);
-        Ok(id)
-    }
-
-    fn new_member(&mut self, moment: &Moment, instrument: InstrumentId) -> Result<usize, SuperError> {
-        let index = self.members.len();
-        if index as u32 == self.config.members {
-            return Err(SuperError::Full);
-        }
-        let source = &mut self.sources[moment.source.0 as usize];
-        self.members.push(Member {
-            symbol: 0,
-            instrument,
-            source: moment.source.0,
-            feed: source.feed,
-            own: BookState::Live,
-            is_full: false,
-            is_on: false,
-            status: TradingStatus::Unknown,
-            next_of_source: core::mem::replace(&mut source.first, index as u32),
-            next_of_symbol: NONE,
-            volume: 0,
-            trades: 0,
-        });
-        self.by_instrument
-            .insert(member_key(moment.source, instrument), index as u32);
-        Ok(index)
-    }
-
-    /// Takes an instrument out of its super book.
-    fn leave<S: SuperSink>(&mut self, moment: &Moment, index: usize, sink: &mut S) {
-        if !self.members[index].is_on {
-            return;
-        }
-        let symbol = self.members[index].symbol as usize;
-        let mut touched = Touched::only(self.of_subscription(moment.feed));
-        if self.nationals.has(moment.feed) {
-            self.forget_national(symbol, moment.feed, &mut touched);
-        } else {
-            self.withdraw(symbol, moment.feed, &mut touched);
-        }
-        self.unlink(symbol, index as u32);
-        let member = &mut self.members[index];
-        member.is_on = false;
-        let merged = &mut self.merged[symbol];
-        let bit = FeedMask::one(member.feed);
-        merged.feeds = merged.feeds.without(bit);
-        merged.away = merged.away.without(bit);
-        merged.idle = merged.idle.without(bit);
-        if member.trades > 0 || member.volume > 0 {
-            merged.volume -= member.volume;
-            merged.trades -= member.trades;
-            touched.changed = touched.changed.with(SuperFlags::TRADE);
-        }
-        // The consolidated feed that leaves takes the comparison with it.
-        if self.nationals.has(moment.feed) && merged.difference != [Difference::default(); 2] {
-            merged.difference = [Difference::default(); 2];
-            touched.changed = touched.changed.with(SuperFlags::DIFFERENCE);
-        }
-        self.tell(symbol, moment, touched, sink);
-    }
-
-    /// What is different in a super book when a feed comes or goes with its instrument.
-    fn of_subscription(&self, feed: u8) -> SuperFlags {
-        if self.nationals.has(feed) {
-            SuperFlags::FEEDS.with(SuperFlags::NATIONAL)
-        } else {
-            SuperFlags::FEEDS
-        }
-    }
-
-    /// Takes a member out of its symbol's list.
-    fn unlink(&mut self, symbol: usize, index: u32) {
-        let next = self.members[index as usize].next_of_symbol;
-        let mut at = self.merged[symbol].first_member;
-        if at == index {
-            self.merged[symbol].first_member = next;
-            return;
-        }
-        while let Some(member) = self.members.get_mut(at as usize) {
-            if member.next_of_symbol == index {
-                member.next_of_symbol = next;
-                return;
-            }
-            at = member.next_of_symbol;
-        }
-    }
-
-    /// The subscribed members of a symbol.
-    fn members_of(&self, symbol: usize) -> impl Iterator<Item = &Member> {
-        let first = self.members.get(self.merged[symbol].first_member as usize);
-        core::iter::successors(first, |member| self.members.get(member.next_of_symbol as usize))
     }
 
     fn presence(&self, member: &Member) -> Presence {

@@ -83,28 +83,6 @@ impl Slot {
     }
 }
 
-fn view(book: SuperRef<'_>) -> NaiveSuper {
-    let mut members: Vec<_> = book.members().collect();
-    members.sort_by_key(|member| member.feed);
-    NaiveSuper {
-        symbol: *book.symbol(),
-        feeds: book.feeds(),
-        away: book.away(),
-        idle: book.idle(),
-        shares: Side::BOTH.map(|side| book.shares(side).collect()),
-        levels: Side::BOTH.map(|side| book.levels(side).collect()),
-        best: Side::BOTH.map(|side| book.best(side)),
-        market: book.market(),
-        national: book.national(),
-        difference: Side::BOTH.map(|side| book.difference(side)),
-        trade: book.last_trade(),
-        volume: book.volume(),
-        trades: book.trades(),
-        totals: Side::BOTH.map(|side| book.totals(side)),
-        members,
-    }
-}
-
 struct Stream {
     rng: Rng,
     clock: u64,
@@ -255,7 +233,7 @@ fn compare(seed: u64, events: u64, width: u64) {
         };
         for (index, slot) in slots.iter().enumerate().take(naive.len()) {
             let id = SuperId(index as u32);
-            let (got, expected) = (view(fast.book(id).unwrap()), naive.book(id));
+            let (got, expected) = (NaiveSuper::from(fast.book(id).unwrap()), naive.book(id));
             assert_eq!(got, expected, "seed {seed} event {n} {what}");
             let masks = [expected.feeds, expected.away, expected.idle];
             assert_eq!(

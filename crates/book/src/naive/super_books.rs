@@ -2,7 +2,7 @@
 
 use crate::super_books::{
     Difference, FeedMask, FeedView, LastTrade, Market, Mover, National, NationalSide, Presence, Share,
-    Source, SourceId, SuperError, SuperId, SuperLevel, SuperTotals,
+    Source, SourceId, SuperError, SuperId, SuperLevel, SuperRef, SuperTotals,
 };
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -31,6 +31,31 @@ pub struct NaiveSuper {
     pub totals: [SuperTotals; 2],
     /// By feed.
     pub members: Vec<FeedView>,
+}
+
+impl From<SuperRef<'_>> for NaiveSuper {
+    /// The same of a fast one, for comparison.
+    fn from(book: SuperRef<'_>) -> NaiveSuper {
+        let mut members: Vec<FeedView> = book.members().collect();
+        members.sort_by_key(|member| member.feed);
+        NaiveSuper {
+            symbol: *book.symbol(),
+            feeds: book.feeds(),
+            away: book.away(),
+            idle: book.idle(),
+            shares: Side::BOTH.map(|side| book.shares(side).collect()),
+            levels: Side::BOTH.map(|side| book.levels(side).collect()),
+            best: Side::BOTH.map(|side| book.best(side)),
+            market: book.market(),
+            national: book.national(),
+            difference: Side::BOTH.map(|side| book.difference(side)),
+            trade: book.last_trade(),
+            volume: book.volume(),
+            trades: book.trades(),
+            totals: Side::BOTH.map(|side| book.totals(side)),
+            members,
+        }
+    }
 }
 
 struct NaiveSource {
@@ -274,7 +299,7 @@ impl NaiveSuperBooks {
             }
             EventKind::TradeBreak if !event.flags.has(EventFlags::NOT_PRINTABLE) && !event.qty.is_zero() => {
                 member.volume -= event.qty.0.min(member.volume);
-                member.trades = member.trades.saturating_sub(1);
+                member.trades = member.trades.saturating_sub(event.order_count.max(1).into());
             }
             EventKind::Gap => member.own = BookState::Stale,
             EventKind::Recovered => member.own = BookState::Live,
