@@ -209,6 +209,12 @@ pub const TARGETS: &[Target] = &[
         seeds::shared_regions,
         targets::shared_region,
     ),
+    target(
+        "super_books",
+        "the fast super books answer as the naive ones do",
+        seeds::none,
+        targets::super_books,
+    ),
     Target {
         name: "canary",
         about: "fails on a short rare input: shows that failures are found",

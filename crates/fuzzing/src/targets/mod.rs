@@ -11,6 +11,7 @@ mod runtime;
 mod shm;
 mod sip;
 mod subscriptions;
+mod super_books;
 mod wire;
 
 pub use book::book;
@@ -25,6 +26,7 @@ pub(crate) use shm::region_bytes;
 pub use shm::shared_region;
 pub use sip::sip_channels;
 pub use subscriptions::subscriptions;
+pub use super_books::super_books;
 pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
 
 use tickwire_market::{EventFlags, MarketEvent, Price, SeqNo};
