@@ -8,9 +8,10 @@
 //!      └────────────── levels in the end  ══════ compared ══════┘
 //! ```
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
-//! are the venue's.
+//! are the venue's. Beside them go naive books, and copies that hear levels only: the same after every event.
 
 mod subscriptions;
+mod twin;
 
 pub use subscriptions::{Changed, Changes};
 
@@ -28,6 +29,8 @@ use tickwire_market::{
     OrderId, Port, Side, Transport,
 };
 use tickwire_testdata::Rng;
+
+use twin::Twin;
 
 /// 2026-01-05 14:30 UTC, 09:30 in New York.
 pub const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -62,6 +65,8 @@ pub struct RigConfig {
     pub compare_every_ms: u64,
     /// Subscriptions change meanwhile. The books are then compared as far as they are wanted.
     pub changes: Option<Changes>,
+    /// Whether what super books hear of the channel is kept, in [`Outcome::relayed`].
+    pub keeps_relayed: bool,
 }
 
 impl Default for RigConfig {
@@ -80,6 +85,7 @@ impl Default for RigConfig {
             dense_order_ids: 1 << 16,
             compare_every_ms: 0,
             changes: None,
+            keeps_relayed: false,
         }
     }
 }
@@ -125,6 +131,8 @@ pub struct Outcome<C> {
     pub told: BTreeMap<u32, u64>,
     /// Messages announced before their events, by type.
     pub messages: BTreeMap<u16, u64>,
+    /// What super books hear of the channel; empty unless it was to be kept.
+    pub relayed: Vec<MarketEvent>,
 }
 
 /// The name of an event kind, as `Debug` has it.
@@ -132,6 +140,7 @@ pub type EventKindName = String;
 
 struct Sink {
     books: Books,
+    twin: Twin,
     kinds: [u64; 32],
     /// The last quote of each participant of a consolidated feed, by instrument and letter.
     quotes: BTreeMap<(u32, u8), [Level; 2]>,
@@ -181,7 +190,7 @@ impl EventSink for Sink {
         );
         self.kinds[event.kind as usize] += 1;
         self.note(event);
-        self.books.apply(event);
+        self.twin.apply(&mut self.books, event);
         let level = |price, qty| Level {
             price,
             qty,
@@ -287,18 +296,20 @@ pub fn run<C: Channel>(
         datagrams: 0,
     };
     let mut channel = channel;
+    let books = BooksConfig {
+        venue: channel.venue(),
+        depth,
+        instruments: 70_000,
+        dense_orders: config.max_live * 2,
+        dense_order_ids: config.dense_order_ids,
+        sparse_orders: config.max_live * 2,
+        levels: config.max_live * 2,
+        initial: BookState::Building,
+        tracked: true,
+    };
     let mut sink = Sink {
-        books: Books::new(BooksConfig {
-            venue: channel.venue(),
-            depth,
-            instruments: 70_000,
-            dense_orders: config.max_live * 2,
-            dense_order_ids: config.dense_order_ids,
-            sparse_orders: config.max_live * 2,
-            levels: config.max_live * 2,
-            initial: BookState::Building,
-            tracked: false,
-        }),
+        books: Books::new(books),
+        twin: Twin::new(&books, config.keeps_relayed),
         kinds: [0; 32],
         quotes: BTreeMap::new(),
         refused: BTreeSet::new(),
@@ -352,6 +363,7 @@ pub fn run<C: Channel>(
                 }
                 None => compare(config.seed, listings, &exchange, &channel, &sink.books),
             }
+            sink.twin.check(&sink.books);
             compared += 1;
             compares_at = now.after(config.compare_every_ms * Nanos::MILLI);
         }
@@ -368,6 +380,7 @@ pub fn run<C: Channel>(
             compare_quotes(config.seed, listings, &exchange, &channel, &sink.quotes);
         }
     }
+    sink.twin.check(&sink.books);
     let mut counters = channel.counters();
     counters.merge(sink.books.counters());
     let kinds =
@@ -387,6 +400,7 @@ pub fn run<C: Channel>(
         changed: script.map(|script| script.changed).unwrap_or_default(),
         told: sink.told,
         messages: sink.messages,
+        relayed: sink.twin.relayed.unwrap_or_default(),
     }
 }
 
