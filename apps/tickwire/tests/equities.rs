@@ -40,6 +40,7 @@ struct Session {
     config: String,
     capture: String,
     packets: u64,
+    messages: u64,
 }
 
 impl Session {
@@ -70,20 +71,21 @@ impl Session {
         ]);
         let said = text(&written.stderr);
         assert!(written.status.success(), "{said}");
-        let packets = said
-            .split(" packets over")
-            .next()
-            .and_then(|s| s.rsplit(' ').next());
-        let packets = packets
-            .and_then(|n| n.parse().ok())
-            .unwrap_or_else(|| panic!("{said}"));
+        let number = |behind: &str| -> u64 {
+            let before = said.split(behind).next().and_then(|s| s.rsplit(' ').next());
+            before
+                .and_then(|n| n.parse().ok())
+                .unwrap_or_else(|| panic!("{said}"))
+        };
+        let (messages, written) = (number(" messages in "), number(" packets over "));
         let is_whole = said.contains(" 0 of them on all lines");
         assert!(packets < 50_000 || !is_whole, "no gap to fill: {said}");
         Session {
             folder,
             config,
             capture,
-            packets,
+            packets: written,
+            messages,
         }
     }
 
@@ -355,28 +357,53 @@ fn compare_supers(session: &Session, reader: &Reader<'_, ReadWord>) {
     );
 }
 
-/// One row per feed of the reference system's table, and nothing in it empty.
-fn table(reader: &Reader<'_, ReadWord>) -> String {
-    let mut table = String::from("feed     packets    count    min   mean    p50    p99  p99.9        max\n");
+/// The reference system's table, a row per feed, as `tickwire latency` has it: what the histograms in shared memory hold. And
+/// `tickwire stats` counts every message of every engine once.
+fn table(session: &Session, daemon: &Daemon, reader: &Reader<'_, ReadWord>) -> String {
+    let folder = daemon.folder.to_str().unwrap();
+    let asked = |args: &[&str]| -> serde_json::Value {
+        let output = run(&[args, &["--json", "--folder", folder]].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        serde_json::from_str(&text(&output.stdout)).expect("JSON")
+    };
+    let stats = asked(&["stats", "--interval", "0"]);
+    let sum = |id: &str| -> u64 {
+        let sources = stats["sources"].as_array().unwrap().iter();
+        sources
+            .map(|source| source["counters"][id].as_u64().unwrap_or(0))
+            .sum()
+    };
+    assert_eq!(sum("messages"), session.messages);
+    assert!(sum("gaps") > 0 && sum("messages_missed") == sum("messages_recovered"));
+    assert_eq!(
+        (sum("messages_lost"), sum("malformed"), sum("book_rejects")),
+        (0, 0, 0)
+    );
+    let latency = asked(&["latency"]);
+    let mut table = String::from("feed     packets updates    min   mean    p50    p99  p99.9        max\n");
     for feed in VENUES.iter().map(|(feed, _)| *feed).chain(SIPS) {
         let (mut sum, mut packets) = (Histogram::default(), 0);
         for source in reader.sources().filter(|s| s.feed_name == feed) {
             packets += source.totals.packets;
             sum.add(&reader.histogram(source.latency.unwrap()).unwrap());
         }
-        assert!(packets > 0 && sum.count > 0, "{feed}");
-        let [p50, p99, p999] = [500_000, 990_000, 999_000].map(|n| sum.at(n));
-        assert!(
-            sum.min <= p50 && p50 <= p99 && p99 <= p999 && p999 <= sum.max,
+        let feeds = latency["feeds"].as_array().unwrap();
+        let said = &feeds.iter().find(|f| f["feed"] == feed).expect(feed)["types"]["all"];
+        let figure = |id: &str| said[id].as_u64().unwrap_or_else(|| panic!("{feed}: {said}"));
+        let [count, min, mean, p50] = ["count", "min", "mean", "p50"].map(figure);
+        let [p99, p999, max] = ["p99", "p99_9", "max"].map(figure);
+        assert_eq!(
+            (count, min, mean, max),
+            (sum.count, sum.min, sum.mean(), sum.max),
             "{feed}"
         );
-        table += &format!(
-            "{feed:7} {packets:8} {:8} {:6} {:6} {p50:6} {p99:6} {p999:6} {:10}\n",
-            sum.count,
-            sum.min,
-            sum.mean(),
-            sum.max
+        assert!(packets > 0 && count > 0, "{feed}");
+        assert!(
+            min <= p50 && p50 <= p99 && p99 <= p999 && p999 <= max,
+            "{feed}: {said}"
         );
+        table +=
+            &format!("{feed:7} {packets:8} {count:7} {min:6} {mean:6} {p50:6} {p99:6} {p999:6} {max:10}\n");
     }
     table
 }
@@ -394,7 +421,7 @@ fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best
         let reader = attachment.reader();
         compare_books(&session, &reader);
         compare_supers(&session, &reader);
-        println!("speed {speed}\n{}", table(&reader));
+        println!("speed {speed}\n{}", table(&session, &daemon, &reader));
         let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.process.0.id())).unwrap();
         let names: Vec<String> = threads
             .map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap())
@@ -514,6 +541,10 @@ fn subscriptions_change_under_load_without_loss_and_without_decoding_what_is_not
                 events, found,
                 "{channel} {symbol}: a subscribed symbol loses nothing"
             );
+            continue;
+        }
+        if SIPS.iter().any(|sip| channel.starts_with(sip)) {
+            // CQS makes it right by its snapshot stream, whose messages are not among the day's.
             continue;
         }
         let all: BTreeSet<u64> = events.iter().copied().collect();
