@@ -45,8 +45,8 @@ use tickwire_market::{
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::pitch::{
-    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, LongPrice,
-    Message, ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
+    self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, Message,
+    ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
     ReduceSizeShort, gap_limits, modify_flags,
 };
 use tickwire_wire::zerocopy::IntoBytes;
