@@ -13,7 +13,7 @@ use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation,
 use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
 use crate::{ItchDecoder, JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
-use alloc::{vec, vec::Vec};
+use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::marker::PhantomData;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
@@ -39,6 +39,8 @@ pub struct FeedHandler<F, D> {
     has_joined: bool,
     has_snapshots: bool,
     join_bytes: usize,
+    /// Instruments that were wanted and are no more.
+    left: BTreeSet<InstrumentId>,
     framing: PhantomData<F>,
 }
 
@@ -64,6 +66,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         FeedHandler {
             wrapped: vec![0; config.packet_bytes],
             has_snapshots: config.snapshot,
+            left: BTreeSet::new(),
             join_bytes: config.join_bytes,
             arbiter: Arbiter::new(config),
             decoder,
@@ -410,7 +413,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         let joins = has_begun && (self.loading == Loading::Whole || !self.arbiter.awaits_snapshot());
         let next = self.next_seq();
         for &instrument in &added {
+            self.left.remove(&instrument);
             let is_right = !has_begun || joins && !self.decoder.join(instrument, next);
+            if joins && !is_right && self.decoder.round().is_none() {
+                self.counters.bump(Counter::JoinsBegun);
+            }
             let (kind, ref_id) = match is_right {
                 true => (EventKind::Recovered, 0),
                 false => (EventKind::Gap, next.0),
@@ -436,8 +443,10 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.prepare_join();
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
         let mut count = 0;
+        let left = &mut self.left;
         self.decoder.select(Rule { pattern, wanted }, &mut |instrument| {
             count += 1;
+            left.insert(instrument);
             empty(gap, instrument, sink);
         })?;
         Ok(count)
@@ -588,14 +597,20 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     fn mark_left<S: EventSink>(&self, now: Nanos, sink: &mut S) {
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
         let ref_id = gap.seq.0;
-        if let Some(round) = self.decoder.round() {
-            round.each_left(|instrument| {
-                sink.on_event(&MarketEvent {
-                    instrument,
-                    ref_id,
-                    ..gap
-                });
+        let mut mark = |instrument| {
+            sink.on_event(&MarketEvent {
+                instrument,
+                ref_id,
+                ..gap
             });
+        };
+        match self.decoder.round() {
+            Some(round) => round.each_left(mark),
+            // Where numbers begin anew they are other instruments'.
+            None => {
+                let known = |id: &&InstrumentId| self.decoder.instrument(**id).is_some();
+                self.left.iter().filter(known).for_each(|&id| mark(id));
+            }
         }
     }
 

@@ -438,7 +438,7 @@ impl Instruments {
             if !self.passes(index, counters) {
                 if self.joins.has(InstrumentId(index as u32)) {
                     let order = orders.book_entry(&unread).ok();
-                    self.hold(context, index, order.as_ref(), packet, sink);
+                    self.hold(context, index, order.as_ref(), packet, counters, sink);
                 }
                 continue;
             }

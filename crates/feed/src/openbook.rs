@@ -250,6 +250,7 @@ impl OpenBookDecoder {
         if joins {
             self.by_instrument[event.instrument.index()].seen += 1;
             self.open(event.instrument);
+            counters.bump(Counter::JoinsDone);
         } else if !self.passes(FullHead::KIND, head, counters) {
             return Ok(());
         }
@@ -475,6 +476,7 @@ impl OpenBookDecoder {
         self.joins.give_back(held);
         self.followed[id.index()].seq = last;
         self.open(id);
+        counters.bump(Counter::JoinsDone);
         out.push(MarketEvent {
             seq: next,
             recv_ts: now,

@@ -493,6 +493,7 @@ impl XdpDecoder {
                 .hold((id, context.seq, context.received, second), message);
         }
         self.open(id);
+        counters.bump(Counter::JoinsDone);
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
         self.tell(Context { flags, ..context }, id, kind, message, counters, sink);
         self.recovered(context, id, sink);
@@ -553,6 +554,7 @@ impl XdpDecoder {
         self.joins.give_back(held);
         self.second = second;
         self.open(id);
+        counters.bump(Counter::JoinsDone);
         let context = Context {
             seq: next,
             received: now,

@@ -260,6 +260,7 @@ fn changing<F: Feed>(seed: u64) -> RigConfig {
         compare_every_ms: 1,
         changes: Some(Changes {
             right_within_ms: F::RIGHT_WITHIN_MS,
+            counts_passed: true,
             ..Changes::default()
         }),
         ..RigConfig::bad_lines(seed)

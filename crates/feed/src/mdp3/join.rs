@@ -7,7 +7,7 @@ use super::event::{Moment, Tail, about};
 use super::{MET_MAX, Mdp3Decoder, Trust};
 use crate::decoder::Context;
 use crate::mdp3::Followed;
-use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId};
+use tickwire_market::{Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId};
 use tickwire_wire::mdp3::{self, Book, OrderBook, TradeSummary};
 
 impl Mdp3Decoder {
@@ -124,6 +124,7 @@ impl Mdp3Decoder {
         (self.only, self.latest, self.shut) = (None, None, None);
         // Unless its numbers had a hole.
         if self.followed[index].trust == Trust::Sound {
+            counters.bump(Counter::JoinsDone);
             out.push(about(at, EventKind::Recovered, index));
         }
     }

@@ -5,7 +5,7 @@
 
 use super::{Fragments, Instruments, MoexDecoder, about};
 use crate::decoder::Context;
-use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
+use tickwire_market::{Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
 use tickwire_wire::moex::{BookEntry, MessageKind, OrderKind};
 
 impl Instruments {
@@ -32,6 +32,7 @@ impl Instruments {
         index: usize,
         order: Option<&BookEntry>,
         packet: &[u8],
+        counters: &mut Counters,
         sink: &mut S,
     ) {
         let id = InstrumentId(index as u32);
@@ -41,6 +42,7 @@ impl Instruments {
                 self.subscriptions.set(id, true);
                 let followed = &mut self.followed[index];
                 (followed.rpt_seq, followed.is_known) = (order.rpt_seq, true);
+                counters.bump(Counter::JoinsDone);
                 for kind in [EventKind::Clear, EventKind::Recovered] {
                     self.held.push(about(context, kind, index), sink);
                 }
@@ -94,6 +96,7 @@ impl MoexDecoder {
         books.joins.end(id);
         books.subscriptions.set(id, true);
         if !books.is_torn {
+            counters.bump(Counter::JoinsDone);
             books.held.push(about(context, EventKind::Recovered, index), sink);
         }
         books.is_torn |= was_torn;
