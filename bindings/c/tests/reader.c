@@ -731,7 +731,7 @@ static void a_running_feed_handler_is_read(void) {
     free(first);
     free(second);
     kill(pid, SIGTERM);
-    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 130);
     CHECK(tw_status(&region) == TW_STOPPED);
     tw_close(&region);
 }
