@@ -389,7 +389,7 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
             let plain =
                 naive::decode(patched).unwrap_or_else(|| panic!("SEED={seed} {}", patched.escape_ascii()));
             assert_eq!(
-                session.store().get(seq).unwrap(),
+                session.store().clone().get(seq).unwrap(),
                 template_bytes(&plain),
                 "SEED={seed}"
             );
