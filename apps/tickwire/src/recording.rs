@@ -224,7 +224,7 @@ pub(crate) fn write(
     let mut looks = 0_u32;
     while !market.is_over() && packets.is_none_or(|n| recording.frames < n) {
         looks = looks.wrapping_add(1);
-        if looks % 1024 == 0
+        if looks.is_multiple_of(1024)
             && let Some(reason) = stop.reason()
         {
             return Err(Failure::interrupted(format!(
