@@ -323,5 +323,4 @@ fn escape(out: &mut String, text: &str) {
 }
 
 #[cfg(test)]
-#[path = "metrics_tests.rs"]
 pub(crate) mod tests;
