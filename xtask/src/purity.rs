@@ -19,13 +19,14 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
 ];
 
 /// Third-party crates a pure crate may depend on.
-const PURE_DEPENDENCIES: &[&str] = &["zerocopy"];
+const PURE_DEPENDENCIES: &[&str] = &["roxmltree", "zerocopy"];
 
 /// Files that may hold unsafe code although their crate denies it.
 const UNSAFE_FILES: &[&str] = &["crates/book/src/prefetch.rs"];
 
-/// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else is generic.
-const ATOMIC_FILES: &[&str] = &["crates/shm/src/word.rs"];
+/// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else is generic;
+/// and the words that a FIX store lasts in.
+const ATOMIC_FILES: &[&str] = &["crates/fix/src/lasting.rs", "crates/shm/src/word.rs"];
 
 /// Files of pure crates that may compute with floating point, and why it stays outside prices and quantities.
 const FLOAT_FILES: &[&str] = &[];
