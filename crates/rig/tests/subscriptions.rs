@@ -165,10 +165,12 @@ impl Feed for Moex {
     }
 
     fn publisher(listings: &[Listing], refuses: bool) -> Box<dyn Publisher> {
-        let mut config = MoexPublisherConfig::default();
-        config.snapshot_interval_ns = match refuses {
-            true => Nanos::DAY,
-            false => 100 * Nanos::MICRO,
+        let config = MoexPublisherConfig {
+            snapshot_interval_ns: match refuses {
+                true => Nanos::DAY,
+                false => 100 * Nanos::MICRO,
+            },
+            ..MoexPublisherConfig::default()
         };
         Box::new(MoexPublisher::new(config, plan(), listings).unwrap())
     }
