@@ -510,6 +510,20 @@ impl<'a> Venue<'a> {
             }
         }
         levels.finish()?;
+        // The other venues of a market, as their channels show them at the end.
+        for (venue, exchange) in self.market.venues().skip(1) {
+            let mut levels = LevelWriter::create(&dir.join(format!("books-{}.txt", venue.name())))?;
+            for outlet in exchange.outlets() {
+                let own = |listing: &&Listing| outlet.instruments.contains(&listing.id.0);
+                for listing in exchange.listings().iter().filter(own) {
+                    for side in Side::BOTH {
+                        let shown = outlet.publisher.levels(exchange.engine(), listing.id, side);
+                        levels.book(listing.symbol.as_str(), side, shown.into_iter())?;
+                    }
+                }
+            }
+            levels.finish()?;
+        }
         write_json(&dir.join("exchange.json"), results)
     }
 }
