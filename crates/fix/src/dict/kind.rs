@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn every_kind_admits_its_syntax_and_nothing_else() {
-        let cases: [(FieldKind, &[&[u8]], &[&[u8]]); 11] = [
+        type Values = &'static [&'static [u8]];
+        let cases: [(FieldKind, Values, Values); 11] = [
             (
                 FieldKind::Int,
                 &[b"0", b"-12", b"007"],
