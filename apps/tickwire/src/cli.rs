@@ -236,7 +236,7 @@ pub(crate) struct ExchangeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct FeedArgs {
-    /// Configuration file (TOML): feeds and [daemon]; see examples/daemon.toml
+    /// Configuration file (TOML): feeds and `[daemon]`; see examples/daemon.toml
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file
@@ -335,7 +335,7 @@ pub(crate) enum FixCommand {
     /// Takes connections and sends orders back as they came, which is what acceptance suites and first tries want
     #[command(after_help = "\
 Example:
-  tickwire fix acceptor -c executor.cfg         the file's [SESSION]s, on loopback unless SocketAcceptAddress says otherwise")]
+  tickwire fix acceptor -c executor.cfg         its sessions, on loopback unless SocketAcceptAddress says otherwise")]
     Acceptor(FixAcceptorArgs),
     /// What the stores of a configuration's sessions hold; sets sequence numbers
     #[command(after_help = "\
@@ -363,7 +363,7 @@ pub(crate) struct FixStoreArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct FixAcceptorArgs {
-    /// QuickFIX configuration file: [DEFAULT] and [SESSION] sections
+    /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
 }

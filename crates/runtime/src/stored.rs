@@ -31,7 +31,7 @@ pub enum StoredError {
 }
 
 /// A file as words of memory, ours alone for as long as this lives. What is stored survives the process at once, the machine
-/// after the next [`StoredWords::sync`] of any of its handles.
+/// after the next [`Syncer::sync`].
 #[derive(Debug)]
 pub struct StoredWords {
     memory: sys::Mapping,
