@@ -89,12 +89,9 @@ impl<'b> Encoder<'b> {
 
     /// A number that may be negative.
     pub fn signed(&mut self, tag: u32, value: i64) {
-        let (mut digits, start) = decimal(value.unsigned_abs());
-        let start = match value < 0 {
-            true => start - 1,
-            false => start,
-        };
+        let (mut digits, mut start) = decimal(value.unsigned_abs());
         if value < 0 {
+            start -= 1; // 64 bits have at most 19 digits, and there is room for 20
             digits[start] = b'-';
         }
         self.text(tag, &digits[start..]);
