@@ -22,7 +22,7 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
 const PURE_DEPENDENCIES: &[&str] = &["roxmltree", "zerocopy"];
 
 /// Files that may hold unsafe code although their crate denies it.
-const UNSAFE_FILES: &[&str] = &["crates/book/src/prefetch.rs"];
+const UNSAFE_FILES: &[&str] = &["crates/book/src/prefetch.rs", "crates/fix/src/scan.rs"];
 
 /// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else is generic;
 /// and the words that a FIX store lasts in.

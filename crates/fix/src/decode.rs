@@ -1,21 +1,21 @@
 //! From bytes to fields: framing, checksum, one pass that finds every field, typed access on demand.
 //!
 //! [`frame`] finds the first whole message of a byte stream; [`Index::decode`] checks its checksum and lists its
-//! fields in place; [`Message`] reads values. Nothing is copied or allocated. Source: FIX 4.4 with errata 20030618,
+//! fields in place, with a table by tag; [`Message`] reads values. Nothing is copied or allocated. Source: FIX 4.4 with errata 20030618,
 //! volume 2, "Message Integrity" and "Garbled Messages"; volume 1, "FIX Message Format and Delivery".
 
-use crate::number::{load_tail, load8, parse_unsigned, value8};
+use crate::fields::{Field, Fields};
+use crate::group::{Group, RepeatingGroup};
+use crate::number::{ZEROS, load8, parse_unsigned, value8};
 use crate::reject::Fault;
 use crate::reject::SessionRejectReason::{
     EmbeddedSoh, IncorrectFormat, InvalidTagNumber, Other, TagWithoutValue,
 };
 use crate::scan::{SOH, scan};
 use crate::tag;
-use crate::text::Text;
-use crate::time::parse_timestamp;
 use alloc::boxed::Box;
 use alloc::vec;
-use tickwire_market::{Nanos, Price, Qty};
+use core::ops::Deref;
 
 /// Why bytes are not a message. Garbled messages are skipped and counted, never answered (FIX 4.4, volume 2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +62,52 @@ const TRAILER: usize = 7;
 const BEGIN_STRING_MAX: usize = 12;
 
 /// Finds the first message in `bytes`. Messages longer than `max` bytes are garbled.
+#[inline]
 pub fn frame(bytes: &[u8], max: usize) -> Frame {
+    match usual_length(bytes) {
+        Some(len) if len <= max => Frame::Whole(len),
+        _ => frame_anything(bytes, max),
+    }
+}
+
+/// The length of a whole message that begins as nearly all do, a word at a time.
+#[inline]
+fn usual_length(bytes: &[u8]) -> Option<usize> {
+    const FIX: u64 = u64::from_le_bytes(*b"8=FIX\0\0\0");
+    const TRAILER_FORM: u64 = u64::from_le_bytes(*b"\x0110=000\x01");
+    if load8(bytes, 0)? & 0xff_ffff_ffff != FIX {
+        return None;
+    }
+    // What follows `8=FIX` up to the separator has at most seven bytes.
+    let begin = separators(load8(bytes, BEGIN.len())?);
+    let body_length = BEGIN.len() + begin.trailing_zeros() as usize / 8 + 1;
+    if begin == 0 || !bytes.get(body_length..)?.starts_with(b"9=") {
+        return None;
+    }
+    let digits_at = body_length + 2;
+    let word = load8(bytes, digits_at)?;
+    let digits = separators(word).trailing_zeros() / 8;
+    if !(1..=7).contains(&digits) {
+        return None;
+    }
+    let body_len = value8(word << (64 - 8 * digits) | ZEROS >> (8 * digits))? as usize;
+    let total = digits_at + digits as usize + 1 + body_len + TRAILER;
+    let trailer = load8(bytes.get(..total)?, total - 8)?;
+    // Three digits: the high halves of their bytes are those of '0', the low halves at most 9.
+    let form =
+        trailer & 0xfff0_f0f0_ffff_ffff | trailer.wrapping_add(0x0006_0606_0000_0000) & 0x00f0_f0f0_0000_0000;
+    (form == TRAILER_FORM).then_some(total)
+}
+
+/// 0x80 in the lowest byte that is a separator; nothing below it is marked.
+#[inline]
+const fn separators(word: u64) -> u64 {
+    let x = word ^ u64::from_le_bytes([SOH; 8]);
+    x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080
+}
+
+#[cold]
+fn frame_anything(bytes: &[u8], max: usize) -> Frame {
     match frame_at_start(bytes, max) {
         Ok(Some(len)) => Frame::Whole(len),
         Ok(None) => Frame::Partial,
@@ -131,43 +176,41 @@ fn next_start(bytes: &[u8], from: usize) -> usize {
     (from..bytes.len()).find(could_begin).unwrap_or(bytes.len())
 }
 
-/// One field of a message: its tag and where its value lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Field {
-    /// The tag.
-    pub tag: u32,
-    start: u32,
-    end: u32,
-}
-
-impl Field {
-    /// Where the value begins, from the start of the message.
-    #[inline]
-    pub const fn offset(self) -> usize {
-        self.start as usize
-    }
-}
+/// Slots of the table by tag: a power of two. Tags that share one are found by looking at every field.
+const SLOTS: usize = 1024;
+/// Bytes scanned at a time; their separators are listed, then the fields between them read.
+const STRETCH: usize = 1024;
+/// Separators of a block are listed eight at a time, and of those the last group may be written past the end.
+const ENDS: usize = STRETCH + 64;
 
 /// Memory for the fields of one message at a time.
 #[derive(Clone, Debug)]
 pub struct Index {
     fields: Box<[Field]>,
+    /// `first` of the message plus the place of the first field whose tag has this slot. What is below `first` is of earlier
+    /// messages: nothing is cleared between messages.
+    by_tag: Box<[u32; SLOTS]>,
+    /// Where separators are in the stretch being read.
+    ends: Box<[u32; ENDS]>,
     /// Of the message decoded last.
     last: Last,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Last {
     fields: usize,
+    first: u32,
     fault: Option<Fault>,
     empty: Option<Fault>,
 }
 
-/// A message whose integrity is verified: its bytes and its fields.
+/// A message whose integrity is verified: its bytes and its fields. Values are read through [`Fields`], to which it
+/// dereferences.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    bytes: &'a [u8],
-    fields: &'a [Field],
+    all: Fields<'a>,
+    by_tag: &'a [u32; SLOTS],
+    first: u32,
     /// The first piece that is not `tag=value` nor `tag=`, if any.
     pub fault: Option<Fault>,
     /// The first field without a value, if any.
@@ -178,10 +221,35 @@ impl Index {
     /// Room for messages of up to `max_fields` fields (at least 8); what a longer one has beyond is not indexed and
     /// makes its [`Message::fault`].
     pub fn new(max_fields: usize) -> Index {
+        // Places of fields are 32-bit numbers, and there must be room for those of some messages.
+        let max_fields = max_fields.clamp(8, 1 << 24);
         Index {
-            fields: vec![Field::default(); max_fields.max(8)].into_boxed_slice(),
-            last: Last::default(),
+            fields: vec![Field::default(); max_fields].into_boxed_slice(),
+            by_tag: Box::new([0; SLOTS]),
+            ends: Box::new([0; ENDS]),
+            last: Last {
+                fields: 0,
+                first: 1,
+                fault: None,
+                empty: None,
+            },
         }
+    }
+
+    /// The first place in the table's numbering for the next message.
+    #[inline]
+    fn next_first(&mut self) -> u32 {
+        let next = self.last.first + self.last.fields as u32;
+        if next > u32::MAX / 2 {
+            return self.begin_table_anew();
+        }
+        next
+    }
+
+    #[cold]
+    fn begin_table_anew(&mut self) -> u32 {
+        self.by_tag.fill(0);
+        1
     }
 
     /// Verifies the checksum of a whole message, as [`frame`] found it, and lists its fields up to the CheckSum.
@@ -189,71 +257,192 @@ impl Index {
         let Some(body_end) = message.len().checked_sub(TRAILER) else {
             return Err(Garbled::NoCheckSum);
         };
-        // Locals, not a struct with methods: a call that is not inlined would put all of it in memory.
-        let (mut count, mut start, mut skip_to, mut fault, mut empty) = (0_usize, 0, 0, None, None);
-        let fields = &mut self.fields[..];
-        let mut sum = 0u32;
-        let (blocks, rest) = message[..body_end].as_chunks::<64>();
-        let mut last = [0; 64]; // NUL adds nothing to the sum and separates nothing
-        last[..rest.len()].copy_from_slice(rest);
-        for (i, block) in blocks.iter().chain([&last]).enumerate() {
-            let (mut separators, add) = scan(block);
-            sum = sum.wrapping_add(add);
-            while separators != 0 {
-                let end = 64 * i + separators.trailing_zeros() as usize;
-                separators &= separators - 1;
-                if end < skip_to {
-                    continue; // part of a data field
-                }
-                let (tag, digits) = parse_tag(message, start, end);
-                let value = start + digits + 1;
-                if tag == 0 {
-                    let before = count.checked_sub(1).and_then(|at| fields.get(at)).map(|f| f.tag);
-                    fault = fault.or(Some(no_field(&message[start..end], before)));
-                } else {
-                    if value == end {
-                        empty = empty.or(Some(Fault::new(TagWithoutValue, tag)));
-                    }
-                    let field = Field {
-                        tag,
-                        start: value as u32,
-                        end: end as u32,
-                    };
-                    if tag::is_data_length(tag) {
-                        skip_to = data_end(message, field);
-                    }
-                    match fields.get_mut(count) {
-                        Some(slot) => *slot = field,
-                        None => fault = fault.or(Some(Fault::new(Other, tag))),
-                    }
-                    count += 1;
-                }
-                start = end + 1;
-            }
-        }
-        if start != body_end {
-            // A data field's count leads beyond the message.
-            fault = fault.or(Some(Fault::no_tag(IncorrectFormat)));
-        }
-        check_sum(&message[body_end..], sum as u8)?;
-        self.last = Last {
-            fields: count.min(fields.len()),
-            fault,
-            empty,
+        let mut reader = Reader {
+            first: self.next_first(),
+            fields: &mut self.fields,
+            by_tag: &mut self.by_tag,
+            count: 0,
+            start: 0,
+            skip_to: 0,
+            fault: None,
+            empty: None,
         };
-        match self.fields[..self.last.fields].get(2) {
-            Some(f) if f.tag == tag::MSG_TYPE => Ok(self.again(message)),
+        let mut sum = 0u32;
+        for (i, stretch) in message[..body_end].chunks(STRETCH).enumerate() {
+            let (listed, add) = list(stretch, (i * STRETCH) as u32, &mut self.ends);
+            sum = sum.wrapping_add(add);
+            reader.read(message, &self.ends[..listed]);
+        }
+        if reader.start as usize != body_end {
+            // A data field's count leads beyond the message.
+            reader.fault = reader.fault.or(Some(Fault::no_tag(IncorrectFormat)));
+        }
+        self.last = Last {
+            fields: reader.count,
+            first: reader.first,
+            fault: reader.fault,
+            empty: reader.empty,
+        };
+        check_sum(&message[body_end..], sum as u8)?;
+        match self.fields.get(2) {
+            Some(f) if f.tag == tag::MSG_TYPE && self.last.fields > 2 => Ok(self.again(message)),
             _ => Err(Garbled::NoMsgType),
         }
     }
 
     /// The message decoded last, whose bytes these are.
+    #[inline]
     pub(crate) fn again<'a>(&'a self, message: &'a [u8]) -> Message<'a> {
         Message {
-            bytes: message,
-            fields: &self.fields[..self.last.fields],
+            all: Fields::new(message, &self.fields[..self.last.fields]),
+            by_tag: &self.by_tag,
+            first: self.last.first,
             fault: self.last.fault,
             empty: self.last.empty,
+        }
+    }
+}
+
+/// From separators to fields.
+struct Reader<'i> {
+    fields: &'i mut [Field],
+    by_tag: &'i mut [u32; SLOTS],
+    first: u32,
+    count: usize,
+    /// Where the next field begins.
+    start: u32,
+    /// Separators before it are part of a data field.
+    skip_to: usize,
+    fault: Option<Fault>,
+    empty: Option<Fault>,
+}
+
+impl Reader<'_> {
+    /// Reads the fields that end at `ends`.
+    #[inline]
+    fn read(&mut self, message: &[u8], mut ends: &[u32]) {
+        loop {
+            let read = self.usual_fields(message, ends);
+            let Some((&end, rest)) = ends.get(read..).and_then(<[u32]>::split_first) else {
+                return;
+            };
+            self.any_field(message, end);
+            ends = rest;
+        }
+    }
+
+    /// Reads fields as long as there is nothing particular about them; how many. Everything else is left to
+    /// [`Reader::any_field`], so that this loop has few things to keep in mind.
+    #[inline]
+    fn usual_fields(&mut self, message: &[u8], ends: &[u32]) -> usize {
+        if self.skip_to != 0 {
+            return 0;
+        }
+        let (mut start, first, by_tag) = (self.start, self.first, &mut *self.by_tag);
+        let mut read = 0;
+        for (slot, &end) in self.fields[self.count..].iter_mut().zip(ends) {
+            let at = start as usize;
+            let Some((tag, digits)) = message
+                .get(at..at + 8)
+                .and_then(|eight| parse_tag(load8(eight, 0)?))
+            else {
+                break;
+            };
+            let value = start + digits + 1;
+            if value >= end || tag::is_data_length(tag) {
+                break;
+            }
+            *slot = Field {
+                tag,
+                start: value,
+                end,
+            };
+            let place = &mut by_tag[tag as usize % SLOTS];
+            if *place < first {
+                *place = first + (self.count + read) as u32;
+            }
+            start = end + 1;
+            read += 1;
+        }
+        self.start = start;
+        self.count += read;
+        read
+    }
+
+    /// Reads the field that ends at `end`, if it does.
+    #[cold]
+    fn any_field(&mut self, message: &[u8], end: u32) {
+        if (end as usize) < self.skip_to {
+            return; // part of a data field
+        }
+        self.skip_to = 0;
+        let (start, before) = (self.start as usize, self.count.checked_sub(1));
+        self.start = end + 1;
+        // Eight bytes are there: the CheckSum field follows every field.
+        let Some((tag, digits)) = load8(message, start).and_then(parse_tag) else {
+            let before = before.and_then(|at| self.fields.get(at)).map(|f| f.tag);
+            let fault = no_field(&message[start..end as usize], before);
+            self.fault = self.fault.or(Some(fault));
+            return;
+        };
+        let field = Field {
+            tag,
+            start: start as u32 + digits + 1,
+            end,
+        };
+        if field.start == end {
+            self.empty = self.empty.or(Some(Fault::new(TagWithoutValue, tag)));
+        }
+        if tag::is_data_length(tag) {
+            self.skip_to = data_end(message, field);
+        }
+        let Some(slot) = self.fields.get_mut(self.count) else {
+            self.fault = self.fault.or(Some(Fault::new(Other, tag)));
+            return;
+        };
+        *slot = field;
+        let place = &mut self.by_tag[tag as usize % SLOTS];
+        if *place < self.first {
+            *place = self.first + self.count as u32;
+        }
+        self.count += 1;
+    }
+}
+
+/// Lists where separators are in a stretch that begins at `from` of its message: how many, and the sum of its bytes.
+#[inline]
+fn list(stretch: &[u8], from: u32, ends: &mut [u32; ENDS]) -> (usize, u32) {
+    let (blocks, rest) = stretch.as_chunks::<64>();
+    let mut last = [0; 64]; // NUL adds nothing to the sum and separates nothing
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut listed, mut sum) = (0, 0u32);
+    for (i, block) in blocks.iter().chain([&last]).enumerate() {
+        let (bits, add) = scan(block);
+        sum = sum.wrapping_add(add);
+        // Most blocks have at most eight: writing all eight spares the branches that would be mispredicted.
+        let Some(room) = ends[listed.min(STRETCH)..].first_chunk_mut::<64>() else {
+            break; // not reached: a stretch has STRETCH separators at most
+        };
+        put_places(bits, from + 64 * i as u32, room);
+        listed += bits.count_ones() as usize;
+    }
+    (listed, sum)
+}
+
+#[inline]
+fn put_places(mut bits: u64, from: u32, room: &mut [u32; 64]) {
+    let many = bits.count_ones() > 8;
+    for place in &mut room[..8] {
+        *place = from + bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+    }
+    if many {
+        for place in &mut room[8..] {
+            if bits == 0 {
+                return;
+            }
+            *place = from + bits.trailing_zeros();
+            bits &= bits - 1;
         }
     }
 }
@@ -301,32 +490,29 @@ fn data_end(message: &[u8], length: Field) -> usize {
     }
 }
 
-/// The tag of the field in `start..end` and how many digits it has: one to seven, no leading zero, then `=`. Tag 0 if
-/// there is none.
+/// The tag that a field's first eight bytes say and how many digits it has: one to seven, no leading zero, then `=`.
 #[inline]
-fn parse_tag(bytes: &[u8], start: usize, end: usize) -> (u32, usize) {
-    // Eight bytes are there: the CheckSum field follows every field.
-    let word = load8(bytes, start).unwrap_or(0);
+fn parse_tag(word: u64) -> Option<(u32, u32)> {
     // Two digits are the most common by far.
-    let [a, b, c, ..] = word.to_le_bytes();
-    let (tens, units) = (a.wrapping_sub(b'1') as u32, b.wrapping_sub(b'0') as u32);
-    if c == b'=' && tens < 9 && units < 10 && start + 2 < end {
-        return (tens * 10 + 10 + units, 2);
+    let t = word as u32 & 0xff_ffff ^ u32::from_le_bytes(*b"00=\0");
+    let is_two = ((t + 0x7f_7676) | t) & 0x80_8080 == 0;
+    if is_two && t & 0xff != 0 {
+        return Some(((t & 0xff) * 10 + (t >> 8), 2));
     }
-    parse_any_tag(word, end - start)
+    parse_any_tag(word)
 }
 
 #[inline]
-fn parse_any_tag(word: u64, field_len: usize) -> (u32, usize) {
+fn parse_any_tag(word: u64) -> Option<(u32, u32)> {
     let x = word ^ u64::from_le_bytes([b'='; 8]);
     let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
-    let digits = equals.trailing_zeros() as usize / 8;
-    if digits == 0 || digits > 7 || digits >= field_len || word as u8 == b'0' {
-        return (0, 0);
+    let digits = equals.trailing_zeros() / 8;
+    if !(1..=7).contains(&digits) || word as u8 == b'0' {
+        return None;
     }
-    let shift = 8 * digits as u32;
-    let aligned = (word << (64 - shift)) | (u64::from_le_bytes([b'0'; 8]) >> shift);
-    (value8(aligned).unwrap_or(0) as u32, digits)
+    let shift = 8 * digits;
+    let tag = value8((word << (64 - shift)) | (ZEROS >> shift))?;
+    Some((tag as u32, digits))
 }
 
 impl<'a> Message<'a> {
@@ -336,161 +522,40 @@ impl<'a> Message<'a> {
         self.fault.or(self.empty)
     }
 
-    /// All of its bytes.
+    /// The first field with this tag, by the table.
     #[inline]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Its fields in order, from BeginString to the last before CheckSum.
-    #[inline]
-    pub fn fields(&self) -> &'a [Field] {
-        self.fields
-    }
-
-    /// The first field with this tag.
     pub fn find(&self, tag: u32) -> Option<Field> {
-        self.fields.iter().copied().find(|f| f.tag == tag)
-    }
-
-    /// The bytes of a field's value. `field` must be one of this message's.
-    #[inline]
-    pub fn value(&self, field: Field) -> &'a [u8] {
-        &self.bytes[field.start as usize..field.end as usize]
+        let place = self.by_tag[tag as usize % SLOTS];
+        let at = place.checked_sub(self.first)?;
+        match self.fields().get(at as usize) {
+            Some(&field) if field.tag == tag => Some(field),
+            _ => self.all.find(tag), // another tag has the slot
+        }
     }
 
     /// MsgType (35).
     #[inline]
     pub fn msg_type(&self) -> &'a [u8] {
-        self.value(self.fields[2])
+        self.value(self.fields()[2])
     }
 
-    /// An unsigned number, leading zeros allowed.
+    /// The entries of a repeating group; `None` if its count is not in the message.
     #[inline]
-    pub fn unsigned(&self, field: Field) -> Result<u64, Fault> {
-        parse_unsigned(self.bytes, field.start as usize, field.end as usize).ok_or(Fault::format(field.tag))
-    }
-
-    /// A quantity: a decimal without a fraction other than zeros, below 2^32.
-    #[inline]
-    pub fn qty(&self, field: Field) -> Result<Qty, Fault> {
-        let (start, end) = (field.start as usize, field.end as usize);
-        let units = match parse_unsigned(self.bytes, start, end) {
-            Some(n) => n,
-            None => {
-                let raw = self.price(field)?.raw();
-                let whole = raw / 1_000_000_000;
-                if raw < 0 || raw % 1_000_000_000 != 0 {
-                    return Err(Fault::value(field.tag));
-                }
-                whole as u64
-            }
-        };
-        u32::try_from(units).map(Qty).map_err(|_| Fault::value(field.tag))
-    }
-
-    /// A price, exact in 1e-9 units.
-    #[inline]
-    pub fn price(&self, field: Field) -> Result<Price, Fault> {
-        let (start, end) = (field.start as usize, field.end as usize);
-        match short_price(self.bytes, start, end) {
-            Some(price) => Ok(price),
-            None => Price::parse(&self.bytes[start..end]).map_err(|_| Fault::format(field.tag)),
+    pub fn group<G: RepeatingGroup>(&self) -> Option<Group<'a, G>> {
+        let place = self.by_tag[G::COUNT as usize % SLOTS];
+        let at = place.checked_sub(self.first)? as usize;
+        match self.fields().get(at) {
+            Some(field) if field.tag == G::COUNT => Some(Group::new(self.all, at)),
+            _ => self.all.group(),
         }
-    }
-
-    /// A single character.
-    #[inline]
-    pub fn char(&self, field: Field) -> Result<u8, Fault> {
-        match self.value(field) {
-            &[c] => Ok(c),
-            _ => Err(Fault::format(field.tag)),
-        }
-    }
-
-    /// `Y` or `N`.
-    pub fn boolean(&self, field: Field) -> Result<bool, Fault> {
-        match self.value(field) {
-            b"Y" => Ok(true),
-            b"N" => Ok(false),
-            _ => Err(Fault::format(field.tag)),
-        }
-    }
-
-    /// A UTC timestamp.
-    #[inline]
-    pub fn timestamp(&self, field: Field) -> Result<Nanos, Fault> {
-        parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
-    }
-
-    /// A text of bounded length.
-    #[inline]
-    pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {
-        Text::from_message(self.bytes, field.start as usize, field.end as usize)
-            .ok_or(Fault::value(field.tag))
     }
 }
 
-/// A decimal of up to eight bytes with at most one point, without a sign: one word. `None` sends everything else to
-/// the plain parser.
-#[inline]
-fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
-    let len = end.checked_sub(start)?;
-    if !(1..=8).contains(&len) {
-        return None;
-    }
-    let word = load_tail(bytes, end, len)?;
-    let x = word ^ u64::from_le_bytes([b'.'; 8]);
-    let point = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
-    if point == 0 {
-        return Price::from_decimal(value8(word)? as i64, 0);
-    }
-    let bit = point.trailing_zeros() & !7; // of the point's byte
-    let below = (1u64 << bit) - 1;
-    let decimals = 7 - bit / 8;
-    // What stands before the point moves over it; a '0' enters in front.
-    let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
-    if len == 1 {
-        return None;
-    }
-    Price::from_decimal(value8(digits)? as i64, decimals as u8)
-}
+impl<'a> Deref for Message<'a> {
+    type Target = Fields<'a>;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_prices_agree_with_the_plain_parser() {
-        let texts: [&[u8]; 16] = [
-            b"0",
-            b"7",
-            b"87.39",
-            b"187.25",
-            b".5",
-            b"5.",
-            b"00023.23",
-            b"1234.567",
-            b"12345678",
-            b"1.2.3",
-            b"-1.5",
-            b"1e5",
-            b".",
-            b"",
-            b"0.000001",
-            b"+1",
-        ];
-        for text in texts {
-            let mut bytes = [b'9'; 32];
-            bytes[10..10 + text.len()].copy_from_slice(text);
-            let fast = short_price(&bytes, 10, 10 + text.len());
-            if let Some(fast) = fast {
-                assert_eq!(Price::parse(text), Ok(fast), "{text:?}");
-            }
-        }
-        assert_eq!(
-            short_price(b"8=FIX.4.87.39", 8, 13),
-            Price::from_decimal(8_739, 2)
-        );
+    #[inline]
+    fn deref(&self) -> &Fields<'a> {
+        &self.all
     }
 }

@@ -1,7 +1,8 @@
 //! The standard header. FIX 4.4 with errata 20030618, volume 1, "Standard Message Header".
 
-use crate::decode::{Field, Message, frame};
 use crate::decode::{Frame, Index};
+use crate::decode::{Message, frame};
+use crate::fields::Field;
 use crate::reject::Fault;
 use crate::tag;
 use crate::text::{CompId, Text};

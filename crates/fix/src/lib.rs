@@ -10,7 +10,7 @@
 //!
 //! **Invariants.** No allocation after construction. Every buffer is bounded by [`SessionConfig`]. No input panics.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 
@@ -20,6 +20,8 @@ mod config;
 mod decode;
 pub mod dict;
 mod encode;
+mod fields;
+mod group;
 mod header;
 mod lasting;
 mod message;
@@ -37,8 +39,10 @@ mod version;
 
 pub use acceptor::{Acceptor, ConnectionId, SessionId};
 pub use config::{Role, SessionConfig};
-pub use decode::{Field, Frame, Garbled, Index, Message, frame};
+pub use decode::{Frame, Garbled, Index, Message, frame};
 pub use encode::{Encoder, NotEncodable};
+pub use fields::{Field, Fields};
+pub use group::{Group, RepeatingGroup};
 pub use header::{Identity, Opening, identify, is_header};
 pub use lasting::{LastingStore, Recovery, StoreError, Words};
 pub use message::{

@@ -4,8 +4,9 @@
 //! Fields outside the subset are ignored on receipt. A required field that is missing, twice, or not of its type is a
 //! [`Fault`].
 
-use crate::decode::{Field, Message};
+use crate::decode::Message;
 use crate::encode::Encoder;
+use crate::fields::Field;
 use crate::reject::{Fault, SessionRejectReason};
 use crate::tag;
 use crate::text::{Id, MsgType, Reason};

@@ -3,7 +3,7 @@
 //! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications. The
 //! plain loops at the end of the file are the oracle and serve what is longer.
 
-const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
+pub(crate) const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 
 /// Eight digits of `n` (below 10^8), most significant first in memory.
 #[inline]

@@ -59,7 +59,7 @@ tags! {
 }
 
 /// Whether the value is the byte count of the data field that follows: data may hold separators, so it is skipped by
-/// count. FIX 4.4, volume 6, fields of type `Length` paired with `data`.
+/// count. The fields of type `Length` before one of type `data` or `XMLData` in FIX 4.0 to 5.0 SP2, volume 6.
 #[inline]
 pub(crate) const fn is_data_length(tag: u32) -> bool {
     const BITS: [u64; 10] = {
@@ -74,5 +74,69 @@ pub(crate) const fn is_data_length(tag: u32) -> bool {
         }
         bits
     };
-    tag < 640 && BITS[tag as usize / 64] >> (tag % 64) & 1 == 1
+    if tag < 90 {
+        return false;
+    }
+    match tag {
+        0..640 => BITS[tag as usize / 64] >> (tag % 64) & 1 == 1,
+        1184..=2815 | 40004..=43111 => is_later_data_length(tag),
+        _ => false,
+    }
+}
+
+/// Those that came with FIX 5.0 and its extension packs.
+#[inline(never)]
+const fn is_later_data_length(tag: u32) -> bool {
+    #[rustfmt::skip]
+    let is = matches!(tag,
+        1184 | 1277 | 1280 | 1282 | 1397 | 1401 | 1403 | 1468 | 1525 | 1578 | 1620 | 1664
+        | 1678 | 1733 | 1871 | 1874 | 2072 | 2074 | 2111 | 2179 | 2287 | 2351 | 2372 | 2481
+        | 2494 | 2522 | 2637 | 2651 | 2665 | 2715 | 2718 | 2721 | 2797 | 2802 | 2809 | 2815
+        | 40004 | 40008 | 40978 | 40980 | 40982 | 40984 | 40986 | 40988 | 41083 | 41101 | 41107 | 41256
+        | 41320 | 41324 | 41458 | 41476 | 41482 | 41653 | 41710 | 41806 | 41811 | 41873 | 41969 | 42025
+        | 42171 | 42451 | 42652 | 42947 | 43109 | 43110 | 43111
+    );
+    is
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::is_data_length;
+    use roxmltree::{Document, Node};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The field in front of every field of type data, wherever the dictionaries have one.
+    fn lengths_of(text: &str) -> BTreeSet<u32> {
+        let document = Document::parse(text).expect("XML");
+        let definitions = document.descendants().filter(|n| n.has_attribute("number"));
+        let fields: BTreeMap<&str, (u32, &str)> = definitions
+            .map(|n| {
+                let number = n.attribute("number").and_then(|t| t.parse().ok());
+                let of = |name| n.attribute(name).expect("every field has it");
+                (of("name"), (number.expect("a number"), of("type")))
+            })
+            .collect();
+        let field = |n: Node<'_, '_>| fields.get(n.attribute("name")?).copied();
+        let used = document
+            .descendants()
+            .filter(|n| n.has_tag_name("field") && n.has_attribute("required"));
+        let data = used.filter(|&n| field(n).is_some_and(|f| matches!(f.1, "DATA" | "XMLDATA")));
+        data.map(|n| {
+            field(n.prev_sibling_element().expect("a length"))
+                .expect("a field")
+                .0
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_lengths_of_data_are_those_of_the_dictionaries() {
+        let mut lengths = BTreeSet::new();
+        for file in tickwire_testdata::files(&tickwire_testdata::fix("dictionaries"), "xml") {
+            lengths.extend(lengths_of(&std::fs::read_to_string(&file).expect("a dictionary")));
+        }
+        let known: BTreeSet<u32> = (0..50_000).filter(|&tag| is_data_length(tag)).collect();
+        assert_eq!(known, lengths);
+    }
 }

@@ -5,7 +5,8 @@
 //! their places; a message type that exists; required fields; then field by field as they come.
 
 use super::{Dictionary, FieldDef, Part};
-use crate::decode::{Field, Message};
+use crate::decode::Message;
+use crate::fields::Field;
 use crate::reject::{Fault, SessionRejectReason};
 use alloc::boxed::Box;
 use alloc::vec;

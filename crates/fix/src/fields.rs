@@ -1,0 +1,274 @@
+//! Fields where they lie, and their values read on demand: what a message and an entry of a repeating group have in common.
+
+use crate::group::{Group, RepeatingGroup};
+use crate::number::{ZEROS, load_tail, load8, parse_unsigned, value8};
+use crate::reject::Fault;
+use crate::text::Text;
+use crate::time::parse_timestamp;
+use tickwire_market::{Nanos, Price, Qty};
+
+/// One field of a message: its tag and where its value lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Field {
+    /// The tag.
+    pub tag: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Field {
+    /// Where the value begins, from the start of the message.
+    #[inline]
+    pub const fn offset(self) -> usize {
+        self.start as usize
+    }
+}
+
+/// A run of fields of one message: all of them, or those of one entry of a repeating group.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    /// Of the whole message.
+    bytes: &'a [u8],
+    fields: &'a [Field],
+}
+
+impl<'a> Fields<'a> {
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8], fields: &'a [Field]) -> Fields<'a> {
+        Fields { bytes, fields }
+    }
+
+    /// The bytes of the whole message.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The fields in order; of a message from BeginString to the last before CheckSum.
+    #[inline]
+    pub fn fields(&self) -> &'a [Field] {
+        self.fields
+    }
+
+    /// The first field with this tag, by looking at one after the other: for the few of a group's entry.
+    /// [`Message::find`](crate::Message::find) has a table.
+    #[inline]
+    pub fn find(&self, tag: u32) -> Option<Field> {
+        self.fields.iter().copied().find(|f| f.tag == tag)
+    }
+
+    /// The entries of a repeating group; `None` if its count is not here.
+    #[inline]
+    pub fn group<G: RepeatingGroup>(&self) -> Option<Group<'a, G>> {
+        let at = self.fields.iter().position(|f| f.tag == G::COUNT)?;
+        Some(Group::new(*self, at))
+    }
+
+    /// The bytes of a field's value. `field` must be of the same message.
+    #[inline]
+    pub fn value(&self, field: Field) -> &'a [u8] {
+        &self.bytes[field.start as usize..field.end as usize]
+    }
+
+    /// An unsigned number, leading zeros allowed.
+    #[inline]
+    pub fn unsigned(&self, field: Field) -> Result<u64, Fault> {
+        parse_unsigned(self.bytes, field.start as usize, field.end as usize).ok_or(Fault::format(field.tag))
+    }
+
+    /// A number that may be negative, leading zeros allowed.
+    #[inline]
+    pub fn signed(&self, field: Field) -> Result<i64, Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        let is_negative = self.bytes.get(start) == Some(&b'-');
+        let number = parse_unsigned(self.bytes, start + usize::from(is_negative), end);
+        let signed = number.and_then(|n| match is_negative {
+            true => 0i64.checked_sub_unsigned(n),
+            false => i64::try_from(n).ok(),
+        });
+        signed.ok_or(Fault::format(field.tag))
+    }
+
+    /// A quantity: a decimal without a fraction other than zeros, below 2^32.
+    #[inline]
+    pub fn qty(&self, field: Field) -> Result<Qty, Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        let units = match parse_unsigned(self.bytes, start, end) {
+            Some(n) => n,
+            None => {
+                let raw = self.price(field)?.raw();
+                let whole = raw / 1_000_000_000;
+                if raw < 0 || raw % 1_000_000_000 != 0 {
+                    return Err(Fault::value(field.tag));
+                }
+                whole as u64
+            }
+        };
+        u32::try_from(units).map(Qty).map_err(|_| Fault::value(field.tag))
+    }
+
+    /// A price, exact in 1e-9 units.
+    #[inline]
+    pub fn price(&self, field: Field) -> Result<Price, Fault> {
+        let (start, end) = (field.start as usize, field.end as usize);
+        match usual_price(self.bytes, start, end) {
+            Some(price) => Ok(price),
+            None => Price::parse(&self.bytes[start..end]).map_err(|_| Fault::format(field.tag)),
+        }
+    }
+
+    /// A single character.
+    #[inline]
+    pub fn char(&self, field: Field) -> Result<u8, Fault> {
+        match self.value(field) {
+            &[c] => Ok(c),
+            _ => Err(Fault::format(field.tag)),
+        }
+    }
+
+    /// `Y` or `N`.
+    #[inline]
+    pub fn boolean(&self, field: Field) -> Result<bool, Fault> {
+        match self.value(field) {
+            b"Y" => Ok(true),
+            b"N" => Ok(false),
+            _ => Err(Fault::format(field.tag)),
+        }
+    }
+
+    /// A UTC timestamp.
+    #[inline]
+    pub fn timestamp(&self, field: Field) -> Result<Nanos, Fault> {
+        parse_timestamp(self.value(field)).ok_or(Fault::format(field.tag))
+    }
+
+    /// A text of bounded length.
+    #[inline]
+    pub fn text<const N: usize>(&self, field: Field) -> Result<Text<N>, Fault> {
+        Text::from_message(self.bytes, field.start as usize, field.end as usize)
+            .ok_or(Fault::value(field.tag))
+    }
+}
+
+/// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight behind. `None`
+/// sends everything else to the plain parser.
+#[inline]
+fn usual_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    match end.checked_sub(start)? {
+        1..=8 => short_price(bytes, start, end),
+        9..=17 => long_price(bytes, start, end),
+        _ => None,
+    }
+}
+
+/// 0x80 in the lowest byte that is a point; nothing below it is marked.
+#[inline]
+const fn points(word: u64) -> u64 {
+    let x = word ^ u64::from_le_bytes([b'.'; 8]);
+    x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080
+}
+
+/// Up to eight bytes: one word.
+#[inline]
+fn short_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    let len = end - start;
+    let word = load_tail(bytes, end, len)?;
+    let point = points(word);
+    if point == 0 {
+        return Price::from_decimal(value8(word)? as i64, 0);
+    }
+    let bit = point.trailing_zeros() & !7; // of the point's byte
+    let below = (1u64 << bit) - 1;
+    let decimals = 7 - bit / 8;
+    // What stands before the point moves over it; a '0' enters in front.
+    let digits = (word & below) << 8 | word & !below & !(0xffu64 << bit) | b'0' as u64;
+    if len == 1 {
+        return None;
+    }
+    Price::from_decimal(value8(digits)? as i64, decimals as u8)
+}
+
+/// 9 to 17 bytes: what stands before the point, and what stands behind it.
+#[inline]
+fn long_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+    let last = load8(bytes, end - 8)?;
+    let point = points(last);
+    let (at, fraction) = if point == 0 {
+        (end - 9, last)
+    } else {
+        let byte = point.trailing_zeros() / 8;
+        // '0's behind the last digit: the fraction in units of 1e-8.
+        let digits = last.unbounded_shr(8 * byte + 8) | ZEROS.unbounded_shl(56 - 8 * byte);
+        (end - 8 + byte as usize, digits)
+    };
+    if bytes.get(at) != Some(&b'.') || !(1..=8).contains(&at.checked_sub(start)?) {
+        return None;
+    }
+    let whole = value8(load_tail(bytes, at, at - start)?)? as i64;
+    Some(Price::from_raw(
+        whole * 1_000_000_000 + value8(fraction)? as i64 * 10,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::string::String;
+
+    fn agrees(text: &[u8]) {
+        let mut bytes = [b'9'; 48];
+        bytes[10..10 + text.len()].copy_from_slice(text);
+        if let Some(fast) = usual_price(&bytes, 10, 10 + text.len()) {
+            assert_eq!(Price::parse(text), Ok(fast), "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn usual_prices_agree_with_the_plain_parser() {
+        let texts: [&[u8]; 21] = [
+            b"0",
+            b"7",
+            b"87.39",
+            b"187.25",
+            b".5",
+            b"5.",
+            b"00023.23",
+            b"1234.567",
+            b"12345678",
+            b"1.2.3",
+            b"-1.5",
+            b"1e5",
+            b".",
+            b"",
+            b"0.000001",
+            b"+1",
+            b"00000087.39000000",
+            b"12345678.12345678",
+            b"123456789",
+            b"1234.56.78",
+            b"1.123456789",
+        ];
+        texts.into_iter().for_each(agrees);
+        assert_eq!(
+            usual_price(b"8=FIX.4.87.39", 8, 13),
+            Price::from_decimal(8_739, 2)
+        );
+        assert_eq!(
+            usual_price(b"8=FIX.4.00000087.39000000", 8, 25),
+            Price::from_decimal(8_739, 2)
+        );
+        assert_eq!(
+            usual_price(b"8=FIX.4.1234567.5", 8, 17),
+            Price::from_decimal(12_345_675, 1)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_short_text_reads_as_the_plain_parser_reads_it(text in "[0-9.]{0,18}|[-+0-9.x]{0,18}") {
+            agrees(String::as_bytes(&text));
+        }
+    }
+}
