@@ -332,17 +332,87 @@ pub(crate) struct FixArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FixCommand {
-    /// Takes connections and sends orders back as they came, which is what acceptance suites and first tries want
+    /// Takes connections; sends orders back as they came, which is what acceptance suites and first tries want, or plays a script
     #[command(after_help = "\
-Example:
-  tickwire fix acceptor -c executor.cfg         its sessions, on loopback unless SocketAcceptAddress says otherwise")]
-    Acceptor(FixAcceptorArgs),
+Examples:
+  tickwire fix acceptor -c examples/fix/acceptor.cfg       its sessions, on loopback unless SocketAcceptAddress says otherwise
+  tickwire fix acceptor -c venue.cfg --script fills.txt    answers as the script says; its steps: tickwire fix initiator --help
+
+Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 nobody logged on
+in time, 130 Ctrl-C (after logging out).")]
+    Acceptor(FixSessionArgs),
+    /// Connects and logs on; then sends and shows messages as they are typed, or plays a script
+    #[command(after_help = concat!("\
+Examples:
+  tickwire fix initiator -c examples/fix/initiator.cfg                                       a prompt
+  tickwire fix initiator -c examples/fix/initiator.cfg --script examples/fix/orders.txt
+  echo 'order buy 100 AAPL 187.25' | tickwire fix initiator -c examples/fix/initiator.cfg
+
+Steps of a script, one a line, # begins a comment; at the prompt too:
+", include_str!("fix/steps.txt"), "
+
+Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 no logon in time,
+130 Ctrl-C (after logging out)."))]
+    Initiator(FixSessionArgs),
     /// What the stores of a configuration's sessions hold; sets sequence numbers
     #[command(after_help = "\
 Examples:
   tickwire fix store -c executor.cfg
   tickwire fix store -c executor.cfg --session TW44 --next-in 1 --next-out 1")]
     Store(FixStoreArgs),
+    /// Messages of stores and message logs for people: names of tags and values, filtered, followed, or as JSON
+    #[command(after_help = "\
+Examples:
+  tickwire fix log log/FIX.4.4-TRADER-VENUE.messages.current.log
+  tickwire fix log store/*.store --type D --type 8 --field 55=AAPL
+  tickwire fix log -f log/*.messages.current.log --session VENUE --since 14:30
+  tickwire fix log old.log -d FIX44.xml --json | jq 'select(.type == \"8\")'
+
+A file is a store (FileStorePath), a message log of ours or QuickFIX's, or any text with messages in it, one a line. Passwords (554, 925)
+and raw data (96) are shown as ***.
+
+Exit codes: 0 shown, 1 a store is damaged, 2 the command line or a dictionary is wrong, 3 a file cannot be read.")]
+    Log(FixLogArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixLogArgs {
+    /// Stores and message logs
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Dictionary for names (QuickFIX's XML; repeatable: the first that knows a tag is taken)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) dictionary: Vec<PathBuf>,
+    /// Only messages of this MsgType (repeatable)
+    #[arg(long = "type", value_name = "T")]
+    pub(crate) types: Vec<String>,
+    /// Only messages with this value, by tag or name (repeatable: all must be there)
+    #[arg(long, value_name = "TAG=VALUE")]
+    pub(crate) field: Vec<String>,
+    /// Only messages from or to this comp id
+    #[arg(long, value_name = "COMPID")]
+    pub(crate) session: Option<String>,
+    /// Only these sequence numbers: 5, 5-9 or 5-
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) seq: Option<String>,
+    /// Only from this time on, UTC: 20261121-14:30:00, its beginning, or a time of day (14:30)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only up to this time; 14:30 is that whole minute
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Go on with what is added to the files, until Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// End after this many messages
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// One JSON object a line
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) json: bool,
+    /// One message a line, | for separators
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 #[derive(Args, Debug)]
@@ -362,10 +432,13 @@ pub(crate) struct FixStoreArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct FixAcceptorArgs {
+pub(crate) struct FixSessionArgs {
     /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// Plays these steps and ends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tickwire_fix::{Precision, Stamp};
 use tickwire_market::Nanos;
 use tickwire_testdata::{files, fix};
+
+mod common;
+use common::Acceptor;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Folder of definitions; name of the run; what is put in the place of what.
@@ -93,36 +95,6 @@ fn configuration(dir: &Path) -> PathBuf {
     let path = dir.join("acceptance.cfg");
     std::fs::write(&path, text).unwrap();
     path
-}
-
-/// The acceptor as a process of its own; ends with the test.
-struct Acceptor {
-    child: Child,
-    port: u16,
-}
-
-impl Acceptor {
-    fn start(dir: &Path) -> Acceptor {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tickwire"))
-            .args(["fix", "acceptor", "-c"])
-            .arg(configuration(dir))
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next().expect("it says where it listens").unwrap();
-        let port = first.rsplit(':').next().unwrap().parse().expect("a port");
-        // Nobody must block it by not reading.
-        std::thread::spawn(move || lines.for_each(drop));
-        Acceptor { child, port }
-    }
-}
-
-impl Drop for Acceptor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn time(offset_s: i64) -> String {
@@ -316,7 +288,7 @@ fn play(port: u16, definition: &str) -> Result<(), String> {
 fn every_definition_of_every_version_passes() {
     let dir = std::env::temp_dir().join(format!("tickwire-acceptance-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let acceptor = Acceptor::start(&dir);
+    let acceptor = Acceptor::start(&configuration(&dir));
     let port = acceptor.port;
     let run = |(folder, name, replacements): Suite| {
         let mut results = Vec::new();

@@ -1,45 +1,22 @@
 //! Nothing lost: `tickwire fix acceptor` is killed in the middle of trading, again and again, and goes on from its store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tickwire_fix::{CompId, Event, Role, Session, SessionConfig, Status, tag};
 use tickwire_market::Nanos;
 
+mod common;
+use common::Acceptor;
+
 const ROUNDS: u64 = 8;
 
 fn now() -> Nanos {
     Nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64)
-}
-
-struct Acceptor {
-    child: Child,
-    port: u16,
-}
-
-impl Acceptor {
-    fn start(config: &Path) -> Acceptor {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tickwire"))
-            .args(["fix", "acceptor", "-c"])
-            .arg(config)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next().expect("it says where it listens").unwrap();
-        let port = first.rsplit(':').next().unwrap().parse().expect("a port");
-        std::thread::spawn(move || lines.for_each(drop));
-        Acceptor { child, port }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
 }
 
 /// The client's side: its session outlives its connections, as a trader's does.

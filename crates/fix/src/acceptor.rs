@@ -1,4 +1,5 @@
-//! Many sessions behind one port: a connection belongs to the session that its first message names.
+//! Many sessions in one table: a connection that was accepted belongs to the session that its first message names, one that was
+//! opened to the session it was opened for.
 //!
 //! ```text
 //!  connect ─► handle_bytes … ─► settle ─► the session's own verbs ─► disconnect
@@ -7,7 +8,7 @@
 //! already, is to be closed without an answer. Because a peer may close and come again at once, the owner reads every other
 //! connection once more between [`Acceptor::handle_bytes`] and [`Acceptor::settle`].
 
-use crate::config::SessionConfig;
+use crate::config::{Role, SessionConfig};
 use crate::header::{Identity, Opening, identify};
 use crate::session::{Event, Rules, Session};
 use crate::store::Store;
@@ -116,6 +117,21 @@ impl<S: Store> Acceptor<S> {
         Some(ConnectionId(at))
     }
 
+    /// A transport connection was opened for a session of ours that begins, which logs on; `None` when there is no room or it has
+    /// a connection already: close it.
+    pub fn connect_as(&mut self, now: Nanos, session: SessionId) -> Option<ConnectionId> {
+        let is_free = |c: &Connection| matches!(c, Connection::Free);
+        let at = self.connections.iter().position(is_free)?;
+        let hosted = &mut self.sessions[session.0];
+        if hosted.connection.is_some() {
+            return None;
+        }
+        hosted.connection = Some(ConnectionId(at));
+        hosted.session.handle_connected(now);
+        self.connections[at] = Connection::Of(session);
+        Some(ConnectionId(at))
+    }
+
     /// Bytes of a connection. How many were taken; the rest is handed over again after events were drained.
     #[must_use = "bytes not taken must be handed over again"]
     pub fn handle_bytes(&mut self, now: Nanos, id: ConnectionId, given: &[u8]) -> usize {
@@ -167,7 +183,8 @@ impl<S: Store> Acceptor<S> {
         let at = self.sessions.iter().position(|hosted| {
             let config = hosted.session.config();
             let begin_string = Text::new(config.version.begin_string());
-            begin_string == Some(identity.begin_string)
+            config.role == Role::Acceptor
+                && begin_string == Some(identity.begin_string)
                 && config.sender == identity.target
                 && (config.target == identity.sender || config.target == CompId::EMPTY)
         })?;

@@ -144,8 +144,6 @@ impl<M: Words> LastingStore<M> {
         if words.len() < WORDS_MIN {
             return Err(StoreError::TooSmall { words: WORDS_MIN });
         }
-        let room = words.len() - RECORDS;
-        let capacity = 1 << room.ilog2();
         let own = identity_words(identity);
         let load = |at: usize| words[at].load(Ordering::Relaxed);
         match load(0) {
@@ -168,15 +166,42 @@ impl<M: Words> LastingStore<M> {
             }
             _ => return Err(StoreError::NotAStore),
         }
+        Ok(LastingStore::recovered(memory, messages))
+    }
+
+    /// Opens a copy of a store, whosever it is, to look at it.
+    ///
+    /// # Errors
+    /// The memory holds something else.
+    pub fn inspect(memory: M, messages: usize) -> Result<LastingStore<M>, StoreError> {
+        let words = memory.words();
+        if words.len() < WORDS_MIN || words[0].load(Ordering::Relaxed) != MAGIC {
+            return Err(StoreError::NotAStore);
+        }
+        Ok(LastingStore::recovered(memory, messages))
+    }
+
+    fn recovered(memory: M, messages: usize) -> LastingStore<M> {
+        let room = memory.words().len() - RECORDS;
         let mut store = LastingStore {
             memory,
             slots: vec![Slot::default(); messages.max(1).next_power_of_two()].into_boxed_slice(),
             scratch: vec![0; MESSAGE_MAX].into_boxed_slice(),
-            capacity,
+            capacity: 1 << room.ilog2(),
             recovery: Recovery::default(),
         };
         store.recover();
-        Ok(store)
+        store
+    }
+
+    /// Hands out the messages that can be sent again, oldest first, with their numbers.
+    pub fn for_each(&mut self, mut each: impl FnMut(u64, &[u8])) {
+        let next = self.next_out();
+        for seq in next.saturating_sub(self.slots.len() as u64)..next {
+            if let Some(message) = self.get(seq) {
+                each(seq, message);
+            }
+        }
     }
 
     /// What opening it found.

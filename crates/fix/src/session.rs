@@ -435,6 +435,13 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// Leaves out the next `count` numbers of ours, as if messages had been lost: the peer asks for them and gets a gap fill. For
+    /// trials of a peer.
+    pub fn skip_numbers(&mut self, count: u64) {
+        let next = self.core.store.next_out().saturating_add(count);
+        self.core.store.set_next_out(next);
+    }
+
     /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty or the peer not
     /// known yet.
     pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {

@@ -27,7 +27,7 @@ pub trait Store {
 }
 
 /// A store chosen at run time.
-impl Store for Box<dyn Store> {
+impl<T: Store + ?Sized> Store for Box<T> {
     fn next_out(&self) -> u64 {
         (**self).next_out()
     }

@@ -27,5 +27,6 @@ mod sys;
 pub mod tcp;
 pub mod udp;
 pub mod wait;
+pub mod wake;
 
 pub use error::NetError;

@@ -3,8 +3,13 @@
 
 use std::collections::HashSet;
 
-use tickwire_fix::{Acceptor, Event, Message, SessionId, Store, is_header, tag};
+use tickwire_fix::{Event, Message, SessionId, is_header, tag};
 use tickwire_market::Nanos;
+
+use super::engine::{Application, Table};
+
+/// Signature and SignatureLength, of the trailer: they sign the message that came, not its echo.
+const SIGNATURE: [u32; 2] = [89, 93];
 
 /// Answers NewOrderSingle, SecurityDefinition and Email with the same message, fields by rising tag. An order with
 /// PossResend that was seen before is passed over.
@@ -19,17 +24,13 @@ impl Echo {
             seen: vec![HashSet::new(); sessions],
         }
     }
+}
 
-    pub(super) fn on_event(
-        &mut self,
-        now: Nanos,
-        id: SessionId,
-        event: &Event,
-        acceptor: &mut Acceptor<Box<dyn Store>>,
-    ) {
+impl Application for Echo {
+    fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table) {
         match event {
             Event::Message { poss_resend, .. } => {
-                let session = acceptor.session_mut(id);
+                let session = table.session_mut(id);
                 let Some(message) = session.message() else { return };
                 let msg_type = message.msg_type().to_vec();
                 if !matches!(&msg_type[..], b"D" | b"d" | b"C") {
@@ -46,7 +47,7 @@ impl Echo {
                 let mut fields: Vec<(u32, Vec<u8>)> = message
                     .fields()
                     .iter()
-                    .filter(|f| !is_header(f.tag))
+                    .filter(|f| !is_header(f.tag) && !SIGNATURE.contains(&f.tag))
                     .map(|f| (f.tag, message.value(*f).to_vec()))
                     .collect();
                 fields.sort_by_key(|(tag, _)| *tag);
@@ -56,7 +57,8 @@ impl Echo {
                     if poss_resend {
                         e.char(tag::POSS_RESEND, b'Y');
                     }
-                    fields.iter().for_each(|(tag, value)| e.text(*tag, value));
+                    // As they came: an empty value or data with separators in it is no reason to lose the echo.
+                    fields.iter().for_each(|(tag, value)| e.copy(*tag, value));
                 });
             }
             Event::Disconnect { .. } => self.seen[id.0].clear(),

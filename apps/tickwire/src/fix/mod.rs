@@ -1,18 +1,116 @@
 //! `tickwire fix`: FIX sessions of any version, configured by QuickFIX's own files.
+//!
+//! [`engine`] is the one loop around sessions; [`echo`] and [`driver`] decide what they say; [`settings`] reads what QuickFIX's
+//! files say.
 
-mod acceptor;
+mod cfg;
+mod driver;
 mod echo;
+mod engine;
+mod hosts;
+mod log;
+mod message;
+mod msglog;
+mod names;
+mod script;
 mod settings;
 mod store;
 
+use std::path::Path;
+
+use tickwire_fix::Role;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::{FixArgs, FixCommand};
 use crate::failure::Failure;
+use driver::Driver;
+use echo::Echo;
+use engine::{Application, Engine};
+use settings::{Setup, Wanted};
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {
-        FixCommand::Acceptor(args) => acceptor::run(args, stop),
+        FixCommand::Acceptor(args) => acceptor(&args.config, args.script.as_deref(), stop),
+        FixCommand::Initiator(args) => initiator(&args.config, args.script.as_deref(), stop),
         FixCommand::Store(args) => store::run(args),
+        FixCommand::Log(args) => log::run(args, stop),
     }
+}
+
+fn acceptor(config: &Path, script: Option<&Path>, stop: &StopFlag) -> Result<(), Failure> {
+    let setups = settings::load(config, Wanted::Only(Role::Acceptor))?;
+    match script {
+        Some(script) => play(setups, script, stop),
+        None => on_threads(setups, |engine| Ok(Echo::new(engine.table.sessions())), stop),
+    }
+}
+
+fn initiator(config: &Path, script: Option<&Path>, stop: &StopFlag) -> Result<(), Failure> {
+    let setups = settings::load(config, Wanted::Only(Role::Initiator))?;
+    match script {
+        Some(script) => play(setups, script, stop),
+        None => {
+            one_thread(&setups)?;
+            let mut engine = Engine::new(setups)?;
+            let mut driver = Driver::prompt(engine.table.sessions(), engine.waker())?;
+            engine.run(&mut driver, stop)
+        }
+    }
+}
+
+/// Plays a script; its failures are known before anything is opened.
+fn play(setups: Vec<Setup>, script: &Path, stop: &StopFlag) -> Result<(), Failure> {
+    one_thread(&setups)?;
+    let mut driver = Driver::script(script, setups.len())?;
+    Engine::new(setups)?.run(&mut driver, stop)
+}
+
+fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
+    let number = |s: &Setup| s.thread.number;
+    match setups.windows(2).any(|pair| number(&pair[0]) != number(&pair[1])) {
+        true => Err(Failure::config(
+            "steps are for sessions of one thread: give all of them the same Thread number",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Runs sessions on the threads that they ask for, each thread with an application of its own. When one ends, all do.
+fn on_threads<A: Application + Send>(
+    setups: Vec<Setup>,
+    application: impl Fn(&Engine) -> Result<A, Failure>,
+    stop: &StopFlag,
+) -> Result<(), Failure> {
+    let mut groups: Vec<Vec<Setup>> = Vec::new();
+    for setup in setups {
+        match groups
+            .iter_mut()
+            .find(|g| g[0].thread.number == setup.thread.number)
+        {
+            Some(group) => group.push(setup),
+            None => groups.push(vec![setup]),
+        }
+    }
+    let mut engines = Vec::new();
+    for group in groups {
+        let engine = Engine::new(group)?;
+        let app = application(&engine)?;
+        engines.push((engine, app));
+    }
+    let Some((mut first, mut app)) = engines.pop() else {
+        return Ok(());
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = engines
+            .into_iter()
+            .map(|(mut engine, mut app)| scope.spawn(move || engine.run(&mut app, stop)))
+            .collect();
+        let own = first.run(&mut app, stop);
+        let others = others.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(Failure::system("a thread of sessions has panicked")))
+        });
+        others.collect::<Result<Vec<()>, Failure>>().and(own)
+    })
 }

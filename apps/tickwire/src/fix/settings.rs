@@ -1,25 +1,25 @@
-//! QuickFIX's configuration files: `[DEFAULT]` and `[SESSION]` sections of `Key=Value` lines.
+//! What QuickFIX's configuration files say about sessions.
 //!
 //! A key that is known to have no meaning here is passed over; one that nobody knows, or a value that cannot be, is an
 //! error that names file, line and what would do.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{CompId, Precision, Role, Rules, SessionConfig, Version};
-use tickwire_market::Nanos;
+use tickwire_runtime::wait::WaitStrategy;
 
+use super::cfg::{Mistake, Section, sections};
+use super::hosts::Host;
 use crate::failure::Failure;
 
 /// Keys of QuickFIX that say nothing to us, each with the reason in a few words.
-const WITHOUT_MEANING: [(&str, &str); 12] = [
+const WITHOUT_MEANING: [(&str, &str); 11] = [
     ("ApplicationDictionary", "QuickFIX/N's own"),
-    ("FileLogPath", "what was sent is in the store"),
-    ("FileLogBackupPath", "as FileLogPath"),
+    ("FileLogBackupPath", "logs are appended to"),
     ("PersistMessages", "resends need the messages"),
     ("RefreshOnLogon", "nobody else writes our store"),
     (
@@ -37,12 +37,65 @@ const WITHOUT_MEANING: [(&str, &str); 12] = [
 /// One session of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
+    /// Where its section begins in the file.
+    line: usize,
     pub(super) config: SessionConfig,
     pub(super) rules: Option<Rules>,
-    /// Where an acceptor listens.
-    pub(super) listen: SocketAddr,
+    pub(super) transport: TransportSetup,
+    pub(super) thread: ThreadSetup,
     /// The file that the session's messages and numbers last in; in memory only without one.
     pub(super) store: Option<StoreSetup>,
+    /// The folder of its message log.
+    pub(super) log: Option<PathBuf>,
+}
+
+impl Setup {
+    /// What its files are called: version and both identities, without what no file name should have.
+    pub(super) fn name(&self) -> String {
+        name(&self.config)
+    }
+}
+
+fn name(config: &SessionConfig) -> String {
+    let plain = |text: &str| -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
+        text.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+    };
+    let version = config.version.name();
+    let (sender, target) = (plain(config.sender.as_str()), plain(config.target.as_str()));
+    format!("{version}-{sender}-{target}")
+}
+
+/// How a session gets its connection.
+#[derive(Clone, Debug)]
+pub(super) enum TransportSetup {
+    /// It listens here.
+    Listen(SocketAddr),
+    /// It connects to the first of these that lets it log on.
+    Connect {
+        hosts: Vec<Host>,
+        /// Waits after one, two, ... rounds in vain, in seconds; the last one for ever.
+        reconnect_s: Vec<u64>,
+    },
+}
+
+/// The thread that a session runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ThreadSetup {
+    /// Sessions of the same number share one.
+    pub(super) number: u32,
+    /// The core it is pinned to.
+    pub(super) core: Option<usize>,
+    pub(super) wait: WaitStrategy,
+}
+
+/// Which sessions of a file are wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// Those of one kind; a section that does not say which it is, is.
+    Only(Role),
+    /// All of them; acceptors unless they say otherwise.
+    All,
 }
 
 /// How a session's store lasts.
@@ -55,76 +108,8 @@ pub(super) struct StoreSetup {
     pub(super) sync_every_ms: Option<u64>,
 }
 
-/// A mistake in a file.
-#[derive(Debug)]
-struct Mistake {
-    line: usize,
-    what: String,
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
-}
-
-/// The lines of one section, over those of `[DEFAULT]`.
-#[derive(Clone, Default)]
-struct Section {
-    line: usize,
-    /// Value and line by key.
-    values: BTreeMap<String, (String, usize)>,
-    /// Keys that were asked for.
-    known: std::cell::RefCell<Vec<&'static str>>,
-}
-
-impl Section {
-    fn text(&self, key: &'static str) -> Option<(&str, usize)> {
-        self.known.borrow_mut().push(key);
-        self.values.get(key).map(|(value, line)| (value.as_str(), *line))
-    }
-
-    fn needed(&self, key: &'static str) -> Result<(&str, usize), Mistake> {
-        self.text(key).ok_or_else(|| Mistake {
-            line: self.line,
-            what: format!("this [SESSION] has no {key}, and [DEFAULT] has none either"),
-        })
-    }
-
-    fn parsed<T>(
-        &self,
-        key: &'static str,
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, Mistake> {
-        let Some((value, line)) = self.text(key) else {
-            return Ok(None);
-        };
-        let wrong = || Mistake {
-            line,
-            what: format!("{key}={value}: must be {allowed}"),
-        };
-        parse(value).map(Some).ok_or_else(wrong)
-    }
-
-    fn flag(&self, key: &'static str, default: bool) -> Result<bool, Mistake> {
-        let parse = |text: &str| match text {
-            "Y" | "y" => Some(true),
-            "N" | "n" => Some(false),
-            _ => None,
-        };
-        Ok(self.parsed(key, "Y or N", parse)?.unwrap_or(default))
-    }
-
-    fn seconds(&self, key: &'static str, default_s: u64) -> Result<u64, Mistake> {
-        let parse = |text: &str| text.parse().ok().filter(|s| *s <= 86_400);
-        let seconds = self.parsed(key, "seconds, 0 to 86400", parse)?;
-        Ok(seconds.unwrap_or(default_s) * Nanos::SECOND)
-    }
-}
-
-/// The sessions of a file that take connections.
-pub(super) fn acceptors(path: &Path) -> Result<Vec<Setup>, Failure> {
+/// The sessions of a file.
+pub(super) fn load(path: &Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::config(format!(
             "cannot read {}: {e}; give the path of a QuickFIX configuration file",
@@ -135,59 +120,47 @@ pub(super) fn acceptors(path: &Path) -> Result<Vec<Setup>, Failure> {
         folder: path.parent().unwrap_or(Path::new("")).to_path_buf(),
         dictionaries: BTreeMap::new(),
     };
-    let setups = sections(&text).and_then(|sections| sections.iter().map(|s| reader.session(s)).collect());
-    let setups: Vec<Setup> =
-        setups.map_err(|mistake: Mistake| Failure::config(format!("{}, {mistake}", path.display())))?;
-    match setups.is_empty() {
-        true => Err(Failure::config(format!("{} has no [SESSION]", path.display()))),
-        false => Ok(setups),
-    }
+    let setups = sections(&text).and_then(|sections| {
+        let read = sections.iter().map(|s| reader.session(s, wanted));
+        let read: Result<Vec<Option<Setup>>, Mistake> = read.collect();
+        let setups: Vec<Setup> = read?.into_iter().flatten().collect();
+        threads(&setups).map(|()| setups)
+    });
+    let setups = setups.map_err(|mistake| Failure::config(format!("{}, {mistake}", path.display())))?;
+    let kind = match wanted {
+        _ if !setups.is_empty() => return Ok(setups),
+        Wanted::Only(Role::Acceptor) => " with ConnectionType=acceptor",
+        Wanted::Only(Role::Initiator) => " with ConnectionType=initiator",
+        Wanted::All => "",
+    };
+    Err(Failure::config(format!(
+        "{} has no [SESSION]{kind}",
+        path.display()
+    )))
 }
 
-/// Every `[SESSION]` with the lines of `[DEFAULT]` beneath its own.
-fn sections(text: &str) -> Result<Vec<Section>, Mistake> {
-    let (mut default, mut sessions) = (Section::default(), Vec::<Section>::new());
-    let mut in_default = None;
-    for (number, line) in text.lines().enumerate() {
-        let (line, number) = (line.trim(), number + 1);
-        let wrong = |what: String| Mistake { line: number, what };
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match line.to_ascii_uppercase().as_str() {
-            "[DEFAULT]" => {
-                in_default = Some(true);
+/// Sessions of one port are on one thread, and a thread is pinned and waits in one way.
+fn threads(setups: &[Setup]) -> Result<(), Mistake> {
+    for (at, setup) in setups.iter().enumerate() {
+        for other in &setups[..at] {
+            let name = |s: &Setup| format!("{} -> {}", s.config.sender, s.config.target);
+            let (own, others) = (setup.thread, other.thread);
+            let shares_port = matches!((&setup.transport, &other.transport),
+                (TransportSetup::Listen(a), TransportSetup::Listen(b)) if a == b && a.port() != 0);
+            let what = if shares_port && own.number != others.number {
+                "listen at the same port but have different Thread numbers"
+            } else if own.number == others.number && own != others {
+                "share a thread but not its ThreadCore and WaitStrategy"
+            } else {
                 continue;
-            }
-            "[SESSION]" => {
-                in_default = Some(false);
-                sessions.push(Section {
-                    line: number,
-                    ..Section::default()
-                });
-                continue;
-            }
-            _ => {}
-        }
-        let (key, value) = line
-            .split_once('=')
-            .ok_or_else(|| wrong(format!("{line:?} is neither Key=Value nor a section")))?;
-        let section = match in_default {
-            Some(true) => &mut default,
-            Some(false) => sessions.last_mut().unwrap_or(&mut default),
-            None => return Err(wrong("a value before the first [DEFAULT] or [SESSION]".into())),
-        };
-        let value = (value.trim().to_string(), number);
-        if section.values.insert(key.trim().to_string(), value).is_some() {
-            return Err(wrong(format!("{} a second time", key.trim())));
+            };
+            return Err(Mistake {
+                line: setup.line,
+                what: format!("{} and {} {what}", name(other), name(setup)),
+            });
         }
     }
-    for session in &mut sessions {
-        for (key, value) in &default.values {
-            session.values.entry(key.clone()).or_insert_with(|| value.clone());
-        }
-    }
-    Ok(sessions)
+    Ok(())
 }
 
 /// Reads sessions; a dictionary is read once however many sessions share it.
@@ -197,51 +170,40 @@ struct Reader {
 }
 
 impl Reader {
-    fn session(&mut self, section: &Section) -> Result<Setup, Mistake> {
-        section.parsed("ConnectionType", "acceptor", |t| (t == "acceptor").then_some(()))?;
-        let version = version(section)?;
-        let comp_id = |key| -> Result<CompId, Mistake> {
-            let (value, line) = section.needed(key)?;
-            CompId::new(value.as_bytes())
-                .filter(|id| !id.is_empty())
-                .ok_or_else(|| Mistake {
-                    line,
-                    what: format!("{key}={value}: must be 1 to 31 printable ASCII characters"),
-                })
-        };
-        let defaults = SessionConfig::new(Role::Acceptor, comp_id("SenderCompID")?, comp_id("TargetCompID")?)
-            .of_version(version);
-        let digits = |text: &str| match text {
-            "0" | "SECONDS" => Some(Precision::Seconds),
-            "3" | "MILLIS" => Some(Precision::Millis),
-            "6" | "MICROS" => Some(Precision::Micros),
-            "9" | "NANOS" => Some(Precision::Nanos),
+    /// The session of a section, unless it is of another kind than wanted.
+    fn session(&mut self, section: &Section, wanted: Wanted) -> Result<Option<Setup>, Mistake> {
+        let role = |text: &str| match text {
+            "acceptor" => Some(Role::Acceptor),
+            "initiator" => Some(Role::Initiator),
             _ => None,
         };
-        let precision = section.parsed("TimestampPrecision", "0, 3, 6 or 9", digits)?;
-        let latency_max_ns = section.seconds("MaxLatency", 120)?;
-        let config = SessionConfig {
-            any_message: true,
-            reset_on_logon: section.flag("ResetOnLogon", false)?,
-            precision: precision.unwrap_or(defaults.precision),
-            latency_max_ns: match section.flag("CheckLatency", true)? {
-                true => latency_max_ns,
-                false => 0,
-            },
-            logon_timeout_ns: section.seconds("LogonTimeout", 10)?,
-            logout_timeout_ns: section.seconds("LogoutTimeout", 2)?,
-            ..defaults
+        let said = section.parsed("ConnectionType", "acceptor or initiator", role)?;
+        let role = match (said, wanted) {
+            (Some(said), Wanted::Only(role)) if said != role => return Ok(None),
+            (None, Wanted::Only(role)) => role,
+            (said, _) => said.unwrap_or(Role::Acceptor),
         };
+        let version = version(section)?;
+        let config = session_config(section, role, version)?;
         self.always_open(section)?;
-        let store = self.store(section, &config)?;
         let setup = Setup {
-            store,
-            config,
+            line: section.line,
+            store: self.store(section, &config)?,
             rules: self.rules(section, version)?,
-            listen: listen(section)?,
+            transport: transport(section, role)?,
+            thread: thread(section)?,
+            log: section
+                .text("FileLogPath")
+                .map(|(path, _)| self.folder.join(path)),
+            config,
         };
-        unknown_keys(section)?;
-        Ok(setup)
+        match section.unknown_key(|key| WITHOUT_MEANING.iter().any(|(k, _)| *k == key)) {
+            Some((key, line)) => Err(Mistake {
+                line,
+                what: format!("{key} is not a setting that is known here"),
+            }),
+            None => Ok(Some(setup)),
+        }
     }
 
     fn store(&self, section: &Section, config: &SessionConfig) -> Result<Option<StoreSetup>, Mistake> {
@@ -251,25 +213,8 @@ impl Reader {
         let Some((folder, _)) = section.text("FileStorePath") else {
             return Ok(None);
         };
-        // Identities may hold what no file name should.
-        let plain = |text: &str| -> String {
-            let keep = |c: char| {
-                if c.is_ascii_alphanumeric() || c == '.' {
-                    c
-                } else {
-                    '_'
-                }
-            };
-            text.chars().map(keep).collect()
-        };
-        let name = format!(
-            "{}-{}-{}.store",
-            config.version.name(),
-            plain(config.sender.as_str()),
-            plain(config.target.as_str())
-        );
         Ok(Some(StoreSetup {
-            path: self.folder.join(folder).join(name),
+            path: self.folder.join(folder).join(format!("{}.store", name(config))),
             bytes: (mib.unwrap_or(64) as usize) << 20,
             sync_every_ms,
         }))
@@ -371,42 +316,165 @@ fn version(section: &Section) -> Result<Version, Mistake> {
     }
 }
 
+/// Identities, times and numbers of a session.
+fn session_config(section: &Section, role: Role, version: Version) -> Result<SessionConfig, Mistake> {
+    let comp_id = |key| -> Result<CompId, Mistake> {
+        let (value, line) = section.needed(key)?;
+        CompId::new(value.as_bytes())
+            .filter(|id| !id.is_empty())
+            .ok_or_else(|| Mistake {
+                line,
+                what: format!("{key}={value}: must be 1 to 31 printable ASCII characters"),
+            })
+    };
+    let defaults =
+        SessionConfig::new(role, comp_id("SenderCompID")?, comp_id("TargetCompID")?).of_version(version);
+    let digits = |text: &str| match text {
+        "0" | "SECONDS" => Some(Precision::Seconds),
+        "3" | "MILLIS" => Some(Precision::Millis),
+        "6" | "MICROS" => Some(Precision::Micros),
+        "9" | "NANOS" => Some(Precision::Nanos),
+        _ => None,
+    };
+    let precision = section.parsed("TimestampPrecision", "0, 3, 6 or 9", digits)?;
+    let latency_max_ns = section.seconds("MaxLatency", 120)?;
+    let heartbeat = |text: &str| text.parse().ok().filter(|s| *s <= 3_600);
+    let heartbeat_s = section.parsed("HeartBtInt", "seconds, 0 to 3600", heartbeat)?;
+    if role == Role::Initiator {
+        section.needed("HeartBtInt")?;
+    }
+    Ok(SessionConfig {
+        any_message: true,
+        heartbeat_s: heartbeat_s.unwrap_or(defaults.heartbeat_s),
+        reset_on_logon: section.flag("ResetOnLogon", false)?,
+        precision: precision.unwrap_or(defaults.precision),
+        latency_max_ns: match section.flag("CheckLatency", true)? {
+            true => latency_max_ns,
+            false => 0,
+        },
+        logon_timeout_ns: section.seconds("LogonTimeout", 10)?,
+        logout_timeout_ns: section.seconds("LogoutTimeout", 2)?,
+        ..defaults
+    })
+}
+
+/// Where a session listens or connects; what the other kind of session says is passed over.
+fn transport(section: &Section, role: Role) -> Result<TransportSetup, Mistake> {
+    let (hosts, reconnect_s) = (hosts(section)?, reconnect(section)?);
+    let listen = listen(section)?;
+    let needs = |key: &str| section.needed(key).map(drop);
+    match role {
+        Role::Acceptor => match listen {
+            Some(address) => Ok(TransportSetup::Listen(address)),
+            None => Err(needs("SocketAcceptPort").err().unwrap_or_else(|| Mistake {
+                line: section.line,
+                what: "no SocketAcceptPort".into(),
+            })),
+        },
+        Role::Initiator => {
+            needs("SocketConnectHost")?;
+            needs("SocketConnectPort")?;
+            Ok(TransportSetup::Connect { hosts, reconnect_s })
+        }
+    }
+}
+
+/// SocketConnectHost and SocketConnectPort, then those with 1, 2, ... behind them.
+fn hosts(section: &Section) -> Result<Vec<Host>, Mistake> {
+    let mut hosts = Vec::new();
+    for number in 0.. {
+        let numbered = |key: &str| match number {
+            0 => key.to_string(),
+            n => format!("{key}{n}"),
+        };
+        let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+        let name = section.text(&numbered("SocketConnectHost"));
+        let port = section.parsed(&numbered("SocketConnectPort"), "a port, 1 to 65535", port)?;
+        match (name, port) {
+            (Some((name, _)), Some(port)) => hosts.push(Host {
+                name: name.to_string(),
+                port,
+            }),
+            (None, None) => break,
+            (Some((name, line)), None) => {
+                return Err(Mistake {
+                    line,
+                    what: format!("{name} has no {}", numbered("SocketConnectPort")),
+                });
+            }
+            (None, Some(port)) => {
+                return Err(Mistake {
+                    line: section.line,
+                    what: format!("port {port} has no {}", numbered("SocketConnectHost")),
+                });
+            }
+        }
+    }
+    Ok(hosts)
+}
+
+/// ReconnectInterval: seconds, or several of them with `;` between.
+fn reconnect(section: &Section) -> Result<Vec<u64>, Mistake> {
+    let parse = |text: &str| {
+        let steps: Option<Vec<u64>> = text.split(';').map(|s| s.trim().parse().ok()).collect();
+        steps.filter(|steps| steps.iter().all(|s| (1..=86_400).contains(s)))
+    };
+    let allowed = "seconds from 1 to 86400, or several with ; between";
+    let steps = section.parsed("ReconnectInterval", allowed, parse)?;
+    Ok(match steps.as_deref().unwrap_or(&[30]) {
+        [one] => [1, 2, 4, 8].map(|times| one * times).to_vec(),
+        several => several.to_vec(),
+    })
+}
+
 /// Loopback unless told otherwise.
-fn listen(section: &Section) -> Result<SocketAddr, Mistake> {
-    let (port, line) = section.needed("SocketAcceptPort")?;
+fn listen(section: &Section) -> Result<Option<SocketAddr>, Mistake> {
     let host = section
         .text("SocketAcceptAddress")
         .map_or("127.0.0.1", |(host, _)| host);
-    format!("{host}:{port}").parse().map_err(|_| Mistake {
+    let Some((port, line)) = section.text("SocketAcceptPort") else {
+        return Ok(None);
+    };
+    format!("{host}:{port}").parse().map(Some).map_err(|_| Mistake {
         line,
         what: format!("{host}:{port} is not an address; SocketAcceptPort is 0 to 65535, SocketAcceptAddress an IP address"),
     })
 }
 
-fn unknown_keys(section: &Section) -> Result<(), Mistake> {
-    let known = section.known.borrow();
-    let is_known = |key: &str| {
-        known.contains(&key) || WITHOUT_MEANING.iter().any(|(k, _)| *k == key) || key == "ConnectionType"
+fn thread(section: &Section) -> Result<ThreadSetup, Mistake> {
+    let number = |text: &str| text.parse().ok().filter(|n| *n < 1024);
+    let core = |text: &str| text.parse().ok();
+    let wait = |text: &str| match text {
+        "block" => Some(WaitStrategy::Poll),
+        "spin" => Some(WaitStrategy::Spin),
+        _ => None,
     };
-    match section.values.iter().find(|(key, _)| !is_known(key)) {
-        Some((key, (_, line))) => Err(Mistake {
-            line: *line,
-            what: format!("{key} is not a setting that is known here"),
-        }),
-        None => Ok(()),
-    }
+    Ok(ThreadSetup {
+        number: section
+            .parsed("Thread", "a number, 0 to 1023", number)?
+            .unwrap_or(0),
+        core: section.parsed("ThreadCore", "the number of a core", core)?,
+        wait: section
+            .parsed("WaitStrategy", "block or spin", wait)?
+            .unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tickwire_market::Nanos;
 
-    fn load(text: &str) -> Result<Vec<Setup>, String> {
+    fn load_text(text: &str) -> Result<Vec<Setup>, String> {
+        load_as(text, Role::Acceptor)
+    }
+
+    fn load_as(text: &str, role: Role) -> Result<Vec<Setup>, String> {
         let dir = std::env::temp_dir().join(format!("tickwire-fix-settings-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join(format!("{:x}.cfg", text.len()));
+        let path = dir.join(format!("{:p}.cfg", text.as_ptr()));
         std::fs::write(&path, text).unwrap();
-        acceptors(&path).map_err(|f| f.message)
+        load(&path, Wanted::Only(role)).map_err(|f| f.message)
     }
 
     const SESSION: &str = "[SESSION]\nBeginString=FIX.4.2\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n";
@@ -416,12 +484,31 @@ mod tests {
         let text = format!(
             "# a comment\n[DEFAULT]\nConnectionType=acceptor\nResetOnLogon=Y\nFileLogPath=log\n{SESSION}{SESSION}MaxLatency=7\nResetOnLogon=N\n"
         );
-        let setups = load(&text).unwrap();
+        let setups = load_text(&text).unwrap();
         assert_eq!(setups.len(), 2);
         assert!(setups[0].config.reset_on_logon && !setups[1].config.reset_on_logon);
         assert_eq!(setups[1].config.latency_max_ns, 7 * Nanos::SECOND);
         assert_eq!(setups[0].config.version, Version::Fix42);
-        assert!(setups[0].listen.ip().is_loopback());
+        assert!(matches!(setups[0].transport, TransportSetup::Listen(at) if at.ip().is_loopback()));
+    }
+
+    #[test]
+    fn an_initiator_has_hosts_in_order_and_waits_longer_each_round() {
+        let text = "[DEFAULT]\nConnectionType=initiator\nHeartBtInt=20\nUseDataDictionary=N\n[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\n\
+                    TargetCompID=B\nSocketConnectHost=one\nSocketConnectPort=1\nSocketConnectHost1=two\nSocketConnectPort1=2\nReconnectInterval=5\n\
+                    Thread=3\nWaitStrategy=spin\n[SESSION]\nConnectionType=acceptor\nnonsense=1\n";
+        let setups = load_as(text, Role::Initiator).unwrap();
+        assert_eq!(setups.len(), 1, "what is for the other side is passed over");
+        assert_eq!(setups[0].config.heartbeat_s, 20);
+        let TransportSetup::Connect { hosts, reconnect_s } = &setups[0].transport else {
+            panic!("it connects");
+        };
+        assert_eq!(hosts.iter().map(|h| h.port).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(*reconnect_s, [5, 10, 20, 40]);
+        assert_eq!(
+            (setups[0].thread.number, setups[0].thread.wait),
+            (3, WaitStrategy::Spin)
+        );
     }
 
     #[test]
@@ -444,9 +531,14 @@ mod tests {
                 "none.xml",
             ),
             ("[DEFAULT]\nResetOnLogon=Y\n", "no [SESSION]", ""),
+            (
+                &format!("{SESSION}Thread=1\nThreadCore=1\n{SESSION}Thread=1\n"),
+                "line 9",
+                "share a thread",
+            ),
         ];
         for (text, line, what) in cases {
-            let message = load(text).unwrap_err();
+            let message = load_text(text).unwrap_err();
             assert!(
                 message.contains(line) && message.contains(what),
                 "{text}: {message}"

@@ -8,7 +8,7 @@ use tickwire_fix::{LastingStore, MemoryStore, Store, Words};
 use tickwire_lab::Table;
 use tickwire_runtime::stored::{StoredWords, Syncer};
 
-use super::settings::{Setup, StoreSetup};
+use super::settings::{Setup, StoreSetup, Wanted};
 use crate::cli::FixStoreArgs;
 use crate::failure::Failure;
 
@@ -32,7 +32,7 @@ fn identity(setup: &Setup) -> String {
 }
 
 /// The store of a session, as configured.
-pub(super) fn open(setup: &Setup) -> Result<Box<dyn Store>, Failure> {
+pub(super) fn open(setup: &Setup) -> Result<Box<dyn Store + Send>, Failure> {
     let c = &setup.config;
     let Some(file) = &setup.store else {
         return Ok(Box::new(MemoryStore::new(c.store_messages, c.store_bytes)));
@@ -85,7 +85,7 @@ fn open_file(
 
 /// `tickwire fix store`: what the stores of a configuration hold, and their numbers set anew.
 pub(super) fn run(args: &FixStoreArgs) -> Result<(), Failure> {
-    let setups = super::settings::acceptors(&args.config)?;
+    let setups = super::settings::load(&args.config, Wanted::All)?;
     let is_wanted = |setup: &&Setup| {
         args.session
             .as_ref()

@@ -1,6 +1,7 @@
 //! What the tests of the program share: running it, and not leaving anything behind.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -63,6 +64,49 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// `tickwire fix acceptor` as a process of its own. Killed when it goes.
+pub(crate) struct Acceptor {
+    pub(crate) process: Guard,
+    /// Where it listens on loopback.
+    pub(crate) port: u16,
+}
+
+impl Acceptor {
+    /// Starts it and waits until it listens.
+    pub(crate) fn start(config: &Path) -> Acceptor {
+        Acceptor::with(config, &[])
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn with(config: &Path, args: &[&str]) -> Acceptor {
+        let mut child = tickwire()
+            .args(["fix", "acceptor", "-c"])
+            .arg(config)
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let first = lines
+            .next()
+            .expect("it says where it listens")
+            .expect("a line of text");
+        let port = first.rsplit(':').next().expect("a port");
+        let port = port.parse().expect("a port");
+        // Nobody must block it by not reading.
+        std::thread::spawn(move || lines.for_each(drop));
+        Acceptor {
+            process: Guard(child),
+            port,
+        }
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.process.0.kill().expect("it can be killed");
+        self.process.0.wait().expect("a child can be waited for");
     }
 }
 

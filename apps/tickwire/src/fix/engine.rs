@@ -1,0 +1,633 @@
+//! The loop of FIX sessions: sockets and timers around [`tickwire_fix::Acceptor`], for sessions that listen and for those that
+//! connect, any number of them on one thread.
+//!
+//! ```text
+//!  accept ─┐
+//!  connect ┴► link ─ recv ─► session ─ event ─► Application ─ send ─► session ─ transmit ─► link
+//! ```
+//! What an application sends in answer to an event is on the wire before the next bytes are read.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tickwire_fix::{Acceptor, ConnectionId, Event, SessionId, Store};
+use tickwire_market::Nanos;
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
+use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
+use tickwire_runtime::wake::{self, WakeUp, Waker};
+
+use super::hosts::{Host, Hosts};
+use super::msglog::MessageLog;
+use super::settings::{Setup, TransportSetup};
+use crate::failure::Failure;
+
+/// Sessions and their connections.
+pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
+
+/// Connections beside one for each session: peers that have not said who they are, or come a second time.
+const SPARE_CONNECTIONS: usize = 16;
+/// Reads of one connection before the others are looked at.
+const READS_PER_TURN: usize = 16;
+/// Patience with a host that does not answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a spinning loop looks at its listeners, its timers and the process's signals.
+const SLOW_NS: u64 = 200 * Nanos::MICRO;
+/// Longest sleep.
+const SLEEP_NS: u64 = 100 * Nanos::MILLI;
+/// How long the last bytes of a connection may wait for the peer to read.
+const CLOSE_NS: u64 = Nanos::SECOND;
+
+/// Which way bytes went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    In,
+    Out,
+}
+
+/// What an application wants after its turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Flow {
+    Go,
+    /// Log out and end.
+    End,
+}
+
+/// What to do with sessions, in the place where a program decides.
+pub(super) trait Application {
+    /// Something happened in a session; a message is in [`tickwire_fix::Session::message`].
+    fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table);
+
+    /// Bytes of a session, before the session sees them or after it wrote them.
+    fn on_wire(&mut self, _now: Nanos, _id: SessionId, _way: Way, _bytes: &[u8]) {}
+
+    /// A session has lost its connection.
+    fn on_closed(&mut self, _now: Nanos, _id: SessionId) {}
+
+    /// After every look at the connections.
+    fn turn(&mut self, _now: Nanos, _engine: &mut Engine) -> Result<Flow, Failure> {
+        Ok(Flow::Go)
+    }
+}
+
+/// A transport connection.
+struct Link {
+    stream: TcpStream,
+    watch: Watch,
+    /// The other side will send nothing more.
+    is_closed: bool,
+    /// It waits for room in the kernel's buffer.
+    wants_output: bool,
+    /// What came before the session was known.
+    opening: Vec<u8>,
+    closing: Option<Nanos>,
+}
+
+/// A session that connects.
+struct Outgoing {
+    session: SessionId,
+    hosts: Hosts,
+    is_opening: bool,
+    /// It is to have a connection.
+    is_wanted: bool,
+}
+
+/// A connection attempt is over.
+struct Opened {
+    outgoing: usize,
+    result: Result<TcpStream, String>,
+}
+
+/// See the module's description.
+pub(super) struct Engine {
+    pub(super) table: Table,
+    pub(super) clock: Clock,
+    listeners: Vec<(TcpListener, Watch)>,
+    links: Vec<Option<Link>>,
+    outgoing: Vec<Outgoing>,
+    waiter: Waiter,
+    wake_up: (WakeUp, Watch),
+    waker: Waker,
+    opened: (mpsc::Sender<Opened>, mpsc::Receiver<Opened>),
+    input: Box<[u8]>,
+    output: Box<[u8]>,
+    next_slow: Nanos,
+    core: Option<usize>,
+    log: Option<MessageLog>,
+}
+
+fn system(e: impl std::fmt::Display) -> Failure {
+    Failure::system(e.to_string())
+}
+
+/// A line for the user. Whoever reads them may be gone.
+pub(super) fn say(text: std::fmt::Arguments<'_>) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+impl Engine {
+    /// Binds what listens and opens the stores. The sessions are of one thread.
+    pub(super) fn new(setups: Vec<Setup>) -> Result<Engine, Failure> {
+        let connections = setups.len() + SPARE_CONNECTIONS;
+        let thread = setups.first().map(|s| s.thread);
+        let mut waiter = Waiter::new(thread.map_or(WaitStrategy::Poll, |t| t.wait));
+        let (waker, wake_up) = wake::pair().map_err(system)?;
+        let watch = waiter.watch(&wake_up);
+        let mut engine = Engine {
+            table: Acceptor::new(connections),
+            clock: Clock::calibrate(),
+            listeners: Vec::new(),
+            links: (0..connections).map(|_| None).collect(),
+            outgoing: Vec::new(),
+            waiter,
+            wake_up: (wake_up, watch),
+            waker,
+            opened: mpsc::channel(),
+            input: vec![0; 64 << 10].into_boxed_slice(),
+            output: vec![0; 64 << 10].into_boxed_slice(),
+            next_slow: Nanos::ZERO,
+            core: thread.and_then(|t| t.core),
+            log: MessageLog::open(&setups)?,
+        };
+        let mut bound: Vec<SocketAddr> = Vec::new();
+        for setup in &setups {
+            if let TransportSetup::Listen(address) = setup.transport
+                && !bound.contains(&address)
+            {
+                engine.listen(address)?;
+                bound.push(address);
+            }
+        }
+        setups.into_iter().try_for_each(|setup| engine.add(setup))?;
+        Ok(engine)
+    }
+
+    fn listen(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let listener = TcpListener::bind(address).map_err(system)?;
+        let watch = self.waiter.watch(&listener);
+        let at = listener
+            .local_addr()
+            .map_err(|e| Failure::system(format!("the listening socket failed: {e}")))?;
+        say(format_args!("listening on {at}"));
+        self.listeners.push((listener, watch));
+        Ok(())
+    }
+
+    fn add(&mut self, setup: Setup) -> Result<(), Failure> {
+        let store = super::store::open(&setup)?;
+        let c = &setup.config;
+        say(format_args!(
+            "session {} {} -> {}",
+            c.version.name(),
+            c.sender,
+            c.target
+        ));
+        let session = self.table.add(setup.config, store, setup.rules);
+        if let TransportSetup::Connect { hosts, reconnect_s } = setup.transport {
+            self.outgoing.push(Outgoing {
+                session,
+                hosts: Hosts::new(hosts, &reconnect_s),
+                is_opening: false,
+                is_wanted: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// Wakes the loop from another thread.
+    pub(super) fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    /// Every session.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
+        (0..self.table.sessions()).map(SessionId)
+    }
+
+    /// Runs until the application ends or the process is asked to; then every session is logged out.
+    pub(super) fn run<A: Application>(&mut self, app: &mut A, stop: &StopFlag) -> Result<(), Failure> {
+        if let Some(core) = self.core {
+            tickwire_runtime::affinity::pin(core).map_err(system)?;
+        }
+        loop {
+            let now = self.clock.now();
+            let is_slow = self.waiter.strategy() == WaitStrategy::Poll || now >= self.next_slow;
+            if is_slow {
+                if stop.is_set() {
+                    break;
+                }
+                self.next_slow = now.after(SLOW_NS);
+                self.slow(now, app)?;
+            }
+            self.read(now, app);
+            if app.turn(now, self)? == Flow::End {
+                break;
+            }
+            self.drain(now, app);
+            self.wait()?;
+        }
+        self.log_out(app);
+        match stop.reason() {
+            Some(reason) => Err(Failure::interrupted(format!(
+                "{reason}; every session was logged out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn wait(&mut self) -> Result<(), Failure> {
+        if self.waiter.strategy() == WaitStrategy::Spin {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let sessions = self.table.poll_timeout();
+        let connects = self
+            .outgoing
+            .iter()
+            .filter(|o| o.is_wanted && !o.is_opening && self.table.connection_of(o.session).is_none())
+            .map(|o| o.hosts.due);
+        let due = connects.chain(sessions).min();
+        let now = self.clock.now();
+        let longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
+        self.waiter
+            .wait(longest)
+            .map_err(|e| Failure::system(format!("waiting for input failed: {e}")))?;
+        Ok(())
+    }
+
+    /// New connections, timers.
+    fn slow<A: Application>(&mut self, now: Nanos, app: &mut A) -> Result<(), Failure> {
+        if self.waiter.is_ready(self.wake_up.1) {
+            self.wake_up.0.clear();
+        }
+        self.accept(now)?;
+        if self.openings().next().is_some() {
+            self.read_openings(now, app);
+        }
+        self.connect(now);
+        while let Ok(opened) = self.opened.1.try_recv() {
+            self.take_opened(now, opened);
+        }
+        self.table.handle_timeout(now);
+        Ok(())
+    }
+
+    fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
+        for at in 0..self.listeners.len() {
+            if !self.waiter.is_ready(self.listeners[at].1) {
+                continue;
+            }
+            while let Some(stream) = self.listeners[at]
+                .0
+                .accept()
+                .map_err(|e| Failure::system(format!("accepting a connection failed: {e}")))?
+            {
+                // Without room, the connection is dropped and so closed.
+                if let Some(id) = self.table.connect(now) {
+                    self.put(id, stream);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, id: ConnectionId, stream: TcpStream) {
+        let watch = self.waiter.watch(&stream);
+        self.links[id.0] = Some(Link {
+            stream,
+            watch,
+            is_closed: false,
+            wants_output: false,
+            opening: Vec::new(),
+            closing: None,
+        });
+    }
+
+    /// Connections that have not said whose they are.
+    fn openings(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let ids = (0..self.links.len()).map(ConnectionId);
+        ids.filter(|id| self.links[id.0].is_some() && self.table.session_of(*id).is_none())
+    }
+
+    fn read_openings<A: Application>(&mut self, now: Nanos, app: &mut A) {
+        let openings: Vec<ConnectionId> = self.openings().collect();
+        openings.iter().for_each(|id| self.read_one(now, *id, true, app));
+        // Who closed before a new connection of the same session came is gone before that one is looked at.
+        for at in 0..self.links.len() {
+            if self.table.session_of(ConnectionId(at)).is_some() {
+                self.read_one(now, ConnectionId(at), true, app);
+            }
+        }
+        self.table.settle(now);
+        for id in openings {
+            if let Some(session) = self.table.session_of(id)
+                && let Some(link) = &mut self.links[id.0]
+            {
+                let bytes = std::mem::take(&mut link.opening);
+                app.on_wire(now, session, Way::In, &bytes);
+                if let Some(log) = &mut self.log {
+                    log.bytes(now, session, Way::In, &bytes);
+                }
+            }
+            self.events(now, id, app);
+            self.transmit(now, id, app);
+            self.close_if_over(now, id, app);
+        }
+    }
+
+    // ---- connecting -------------------------------------------------------------------------------------------
+
+    /// Begins the connections that are due, each on a thread of its own: the loop must not wait for a host.
+    fn connect(&mut self, now: Nanos) {
+        for (at, outgoing) in self.outgoing.iter_mut().enumerate() {
+            let is_idle = !outgoing.is_opening && self.table.connection_of(outgoing.session).is_none();
+            if !is_idle || !outgoing.is_wanted || now < outgoing.hosts.due {
+                continue;
+            }
+            let host = outgoing.hosts.current().clone();
+            let (sender, waker) = (self.opened.0.clone(), self.waker.clone());
+            let open = move || {
+                let result = open(&host);
+                let opened = Opened { outgoing: at, result };
+                // The loop may have ended meanwhile.
+                let _ = sender.send(opened);
+                waker.wake();
+            };
+            match std::thread::Builder::new().name("fix-connect".into()).spawn(open) {
+                Ok(_) => outgoing.is_opening = true,
+                Err(e) => {
+                    eprintln!("warning: no thread to connect by: {e}");
+                    outgoing.hosts.lost(now);
+                }
+            }
+        }
+    }
+
+    fn take_opened(&mut self, now: Nanos, opened: Opened) {
+        let outgoing = &mut self.outgoing[opened.outgoing];
+        outgoing.is_opening = false;
+        let stream = match opened.result {
+            Ok(stream) if outgoing.is_wanted => stream,
+            Ok(_) => return,
+            Err(why) => {
+                outgoing.hosts.lost(now);
+                let wait_s = outgoing.hosts.due.since(now) / Nanos::SECOND;
+                let then = match wait_s {
+                    0 => format!("trying {}", outgoing.hosts.current()),
+                    s => format!("trying {} in {s} s", outgoing.hosts.current()),
+                };
+                return eprintln!("warning: {why}; {then}");
+            }
+        };
+        match self.table.connect_as(now, outgoing.session) {
+            Some(id) => self.put(id, stream),
+            None => outgoing.hosts.lost(now),
+        }
+    }
+
+    fn outgoing_mut(&mut self, id: SessionId) -> Option<&mut Outgoing> {
+        self.outgoing.iter_mut().find(|o| o.session == id)
+    }
+
+    /// Whether a session is to connect; at once, if it is.
+    pub(super) fn want(&mut self, now: Nanos, id: SessionId, wanted: bool) {
+        if let Some(outgoing) = self.outgoing_mut(id) {
+            outgoing.is_wanted = wanted;
+            outgoing.hosts.due = now;
+        }
+    }
+
+    /// Closes a session's connection without a word; one that connects does so again at once.
+    pub(super) fn drop_connection<A: Application>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
+        if let Some(connection) = self.table.connection_of(id) {
+            self.close(now, connection, app);
+            if let Some(outgoing) = self.outgoing_mut(id) {
+                outgoing.hosts.due = now;
+            }
+        }
+    }
+
+    // ---- moving bytes -----------------------------------------------------------------------------------------
+
+    /// Takes what connections of sessions sent.
+    fn read<A: Application>(&mut self, now: Nanos, app: &mut A) {
+        for at in 0..self.links.len() {
+            let Some(link) = &self.links[at] else { continue };
+            if self.waiter.is_ready(link.watch) && self.table.session_of(ConnectionId(at)).is_some() {
+                self.read_one(now, ConnectionId(at), false, app);
+            }
+        }
+    }
+
+    /// Reads what there is. A short read means that there was no more, unless `to_end`: then an end behind it is seen, too.
+    fn read_one<A: Application>(&mut self, now: Nanos, id: ConnectionId, to_end: bool, app: &mut A) {
+        for _ in 0..READS_PER_TURN {
+            let Some(link) = &mut self.links[id.0] else { return };
+            if link.is_closed {
+                break;
+            }
+            let len = match link.stream.recv(&mut self.input) {
+                Ok(Received::Bytes(bytes)) => bytes.len(),
+                Ok(Received::Nothing) => return,
+                Ok(Received::Closed) | Err(_) => {
+                    link.is_closed = true;
+                    break;
+                }
+            };
+            self.take_bytes(now, id, len, app);
+            if len < self.input.len() && !to_end {
+                return;
+            }
+        }
+        if self.links[id.0].as_ref().is_some_and(|link| link.is_closed) {
+            self.events(now, id, app);
+            self.transmit(now, id, app);
+            self.close(now, id, app);
+        }
+    }
+
+    fn take_bytes<A: Application>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
+        match (self.table.session_of(id), &mut self.links[id.0]) {
+            (Some(session), _) => {
+                app.on_wire(now, session, Way::In, &self.input[..len]);
+                if let Some(log) = &mut self.log {
+                    log.bytes(now, session, Way::In, &self.input[..len]);
+                }
+            }
+            // Bounded by what the table takes.
+            (None, Some(link)) if link.opening.len() < self.input.len() => {
+                link.opening.extend_from_slice(&self.input[..len]);
+            }
+            _ => {}
+        }
+        let (mut from, mut stuck) = (0, 0);
+        while from < len && stuck < 2 {
+            let taken = self.table.handle_bytes(now, id, &self.input[from..len]);
+            from += taken;
+            self.events(now, id, app);
+            self.transmit(now, id, app);
+            stuck = if taken == 0 { stuck + 1 } else { 0 };
+        }
+        // Who sends more than a Logon before the answer, or a message longer than the session takes, is not heard further.
+        if from < len
+            && let Some(link) = &mut self.links[id.0]
+        {
+            link.is_closed = true;
+        }
+    }
+
+    /// What happened in the session of a connection.
+    fn events<A: Application>(&mut self, now: Nanos, connection: ConnectionId, app: &mut A) {
+        let Some(id) = self.table.session_of(connection) else {
+            return;
+        };
+        while let Some(event) = self.table.poll_event(id) {
+            match &event {
+                Event::LoggedOn { peer, .. } => {
+                    self.tell(now, id, format_args!("{peer} logged on"));
+                    if let Some(outgoing) = self.outgoing_mut(id) {
+                        outgoing.hosts.logged_on(now);
+                    }
+                }
+                Event::Disconnect { reason, text } => {
+                    say(format_args!(
+                        "{} {reason:?} {text}",
+                        self.table.session(id).peer()
+                    ));
+                }
+                _ => {}
+            }
+            app.on_event(now, id, &event, &mut self.table);
+        }
+    }
+
+    /// Says what happened to a session, and logs it.
+    fn tell(&mut self, now: Nanos, id: SessionId, text: std::fmt::Arguments<'_>) {
+        say(text);
+        if let Some(log) = &mut self.log {
+            log.event(now, id, &text.to_string());
+        }
+    }
+
+    /// Sends what sessions have to say by their timers and applications, and closes what is over.
+    fn drain<A: Application>(&mut self, now: Nanos, app: &mut A) {
+        for at in 0..self.links.len() {
+            let id = ConnectionId(at);
+            if self.links[at].is_none() {
+                continue;
+            }
+            self.events(now, id, app);
+            self.transmit(now, id, app);
+            self.close_if_over(now, id, app);
+        }
+    }
+
+    fn close_if_over<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+        let Some(link) = &mut self.links[id.0] else { return };
+        if !link.is_closed && !self.table.wants_close(id) {
+            return;
+        }
+        let since = *link.closing.get_or_insert(now);
+        if link.is_closed || !link.stream.has_unsent() || now.since(since) >= CLOSE_NS {
+            self.close(now, id, app);
+        }
+    }
+
+    fn transmit<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+        let Some(link) = &mut self.links[id.0] else { return };
+        let session = self.table.session_of(id);
+        loop {
+            if link.stream.has_unsent() {
+                match link.stream.flush() {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        if !link.wants_output {
+                            link.wants_output = true;
+                            self.waiter.want_output(link.watch, true);
+                        }
+                        return;
+                    }
+                    Err(_) => {
+                        link.is_closed = true;
+                        return;
+                    }
+                }
+            }
+            let Some(bytes) = self.table.poll_transmit(id, &mut self.output) else {
+                break;
+            };
+            if link.stream.send(bytes).is_err() {
+                link.is_closed = true;
+                return;
+            }
+            if let Some(session) = session {
+                app.on_wire(now, session, Way::Out, bytes);
+                if let Some(log) = &mut self.log {
+                    log.bytes(now, session, Way::Out, bytes);
+                }
+            }
+        }
+        if link.wants_output {
+            link.wants_output = false;
+            self.waiter.want_output(link.watch, false);
+        }
+    }
+
+    fn close<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+        let session = self.table.session_of(id);
+        if let Some(mut link) = self.links[id.0].take() {
+            self.waiter.forget(link.watch);
+            link.stream.finish();
+        }
+        self.table.disconnect(now, id);
+        if let Some(session) = session {
+            app.on_closed(now, session);
+            if let Some(log) = &mut self.log {
+                log.closed(now, session);
+            }
+            if let Some(outgoing) = self.outgoing_mut(session) {
+                outgoing.hosts.lost(now);
+            }
+        }
+    }
+
+    /// Ends every session in good order, for as long as a logout may take.
+    fn log_out<A: Application>(&mut self, app: &mut A) {
+        let begin = self.clock.now();
+        self.outgoing.iter_mut().for_each(|o| o.is_wanted = false);
+        for session in self.sessions() {
+            self.table.session_mut(session).logout(begin, "shutting down");
+        }
+        let is_open = |engine: &Engine| {
+            let sessions = engine.sessions();
+            sessions
+                .into_iter()
+                .any(|id| engine.table.connection_of(id).is_some())
+        };
+        self.drain(begin, app);
+        while is_open(self) && self.clock.now().since(begin) < 3 * Nanos::SECOND {
+            let _ = self.waiter.wait(10 * Nanos::MILLI);
+            let now = self.clock.now();
+            self.read(now, app);
+            self.table.handle_timeout(now);
+            self.drain(now, app);
+        }
+    }
+}
+
+fn open(host: &Host) -> Result<TcpStream, String> {
+    let addresses = (host.name.as_str(), host.port)
+        .to_socket_addrs()
+        .map_err(|e| format!("{host} cannot be found: {e}"))?;
+    let mut last = format!("{host} has no address");
+    for address in addresses {
+        match TcpStream::connect(address, CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(e) => last = e.to_string(),
+        }
+    }
+    Err(last)
+}

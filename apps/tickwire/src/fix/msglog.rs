@@ -1,0 +1,316 @@
+//! What sessions sent and received, and what happened to them, written to files by a thread of its own.
+//!
+//! The loop of sessions copies bytes into a bounded ring and goes on; the thread puts messages together, masks passwords and
+//! writes. When the ring is full the piece is dropped and counted: a session never waits for a disk. Files and lines are as
+//! QuickFIX writes them: `BEGINSTRING-SENDER-TARGET.messages.current.log`, a time, ` : ` and the message.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tickwire_fix::{Precision, SessionId, Stamp};
+use tickwire_market::Nanos;
+use tickwire_runtime::spsc::{self, Consumer, Producer};
+
+use super::engine::Way;
+use super::message::{self, Framer};
+use super::settings::Setup;
+use crate::failure::Failure;
+
+/// Pieces in the ring: 4 MiB.
+const PIECES: usize = 1 << 13;
+const PIECE_BYTES: usize = 488;
+/// How long the thread sleeps when there is nothing to write.
+const IDLE: Duration = Duration::from_millis(2);
+
+/// What a piece is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bytes(Way),
+    /// A line of the event log.
+    Event,
+    /// The connection is gone: what is not whole will never be.
+    Closed,
+}
+
+/// A piece of a session's bytes.
+#[derive(Clone, Copy)]
+struct Piece {
+    at: Nanos,
+    session: u32,
+    kind: Kind,
+    len: u16,
+    bytes: [u8; PIECE_BYTES],
+}
+
+/// The loop's end. Ends the thread when it goes, after everything was written.
+pub(super) struct MessageLog {
+    producer: Option<Producer<Piece>>,
+    /// Whether a session is logged.
+    wanted: Vec<bool>,
+    dropped: Arc<AtomicU64>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// The files of one session.
+struct Files {
+    messages: BufWriter<File>,
+    events: BufWriter<File>,
+    framers: [Framer; 2],
+}
+
+impl MessageLog {
+    /// Opens the files of sessions with a FileLogPath, in the order of their numbers; `None` if none has one.
+    pub(super) fn open(setups: &[Setup]) -> Result<Option<MessageLog>, Failure> {
+        let files = setups.iter().map(|s| Files::open(s).transpose());
+        let files: Vec<Option<Files>> = files.map(Option::transpose).collect::<Result<_, _>>()?;
+        if files.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let wanted = files.iter().map(Option::is_some).collect();
+        let (producer, consumer) = spsc::ring(PIECES);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let writer = Writer {
+            consumer,
+            files,
+            dropped: dropped.clone(),
+            said: 0,
+            stamp: Stamp::new(Precision::Nanos),
+        };
+        let writer = std::thread::Builder::new()
+            .name("fix-log".into())
+            .spawn(move || writer.run())
+            .map_err(|e| Failure::system(format!("no thread to write the message log by: {e}")))?;
+        Ok(Some(MessageLog {
+            producer: Some(producer),
+            wanted,
+            dropped,
+            writer: Some(writer),
+        }))
+    }
+
+    /// Bytes of a session. Never waits.
+    #[inline]
+    pub(super) fn bytes(&mut self, at: Nanos, id: SessionId, way: Way, bytes: &[u8]) {
+        self.put(at, id, Kind::Bytes(way), bytes);
+    }
+
+    /// Something happened to a session.
+    pub(super) fn event(&mut self, at: Nanos, id: SessionId, text: &str) {
+        self.put(at, id, Kind::Event, text.as_bytes());
+    }
+
+    /// A session has lost its connection.
+    pub(super) fn closed(&mut self, at: Nanos, id: SessionId) {
+        self.put(at, id, Kind::Closed, b" ");
+    }
+
+    /// Pieces for which there was no room.
+    #[cfg(test)]
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn put(&mut self, at: Nanos, id: SessionId, kind: Kind, bytes: &[u8]) {
+        let Some(producer) = self.producer.as_mut().filter(|_| self.wanted[id.0]) else {
+            return;
+        };
+        for part in bytes.chunks(PIECE_BYTES) {
+            let mut piece = Piece {
+                at,
+                session: id.0 as u32,
+                kind,
+                len: part.len() as u16,
+                bytes: [0; PIECE_BYTES],
+            };
+            piece.bytes[..part.len()].copy_from_slice(part);
+            if producer.push(piece).is_err() {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for MessageLog {
+    fn drop(&mut self) {
+        self.producer = None;
+        if let Some(writer) = self.writer.take() {
+            // It has said what went wrong.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Files {
+    fn open(setup: &Setup) -> Result<Option<Files>, Failure> {
+        let Some(folder) = &setup.log else { return Ok(None) };
+        let open = |kind: &str| {
+            let path = folder.join(format!("{}.{kind}.current.log", setup.name()));
+            open_append(&path).map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
+        };
+        fs::create_dir_all(folder)
+            .map_err(|e| Failure::system(format!("cannot make {}: {e}", folder.display())))?;
+        Ok(Some(Files {
+            messages: open("messages")?,
+            events: open("event")?,
+            framers: Default::default(),
+        }))
+    }
+}
+
+fn open_append(path: &Path) -> std::io::Result<BufWriter<File>> {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    Ok(BufWriter::new(file))
+}
+
+/// The thread's end.
+struct Writer {
+    consumer: Consumer<Piece>,
+    files: Vec<Option<Files>>,
+    dropped: Arc<AtomicU64>,
+    /// Of these, so many have been told of.
+    said: u64,
+    stamp: Stamp,
+}
+
+impl Writer {
+    fn run(mut self) {
+        loop {
+            let is_last = self.consumer.is_abandoned();
+            let mut wrote = false;
+            while let Some(piece) = self.consumer.pop() {
+                wrote = true;
+                if let Err(e) = self.write(&piece) {
+                    // What is left is dropped and counted, as when the disk is slow.
+                    eprintln!("warning: the message log ends: {e}");
+                    return;
+                }
+            }
+            if wrote {
+                self.say_dropped();
+                for files in self.files.iter_mut().flatten() {
+                    let _ = files.messages.flush().and(files.events.flush());
+                }
+            }
+            match is_last {
+                true => return,
+                false if !wrote => std::thread::sleep(IDLE),
+                false => {}
+            }
+        }
+    }
+
+    fn write(&mut self, piece: &Piece) -> std::io::Result<()> {
+        let Some(files) = &mut self.files[piece.session as usize] else {
+            return Ok(());
+        };
+        let time = self.stamp.format(piece.at);
+        let bytes = &piece.bytes[..piece.len as usize];
+        let line = |to: &mut BufWriter<File>, text: &[u8]| {
+            to.write_all(time)?;
+            to.write_all(b" : ")?;
+            to.write_all(text)?;
+            to.write_all(b"\n")
+        };
+        match piece.kind {
+            Kind::Event => line(&mut files.events, bytes),
+            Kind::Closed => {
+                files.framers.iter_mut().for_each(Framer::clear);
+                Ok(())
+            }
+            Kind::Bytes(way) => {
+                let (messages, mut written) = (&mut files.messages, Ok(()));
+                files.framers[way as usize].take(bytes, |m| {
+                    let mut own = m.to_vec();
+                    message::mask(&mut own);
+                    if written.is_ok() {
+                        written = line(messages, &own);
+                    }
+                });
+                written
+            }
+        }
+    }
+
+    fn say_dropped(&mut self) {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > self.said {
+            let text = format!(
+                "{} pieces were not logged: the disk is too slow\n",
+                dropped - self.said
+            );
+            self.said = dropped;
+            eprint!("warning: {text}");
+            if let Some(files) = self.files.iter_mut().flatten().next() {
+                let _ = files.events.write_all(text.as_bytes());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_ring_drops_and_counts_and_what_is_whole_is_written_masked() {
+        let folder = std::env::temp_dir().join(format!("tickwire-msglog-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let files = Files {
+            messages: open_append(&folder.join("m")).unwrap(),
+            events: open_append(&folder.join("e")).unwrap(),
+            framers: Default::default(),
+        };
+        let (producer, consumer) = spsc::ring(4);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let mut log = MessageLog {
+            producer: Some(producer),
+            wanted: vec![true],
+            dropped: dropped.clone(),
+            writer: None,
+        };
+        let password = vec![
+            (35, b"A".to_vec()),
+            (554, b"hidden".to_vec()),
+            (58, vec![b'x'; 700]),
+        ];
+        let message = tickwire_fix::naive::encode(&password);
+        log.bytes(Nanos(0), SessionId(0), Way::In, &message);
+        log.event(Nanos(1), SessionId(0), "logged on");
+        log.bytes(Nanos(2), SessionId(0), Way::Out, &[b'-'; 2 * PIECE_BYTES]);
+        assert_eq!(log.dropped(), 1);
+        drop(log);
+        let writer = Writer {
+            consumer,
+            files: vec![Some(files)],
+            dropped,
+            said: 0,
+            stamp: Stamp::new(Precision::Nanos),
+        };
+        writer.run();
+        let text = fs::read_to_string(folder.join("m")).unwrap();
+        assert!(
+            text.starts_with("19700101-00:00:00.000000000 : 8=FIX.4.4\x01"),
+            "{text}"
+        );
+        assert!(
+            text.contains("554=******\x01") && !text.contains("hidden"),
+            "{text}"
+        );
+        let events = fs::read_to_string(folder.join("e")).unwrap();
+        assert!(
+            events.contains("logged on") && events.contains("1 pieces were not logged"),
+            "{events}"
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,212 @@
+//! `tickwire fix initiator` and `acceptor` as processes: scripts, the prompt, hosts, threads, exit codes.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+mod common;
+#[path = "../../../crates/fix/examples/order.rs"]
+mod order;
+use common::{Acceptor, Folder, text, tickwire};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/fix")
+        .join(name);
+    std::fs::read_to_string(path).expect("an example")
+}
+
+/// A configuration of the examples that listens at a free port.
+fn acceptor_config(dir: &Folder, more: &str) -> PathBuf {
+    let text = example("acceptor.cfg").replace("SocketAcceptPort=9878", "SocketAcceptPort=0");
+    dir.file("acceptor.cfg", text + more)
+}
+
+fn initiator_config(dir: &Folder, port: u16, more: &str) -> PathBuf {
+    let text = example("initiator.cfg").replace("9878", &port.to_string());
+    dir.file("initiator.cfg", text + more)
+}
+
+fn initiate(config: &Path, script: &Path) -> Output {
+    tickwire()
+        .args(["fix", "initiator", "-c"])
+        .arg(config)
+        .arg("--script")
+        .arg(script)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program starts")
+}
+
+fn both(output: &Output) -> String {
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_examples_work_out_of_the_box() {
+    let dir = Folder::new("fix-examples");
+    let fills = dir.file("fills.txt", example("fills.txt"));
+    let config = acceptor_config(&dir, "FileStorePath=store\nFileLogPath=log\n");
+    let mut acceptor = Acceptor::with(&config, &["--script", fills.to_str().expect("a plain path")]);
+    let config = initiator_config(&dir, acceptor.port, "");
+    let done = initiate(&config, &dir.file("orders.txt", example("orders.txt")));
+    assert!(done.status.success(), "{}", both(&done));
+    assert!(text(&done.stdout).contains("<- 8=FIX.4.4|9="), "{}", both(&done));
+    let status = acceptor.process.wait(PATIENCE);
+    assert!(
+        status.is_some_and(|s| s.success()),
+        "the acceptor's script failed"
+    );
+}
+
+#[test]
+fn the_librarys_example_sends_an_order_and_shows_its_echo() {
+    let dir = Folder::new("fix-library");
+    let acceptor = Acceptor::start(&acceptor_config(&dir, ""));
+    let seen = order::trade(&format!("127.0.0.1:{}", acceptor.port)).expect("a session");
+    assert!(
+        seen.len() == 1 && seen[0].contains("|35=D|") && seen[0].contains("|11=example|"),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_host_that_takes_the_connection_but_no_logon_is_passed_over() {
+    let dir = Folder::new("fix-hosts");
+    let acceptor = Acceptor::start(&acceptor_config(&dir, ""));
+    // It accepts and closes: connected is not logged on.
+    let deaf = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let deaf_port = deaf.local_addr().expect("bound").port();
+    std::thread::spawn(move || deaf.incoming().for_each(drop));
+    let text = example("initiator.cfg").replacen("9878", &deaf_port.to_string(), 1);
+    let text = text.replacen("9878", "1", 1); // nobody listens there
+    let more = format!(
+        "SocketConnectHost2=127.0.0.1\nSocketConnectPort2={}\n",
+        acceptor.port
+    );
+    let config = dir.file("initiator.cfg", text + &more);
+    let done = initiate(&config, &dir.file("script", "wait logon\n"));
+    assert!(done.status.success(), "{}", both(&done));
+    let warnings = common::text(&done.stderr);
+    assert!(warnings.contains("trying 127.0.0.1:"), "{warnings}");
+}
+
+#[test]
+fn a_script_that_meets_something_else_says_what_and_where() {
+    let dir = Folder::new("fix-mismatch");
+    let acceptor = Acceptor::start(&acceptor_config(&dir, ""));
+    let config = initiator_config(&dir, acceptor.port, "");
+    let script = dir.file(
+        "script",
+        "order buy 100 AAPL 1.5 x\nexpect 35=D|11=x|38=200|!44\n",
+    );
+    let done = initiate(&config, &script);
+    let said = both(&done);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    for part in [
+        "script, line 2: expected !44|35=D|11=x|38=200",
+        "38 is 100, not 200",
+        "44 is there: 1.5",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+    let script = dir.file("script", "timeout 0.3\nwait logon\nexpect 35=8\n");
+    let done = initiate(&config, &script);
+    assert_eq!(done.status.code(), Some(1), "{}", both(&done));
+    assert!(both(&done).contains("nothing came for 0.3 s"), "{}", both(&done));
+}
+
+#[test]
+fn nobody_there_a_wrong_script_and_a_wrong_file_have_exit_codes_of_their_own() {
+    let dir = Folder::new("fix-codes");
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = closed.local_addr().expect("bound").port();
+    drop(closed);
+    let config = initiator_config(&dir, port, "");
+    let done = initiate(&config, &dir.file("script", "timeout 0.3\nwait logon\n"));
+    assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+    assert!(both(&done).contains("is not logged on"), "{}", both(&done));
+    let done = initiate(&config, &dir.file("script", "wait\nfoo\n"));
+    assert_eq!(done.status.code(), Some(2), "{}", both(&done));
+    assert!(both(&done).contains("line 1"), "{}", both(&done));
+    let wrong = initiator_config(&dir, port, "ReconnectIntervall=5\n");
+    let done = initiate(&wrong, &dir.file("script", "wait 0\n"));
+    assert_eq!(done.status.code(), Some(2), "{}", both(&done));
+    assert!(both(&done).contains("ReconnectIntervall"), "{}", both(&done));
+}
+
+#[test]
+fn a_prompt_sends_what_is_typed_and_shows_what_comes() {
+    let dir = Folder::new("fix-prompt");
+    let acceptor = Acceptor::start(&acceptor_config(&dir, ""));
+    let config = initiator_config(&dir, acceptor.port, "");
+    let mut child = tickwire()
+        .args(["fix", "initiator", "-c"])
+        .arg(&config)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let typed = "timeout 1\nnonsense\n35=D|11=typed|55=AAPL|54=1|38=5|40=1|60=<TIME>\nexpect 35=D|11=other\nexpect 35=D|11=more\n\
+                 timeout 0.1\nreceive\n";
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(typed.as_bytes()).expect("it reads");
+    drop(input);
+    let done = child.wait_with_output().expect("it ends");
+    let said = text(&done.stdout);
+    assert!(done.status.success(), "{said}");
+    for part in [
+        "? \"nonsense\" is no step",
+        "11=typed|",
+        "11 is typed, not other",
+        "? nothing came for 0.1 s",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+}
+
+#[test]
+fn sessions_run_on_threads_of_their_own_and_end_together() {
+    let dir = Folder::new("fix-threads");
+    let second = "Thread=1\n[SESSION]\nBeginString=FIX.4.2\nSenderCompID=VENUE2\nTargetCompID=TRADER\nResetOnLogon=Y\nThread=2\nWaitStrategy=spin\n\
+                  SocketAcceptAddress=127.0.0.1\nSocketAcceptPort=0\n";
+    let config = acceptor_config(&dir, second);
+    let mut child = tickwire()
+        .args(["fix", "acceptor", "-c"])
+        .arg(&config)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("piped")));
+    let mut ports = Vec::new();
+    while ports.len() < 2 {
+        let line = lines.next().expect("it goes on").expect("a line of text");
+        if line.starts_with("listening on") {
+            ports.push(line.rsplit(':').next().expect("a port").to_string());
+        }
+    }
+    let mut child = common::Guard(child);
+    std::thread::spawn(move || lines.for_each(drop));
+    let text = example("initiator.cfg").replacen("9878", &ports[0], 2);
+    let more = format!(
+        "[SESSION]\nBeginString=FIX.4.2\nSenderCompID=TRADER\nTargetCompID=VENUE2\nResetOnLogon=Y\n\
+         SocketConnectHost=127.0.0.1\nSocketConnectPort={}\n",
+        ports[1]
+    );
+    let text = text.replace(
+        "SocketConnectPort1=9878",
+        &format!("SocketConnectPort1={}", ports[0]),
+    );
+    let config = dir.file("initiator.cfg", text + &more);
+    let script =
+        "order buy 1 A 1 a\nsession VENUE2\norder buy 2 B 2 b\nexpect 11=b\nsession VENUE\nexpect 11=a\n";
+    let done = initiate(&config, &dir.file("script", script));
+    assert!(done.status.success(), "{}", both(&done));
+    common::signal("TERM", child.0.id());
+    let status = child.wait(PATIENCE).expect("it ends");
+    assert_eq!(status.code(), Some(130));
+}
