@@ -7,6 +7,7 @@
 mod bare;
 mod bindings;
 mod fuzz;
+mod interop;
 mod licences;
 mod oracle;
 mod purity;
@@ -102,6 +103,7 @@ The project's own commands.
                                 fuzz on stable: seeded mutations of the vectors (10 s a target by default)
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
+  cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
 
 Options: --verbose  show the output of steps that pass, too
          --help     this text
@@ -127,6 +129,7 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
         ["fuzz"] => fuzz::hunt(&[]),
         ["oracle", rest @ ..] => oracle::run(rest),
+        ["interop", rest @ ..] => interop::run(rest),
         ["header"] => run_steps([&HEADER].into_iter(), true),
         names => match names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>() {
             Ok(steps) => run_steps(steps.into_iter(), true),

@@ -138,10 +138,11 @@ impl Outcome {
     }
 }
 
-/// `cargo fmt --check` for the workspace, rustfmt alone for the fuzz crate, which is a workspace of its own.
+/// `cargo fmt --check` for the workspace, rustfmt alone for what are workspaces of their own.
 pub(crate) fn fmt(ctx: &Context) -> Outcome {
     let workspace = ctx.check(cargo().args(["fmt", "--all", "--", "--check"]));
-    let targets: Vec<PathBuf> = crate::source::files("fuzz", "rs");
+    let mut targets: Vec<PathBuf> = crate::source::files("fuzz", "rs");
+    targets.extend(crate::source::files("peers", "rs"));
     if workspace.failed > 0 || targets.is_empty() {
         return workspace;
     }
