@@ -101,7 +101,7 @@ fn usual_length(bytes: &[u8]) -> Option<usize> {
 
 /// 0x80 in the lowest byte that is a separator; nothing below it is marked.
 #[inline]
-const fn separators(word: u64) -> u64 {
+pub(crate) const fn separators(word: u64) -> u64 {
     let x = word ^ u64::from_le_bytes([SOH; 8]);
     x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080
 }

@@ -1,10 +1,15 @@
 //! From fields to bytes, into memory of the caller. BodyLength and CheckSum are computed at the end; BodyLength has no
 //! leading zeros, so the message may begin a few bytes into the buffer.
+//!
+//! A field is written in whole words, each over the unused end of the one before: the separator that ends a value comes with the
+//! next tag. Tags that are constants cost nothing to render.
 
-use crate::number::decimal;
+use crate::decode::separators;
+use crate::number::{ZEROS, decimal, digits8, load8, sum_of};
 use crate::scan::SOH;
+use crate::time::Stamp;
 use crate::version::Version;
-use tickwire_market::Price;
+use tickwire_market::{Nanos, Price};
 
 /// The message did not fit the buffer, or a value was empty or held a separator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,23 +17,52 @@ pub struct NotEncodable;
 
 /// `8=|9=`, five digits of BodyLength and its separator, beside BeginString.
 const HEAD: usize = 5 + 5 + 1;
+/// `10=nnn` and its separator.
+const TRAILER: usize = 7;
 
 /// Writes one message: fields in the order of the calls, then [`Encoder::finish`].
 #[derive(Debug)]
 pub struct Encoder<'b> {
     buf: &'b mut [u8],
     begin_string: &'static [u8],
-    /// Where MsgType begins.
+    /// Where the separator before MsgType is.
     body: usize,
+    /// Where the next field's separator comes.
     at: usize,
     failed: bool,
 }
 
+/// Fields that are the same in many messages, already encoded.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// With the separator before the first and without the one behind the last.
+    bytes: [u8; 64],
+    len: usize,
+}
+
+impl Prepared {
+    /// Fields in this order; `None` if a value is empty or has a separator, or if they are longer than 63 bytes together.
+    pub fn new(fields: &[(u32, &[u8])]) -> Option<Prepared> {
+        let mut bytes = [0; 64];
+        let mut e = Encoder {
+            buf: &mut bytes,
+            begin_string: b"",
+            body: 0,
+            at: 0,
+            failed: false,
+        };
+        fields.iter().for_each(|&(tag, value)| e.text(tag, value));
+        let (failed, len) = (e.failed, e.at);
+        (!failed).then_some(Prepared { bytes, len })
+    }
+}
+
 impl<'b> Encoder<'b> {
     /// Begins a message. The first field must be MsgType.
+    #[inline]
     pub fn new(buf: &'b mut [u8], version: Version) -> Encoder<'b> {
         let begin_string = version.begin_string();
-        let body = HEAD + begin_string.len();
+        let body = HEAD + begin_string.len() - 1;
         Encoder {
             failed: buf.len() < body,
             buf,
@@ -38,6 +72,20 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// The first `len` (0 to 8) bytes of a word.
+    #[inline(always)]
+    fn put_word(&mut self, word: u64, len: usize) {
+        match self.buf.get_mut(self.at..self.at + 8) {
+            Some(to) => {
+                to.copy_from_slice(&word.to_le_bytes());
+                self.at += len;
+            }
+            None => self.push(&word.to_le_bytes()[..len]),
+        }
+    }
+
+    /// Bytes one by one, for what is long or near the buffer's end.
+    #[inline(never)]
     fn push(&mut self, bytes: &[u8]) {
         match self.buf.get_mut(self.at..self.at + bytes.len()) {
             Some(to) => {
@@ -48,28 +96,80 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// The separator before a field, and its tag.
+    #[inline(always)]
     fn tag(&mut self, tag: u32) {
+        let (word, len) = tag_word(tag);
+        if len == 0 {
+            return self.long_tag(tag);
+        }
+        self.put_word(word, len);
+    }
+
+    #[cold]
+    fn long_tag(&mut self, tag: u32) {
         let (digits, start) = decimal(tag as u64);
+        self.push(&[SOH]);
         self.push(&digits[start..]);
         self.push(b"=");
     }
 
+    /// A value of any bytes; whether there is a separator in it.
+    #[inline(always)]
+    fn put_bytes(&mut self, value: &[u8]) -> bool {
+        match *value {
+            [] => false,
+            [a] => {
+                self.put_word(a as u64, 1);
+                a == SOH
+            }
+            [a, .., b] if value.len() < 4 => {
+                // Two or three bytes: the one in the middle is the first or the second.
+                let len = value.len();
+                let middle = value[len / 2];
+                let word = a as u64 | (middle as u64) << (8 * (len / 2)) | (b as u64) << (8 * (len - 1));
+                self.put_word(word, len);
+                separators(word) != 0
+            }
+            _ if value.len() <= 8 => {
+                let word = short_word(value);
+                self.put_word(word, value.len());
+                separators(word) != 0
+            }
+            _ if value.len() <= 16 => {
+                let (Some(first), Some(last)) = (value.first_chunk::<8>(), value.last_chunk::<8>()) else {
+                    return true; // not reached: there are nine bytes or more
+                };
+                let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+                let rest = value.len() - 8;
+                self.put_word(first, 8);
+                self.put_word(last.unbounded_shr(8 * (8 - rest as u32)), rest);
+                separators(first) | separators(last) != 0
+            }
+            _ => {
+                self.push(value);
+                value.contains(&SOH)
+            }
+        }
+    }
+
     /// Text; must not be empty.
+    #[inline]
     pub fn text(&mut self, tag: u32, value: &[u8]) {
-        self.failed |= value.is_empty() || value.contains(&SOH);
         self.tag(tag);
-        self.push(value);
-        self.push(&[SOH]);
+        let has_separator = self.put_bytes(value);
+        self.failed |= value.is_empty() | has_separator;
     }
 
     /// A value of a received message as it is, even an empty one.
+    #[inline]
     pub fn copy(&mut self, tag: u32, value: &[u8]) {
         self.tag(tag);
-        self.push(value);
-        self.push(&[SOH]);
+        self.put_bytes(value);
     }
 
     /// Text, left out when empty.
+    #[inline]
     pub fn text_if(&mut self, tag: u32, value: &[u8]) {
         if !value.is_empty() {
             self.text(tag, value);
@@ -77,72 +177,190 @@ impl<'b> Encoder<'b> {
     }
 
     /// A single character.
+    #[inline]
     pub fn char(&mut self, tag: u32, value: u8) {
-        self.text(tag, &[value]);
+        let (word, len) = tag_word(tag);
+        self.failed |= value == SOH;
+        if len == 0 || len == 8 {
+            return self.text(tag, &[value]);
+        }
+        self.put_word(word | (value as u64) << (8 * len), len + 1);
     }
 
     /// An unsigned number.
+    #[inline]
     pub fn unsigned(&mut self, tag: u32, value: u64) {
-        let (digits, start) = decimal(value);
-        self.text(tag, &digits[start..]);
+        self.tag(tag);
+        self.put_number(value);
     }
 
     /// A number that may be negative.
+    #[inline]
     pub fn signed(&mut self, tag: u32, value: i64) {
-        let (mut digits, mut start) = decimal(value.unsigned_abs());
+        self.tag(tag);
         if value < 0 {
-            start -= 1; // 64 bits have at most 19 digits, and there is room for 20
-            digits[start] = b'-';
+            self.put_word(b'-' as u64, 1);
         }
-        self.text(tag, &digits[start..]);
+        self.put_number(value.unsigned_abs());
+    }
+
+    #[inline(always)]
+    fn put_number(&mut self, value: u64) {
+        if value < E8 {
+            let (word, len) = short_number(value as u32);
+            return self.put_word(word, len);
+        }
+        if value < E8 * E8 {
+            let (word, len) = short_number((value / E8) as u32);
+            self.put_word(word, len);
+            return self.put_word(digits8((value % E8) as u32), 8);
+        }
+        let (digits, start) = decimal(value);
+        self.push(&digits[start..]);
     }
 
     /// A price: at least two decimals, as many as make it exact.
+    #[inline]
     pub fn price(&mut self, tag: u32, value: Price) {
-        let (whole, fraction) = (
-            value.raw().unsigned_abs() / 1_000_000_000,
-            value.raw().unsigned_abs() % 1_000_000_000,
-        );
-        let (digits, start) = decimal(whole);
-        let (mut decimals, _) = decimal(fraction);
-        let mut end = 20;
-        while end > 13 && decimals[end - 1] == b'0' {
-            end -= 1;
-        }
-        decimals[10] = b'.'; // the nine decimals are at 11..20
         self.tag(tag);
         if value.raw() < 0 {
-            self.push(b"-");
+            self.put_word(b'-' as u64, 1);
         }
-        self.push(&digits[start..]);
-        self.push(&decimals[10..end]);
-        self.push(&[SOH]);
+        let raw = value.raw().unsigned_abs();
+        let (whole, fraction) = (raw / 1_000_000_000, raw % 1_000_000_000);
+        self.put_number(whole);
+        // Eight of the nine decimals, the first in the lowest byte.
+        let digits = digits8((fraction / 10) as u32);
+        let ninth = (fraction % 10) as u8;
+        let significant = 8 - (digits ^ ZEROS).leading_zeros() as usize / 8;
+        if significant == 8 || ninth != 0 {
+            self.put_word(b'.' as u64 | digits << 8, 8);
+            self.put_word(
+                digits >> 56 | (b'0' + ninth) as u64 * 0x100,
+                1 + usize::from(ninth != 0),
+            );
+            return;
+        }
+        self.put_word(b'.' as u64 | digits << 8, 1 + significant.max(2));
     }
 
-    /// Fields already encoded, each with its separator: copied as they are.
+    /// A point in time, cut to the precision of `stamp`.
+    #[inline]
+    pub fn timestamp(&mut self, tag: u32, stamp: &mut Stamp, at: Nanos) {
+        self.tag(tag);
+        let (text, width) = stamp.whole(at);
+        match self.buf.get_mut(self.at..self.at + text.len()) {
+            Some(to) => {
+                to.copy_from_slice(text);
+                self.at += width;
+            }
+            None => self.push(&text[..width]),
+        }
+    }
+
+    /// Fields that were encoded before.
+    #[inline]
+    pub fn prepared(&mut self, fields: &Prepared) {
+        match self.buf.get_mut(self.at..self.at + fields.bytes.len()) {
+            Some(to) => {
+                to.copy_from_slice(&fields.bytes);
+                self.at += fields.len;
+            }
+            None => self.push(&fields.bytes[..fields.len]),
+        }
+    }
+
+    /// Fields already encoded, each with its separator behind it: copied as they are.
     pub(crate) fn raw(&mut self, fields: &[u8]) {
-        self.push(fields);
+        if let Some((_, fields)) = fields.split_last() {
+            self.push(&[SOH]);
+            self.push(fields);
+        }
     }
 
     /// Puts BeginString, BodyLength and CheckSum; the whole message.
-    pub fn finish(self) -> Result<&'b [u8], NotEncodable> {
-        let (length, digits_at) = decimal((self.at - self.body) as u64);
-        let digits = &length[digits_at..];
-        if self.failed || digits.len() > 5 || self.buf.len() < self.at + 7 {
+    #[inline]
+    pub fn finish(mut self) -> Result<&'b [u8], NotEncodable> {
+        let body_len = self.at - self.body; // the separator before is not of it, the last one is still to come
+        let end = self.at + 1 + TRAILER;
+        if self.failed || body_len > 99_999 || self.buf.len() < end {
             return Err(NotEncodable);
         }
-        let start = 5 - digits.len();
-        let head = &mut self.buf[start..self.body];
-        let mut at = 0;
-        for part in [b"8=", self.begin_string, &[SOH, b'9', b'='], digits, &[SOH]] {
-            head[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
+        self.buf[self.at] = SOH;
+        let start = self.put_head(body_len);
+        let sum = sum_of(&self.buf[start..=self.at]);
+        put_check_sum(&mut self.buf[self.at + 1..end], sum);
+        Ok(&self.buf[start..end])
+    }
+
+    /// `8=…|9=…|` before the body; where it begins.
+    #[inline]
+    fn put_head(&mut self, body_len: usize) -> usize {
+        let (mut at, mut rest) = (self.body, body_len);
+        self.buf[at] = SOH;
+        while {
+            at -= 1;
+            self.buf[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            rest != 0
+        } {}
+        let head: &[u8] = match self.begin_string.len() {
+            7 => b"8=FIX.4.0\x019=",
+            _ => b"8=FIXT.1.1\x019=",
+        };
+        let start = at - head.len();
+        let to = &mut self.buf[start..at];
+        // Known lengths: a copy of any length would be a call.
+        match (head.len(), <&mut [u8; 12]>::try_from(&mut *to)) {
+            (12, Ok(to)) => {
+                to.copy_from_slice(head);
+                to[8] = self.begin_string[6];
+            }
+            _ => to.copy_from_slice(head),
         }
-        let sum = self.buf[start..self.at]
-            .iter()
-            .fold(0u32, |sum, &b| sum + b as u32);
-        put_check_sum(&mut self.buf[self.at..self.at + 7], sum as u8);
-        Ok(&self.buf[start..self.at + 7])
+        start
+    }
+}
+
+const E8: u64 = 100_000_000;
+
+/// The separator before a field, its tag of at most six digits and `=`, in a word; how many bytes, 0 for longer tags.
+#[inline(always)]
+const fn tag_word(tag: u32) -> (u64, usize) {
+    let digits = match tag {
+        0..=9 => 1,
+        10..=99 => 2,
+        100..=999 => 3,
+        1_000..=9_999 => 4,
+        10_000..=99_999 => 5,
+        100_000..=999_999 => 6,
+        _ => return (0, 0),
+    };
+    let text = digits8(tag) >> (64 - 8 * digits);
+    (
+        SOH as u64 | text << 8 | (b'=' as u64) << (8 + 8 * digits),
+        digits + 2,
+    )
+}
+
+/// A number below 10^8 without leading zeros, and how many digits it has.
+#[inline(always)]
+const fn short_number(value: u32) -> (u64, usize) {
+    let digits = digits8(value);
+    let leading = (digits ^ ZEROS | 1 << 56).trailing_zeros() & !7;
+    (digits >> leading, 8 - leading as usize / 8)
+}
+
+/// Four to eight bytes in a word.
+#[inline(always)]
+fn short_word(value: &[u8]) -> u64 {
+    match (load8(value, 0), value.first_chunk::<4>(), value.last_chunk::<4>()) {
+        (Some(word), ..) => word,
+        (None, Some(first), Some(last)) => {
+            u32::from_le_bytes(*first) as u64
+                | (u32::from_le_bytes(*last) as u64) << (8 * (value.len() as u32 - 4))
+        }
+        _ => 0,
     }
 }
 
@@ -158,4 +376,132 @@ pub(crate) fn put_check_sum(to: &mut [u8], sum: u8) {
         b'0' + sum % 10,
         SOH,
     ]);
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::naive;
+    use proptest::prelude::*;
+    use std::format;
+    use std::string::ToString;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// One call of the encoder.
+    #[derive(Clone, Debug)]
+    enum Put {
+        Text(Vec<u8>),
+        Char(u8),
+        Unsigned(u64),
+        Signed(i64),
+        Price(i64),
+        Prepared(Vec<u8>),
+        Time(u64),
+    }
+
+    fn price_text(raw: i64) -> Vec<u8> {
+        let sign = if raw < 0 { "-" } else { "" };
+        let (whole, fraction) = (
+            raw.unsigned_abs() / 1_000_000_000,
+            raw.unsigned_abs() % 1_000_000_000,
+        );
+        let mut text = format!("{sign}{whole}.{fraction:09}");
+        while text.ends_with('0') && text.len() - text.find('.').expect("a point") > 3 {
+            text.pop();
+        }
+        text.into_bytes()
+    }
+
+    fn value(put: &Put) -> Vec<u8> {
+        match put {
+            Put::Text(text) | Put::Prepared(text) => text.clone(),
+            Put::Char(c) => vec![*c],
+            Put::Unsigned(n) => n.to_string().into_bytes(),
+            Put::Signed(n) => n.to_string().into_bytes(),
+            Put::Price(raw) => price_text(*raw),
+            Put::Time(ns) => Stamp::new(Default::default()).format(Nanos(*ns)).to_vec(),
+        }
+    }
+
+    fn put(e: &mut Encoder<'_>, tag: u32, what: &Put) {
+        match what {
+            Put::Text(text) => e.text(tag, text),
+            Put::Char(c) => e.char(tag, *c),
+            Put::Unsigned(n) => e.unsigned(tag, *n),
+            Put::Signed(n) => e.signed(tag, *n),
+            Put::Price(raw) => e.price(tag, Price::from_raw(*raw)),
+            Put::Prepared(text) => e.prepared(&Prepared::new(&[(tag, text)]).expect("short enough")),
+            Put::Time(ns) => e.timestamp(tag, &mut Stamp::new(Default::default()), Nanos(*ns)),
+        }
+    }
+
+    fn puts() -> impl Strategy<Value = Put> {
+        let text = |max| prop::collection::vec(b' '..=b'~', 1..max);
+        let scaled = (any::<i64>(), 0u32..19)
+            .prop_map(|(n, zeros)| n / 10i64.pow(zeros) * 10i64.pow(zeros.min(9)).min(1));
+        prop_oneof![
+            text(40).prop_map(Put::Text),
+            (b' '..=b'~').prop_map(Put::Char),
+            (any::<u64>(), 0u32..64).prop_map(|(n, shift)| Put::Unsigned(n >> shift)),
+            (any::<i64>(), 0u32..64).prop_map(|(n, shift)| Put::Signed(n >> shift)),
+            scaled.prop_map(Put::Price),
+            (0i64..1_000_000_000, 0u32..10).prop_map(|(n, p)| Put::Price(n.saturating_mul(10i64.pow(p)))),
+            text(40).prop_map(Put::Prepared),
+            (0u64..4_000_000_000_000_000_000).prop_map(Put::Time),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_those_of_the_naive_codec_in_every_buffer_that_holds_them(
+            fields in prop::collection::vec((prop_oneof![1u32..100, 1u32..10_000_000, 11u32..1000], puts()), 0..20),
+        ) {
+            let mut plain = vec![(35, b"D".to_vec())];
+            plain.extend(fields.iter().map(|(tag, what)| (*tag, value(what))));
+            let expected = naive::encode(&plain);
+            let mut buf = vec![b'x'; expected.len() + 5];
+            // The head is five bytes longer than the least, of which BodyLength takes some.
+            let digits = expected[12..].iter().take_while(|b| b.is_ascii_digit()).count();
+            for room in [expected.len() + 4 - digits, expected.len() + 5 - digits, expected.len() + 5] {
+                let mut e = Encoder::new(&mut buf[..room], Version::Fix44);
+                e.text(35, b"D");
+                fields.iter().for_each(|(tag, what)| put(&mut e, *tag, what));
+                let fits = room >= expected.len() + 5 - digits;
+                prop_assert_eq!(e.finish(), fits.then_some(&expected[..]).ok_or(NotEncodable));
+            }
+        }
+
+        #[test]
+        fn texts_with_a_separator_are_refused(mut text in prop::collection::vec(b' '..=b'~', 1..40), at in any::<prop::sample::Index>()) {
+            let mut buf = [0; 256];
+            let encodes = |text: &[u8], buf: &mut [u8]| {
+                let mut e = Encoder::new(buf, Version::Fix50Sp2);
+                e.text(35, b"D");
+                e.text(58, text);
+                e.finish().is_ok()
+            };
+            prop_assert!(encodes(&text, &mut buf));
+            *at.get_mut(&mut text) = SOH;
+            prop_assert!(!encodes(&text, &mut buf));
+        }
+    }
+
+    #[test]
+    fn what_is_empty_is_refused_unless_copied_and_every_version_has_its_head() {
+        for version in Version::ALL {
+            let mut buf = [0; 64];
+            let mut e = Encoder::new(&mut buf, version);
+            e.text(35, b"0");
+            e.copy(112, b"");
+            e.text_if(58, b"");
+            let head = [b"8=", version.begin_string(), b"\x019=10\x0135=0\x01112=\x0110="].concat();
+            assert!(e.finish().is_ok_and(|m| m.starts_with(&head)), "{version:?}");
+            let mut e = Encoder::new(&mut buf, version);
+            e.text(35, b"");
+            assert_eq!(e.finish(), Err(NotEncodable));
+        }
+        assert!(Prepared::new(&[(49, &[b'x'; 61])]).is_none() && Prepared::new(&[(49, b"")]).is_none());
+    }
 }

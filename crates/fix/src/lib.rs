@@ -40,7 +40,7 @@ mod version;
 pub use acceptor::{Acceptor, ConnectionId, SessionId};
 pub use config::{Role, SessionConfig};
 pub use decode::{Frame, Garbled, Index, Message, frame};
-pub use encode::{Encoder, NotEncodable};
+pub use encode::{Encoder, NotEncodable, Prepared};
 pub use fields::{Field, Fields};
 pub use group::{Group, RepeatingGroup};
 pub use header::{Identity, Opening, identify, is_header};

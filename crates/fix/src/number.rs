@@ -38,6 +38,28 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
     ((even + odd).wrapping_mul(0x0001_0001_0001_0001) >> 48) as u8
 }
 
+/// The sum of bytes modulo 256, 32 at a time: lane by lane, which every compiler makes vectors of.
+#[inline]
+pub(crate) fn sum_of(bytes: &[u8]) -> u8 {
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let mut lanes = [0u8; 32];
+    for block in blocks {
+        for (lane, b) in lanes.iter_mut().zip(block) {
+            *lane = lane.wrapping_add(*b);
+        }
+    }
+    let word_sum = |words: &[[u8; 8]]| {
+        words.iter().fold(0u8, |sum, word| {
+            sum.wrapping_add(byte_sum(u64::from_le_bytes(*word)))
+        })
+    };
+    let (words, last) = rest.as_chunks::<8>();
+    let last = last.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
+    word_sum(lanes.as_chunks().0)
+        .wrapping_add(word_sum(words))
+        .wrapping_add(last)
+}
+
 /// Eight bytes at an offset as a little-endian word.
 #[inline]
 pub(crate) fn load8(bytes: &[u8], at: usize) -> Option<u64> {
@@ -127,6 +149,15 @@ mod tests {
             assert_eq!(byte_sum(digits8(n)), sum);
         }
         assert_eq!(byte_sum(u64::MAX), (255u32 * 8) as u8);
+    }
+
+    #[test]
+    fn sums_agree_with_the_byte_loop() {
+        let bytes: [u8; 300] = core::array::from_fn(|i| (i * 89 + 170) as u8);
+        for len in 0..=300 {
+            let plain = bytes[..len].iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
+            assert_eq!(sum_of(&bytes[..len]), plain, "{len}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! UTCTimestamp: `YYYYMMDD-HH:MM:SS[.fraction]`. FIX 4.4, volume 1, "FIX Field Data Types"; micro- and nanoseconds as
 //! in FIX 5.0 SP2 EP206.
 
-use crate::number::{digits8, load8, parse_unsigned, value8};
+use crate::number::{digits8, load_tail, load8, parse_unsigned, value8};
 use tickwire_market::Nanos;
 
 /// Digits after the second.
@@ -57,6 +57,13 @@ impl Stamp {
     /// The text of a point in time, cut (not rounded) to the precision.
     #[inline]
     pub fn format(&mut self, at: Nanos) -> &[u8] {
+        let (text, width) = self.whole(at);
+        &text[..width]
+    }
+
+    /// The text with nine digits of fraction, and how much of it the precision asks for.
+    #[inline]
+    pub(crate) fn whole(&mut self, at: Nanos) -> (&[u8; 27], usize) {
         let (second, nanos) = (at.0 / Nanos::SECOND, (at.0 % Nanos::SECOND) as u32);
         if second != self.second {
             self.set_second(second);
@@ -64,7 +71,7 @@ impl Stamp {
         let fraction = digits8(nanos / 10).to_le_bytes();
         self.text[18..26].copy_from_slice(&fraction);
         self.text[26] = b'0' + (nanos % 10) as u8;
-        &self.text[..self.precision.width()]
+        (&self.text, self.precision.width())
     }
 
     /// What the bytes up to the second add to a checksum.
@@ -90,57 +97,93 @@ impl Stamp {
 
 /// Reads a UTCTimestamp with up to nine digits of fraction; `None` if it is not one. A leap second (`:60`) reads as
 /// the first instant of the next minute.
+#[inline]
 pub fn parse_timestamp(text: &[u8]) -> Option<Nanos> {
-    let date = value8(load8(text, 0)?)?;
-    let clock = load8(text, 9)?.to_le_bytes();
-    if text[8] != b'-' || clock[2] != b':' || clock[5] != b':' {
-        return None;
-    }
-    let packed = [
-        b'0', b'0', clock[0], clock[1], clock[3], clock[4], clock[6], clock[7],
-    ];
-    let clock = value8(u64::from_le_bytes(packed))?;
-    let (hour, minute, second) = (clock / 10_000, clock / 100 % 100, clock % 100);
-    let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
-    if hour > 23 || minute > 59 || second > 60 || day == 0 || day > days_in_month(year, month) {
+    // `YYYYMMDD`: pairs of digits, each in its own 16 bits.
+    let date = digit_pairs(load8(text, 0)?, u64::from_le_bytes(*b"00000000"))?;
+    let pair = |pairs: u64, byte: u32| (pairs >> (8 * byte) & 0xff) as u32;
+    let (century, year_of, month, day) = (pair(date, 0), pair(date, 2), pair(date, 4), pair(date, 6));
+    let clock = digit_pairs(load8(text, 9)?, u64::from_le_bytes(*b"00:00:00"))?;
+    let (hour, minute, second) = (pair(clock, 0), pair(clock, 3), pair(clock, 6));
+    if text[8] != b'-' || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let nanos = match text.len() {
         17 => 0,
+        // Milliseconds are the most common.
+        21 => fraction(text, 3)? * 1_000_000,
         // Ten or more digits would be finer than a nanosecond: not a timestamp we can keep.
-        19..=27 if text[17] == b'.' => {
+        19..=27 => {
             let digits = text.len() - 18;
-            parse_unsigned(text, 18, text.len())? * 10u64.pow(9 - digits as u32)
+            fraction(text, digits)? * 10u64.pow(9 - digits as u32)
         }
         _ => return None,
     };
-    let days = days_from_civil(year, month, day)?;
-    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
+    let days = days_since_1970(century, year_of, month, day)?;
+    let seconds = days * 86_400 + (hour * 3_600 + minute * 60 + second) as u64;
     Some(Nanos(seconds.checked_mul(Nanos::SECOND)?.checked_add(nanos)?))
 }
 
-/// Days of the month in the Gregorian calendar, 0 for a month that does not exist.
-fn days_in_month(year: u64, month: u64) -> u64 {
-    match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
-        2 => 28,
-        _ => 0,
+/// The digits behind the point at 17, which are the last of the text.
+#[inline]
+fn fraction(text: &[u8], digits: usize) -> Option<u64> {
+    match (text[17], digits) {
+        (b'.', 9) => parse_unsigned(text, 18, text.len()),
+        (b'.', _) => value8(load_tail(text, text.len(), digits)?),
+        _ => None,
     }
 }
 
-/// Days since 1970-01-01 of a Gregorian date, `None` before it. Years are counted from March, so that the leap day
-/// comes last.
-fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
-    if year < 1970 {
+/// Byte `i` of the result is the number that digits `i` and `i + 1` write, where `form` has two zeros; `None` unless the word
+/// has digits where `form` has zeros, and is the same elsewhere.
+#[inline]
+const fn digit_pairs(word: u64, form: u64) -> Option<u64> {
+    let x = word ^ form;
+    // Digits are 0 to 9 now, which 0x76 does not carry into the top bit; what is not a digit must be 0.
+    let exact = (form ^ u64::from_le_bytes([b'0'; 8])) & 0x0202_0202_0202_0202; // ':' is '0' + 10
+    let limit = 0x7676_7676_7676_7676 + (exact >> 1) * 9;
+    if (x.wrapping_add(limit) | x) & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
-    let from_march = (month + 9) % 12;
-    let year = if month <= 2 { year - 1 } else { year };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (from_march * 306 + 5) / 10 + day - 1;
-    days.checked_sub(719_468) // 1970-01-01 in days since 0000-03-01
+    Some(x.wrapping_mul(10).wrapping_add(x >> 8))
 }
+
+/// Days since 1970-01-01 of a date of the Gregorian calendar; `None` if there is no such date, or before.
+#[inline]
+fn days_since_1970(century: u32, year_of: u32, month: u32, day: u32) -> Option<u64> {
+    /// Days of the months, and of the year before them, in common years.
+    const MONTHS: [(u8, u16); 13] = [
+        (0, 0),
+        (31, 0),
+        (28, 31),
+        (31, 59),
+        (30, 90),
+        (31, 120),
+        (30, 151),
+        (31, 181),
+        (31, 212),
+        (30, 243),
+        (31, 273),
+        (30, 304),
+        (31, 334),
+    ];
+    let &(length, before) = MONTHS.get(month as usize)?;
+    // A year that is a multiple of 100 is a leap year when its century is a multiple of 4.
+    let fours = if year_of == 0 { century } else { year_of };
+    let is_leap = fours.is_multiple_of(4);
+    let is_february_of_leap = is_leap && month == 2;
+    if day == 0 || day > length as u32 + is_february_of_leap as u32 {
+        return None;
+    }
+    let year = century * 100 + year_of;
+    // Leap days before this year began, this year's included, which is taken back until February is over.
+    let leap_days = year / 4 - century + century / 4;
+    let days = year * 365 + leap_days + before as u32 + day - 1 - u32::from(is_leap && month <= 2);
+    days.checked_sub(DAYS_TO_1970).map(u64::from)
+}
+
+/// What [`days_since_1970`] counts from the year 0 to 1970-01-01.
+const DAYS_TO_1970: u32 = 1970 * 365 + 1970 / 4 - 19 + 19 / 4;
 
 /// Year, month, day of a number of days since 1970-01-01. Runs once a second at most.
 fn civil(days: u64) -> (u32, u32, u32) {
@@ -163,6 +206,17 @@ fn civil(days: u64) -> (u32, u32, u32) {
 mod tests {
     use super::*;
 
+    /// Days of the month in the Gregorian calendar, 0 for a month that does not exist.
+    fn days_in_month(year: u64, month: u64) -> u64 {
+        match month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+            2 => 28,
+            _ => 0,
+        }
+    }
+
     #[test]
     fn known_instants_are_written_and_read() {
         let cases: [(u64, &[u8]); 5] = [
@@ -184,7 +238,7 @@ mod tests {
         for day in 0..182_500u64 {
             assert_eq!(civil(day), expected);
             let (y, m, d) = expected;
-            assert_eq!(days_from_civil(y as u64, m as u64, d as u64), Some(day));
+            assert_eq!(days_since_1970(y / 100, y % 100, m, d), Some(day));
             if day < 200 * 365 {
                 let at = Nanos((day * 86_400 + day % 86_400) * Nanos::SECOND);
                 assert_eq!(parse_timestamp(stamp.format(at)), Some(at));
@@ -194,6 +248,35 @@ mod tests {
                 _ if d as u64 == days_in_month(y as u64, m as u64) => (y, m + 1, 1),
                 _ => (y, m, d + 1),
             };
+        }
+    }
+
+    #[test]
+    fn every_byte_at_every_place_reads_as_the_form_demands() {
+        let good = *b"20241128-12:34:56.789";
+        for at in 0..good.len() {
+            for b in 0..=255 {
+                let mut text = good;
+                text[at] = b;
+                let number = |range: core::ops::Range<usize>| crate::number::parse_plain(&text[range]);
+                let plain = || {
+                    let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
+                    let (hour, minute, second) = (number(9..11)?, number(12..14)?, number(15..17)?);
+                    let has_form = [text[8], text[11], text[14], text[17]] == *b"-::.";
+                    let is_time = hour < 24 && minute < 60 && second <= 60;
+                    let is_date = (1..=days_in_month(year, month)).contains(&day) && year >= 1970;
+                    (has_form && is_time && is_date).then_some(())?;
+                    let days: u64 = (1970..year)
+                        .map(|y| (1..=12).map(|m| days_in_month(y, m)).sum::<u64>())
+                        .sum();
+                    let days = days + (1..month).map(|m| days_in_month(year, m)).sum::<u64>() + day - 1;
+                    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
+                    Some(Nanos(
+                        seconds.checked_mul(Nanos::SECOND)? + number(18..21)? * 1_000_000,
+                    ))
+                };
+                assert_eq!(parse_timestamp(&text), plain(), "{}", text.escape_ascii());
+            }
         }
     }
 
