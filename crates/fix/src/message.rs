@@ -511,7 +511,7 @@ impl NewOrderSingle {
         e.char(tag::SIDE, side_char(self.side));
         e.text(tag::SYMBOL, self.symbol.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
-        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
         put_cause(e, &self.cause);
     }
 }
@@ -566,7 +566,7 @@ impl OrderCancelRequest {
         e.text(tag::ORIG_CL_ORD_ID, self.orig_cl_ord_id.as_bytes());
         e.char(tag::SIDE, side_char(self.side));
         e.text(tag::SYMBOL, self.symbol.as_bytes());
-        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
         put_cause(e, &self.cause);
     }
 }
@@ -631,7 +631,7 @@ impl OrderCancelReplaceRequest {
         e.char(tag::SIDE, side_char(self.side));
         e.text(tag::SYMBOL, self.symbol.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
-        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
         put_cause(e, &self.cause);
     }
 }
@@ -728,7 +728,7 @@ impl ExecutionReport {
         e.text(tag::SYMBOL, self.symbol.as_bytes());
         e.text_if(tag::TEXT, self.text.as_bytes());
         e.char(tag::TIME_IN_FORCE, b'0' + self.time_in_force as u8);
-        e.text(tag::TRANSACT_TIME, stamp.format(self.transact_time));
+        e.timestamp(tag::TRANSACT_TIME, stamp, self.transact_time);
         if let Some(reason) = self.ord_rej_reason {
             e.unsigned(tag::ORD_REJ_REASON, reason as u64);
         }

@@ -597,7 +597,7 @@ impl Writer {
         e.text(tag::MSG_TYPE, msg_type);
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
-        e.text(tag::SENDING_TIME, self.stamp.format(now));
+        e.timestamp(tag::SENDING_TIME, &mut self.stamp, now);
         e.text(tag::TARGET_COMP_ID, self.peer.as_bytes());
         (e, &mut self.stamp)
     }
