@@ -11,9 +11,11 @@ Runs Tickwire's FIX programs against QuickFIX C++ and QuickFIX/J, each as initia
 with their connection and sent again, sequence reset, logout, restart from the stores, TLS with certificates on both sides.
 
   cargo xtask interop [--control] [WORD]...
+  cargo xtask interop --roundtrip [N]
 
-  --control   QuickFIX C++ with QuickFIX/J instead: what fails there too is not our fault
-  WORD        only sessions with this word in their name, for example TLS, FIX.4.4, \"Tickwire ->\"
+  --control         QuickFIX C++ with QuickFIX/J instead: what fails there too is not our fault
+  --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire bench --fix)
+  WORD              only sessions with this word in their name, for example TLS, FIX.4.4, \"Tickwire ->\"
 
 Needs cmake, a C++ compiler, OpenSSL's headers, a JDK from 17 and Maven; with apt-get and as root, what is missing is installed.
 The engines themselves come from crates.io and Maven Central; dictionaries from fix/dictionaries under $TICKWIRE_SHARED or ../shared.
@@ -39,7 +41,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
-    match prepare().and_then(|mut command| succeeds(command.args(words))) {
+    match prepare(words.first() == Some(&"--roundtrip")).and_then(|mut command| succeeds(command.args(words)))
+    {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -49,8 +52,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     }
 }
 
-/// Builds all engines; the command that runs them against each other.
-fn prepare() -> Result<Command, String> {
+/// Builds all engines, ours optimised if it is to be measured; the command that runs them against each other.
+fn prepare(is_measured: bool) -> Result<Command, String> {
     install()?;
     let dictionaries = env::var_os("TICKWIRE_SHARED")
         .map_or_else(|| root().join("../shared"), PathBuf::from)
@@ -84,7 +87,11 @@ fn prepare() -> Result<Command, String> {
     let class_path = env::join_paths(&class_path).map_err(|e| e.to_string())?;
     let mut command = Command::new(folder.join("target/release/interop"));
     command
-        .arg(target_dir().join("debug/tickwire"))
+        .arg(target_dir().join(if is_measured {
+            "release/tickwire"
+        } else {
+            "debug/tickwire"
+        }))
         .arg(folder.join("target/release/quickfix-peer"))
         .arg(class_path)
         .arg(dictionaries.canonicalize().unwrap_or(dictionaries))

@@ -5,6 +5,7 @@
 mod certificates;
 mod engine;
 mod proxy;
+mod roundtrip;
 mod scenario;
 
 use std::path::PathBuf;
@@ -48,6 +49,18 @@ fn main() -> ExitCode {
     }
     let mut failed = 0;
     let mut count = 0;
+    if let [option, count @ ..] = only
+        && option == "--roundtrip"
+    {
+        let count = count.first().and_then(|n| n.parse().ok()).unwrap_or(20_000);
+        return match roundtrip::run(&places, count) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("error: {e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let (control, only): (Vec<&String>, Vec<&String>) = only.iter().partition(|word| *word == "--control");
     let pairs = if control.is_empty() {
         &PAIRS[..]

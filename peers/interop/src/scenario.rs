@@ -251,6 +251,7 @@ impl Pair<'_> {
         line("EndTime", "00:00:00");
         line("HeartBtInt", "30");
         line("ReconnectInterval", "1");
+        line("SocketNodelay", "Y");
         line("ResetOnLogon", if reset { "Y" } else { "N" });
         line(
             "FileStorePath",
@@ -404,14 +405,44 @@ impl Pair<'_> {
         Ok(session)
     }
 
-    /// The whole way; what was shown, step by step.
-    pub fn run(&self, mut step: impl FnMut(&str)) -> Result<()> {
+    /// Acceptor and initiator, connected to each other and logged on. Without `lasts` their stores are in memory.
+    pub fn start_alone(&self, lasts: bool) -> Result<[Engine; 2]> {
+        self.clear()?;
+        let port = free_port()?;
+        let start = |role: Role, kind: Kind| {
+            let path = self.config(role, kind, port, true)?;
+            if !lasts {
+                let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
+                let kept: Vec<&str> = text
+                    .lines()
+                    .filter(|line| !line.starts_with("FileStorePath"))
+                    .collect();
+                std::fs::write(&path, kept.join("\n") + "\n").map_err(|e| e.to_string())?;
+            }
+            self.engine(role, &path)
+        };
+        let mut acceptor = start(Role::Acceptor, self.acceptor)?;
+        let mut initiator = start(Role::Initiator, self.initiator)?;
+        for side in [&mut acceptor, &mut initiator] {
+            side.wait("logon", |line| line == "logon")?;
+        }
+        Ok([acceptor, initiator])
+    }
+
+    /// Nothing is left of an earlier run.
+    fn clear(&self) -> Result<()> {
         let folder = self.folder();
         let _ = std::fs::remove_dir_all(&folder);
         for role in [Role::Acceptor, Role::Initiator] {
             std::fs::create_dir_all(folder.join(role.name()))
                 .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         }
+        Ok(())
+    }
+
+    /// The whole way; what was shown, step by step.
+    pub fn run(&self, mut step: impl FnMut(&str)) -> Result<()> {
+        self.clear()?;
         let mut session = self.start(false, 1)?;
         session.trade(ORDERS)?;
         step("logon, orders");
