@@ -116,6 +116,8 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["oracle", rest @ ..] => oracle::run(rest),
+        ["interop", rest @ ..] => interop::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
             ExitCode::SUCCESS
@@ -128,8 +130,6 @@ fn main() -> ExitCode {
         ["check", "--verbose" | "-v"] => run_steps(STEPS.iter(), true),
         ["fuzz", rest @ ..] if !rest.is_empty() => fuzz::hunt(rest),
         ["fuzz"] => fuzz::hunt(&[]),
-        ["oracle", rest @ ..] => oracle::run(rest),
-        ["interop", rest @ ..] => interop::run(rest),
         ["header"] => run_steps([&HEADER].into_iter(), true),
         names => match names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>() {
             Ok(steps) => run_steps(steps.into_iter(), true),
