@@ -1,6 +1,7 @@
 //! From XML to tables. The format is QuickFIX's: `<fix>` with `<header>`, `<trailer>`, `<messages>`, `<components>` and
 //! `<fields>`; within the first three `<field>`, `<group>` and `<component>` in their order.
 
+use super::layout::{ComponentDef, Item, Row};
 use super::{Dictionary, FieldDef, FieldKind, GroupDef, MessageDef, Part};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -88,6 +89,8 @@ impl Dictionary {
             components: BTreeMap::new(),
             groups: Vec::new(),
             known: BTreeMap::new(),
+            definitions: Vec::new(),
+            defined: BTreeMap::new(),
             words: fields.len().div_ceil(64),
         };
         for node in children(root)
@@ -98,15 +101,17 @@ impl Dictionary {
                 return Err(wrong(node, "a second component of this name".into()));
             }
         }
-        let header = loader.part(section(root, "header")?)?;
-        let trailer = loader.part(section(root, "trailer")?)?;
+        let (header, header_rows) = loader.definition(section(root, "header")?)?;
+        let (trailer, trailer_rows) = loader.definition(section(root, "trailer")?)?;
         let mut messages = Vec::new();
         for node in children(section(root, "messages")?) {
+            let (body, rows) = loader.definition(node)?;
             messages.push(MessageDef {
                 msg_type: attribute(node, "msgtype")?.as_bytes().into(),
                 name: attribute(node, "name")?.into(),
                 is_admin: node.attribute("msgcat") == Some("admin"),
-                body: loader.part(node)?,
+                body,
+                rows,
             });
         }
         messages.sort_by(|a, b| a.msg_type.cmp(&b.msg_type));
@@ -119,7 +124,7 @@ impl Dictionary {
                 format!("two messages have the type of {}", twice[0].name),
             ));
         }
-        let groups = loader.groups;
+        let (groups, components) = (loader.groups, loader.definitions);
         Ok(Dictionary {
             begin_string,
             by_tag,
@@ -128,6 +133,9 @@ impl Dictionary {
             trailer,
             messages,
             groups,
+            components,
+            header_rows,
+            trailer_rows,
         })
     }
 }
@@ -158,7 +166,8 @@ fn fields(section: Node<'_, '_>, is_old: bool) -> Result<Vec<FieldDef>, Dictiona
                     format!("number {number:?} is not a tag from 1 to {TAG_MAX}"),
                 )
             })?;
-        let kind = match FieldKind::named(attribute(node, "type")?) {
+        let type_name = attribute(node, "type")?;
+        let kind = match FieldKind::named(type_name) {
             // Before FIX 4.2, CHAR was the type of every text.
             FieldKind::Char if is_old => FieldKind::Text,
             kind => kind,
@@ -167,6 +176,7 @@ fn fields(section: Node<'_, '_>, is_old: bool) -> Result<Vec<FieldDef>, Dictiona
             tag,
             name: attribute(node, "name")?.into(),
             kind,
+            type_name: type_name.into(),
             values: Vec::new(),
             short_values: [0; 2],
         };
@@ -202,13 +212,67 @@ struct Loader<'f, 'a, 'i> {
     groups: Vec<GroupDef>,
     /// Groups by where they stand in the text: a component's are the same wherever it is used.
     known: BTreeMap<usize, u32>,
+    /// Components that are used, and by name which.
+    definitions: Vec<ComponentDef>,
+    defined: BTreeMap<&'a str, u32>,
     /// Words of a bit set of fields.
     words: usize,
 }
 
 impl<'a, 'i> Loader<'_, 'a, 'i> {
-    fn part(&mut self, node: Node<'a, 'i>) -> Result<Part, DictionaryError> {
-        Ok(self.part_at(node, 0)?.0)
+    /// Header, trailer or a message: the table to check it by, and what stands in it as written.
+    fn definition(&mut self, node: Node<'a, 'i>) -> Result<(Part, Vec<Row>), DictionaryError> {
+        let (part, _) = self.part_at(node, 0)?;
+        Ok((part, self.rows(node, 0)?))
+    }
+
+    /// What stands within `node`, as written. Its names were looked up and its depth was checked by [`Loader::members`].
+    fn rows(&mut self, node: Node<'a, 'i>, depth: usize) -> Result<Vec<Row>, DictionaryError> {
+        let mut rows = Vec::new();
+        for child in children(node) {
+            let name = attribute(child, "name")?;
+            let item = if child.has_tag_name("component") {
+                Item::Component(self.component(child, name, depth)?)
+            } else {
+                let number = self.number(child, name)?;
+                match child.has_tag_name("group") {
+                    true => Item::Group(number, self.group(child, depth)?),
+                    false => Item::Field(number),
+                }
+            };
+            let is_required = child.attribute("required") == Some("Y");
+            rows.push(Row { item, is_required });
+        }
+        Ok(rows)
+    }
+
+    fn component(
+        &mut self,
+        child: Node<'a, 'i>,
+        name: &'a str,
+        depth: usize,
+    ) -> Result<u32, DictionaryError> {
+        if let Some(known) = self.defined.get(name) {
+            return Ok(*known);
+        }
+        let rows = self.rows(self.component_named(child, name)?, depth + 1)?;
+        self.definitions.push(ComponentDef {
+            name: name.into(),
+            rows,
+        });
+        let number = self.definitions.len() as u32 - 1;
+        self.defined.insert(name, number);
+        Ok(number)
+    }
+
+    fn component_named(&self, child: Node<'a, 'i>, name: &str) -> Result<Node<'a, 'i>, DictionaryError> {
+        let found = self.components.get(name).copied();
+        found.ok_or_else(|| wrong(child, format!("there is no component {name}")))
+    }
+
+    fn number(&self, child: Node<'a, 'i>, name: &str) -> Result<u16, DictionaryError> {
+        let found = self.numbers.get(name).copied();
+        found.ok_or_else(|| wrong(child, format!("there is no field {name}; define it in <fields>")))
     }
 
     /// What stands within `node`, and in which order.
@@ -240,17 +304,11 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
             let name = attribute(child, "name")?;
             let needed = is_required && child.attribute("required") == Some("Y");
             if child.has_tag_name("component") {
-                let component = *self
-                    .components
-                    .get(name)
-                    .ok_or_else(|| wrong(child, format!("there is no component {name}")))?;
+                let component = self.component_named(child, name)?;
                 self.members(component, needed, depth + 1, part, order)?;
                 continue;
             }
-            let number = *self
-                .numbers
-                .get(name)
-                .ok_or_else(|| wrong(child, format!("there is no field {name}; define it in <fields>")))?;
+            let number = self.number(child, name)?;
             part.allowed[number as usize / 64] |= 1 << (number % 64);
             order.push(number);
             if needed && !part.needs(number) {
@@ -273,7 +331,8 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
         if order.is_empty() {
             return Err(wrong(node, "a group without fields".into()));
         }
-        self.groups.push(GroupDef { order, part });
+        let rows = self.rows(node, depth + 1)?;
+        self.groups.push(GroupDef { order, part, rows });
         let group = self.groups.len() as u32 - 1;
         self.known.insert(node.range().start, group);
         Ok(group)

@@ -7,15 +7,18 @@
 //! application version.
 
 mod kind;
+mod layout;
 mod load;
 mod validate;
 
 pub use kind::FieldKind;
+pub use layout::{Layout, Member, MemberKind};
 pub use load::DictionaryError;
 pub use validate::{Validation, Validator};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use layout::{ComponentDef, Row};
 
 /// One version of FIX, or one counterparty's variant of it. Immutable; shared by all sessions that speak it.
 #[derive(Clone, Debug)]
@@ -29,6 +32,9 @@ pub struct Dictionary {
     /// Sorted by type.
     messages: Vec<MessageDef>,
     groups: Vec<GroupDef>,
+    components: Vec<ComponentDef>,
+    header_rows: Vec<Row>,
+    trailer_rows: Vec<Row>,
 }
 
 /// A field as the dictionary defines it.
@@ -40,6 +46,8 @@ pub struct FieldDef {
     pub name: Box<str>,
     /// The type of its value.
     pub kind: FieldKind,
+    /// The type as the dictionary calls it: `PRICE`, `CURRENCY`.
+    pub type_name: Box<str>,
     /// The values allowed, sorted, each with its description; empty when every value of the type is.
     pub values: Vec<(Box<[u8]>, Box<str>)>,
     /// The values of one ASCII character, a bit each.
@@ -56,6 +64,7 @@ pub struct MessageDef {
     /// Of the session layer, not the application.
     pub is_admin: bool,
     body: Part,
+    rows: Vec<Row>,
 }
 
 /// A repeating group within one message or group.
@@ -64,6 +73,7 @@ struct GroupDef {
     /// Field numbers in their order; the first begins every entry.
     order: Vec<u16>,
     part: Part,
+    rows: Vec<Row>,
 }
 
 /// Which fields stand at one place: header, body, trailer, or one entry of a group.
