@@ -72,6 +72,18 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// Lets [`Encoder::finish`] fail: what was to be written is wrong.
+    #[inline]
+    pub fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// Whether something did not fit or was wrong so far.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// The first `len` (0 to 8) bytes of a word.
     #[inline(always)]
     fn put_word(&mut self, word: u64, len: usize) {

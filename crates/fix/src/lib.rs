@@ -35,6 +35,7 @@ pub mod tag;
 mod template;
 mod text;
 mod time;
+pub mod typed;
 mod version;
 
 pub use acceptor::{Acceptor, ConnectionId, SessionId};
