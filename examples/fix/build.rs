@@ -8,7 +8,12 @@ fn main() -> Result<(), String> {
 
 fn generate() -> Result<(), Error> {
     Generator::from_file("venue.xml")?
-        .messages(["NewOrderSingle", "ExecutionReport", "MassQuote", "MassQuoteAcknowledgement"])
+        .messages([
+            "NewOrderSingle",
+            "ExecutionReport",
+            "MassQuote",
+            "MassQuoteAcknowledgement",
+        ])
         .build()?;
     Ok(())
 }

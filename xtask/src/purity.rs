@@ -14,8 +14,9 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
     ("book", &["market"]),
     ("shm", &["market"]),
     ("fix", &["market"]),
+    ("fixmsg", &["market", "fix"]),
     ("trading", &["market", "book"]),
-    ("exchange", &["market", "wire", "book", "fix"]),
+    ("exchange", &["market", "wire", "book", "fix", "fixmsg"]),
 ];
 
 /// Third-party crates a pure crate may depend on.

@@ -39,7 +39,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// Every member's directory name and manifest.
 pub(crate) fn manifests() -> Vec<(PathBuf, toml::Table)> {
-    let dirs = ["crates", "apps", "xtask"]
+    let dirs = ["crates", "apps", "examples", "xtask"]
         .iter()
         .flat_map(|dir| files(dir, "toml"));
     let manifests = dirs.filter(|path| path.file_name().is_some_and(|name| name == "Cargo.toml"));

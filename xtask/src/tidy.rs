@@ -43,7 +43,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
 
 /// Rust files of the members and of the Python package (not of the fuzz workspace).
 fn rust_files() -> Vec<PathBuf> {
-    ["crates", "apps", "xtask", "bindings"]
+    ["crates", "apps", "examples", "xtask", "bindings"]
         .iter()
         .flat_map(|dir| files(dir, "rs"))
         .collect()

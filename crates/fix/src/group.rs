@@ -53,6 +53,12 @@ impl<'a, G: RepeatingGroup> Group<'a, G> {
         self.left
     }
 
+    /// The tag of the field that would begin the next entry.
+    #[inline]
+    pub(crate) fn next_tag(&self) -> Option<u32> {
+        self.rest.first().map(|f| f.tag)
+    }
+
     /// Whether the entries still to come are as many as the count says: walks over all of them.
     pub fn check(mut self) -> Result<(), Fault> {
         if !self.is_number {

@@ -14,6 +14,7 @@ use crate::decode::Message;
 use crate::encode::Encoder;
 use crate::fields::{Field, Fields};
 use crate::group::{Group, RepeatingGroup};
+use crate::reject::SessionRejectReason::IncorrectNumInGroup;
 use crate::reject::{Fault, SessionRejectReason};
 use crate::scan::SOH;
 use crate::tag::is_data_length;
@@ -248,13 +249,16 @@ impl<'m> Source<'m> for Fields<'m> {
     }
 }
 
+/// The count of a group, and what may be in its entries.
+pub type CountAndMembers = (u32, fn(u32) -> bool);
+
 /// A place in which some tags mean the place itself as well as entries of its groups: groups are passed over.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside<'m> {
     /// The whole place.
     pub fields: Fields<'m>,
     /// The counts of its groups, and what may be in their entries.
-    pub groups: &'static [(u32, fn(u32) -> bool)],
+    pub groups: &'static [CountAndMembers],
 }
 
 impl<'m> Source<'m> for Outside<'m> {
@@ -303,15 +307,18 @@ pub struct Entries<'m, E> {
 impl<'m, E: Entry<'m>> Entries<'m, E> {
     #[inline]
     fn of(group: Group<'m, E>) -> Result<Entries<'m, E>, FieldError> {
-        group
-            .clone()
-            .check()
-            .map_err(|fault| FieldError::new(E::NAME, fault))?;
+        let is_first = group.next_tag() == Some(E::FIRST.tag);
         let left = group.claimed() as usize;
-        let first = group.clone().next().and_then(|entry| entry.fields().first().copied());
-        if first.is_some_and(|first| first.tag != E::FIRST.tag) {
-            let fault = Fault::new(SessionRejectReason::GroupOutOfOrder, E::FIRST.tag);
-            return Err(FieldError::new(E::FIRST, fault));
+        match group.clone().check() {
+            // What follows a count of 0 is not of the group, unless it could begin an entry.
+            Err(fault) if left > 0 || is_first || fault.reason != IncorrectNumInGroup => {
+                return Err(FieldError::new(E::NAME, fault));
+            }
+            Ok(()) if left > 0 && !is_first => {
+                let fault = Fault::new(SessionRejectReason::GroupOutOfOrder, E::FIRST.tag);
+                return Err(FieldError::new(E::FIRST, fault));
+            }
+            _ => {}
         }
         Ok(Entries {
             group: Some(group),

@@ -46,7 +46,9 @@ pub(crate) fn module(
     e.names();
     let file = source.file_name().unwrap_or_default().to_string_lossy();
     let version = dictionary.begin_string();
-    let mut out = format!("// Written by tickwire-fixgen from {file}. Do not edit: it is written anew by every build.\n\n");
+    let mut out = format!(
+        "// Written by tickwire-fixgen from {file}. Do not edit: it is written anew by every build.\n\n"
+    );
     let _ = write!(
         out,
         "/// Typed messages of {version}, as {} defines them. See `tickwire_fix::typed` for how views and writers behave.\n\
@@ -200,13 +202,19 @@ fn all_tags(layout: Layout<'_>, tags: &mut BTreeSet<u32>) {
 }
 
 /// Every group of a place with the name of who defines it, those within components included.
-fn groups<'d>(layout: Layout<'d>, owner: &str, component_type: &impl Fn(&str) -> String) -> Vec<(String, &'d FieldDef, Layout<'d>)> {
+fn groups<'d>(
+    layout: Layout<'d>,
+    owner: &str,
+    component_type: &impl Fn(&str) -> String,
+) -> Vec<(String, &'d FieldDef, Layout<'d>)> {
     let mut out = Vec::new();
     for member in layout.members() {
         match member.kind {
             MemberKind::Field(_) => {}
             MemberKind::Group(count, entry) => out.push((entry_type(owner, count), count, entry)),
-            MemberKind::Component(name, inner) => out.append(&mut groups(inner, &component_type(name), component_type)),
+            MemberKind::Component(name, inner) => {
+                out.append(&mut groups(inner, &component_type(name), component_type))
+            }
         }
     }
     out
@@ -222,7 +230,11 @@ impl<'d> Emitter<'d> {
         let name = type_name(&message.name);
         let layout = self.dictionary.layout(message);
         let msg_type = String::from_utf8_lossy(&message.msg_type).into_owned();
-        let title = format!("{} (35={msg_type}) of {}", doc(&message.name), self.dictionary.begin_string());
+        let title = format!(
+            "{} (35={msg_type}) of {}",
+            doc(&message.name),
+            self.dictionary.begin_string()
+        );
         let header = match self.dictionary.header().members().next() {
             Some(_) => {
                 "    /// The standard header.\n    #[inline]\n    pub fn header(&self) -> Header<'m, Message<'m>> { Header(self.0, PhantomData) }\n"
@@ -329,7 +341,13 @@ impl<'d> Emitter<'d> {
     }
 
     /// The table that tells a place's own fields from those of its groups that have the same tags.
-    fn outside(&mut self, name: &str, layout: Layout<'d>, rows: &[Row<'d>], inner: &BTreeSet<u32>) -> Result<(), String> {
+    fn outside(
+        &mut self,
+        name: &str,
+        layout: Layout<'d>,
+        rows: &[Row<'d>],
+        inner: &BTreeSet<u32>,
+    ) -> Result<(), String> {
         for row in rows {
             if let MemberKind::Component(component, members) = row.kind
                 && let Some(field) = members.fields().iter().find(|f| inner.contains(&f.tag))
@@ -344,10 +362,17 @@ impl<'d> Emitter<'d> {
         self.name_components(layout);
         let components = &self.component_types;
         let component_type = |c: &str| components.get(c).cloned().unwrap_or_default();
-        let _ = write!(self.out, "    const GROUPS: &'static [(u32, fn(u32) -> bool)] = &[");
+        let _ = write!(
+            self.out,
+            "    const GROUPS: &'static [typed::CountAndMembers] = &["
+        );
         let all = groups(layout, name, &component_type);
         for (entry, count, _) in all {
-            let _ = write!(self.out, "({}, <{entry}<'static> as RepeatingGroup>::has), ", count.tag);
+            let _ = write!(
+                self.out,
+                "({}, <{entry}<'static> as RepeatingGroup>::has), ",
+                count.tag
+            );
         }
         self.out.push_str("];\n");
         Ok(())
@@ -367,10 +392,13 @@ impl<'d> Emitter<'d> {
         let constant = self.field(field);
         let (read, _) = self.types_of(field);
         let note = self.note(field, row.is_required);
-        let (method, of) = (&row.method, match row.is_required {
-            true => ("required", read.clone()),
-            false => ("optional", format!("Option<{read}>")),
-        });
+        let (method, of) = (
+            &row.method,
+            match row.is_required {
+                true => ("required", read.clone()),
+                false => ("optional", format!("Option<{read}>")),
+            },
+        );
         let _ = write!(
             self.out,
             "\n    /// {note}\n    #[inline]\n    pub fn {method}(&self) -> Result<{}, FieldError> {{ {source}.{}({constant}) }}\n",
@@ -380,7 +408,11 @@ impl<'d> Emitter<'d> {
 
     fn group_getter(&mut self, row: &Row<'d>, owner: &str, count: &'d FieldDef) {
         self.field(count);
-        let call = if row.is_required { "required_entries" } else { "entries" };
+        let call = if row.is_required {
+            "required_entries"
+        } else {
+            "entries"
+        };
         let _ = write!(
             self.out,
             "\n    /// The entries behind {}\n    #[inline]\n    pub fn {}(&self) -> Result<Entries<'m, {}<'m>>, FieldError> {{ self.0.{call}() }}\n",
@@ -423,10 +455,21 @@ impl<'d> Emitter<'d> {
         );
     }
 
-    fn writer(&mut self, of: Of<'_>, name: &str, layout: Layout<'d>, rows: &[Row<'d>], needed: &[&'d FieldDef]) {
+    fn writer(
+        &mut self,
+        of: Of<'_>,
+        name: &str,
+        layout: Layout<'d>,
+        rows: &[Row<'d>],
+        needed: &[&'d FieldDef],
+    ) {
         let title = match of {
             Of::Message(title) => format!("{title}, being written"),
-            Of::Entry(count) => format!("An entry behind {} ({}), being written", doc(&count.name), count.tag),
+            Of::Entry(count) => format!(
+                "An entry behind {} ({}), being written",
+                doc(&count.name),
+                count.tag
+            ),
             Of::Component(component) => format!("The component {}, being written", doc(component)),
         };
         let _ = write!(
@@ -484,7 +527,11 @@ impl<'d> Emitter<'d> {
             None => format!("self.0.put({}, {bit}, {constant}, value)", row.rank),
         };
         let with = row.length.map_or(String::new(), |length| {
-            format!(" Its length, {} ({}), is written before it.", doc(&length.name), length.tag)
+            format!(
+                " Its length, {} ({}), is written before it.",
+                doc(&length.name),
+                length.tag
+            )
         });
         let _ = write!(
             self.out,
@@ -572,14 +619,19 @@ impl<'d> Emitter<'d> {
              pub fn read(message: &Message<'m>) -> Option<Self> {\n        Some(match message.msg_type() {\n",
         );
         for name in &names {
-            let _ = writeln!(self.out, "            {name}::MSG_TYPE => Self::{name}({name}(*message)),");
+            let _ = writeln!(
+                self.out,
+                "            {name}::MSG_TYPE => Self::{name}({name}(*message)),"
+            );
         }
-        self.out.push_str("            _ => return None,\n        })\n    }\n}\n\n");
+        self.out
+            .push_str("            _ => return None,\n        })\n    }\n}\n\n");
     }
 
     /// The enumerations of the fields that were named.
     fn values(&mut self) {
-        self.out.push_str("/// Fields with listed values.\npub mod values {\n");
+        self.out
+            .push_str("/// Fields with listed values.\npub mod values {\n");
         let fields: Vec<&FieldDef> = self.fields.values().copied().collect();
         for field in fields.into_iter().filter(|f| is_listed(f)) {
             let _ = write!(
@@ -621,7 +673,12 @@ impl<'d> Emitter<'d> {
                 field.name
             );
         }
-        let known: Vec<String> = self.dictionary.fields().iter().map(|f| f.tag.to_string()).collect();
+        let known: Vec<String> = self
+            .dictionary
+            .fields()
+            .iter()
+            .map(|f| f.tag.to_string())
+            .collect();
         let _ = writeln!(
             self.out,
             "}}\n\n/// What ends an entry of a group that does not have it.\nconst KNOWN: TagSet = TagSet::new(&[{}]);",

@@ -12,7 +12,7 @@
 //!     .unwrap_or_else(|e| panic!("{e}"));
 //! ```
 //!
-//! ```ignore
+//! ```text
 //! // lib.rs, with tickwire-fix among the [dependencies]
 //! include!(concat!(env!("OUT_DIR"), "/venue.rs"));
 //! ```
@@ -70,7 +70,10 @@ impl fmt::Display for Error {
             ),
             Error::Definition(path, what) => write!(f, "{}: {what}", path.display()),
             Error::NoOutDir => {
-                write!(f, "OUT_DIR is not set: call build() from a build script, or write() anywhere")
+                write!(
+                    f,
+                    "OUT_DIR is not set: call build() from a build script, or write() anywhere"
+                )
             }
         }
     }
@@ -131,8 +134,14 @@ impl Generator {
     /// The module's text.
     pub fn generate(&self) -> Result<String, Error> {
         let messages = self.wanted()?;
-        emit::module(&self.dictionary, &messages, &self.module, &self.source, self.quantities)
-            .map_err(|what| Error::Definition(self.source.clone(), what))
+        emit::module(
+            &self.dictionary,
+            &messages,
+            &self.module,
+            &self.source,
+            self.quantities,
+        )
+        .map_err(|what| Error::Definition(self.source.clone(), what))
     }
 
     /// Writes the module to a file.

@@ -75,7 +75,11 @@ pub(crate) fn variant(description: &str, value: &[u8], taken: &mut BTreeSet<Stri
 fn capitalised(word: &str) -> String {
     let has_lower = word.bytes().any(|b| b.is_ascii_lowercase());
     let (first, rest) = word.split_at(1);
-    let rest = if has_lower { rest.to_owned() } else { rest.to_ascii_lowercase() };
+    let rest = if has_lower {
+        rest.to_owned()
+    } else {
+        rest.to_ascii_lowercase()
+    };
     first.to_ascii_uppercase() + &rest
 }
 
@@ -90,11 +94,11 @@ pub(crate) fn without_no(count: &str) -> &str {
 /// Not a word of the language, not a digit in front.
 fn identifier(mut name: String) -> String {
     const WORDS: &[&str] = &[
-        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
-        "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
-        "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "Self", "static", "struct",
-        "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while",
-        "yield",
+        "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do",
+        "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let",
+        "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self",
+        "Self", "static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized",
+        "use", "virtual", "where", "while", "yield",
     ];
     if WORDS.contains(&name.as_str()) {
         name.push('_');

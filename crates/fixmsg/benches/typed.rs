@@ -183,7 +183,9 @@ fn read_by_hand(message: &Message<'_>) -> [Update; 4] {
         if f.tag == 279 {
             at = Some(at.map_or(0, |at: usize| at + 1));
         }
-        let Some(update) = at.and_then(|at| out.get_mut(at)) else { continue };
+        let Some(update) = at.and_then(|at| out.get_mut(at)) else {
+            continue;
+        };
         match f.tag {
             279 => update.action = MDUpdateAction::from_bytes(message.value(f)).expect("listed"),
             269 => update.kind = MDEntryType::from_bytes(message.value(f)).expect("listed"),

@@ -51,13 +51,7 @@ fn message(
 
 /// The same message, made of fields.
 fn plain(msg_type: &[u8], body: &[Field]) -> Vec<Field> {
-    let head = [
-        (35, msg_type),
-        (34, b"2"),
-        (49, b"MM"),
-        (52, TIME),
-        (56, b"XCH"),
-    ];
+    let head = [(35, msg_type), (34, b"2"), (49, b"MM"), (52, TIME), (56, b"XCH")];
     let head = head.map(|(tag, value)| (tag, value.to_vec()));
     head.into_iter().chain(body.iter().cloned()).collect()
 }
@@ -101,7 +95,11 @@ fn text() -> impl Strategy<Value = String> {
 
 fn party() -> impl Strategy<Value = Party> {
     let source = prop::option::of(prop::sample::select(PartyIDSource::ALL));
-    (text(), source, prop::collection::vec((text(), any::<i64>()), 0..3))
+    (
+        text(),
+        source,
+        prop::collection::vec((text(), any::<i64>()), 0..3),
+    )
         .prop_map(|(id, source, subs)| Party { id, source, subs })
 }
 
@@ -174,8 +172,7 @@ fn write(quotes: &Quotes) -> Result<Vec<u8>, WriteError> {
             m.quote_sets(&quotes.sets, |s, set| {
                 s.quote_set_id(set.id.as_bytes());
                 if let Some(underlying) = &set.underlying {
-                    s.underlying_instrument()
-                        .underlying_symbol(underlying.as_bytes());
+                    s.underlying_instrument().underlying_symbol(underlying.as_bytes());
                 }
                 s.tot_no_quote_entries(set.entries.len() as i64);
                 if let Some(is_last) = set.is_last {
@@ -356,10 +353,7 @@ fn market_data_comes_back_and_a_venues_own_field_does_not_end_an_entry() {
             m.md_req_id(b"R1")
                 .md_entries(levels, |entry, (action, kind, price, size)| {
                     entry.md_update_action(action).md_entry_type(kind);
-                    entry
-                        .instrument()
-                        .symbol(b"WIRE")
-                        .security_exchange(b"XCH");
+                    entry.instrument().symbol(b"WIRE").security_exchange(b"XCH");
                     entry.md_entry_px(Price::from_raw(price)).md_entry_size(Qty(size));
                 });
             m.appl_queue_depth(3);
@@ -411,10 +405,7 @@ fn errors_name_tag_and_field() {
             "QuoteCancelType (298): Value is incorrect (out of range) for this tag",
             &[(117, b"Q".to_vec()), (298, b"7".to_vec())],
         ),
-        (
-            "QuoteID (117): Required tag missing",
-            &[(298, b"1".to_vec())],
-        ),
+        ("QuoteID (117): Required tag missing", &[(298, b"1".to_vec())]),
     ];
     for (text, body) in cases {
         let bytes = naive::encode(&plain(b"Z", body));
@@ -438,7 +429,8 @@ fn what_is_written_wrongly_is_named_and_does_not_leave() {
             m.quote_id(b"Q");
         }),
         ("QuoteID (117) was written twice, or after", |m| {
-            m.quote_cancel_type(QuoteCancelType::CancelAllQuotes).quote_id(b"Q");
+            m.quote_cancel_type(QuoteCancelType::CancelAllQuotes)
+                .quote_id(b"Q");
         }),
         ("QuoteID (117) was written twice", |m| {
             m.quote_id(b"Q").quote_id(b"Q");
@@ -447,27 +439,32 @@ fn what_is_written_wrongly_is_named_and_does_not_leave() {
             m.quote_id(b"");
         }),
         ("Account (1) must not hold a separator", |m| {
-            m.quote_id(b"Q").quote_cancel_type(QuoteCancelType::CancelAllQuotes);
+            m.quote_id(b"Q")
+                .quote_cancel_type(QuoteCancelType::CancelAllQuotes);
             m.account(b"A\x01B");
         }),
         ("Symbol (55) must be the first field", |m| {
-            m.quote_id(b"Q").quote_cancel_type(QuoteCancelType::CancelAllQuotes);
+            m.quote_id(b"Q")
+                .quote_cancel_type(QuoteCancelType::CancelAllQuotes);
             m.quote_entries([0], |entry, _| {
                 entry.instrument().security_id(b"A");
             });
         }),
         ("Symbol (55) must be the first field", |m| {
-            m.quote_id(b"Q").quote_cancel_type(QuoteCancelType::CancelAllQuotes);
+            m.quote_id(b"Q")
+                .quote_cancel_type(QuoteCancelType::CancelAllQuotes);
             m.quote_entries([0, 1], |_, _| {});
         }),
         ("PartyID (448) was written twice", |m| {
-            m.quote_id(b"Q").quote_cancel_type(QuoteCancelType::CancelAllQuotes);
+            m.quote_id(b"Q")
+                .quote_cancel_type(QuoteCancelType::CancelAllQuotes);
             m.parties().party_ids([0], |party, _| {
                 party.party_id(b"A").party_id(b"B");
             });
         }),
         ("Account (1) did not fit the buffer", |m| {
-            m.quote_id(b"Q").quote_cancel_type(QuoteCancelType::CancelAllQuotes);
+            m.quote_id(b"Q")
+                .quote_cancel_type(QuoteCancelType::CancelAllQuotes);
             m.account(&[b'x'; 70_000]);
         }),
     ];
@@ -509,9 +506,8 @@ impl ExactSizeIterator for Claims {}
 fn data_goes_with_its_length_and_may_hold_separators() {
     let bytes = message(b"q", |e, stamp| {
         fix44::OrderMassCancelRequest::write(e, stamp, |m| {
-            m.cl_ord_id(b"C1").mass_cancel_request_type(
-                fix44::values::MassCancelRequestType::AllOrders,
-            );
+            m.cl_ord_id(b"C1")
+                .mass_cancel_request_type(fix44::values::MassCancelRequestType::AllOrders);
             m.side(Side::Buy).transact_time(Nanos(1_000_000_000)).text(b"all");
             m.encoded_text(b"a\x01b=\x01");
         })
@@ -553,20 +549,26 @@ fn our_dictionaries_are_parts_of_the_standards() {
             let of = standard.field_named(&field.name);
             // Header fields of FIXT are of another file.
             let of = of.unwrap_or_else(|| panic!("{name} has no {}", field.name));
-            assert_eq!((field.tag, &field.type_name), (of.tag, &of.type_name), "{}", field.name);
+            assert_eq!(
+                (field.tag, &field.type_name),
+                (of.tag, &of.type_name),
+                "{}",
+                field.name
+            );
             for (value, _) in &field.values {
-                assert!(
-                    of.admits(value),
-                    "{name} {}={}",
-                    field.name,
-                    value.escape_ascii()
-                );
+                assert!(of.admits(value), "{name} {}={}", field.name, value.escape_ascii());
             }
         }
         for message in ours.messages() {
             let of = standard.message(&message.msg_type).unwrap();
             assert_eq!(message.name, of.name);
-            let names = |d: &Dictionary, m| d.layout(m).fields().iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+            let names = |d: &Dictionary, m| {
+                d.layout(m)
+                    .fields()
+                    .iter()
+                    .map(|f| f.name.clone())
+                    .collect::<Vec<_>>()
+            };
             let (subset, all) = (names(&ours, message), names(&standard, of));
             let mut rest = all.iter();
             for field in &subset {

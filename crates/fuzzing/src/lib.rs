@@ -138,6 +138,12 @@ pub const TARGETS: &[Target] = &[
         targets::fix_decode,
     ),
     target(
+        "fix_typed",
+        "typed groups have the entries that a naive walk finds, or say which count lies",
+        seeds::fix_groups,
+        targets::fix_typed,
+    ),
+    target(
         "fix_session",
         "messages come out in sequence, once; what is sent can be read",
         seeds::fix_operations,

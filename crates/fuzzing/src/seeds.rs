@@ -400,6 +400,35 @@ pub(crate) fn fix_messages() -> Vec<Vec<u8>> {
     seeds
 }
 
+/// Messages with groups within groups, from MsgType to the last field before CheckSum; some whose counts lie.
+pub(crate) fn fix_groups() -> Vec<Vec<u8>> {
+    let bodies = [
+        (
+            "i",
+            "117=Q1|537=1|296=1|302=1|304=2|295=2|299=1|55=ABC|132=10.01|133=10.03|134=500|135=400|299=2|55=XYZ|132=20.5",
+        ),
+        (
+            "i",
+            "117=Q1|296=2|302=1|304=1|295=1|299=1|55=ABC|302=2|304=1|893=Y|295=1|299=1|5797=x|132=1",
+        ),
+        ("i", "117=Q1|296=1|302=1|295=3|299=1|55=ABC|299=2"),
+        ("i", "117=Q1|296=0|5797=1"),
+        (
+            "X",
+            "262=R|268=2|279=0|269=0|55=WIRE|270=87.39|271=100|279=2|269=1|270=87.40",
+        ),
+        ("X", "262=R|268=1|279=0|269=0|279=1|269=1"),
+        ("Z", "117=Q1|298=1|295=1|55=ABC|202=12.5"),
+    ];
+    let head = "34=1|49=TRADER|56=EXCHANGE|52=20261120-14:30:00.000";
+    let message = |(kind, body)| {
+        format!("35={kind}|{head}|{body}|")
+            .replace('|', "\x01")
+            .into_bytes()
+    };
+    bodies.into_iter().map(message).collect()
+}
+
 fn fields(text: &str) -> Vec<(u32, Vec<u8>)> {
     let pairs = text.split('|').filter_map(|pair| pair.split_once('='));
     pairs

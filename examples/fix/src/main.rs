@@ -67,7 +67,9 @@ fn send_quotes(session: &mut Session, stamp: &mut Stamp) -> Result<(), Box<dyn s
                 set.quote_entries(quotes, |entry, (symbol, bid, offer)| {
                     entry.quote_entry_id(symbol);
                     entry.instrument().symbol(symbol);
-                    entry.bid_px(Price::from_4dp(bid)).offer_px(Price::from_4dp(offer));
+                    entry
+                        .bid_px(Price::from_4dp(bid))
+                        .offer_px(Price::from_4dp(offer));
                     entry.bid_size(Qty(500)).offer_size(Qty(500));
                 });
             });
@@ -90,7 +92,11 @@ fn show(message: &Message<'_>) -> Result<(), FieldError> {
                 order.price()?
             );
             for party in order.parties().party_ids()? {
-                println!("  party {} in role {:?}", text(party.party_id()?), party.party_role()?);
+                println!(
+                    "  party {} in role {:?}",
+                    text(party.party_id()?),
+                    party.party_role()?
+                );
             }
             // The component is optional: it is there if the first field that it requires is.
             if let Some(cause) = order.cause() {
@@ -136,7 +142,11 @@ fn session(
         ..SessionConfig::new(role, comp(sender)?, comp(target)?)
     };
     let store = MemoryStore::new(config.store_messages, config.store_bytes);
-    Ok(Session::with_rules(config, store, Some(Rules::of(Arc::clone(dictionary)))))
+    Ok(Session::with_rules(
+        config,
+        store,
+        Some(Rules::of(Arc::clone(dictionary))),
+    ))
 }
 
 /// Carries bytes both ways until there are none; shows what the market receives.
@@ -146,7 +156,7 @@ fn pump(member: &mut Session, market: &mut Session) -> Result<(), Box<dyn std::e
         let mut is_idle = true;
         while let Some(bytes) = member.poll_transmit(&mut buffer) {
             is_idle = false;
-            let mut rest = &*bytes;
+            let mut rest = bytes;
             while !rest.is_empty() {
                 rest = &rest[market.handle_bytes(NOW, rest)..];
                 while let Some(event) = market.poll_event() {
@@ -160,7 +170,7 @@ fn pump(member: &mut Session, market: &mut Session) -> Result<(), Box<dyn std::e
         }
         while let Some(bytes) = market.poll_transmit(&mut buffer) {
             is_idle = false;
-            let mut rest = &*bytes;
+            let mut rest = bytes;
             while !rest.is_empty() {
                 rest = &rest[member.handle_bytes(NOW, rest)..];
             }

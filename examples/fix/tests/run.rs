@@ -7,8 +7,14 @@ use tickwire_testdata::{fix, workspace};
 
 #[test]
 fn an_order_and_a_mass_quote_arrive_as_they_were_sent() {
-    let output = Command::new(env!("CARGO_BIN_EXE_tickwire-example-fix")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(env!("CARGO_BIN_EXE_tickwire-example-fix"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
@@ -45,7 +51,14 @@ include!(concat!(env!("OUT_DIR"), "/venue.rs"));
 #[test]
 fn a_field_that_also_is_in_a_group_is_told_from_those_of_its_entries() {
     let read = |body: &[(u32, &str)]| {
-        let head = [(35, "b"), (34, "2"), (49, "A"), (52, "20261122-10:00:00"), (56, "B"), (297, "0")];
+        let head = [
+            (35, "b"),
+            (34, "2"),
+            (49, "A"),
+            (52, "20261122-10:00:00"),
+            (56, "B"),
+            (297, "0"),
+        ];
         let fields: Vec<(u32, Vec<u8>)> = head
             .iter()
             .chain(body)

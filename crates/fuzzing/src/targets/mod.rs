@@ -3,6 +3,7 @@
 mod book;
 mod feed;
 mod fix;
+mod fix_typed;
 mod mdp3;
 pub(crate) mod moex;
 mod nyse;
@@ -17,6 +18,7 @@ mod wire;
 pub use book::book;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
+pub use fix_typed::fix_typed;
 pub use mdp3::mdp3_channel;
 pub use moex::{moex_feed, moex_replay_server};
 pub use nyse::{nyse_feed, nyse_server};
