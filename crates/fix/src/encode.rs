@@ -248,7 +248,7 @@ impl<'b> Encoder<'b> {
         if significant == 8 || ninth != 0 {
             self.put_word(b'.' as u64 | digits << 8, 8);
             self.put_word(
-                digits >> 56 | (b'0' + ninth) as u64 * 0x100,
+                (digits >> 56) | ((b'0' + ninth) as u64) << 8,
                 1 + usize::from(ninth != 0),
             );
             return;

@@ -423,6 +423,8 @@ struct Out<'w, 'b> {
     encoder: &'w mut Encoder<'b>,
     stamp: &'w mut Stamp,
     error: Option<WriteError>,
+    /// What was written before the body is wrong already.
+    had_failed: bool,
 }
 
 impl Out<'_, '_> {
@@ -467,6 +469,7 @@ pub fn write<'b>(
     fill: impl FnOnce(Scope<'_, '_, 'b>),
 ) -> Result<(), WriteError> {
     let mut out = Out {
+        had_failed: encoder.has_failed(),
         encoder,
         stamp,
         error: None,
@@ -572,18 +575,26 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
 
     #[inline]
     fn check_room(&mut self, field: FieldName) {
-        if self.out.encoder.has_failed() {
+        if self.out.encoder.has_failed() && !self.out.had_failed {
             self.out.fail(field, WriteFault::Full);
         }
     }
 
+    #[inline]
     fn text(&mut self, field: FieldName, value: &[u8]) {
+        self.out.encoder.text(field.tag, value);
+        if self.out.encoder.has_failed() {
+            self.refuse(field, value);
+        }
+    }
+
+    /// Why a text was not taken.
+    #[cold]
+    fn refuse(&mut self, field: FieldName, value: &[u8]) {
         if value.is_empty() {
             self.out.fail(field, WriteFault::Empty);
         } else if value.contains(&SOH) {
             self.out.fail(field, WriteFault::Separator);
-        } else {
-            self.out.encoder.copy(field.tag, value);
         }
     }
 }
@@ -615,9 +626,9 @@ puts! {
     /// A whole number.
     Qty: |to, field, value| to.out.encoder.unsigned(field.tag, u64::from(value.0));
     /// As precise as the [`Stamp`].
-    Nanos: |to, field, value| to.out.encoder.copy(field.tag, to.out.stamp.format(value));
+    Nanos: |to, field, value| to.out.encoder.timestamp(field.tag, to.out.stamp, value);
     /// `Y` or `N`.
-    bool: |to, field, value| to.out.encoder.copy(field.tag, if value { b"Y" } else { b"N" });
+    bool: |to, field, value| to.out.encoder.char(field.tag, if value { b'Y' } else { b'N' });
     /// One character.
     u8: |to, field, value| to.text(field, &[value]);
     /// A number.

@@ -24,7 +24,7 @@ fn main() {
     let updates: Vec<[Update; 4]> = (0..BATCH)
         .map(|_| std::array::from_fn(|_| Update::random(&mut rng)))
         .collect();
-    let wire: Vec<Vec<u8>> = updates.iter().map(|u| market_data(u)).collect();
+    let wire: Vec<Vec<u8>> = updates.iter().map(market_data).collect();
     let quotes: Vec<[Quote; 16]> = (0..BATCH)
         .map(|_| std::array::from_fn(|i| Quote::random(&mut rng, i)))
         .collect();
