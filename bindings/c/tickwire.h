@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 53u
+#define TW_COUNTERS 56u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -377,6 +377,9 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"fix_malformed", "FIX malformed", "messages", "FIX messages ignored as garbled: bad framing, body length or checksum."},
         {"fix_rejects", "FIX rejects", "messages", "FIX messages answered with a session-level Reject."},
         {"fix_resends", "FIX resends", "events", "FIX resend requests answered or sent."},
+        {"fix_resend_repeats", "FIX repeats", "events", "FIX resend requests from the same sequence number on as the one before; too many end the session."},
+        {"fix_logons_refused", "FIX refused", "events", "FIX connections and logons refused: no Logon in time, an unknown or busy session, wrong credentials, outside its hours."},
+        {"fix_throttled", "FIX throttled", "messages", "FIX application messages beyond the configured rate: delayed, rejected, or the end of their session."},
     };
     return index < TW_COUNTERS ? &table[index] : NULL;
 }

@@ -313,7 +313,10 @@ impl Desk {
             match event {
                 Event::App { seq, message, .. } => self.on_message(id, now, seq, &message, floor),
                 Event::Disconnect { reason, .. } => self.connections[id].closing = Some(reason),
-                Event::LoggedOn { .. }
+                // Sessions of a desk ask nobody about logons and cancel nothing of themselves.
+                Event::LogonRequested { .. }
+                | Event::CancelOrders { .. }
+                | Event::LoggedOn { .. }
                 | Event::Message { .. }
                 | Event::Gap { .. }
                 | Event::Rejected { .. } => {}

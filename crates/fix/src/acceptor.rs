@@ -3,20 +3,28 @@
 //!
 //! ```text
 //!  connect ─► handle_bytes … ─► settle ─► the session's own verbs ─► disconnect
+//!                                  └─► poll_newcomer ─► admit, or turn_away
 //! ```
 //! A connection whose first message is garbled, names nobody who is known here, or a session that has a connection
 //! already, is to be closed without an answer. Because a peer may close and come again at once, the owner reads every other
 //! connection once more between [`Acceptor::handle_bytes`] and [`Acceptor::settle`].
+//!
+//! **Sessions nobody configured.** With an [`Acceptor::add_template`], who fits a template and no session becomes a
+//! [`Newcomer`]: the owner opens a store and admits it, or turns it away. There are at most as many such sessions as the
+//! template says; the place of one that never logged on is given to the next newcomer.
+//!
+//! **Bounds.** So many connections at once, 4 KiB and 10 s for each to say who it is, and the memory of its configuration for
+//! each session.
 
-use crate::config::{Role, SessionConfig};
+use crate::config::{Role, SessionConfig, SubIds};
 use crate::header::{Identity, Opening, identify};
 use crate::session::{Event, Rules, Session};
 use crate::store::Store;
-use crate::text::{CompId, Text};
+use crate::text::CompId;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::Nanos;
+use tickwire_market::{Counter, Counters, Nanos};
 
 /// A connection, by its place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,19 +39,46 @@ const OPENING_NS: u64 = 10 * Nanos::SECOND;
 /// The longest first message: a Logon.
 const OPENING_BYTES: usize = 4096;
 
+/// A connection that fits a template and no session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Newcomer {
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Which template it fits, in the order they were added.
+    pub template: usize,
+    /// The session it would have: the template's configuration with the identities filled in.
+    pub config: SessionConfig,
+}
+
 /// Sessions and connections. See the module's description.
 #[derive(Debug)]
 pub struct Acceptor<S: Store> {
     sessions: Vec<Hosted<S>>,
     connections: Vec<Connection>,
+    templates: Vec<Template>,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Template {
+    config: SessionConfig,
+    sessions_max: usize,
 }
 
 #[derive(Debug)]
 struct Hosted<S: Store> {
     session: Session<S>,
     connection: Option<ConnectionId>,
+    /// The template it was made from, if it was.
+    template: Option<usize>,
+    /// It was logged on once: its numbers are to be kept.
+    has_been_on: bool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "as many as connections are admitted, allocated once"
+)]
 #[derive(Debug)]
 enum Connection {
     Free,
@@ -52,6 +87,9 @@ enum Connection {
         since: Nanos,
         bytes: Box<[u8]>,
         len: usize,
+        /// The template it fits, once it has said who it is; told by [`Acceptor::poll_newcomer`] or about to be.
+        newcomer: Option<(usize, Identity)>,
+        is_told: bool,
     },
     Of(SessionId),
     /// To be closed.
@@ -65,7 +103,21 @@ impl<S: Store> Acceptor<S> {
         Acceptor {
             sessions: Vec::new(),
             connections: core::iter::repeat_with(free).take(connections).collect(),
+            templates: Vec::new(),
+            counters: Counters::default(),
         }
+    }
+
+    /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version of `config` and
+    /// fit its identities. An empty SenderCompID, TargetCompID or sub id fits any. The template's number.
+    pub fn add_template(&mut self, config: SessionConfig, sessions_max: usize) -> usize {
+        self.templates.push(Template { config, sessions_max });
+        self.templates.len() - 1
+    }
+
+    /// Of connections that never came to belong to a session: `fix_logons_refused`.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Adds a session. Its BeginString and identities tell it from the others.
@@ -73,6 +125,8 @@ impl<S: Store> Acceptor<S> {
         self.sessions.push(Hosted {
             session: Session::with_rules(config, store, rules),
             connection: None,
+            template: None,
+            has_been_on: false,
         });
         SessionId(self.sessions.len() - 1)
     }
@@ -108,11 +162,16 @@ impl<S: Store> Acceptor<S> {
     /// A transport connection was accepted; `None` when there is no room: close it.
     pub fn connect(&mut self, now: Nanos) -> Option<ConnectionId> {
         let is_free = |c: &Connection| matches!(c, Connection::Free);
-        let at = self.connections.iter().position(is_free)?;
+        let Some(at) = self.connections.iter().position(is_free) else {
+            self.counters.bump(Counter::FixLogonsRefused);
+            return None;
+        };
         self.connections[at] = Connection::Opening {
             since: now,
             bytes: vec![0; OPENING_BYTES].into_boxed_slice(),
             len: 0,
+            newcomer: None,
+            is_told: false,
         };
         Some(ConnectionId(at))
     }
@@ -153,42 +212,162 @@ impl<S: Store> Acceptor<S> {
     /// Finds the sessions of connections that have said who they are.
     pub fn settle(&mut self, now: Nanos) {
         for at in 0..self.connections.len() {
-            let Connection::Opening { since, bytes, len } = &self.connections[at] else {
+            let Connection::Opening {
+                since,
+                bytes,
+                len,
+                newcomer,
+                ..
+            } = &self.connections[at]
+            else {
                 continue;
             };
             let (is_late, is_full) = (now.since(*since) >= OPENING_NS, *len == bytes.len());
-            let found = match identify(&bytes[..*len], OPENING_BYTES) {
-                Opening::Partial if !is_late && !is_full => continue,
-                Opening::Partial | Opening::Garbled => None,
-                Opening::From(identity) => self.idle_session(&identity),
-            };
-            let Some(session) = found else {
-                self.connections[at] = Connection::Over;
+            if newcomer.is_some() {
+                if is_late {
+                    self.turn_away(ConnectionId(at));
+                }
                 continue;
+            }
+            let identity = match identify(&bytes[..*len], OPENING_BYTES) {
+                Opening::Partial if !is_late && !is_full => continue,
+                Opening::Partial | Opening::Garbled => {
+                    self.turn_away(ConnectionId(at));
+                    continue;
+                }
+                Opening::From(identity) => identity,
             };
-            let opening = core::mem::replace(&mut self.connections[at], Connection::Of(session));
-            let hosted = &mut self.sessions[session.0];
-            hosted.connection = Some(ConnectionId(at));
-            hosted.session.handle_connected(now);
-            if let Connection::Opening { bytes, len, .. } = opening {
-                // The receive buffer is larger than an opening.
-                let taken = hosted.session.handle_bytes(now, &bytes[..len]);
-                debug_assert!(taken == len);
+            match self.session_for(&identity) {
+                Found::Idle(session) => self.hand_over(now, ConnectionId(at), session),
+                Found::Busy => self.turn_away(ConnectionId(at)),
+                Found::Nobody => self.note_newcomer(at, identity),
             }
         }
     }
 
-    /// The session of an identity, if it has no connection.
-    fn idle_session(&self, identity: &Identity) -> Option<SessionId> {
-        let at = self.sessions.iter().position(|hosted| {
-            let config = hosted.session.config();
-            let begin_string = Text::new(config.version.begin_string());
-            config.role == Role::Acceptor
-                && begin_string == Some(identity.begin_string)
-                && config.sender == identity.target
-                && (config.target == identity.sender || config.target == CompId::EMPTY)
-        })?;
-        self.sessions[at].connection.is_none().then_some(SessionId(at))
+    /// The next connection that a template would admit: [`Acceptor::admit`] it or [`Acceptor::turn_away`], now or within 10 s
+    /// of its coming.
+    pub fn poll_newcomer(&mut self) -> Option<Newcomer> {
+        for at in 0..self.connections.len() {
+            if let Connection::Opening {
+                newcomer: Some((template, identity)),
+                is_told,
+                ..
+            } = &mut self.connections[at]
+                && !core::mem::replace(is_told, true)
+            {
+                let template = *template;
+                let config = filled(self.templates[template].config, identity);
+                let connection = ConnectionId(at);
+                return Some(Newcomer {
+                    connection,
+                    template,
+                    config,
+                });
+            }
+        }
+        None
+    }
+
+    /// Gives a newcomer its session; `None` if its connection is gone meanwhile, or was given a session.
+    pub fn admit(
+        &mut self,
+        now: Nanos,
+        newcomer: &Newcomer,
+        store: S,
+        rules: Option<Rules>,
+    ) -> Option<SessionId> {
+        let is_waiting = matches!(
+            &self.connections[newcomer.connection.0],
+            Connection::Opening { newcomer: Some((template, identity)), .. }
+                if *template == newcomer.template && fits(&newcomer.config, identity)
+        );
+        if !is_waiting {
+            return None;
+        }
+        let hosted = Hosted {
+            session: Session::with_rules(newcomer.config, store, rules),
+            connection: None,
+            template: Some(newcomer.template),
+            has_been_on: false,
+        };
+        let id = match self.sessions.iter().position(Hosted::is_vacant) {
+            Some(at) => {
+                self.sessions[at] = hosted;
+                SessionId(at)
+            }
+            None => {
+                self.sessions.push(hosted);
+                SessionId(self.sessions.len() - 1)
+            }
+        };
+        self.hand_over(now, newcomer.connection, id);
+        Some(id)
+    }
+
+    /// Closes a connection that belongs to no session, without a word.
+    pub fn turn_away(&mut self, id: ConnectionId) {
+        if let Some(connection @ Connection::Opening { .. }) = self.connections.get_mut(id.0) {
+            *connection = Connection::Over;
+            self.counters.bump(Counter::FixLogonsRefused);
+        }
+    }
+
+    /// A connection belongs to a session from now on.
+    fn hand_over(&mut self, now: Nanos, id: ConnectionId, session: SessionId) {
+        let opening = core::mem::replace(&mut self.connections[id.0], Connection::Of(session));
+        let hosted = &mut self.sessions[session.0];
+        hosted.connection = Some(id);
+        hosted.session.handle_connected(now);
+        if let Connection::Opening { bytes, len, .. } = opening {
+            // The receive buffer is at least as large as an opening, unless it was made smaller than that.
+            let taken = hosted.session.handle_bytes(now, &bytes[..len]);
+            debug_assert!(taken == len || hosted.session.config().receive_bytes < OPENING_BYTES);
+        }
+    }
+
+    /// The first session of an identity that has no connection.
+    fn session_for(&self, identity: &Identity) -> Found {
+        let mut found = Found::Nobody;
+        for (at, hosted) in self.sessions.iter().enumerate() {
+            if hosted.is_vacant() || !fits(hosted.session.config(), identity) {
+                continue;
+            }
+            if hosted.connection.is_none() {
+                return Found::Idle(SessionId(at));
+            }
+            found = Found::Busy;
+        }
+        found
+    }
+
+    /// A connection that no session is for: kept if a template has room for it.
+    fn note_newcomer(&mut self, at: usize, identity: Identity) {
+        let is_made_from = |hosted: &Hosted<S>, n| hosted.template == Some(n) && !hosted.is_vacant();
+        let fitting = self.templates.iter().enumerate().find(|(n, template)| {
+            let made = self
+                .sessions
+                .iter()
+                .filter(|hosted| is_made_from(hosted, *n))
+                .count();
+            let waiting = self
+                .connections
+                .iter()
+                .filter(|c| c.newcomer().is_some_and(|(t, _)| t == *n));
+            fits(&template.config, &identity) && made + waiting.count() < template.sessions_max
+        });
+        let fitting = fitting.map(|(n, _)| n);
+        // The same one twice: the second is turned away, as it would be from a session.
+        let is_twice = self
+            .connections
+            .iter()
+            .any(|c| c.newcomer().is_some_and(|(_, other)| *other == identity));
+        match (fitting, &mut self.connections[at]) {
+            (Some(template), Connection::Opening { newcomer, .. }) if !is_twice => {
+                *newcomer = Some((template, identity));
+            }
+            _ => self.turn_away(ConnectionId(at)),
+        }
     }
 
     /// Bytes to transmit on a connection.
@@ -199,7 +378,10 @@ impl<S: Store> Acceptor<S> {
 
     /// What happened in a session. After [`Event::Disconnect`] transmit what is left, then [`Acceptor::wants_close`].
     pub fn poll_event(&mut self, id: SessionId) -> Option<Event> {
-        self.sessions[id.0].session.poll_event()
+        let hosted = &mut self.sessions[id.0];
+        let event = hosted.session.poll_event();
+        hosted.has_been_on |= matches!(event, Some(Event::LoggedOn { .. }));
+        event
     }
 
     /// Whether a connection is to be closed now; its last bytes are transmitted first.
@@ -226,7 +408,7 @@ impl<S: Store> Acceptor<S> {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        for hosted in self.sessions.iter_mut().filter(|h| h.connection.is_some()) {
+        for hosted in &mut self.sessions {
             if hosted.session.poll_timeout().is_some_and(|t| t <= now) {
                 hosted.session.handle_timeout(now);
             }
@@ -241,5 +423,72 @@ impl<S: Store> Acceptor<S> {
             _ => None,
         });
         sessions.chain(openings).min()
+    }
+}
+
+/// What is found for an identity.
+enum Found {
+    Idle(SessionId),
+    /// Every session of this identity has a connection.
+    Busy,
+    Nobody,
+}
+
+impl<S: Store> Hosted<S> {
+    /// Its place may be given to another: it was made from a template and never came to anything.
+    fn is_vacant(&self) -> bool {
+        self.template.is_some() && !self.has_been_on && self.connection.is_none()
+    }
+}
+
+impl Connection {
+    fn newcomer(&self) -> Option<(usize, &Identity)> {
+        match self {
+            Connection::Opening {
+                newcomer: Some((template, identity)),
+                ..
+            } => Some((*template, identity)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an identity is the counterparty of a configuration; what that leaves empty fits any.
+fn fits(config: &SessionConfig, identity: &Identity) -> bool {
+    let subs = &config.subs;
+    let version = config.version;
+    let is_version = match version.appl_ver_id() {
+        // A Logon without DefaultApplVerID is for the session to refuse.
+        Some(id) => identity.appl_ver_id.is_empty() || identity.appl_ver_id.as_bytes() == [id],
+        None => true,
+    };
+    let ids = [
+        (config.sender, identity.target),
+        (config.target, identity.sender),
+        (subs.sender_sub, identity.target_sub),
+        (subs.sender_location, identity.target_location),
+        (subs.target_sub, identity.sender_sub),
+        (subs.target_location, identity.sender_location),
+    ];
+    let is_ours = |(ours, theirs): &(CompId, CompId)| ours.is_empty() || ours == theirs;
+    config.role == Role::Acceptor
+        && is_version
+        && identity.begin_string.as_bytes() == version.begin_string()
+        && ids.iter().all(is_ours)
+}
+
+/// A template's configuration for one identity.
+fn filled(config: SessionConfig, identity: &Identity) -> SessionConfig {
+    let or = |ours: CompId, theirs: CompId| if ours.is_empty() { theirs } else { ours };
+    SessionConfig {
+        sender: or(config.sender, identity.target),
+        target: or(config.target, identity.sender),
+        subs: SubIds {
+            sender_sub: or(config.subs.sender_sub, identity.target_sub),
+            sender_location: or(config.subs.sender_location, identity.target_location),
+            target_sub: or(config.subs.target_sub, identity.sender_sub),
+            target_location: or(config.subs.target_location, identity.sender_location),
+        },
+        ..config
     }
 }

@@ -198,6 +198,18 @@ impl<T: Copy> Ring<T> {
         self.len += 1;
     }
 
+    /// The next one out.
+    pub(crate) fn front(&self) -> Option<T> {
+        match self.len {
+            0 => None,
+            _ => self.slots[self.head],
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        (self.head, self.len) = (0, 0);
+    }
+
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.len == 0 {

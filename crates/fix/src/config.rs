@@ -1,8 +1,10 @@
 //! How a session is set up.
 
-use crate::text::CompId;
+use crate::text::{CompId, Text};
+use crate::throttle::Throttle;
 use crate::time::Precision;
 use crate::version::Version;
+use core::fmt;
 use tickwire_market::Nanos;
 
 /// Who opens the connection and sends the first Logon.
@@ -12,6 +14,73 @@ pub enum Role {
     Initiator,
     /// We are connected to and wait for the Logon.
     Acceptor,
+}
+
+/// A text that nobody must read in a log: it prints as asterisks. Up to 63 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Secret(Text<63>);
+
+impl Secret {
+    /// A secret; `None` if it is longer than 63 bytes or has a byte that is not printable ASCII.
+    pub const fn new(text: &[u8]) -> Option<Secret> {
+        match Text::new(text) {
+            Some(text) => Some(Secret(text)),
+            None => None,
+        }
+    }
+
+    /// What is not to be shown.
+    pub fn expose(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_empty() { "none" } else { "***" })
+    }
+}
+
+/// Who an initiator says it is in its Logon; what is empty is not sent. In the standard since 4.3 (925: FIXT 1.1), sent in
+/// any version when set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Credentials {
+    /// Username (553).
+    pub username: Text<63>,
+    /// Password (554).
+    pub password: Secret,
+    /// NewPassword (925): the peer is to change it.
+    pub new_password: Secret,
+}
+
+/// The parts of a counterparty beside its comp ids. Empty ones are neither sent nor checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SubIds {
+    /// SenderSubID (50) of what we send, TargetSubID (57) of what we receive.
+    pub sender_sub: CompId,
+    /// SenderLocationID (142) of what we send, TargetLocationID (143) of what we receive.
+    pub sender_location: CompId,
+    /// TargetSubID (57) of what we send, SenderSubID (50) of what we receive.
+    pub target_sub: CompId,
+    /// TargetLocationID (143) of what we send, SenderLocationID (142) of what we receive.
+    pub target_location: CompId,
+}
+
+/// When the owner is told to cancel what is open ([`crate::Event::CancelOrders`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CancelOn {
+    /// Never.
+    #[default]
+    Never,
+    /// When a connection that was logged on is lost without a logout.
+    ConnectionLost,
+    /// After a logout as well.
+    AnyEnd,
 }
 
 /// Everything a session needs to know; sizes are allocated once, by [`crate::Session::new`].
@@ -28,12 +97,42 @@ pub struct SessionConfig {
     pub sender: CompId,
     /// TargetCompID (56) of what we send. Empty on an acceptor: whoever logs on first becomes the peer.
     pub target: CompId,
+    /// Sub and location ids. Default none.
+    pub subs: SubIds,
+    /// Tells sessions with the same ids from each other; not sent. An acceptor gives a connection to the first of them that
+    /// has none. Default empty.
+    pub qualifier: CompId,
+    /// Username and passwords of an initiator. Default none.
+    pub credentials: Credentials,
+    /// An acceptor asks its owner about every logon: [`crate::Event::LogonRequested`]. Default `false`: who has the right ids
+    /// is logged on.
+    pub asks_about_logons: bool,
+    /// TestMessageIndicator (464) of our Logon; a peer whose Logon says otherwise (none is N) is refused. Default `None`:
+    /// neither sent nor checked.
+    pub is_test: Option<bool>,
     /// HeartBtInt (108) in seconds that an initiator asks for, 0 to 3600; 0 is none. Default 30. An acceptor takes what
-    /// it is asked for.
+    /// it is asked for, within the next two; an initiator takes what the answer says, likewise.
     pub heartbeat_s: u32,
+    /// The least HeartBtInt that a peer may say, in seconds. Default 0.
+    pub heartbeat_s_min: u32,
+    /// The most. Default 3600.
+    pub heartbeat_s_max: u32,
+    /// Logons carry NextExpectedMsgSeqNum (789), and that of the peer is obeyed: what it misses is sent without being asked
+    /// for. In the standard since 4.4. Default `false`: 789 is ignored.
+    pub next_expected: bool,
+    /// Every message carries LastMsgSeqNumProcessed (369). In the standard since 4.2. Orders then have no template. Default
+    /// `false`.
+    pub last_processed: bool,
+    /// Logons carry MaxMessageSize (383): the receive buffer. In the standard since 4.2. Default `false`. That of the peer is
+    /// obeyed in any case.
+    pub says_message_max: bool,
     /// Both sequence numbers start at 1 with every logon: an initiator asks for it (141=Y), an acceptor does so
     /// whether asked or not. Default `false`: an acceptor then resets only when asked.
     pub reset_on_logon: bool,
+    /// Both sequence numbers start at 1 again after a logout, whoever began it. Default `false`.
+    pub reset_on_logout: bool,
+    /// Both sequence numbers start at 1 again after any disconnect. Default `false`.
+    pub reset_on_disconnect: bool,
     /// Digits of SendingTime and TransactTime. Default milliseconds.
     pub precision: Precision,
     /// How far SendingTime may be from our clock, either way; 0 switches the check off. Default 120 s.
@@ -45,6 +144,19 @@ pub struct SessionConfig {
     /// A ResendRequest without any progress for this long is repeated, twice at most; then the session ends.
     /// Default 10 s.
     pub resend_timeout_ns: u64,
+    /// Messages asked for by one ResendRequest, the next ones when these have come; 0 for all at once. Default 0.
+    pub resend_chunk: u64,
+    /// How often a peer may ask for messages from the same number on within a connection; then the session ends. At least
+    /// 1. Default 10.
+    pub resend_repeats_max: u32,
+    /// Bound on the application messages we send. Default none.
+    pub throttle_out: Option<Throttle>,
+    /// Bound on the application messages we receive. Default none.
+    pub throttle_in: Option<Throttle>,
+    /// When the owner is told to cancel what is open. Default never.
+    pub cancel_on: CancelOn,
+    /// How long to wait for the peer to log on again before that. Default 0.
+    pub cancel_after_ns: u64,
     /// Receive buffer, and so the longest message admitted, in bytes. Default 16 KiB.
     pub receive_bytes: usize,
     /// Bytes waiting for [`crate::Session::poll_transmit`]; at least 4 KiB. When full, [`crate::Session::send`] refuses, and a session
@@ -72,13 +184,31 @@ impl SessionConfig {
             any_message: false,
             sender,
             target,
+            subs: SubIds::default(),
+            qualifier: CompId::EMPTY,
+            credentials: Credentials::default(),
+            asks_about_logons: false,
+            is_test: None,
             heartbeat_s: 30,
+            heartbeat_s_min: 0,
+            heartbeat_s_max: 3_600,
+            next_expected: false,
+            last_processed: false,
+            says_message_max: false,
             reset_on_logon: false,
+            reset_on_logout: false,
+            reset_on_disconnect: false,
             precision: Precision::Millis,
             latency_max_ns: 120 * Nanos::SECOND,
             logon_timeout_ns: 10 * Nanos::SECOND,
             logout_timeout_ns: 2 * Nanos::SECOND,
             resend_timeout_ns: 10 * Nanos::SECOND,
+            resend_chunk: 0,
+            resend_repeats_max: 10,
+            throttle_out: None,
+            throttle_in: None,
+            cancel_on: CancelOn::Never,
+            cancel_after_ns: 0,
             receive_bytes: 16 << 10,
             transmit_bytes: 256 << 10,
             early_bytes: 64 << 10,

@@ -122,9 +122,23 @@ pub struct Identity {
     pub sender: CompId,
     /// TargetCompID (56).
     pub target: CompId,
+    /// SenderSubID (50), empty if there is none.
+    pub sender_sub: CompId,
+    /// SenderLocationID (142), empty if there is none.
+    pub sender_location: CompId,
+    /// TargetSubID (57), empty if there is none.
+    pub target_sub: CompId,
+    /// TargetLocationID (143), empty if there is none.
+    pub target_location: CompId,
+    /// DefaultApplVerID (1137), empty if there is none.
+    pub appl_ver_id: Text<8>,
 }
 
 /// What the beginning of a connection tells.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, on the stack; a box would allocate for every connection"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
     /// Its first message is not whole yet.
@@ -147,10 +161,19 @@ pub fn identify(bytes: &[u8], max: usize) -> Opening {
     let mut index = Index::new(64);
     let identity = |message: &Message<'_>| {
         let header = Header::decode(message);
+        let part = |tag| {
+            let found = message.find(tag);
+            CompId::new(found.map_or(b"", |f| message.value(f)))
+        };
         Some(Identity {
             begin_string: Text::new(message.value(message.fields()[0]))?,
             sender: CompId::new(header.sender)?,
             target: CompId::new(header.target)?,
+            sender_sub: part(tag::SENDER_SUB_ID)?,
+            sender_location: part(tag::SENDER_LOCATION_ID)?,
+            target_sub: part(tag::TARGET_SUB_ID)?,
+            target_location: part(tag::TARGET_LOCATION_ID)?,
+            appl_ver_id: Text::new(part(tag::DEFAULT_APPL_VER_ID)?.as_bytes())?,
         })
     };
     match index.decode(&bytes[..len]) {

@@ -5,7 +5,7 @@
 //!       ┌───────┬──────────┬──────────┬──────────┬─────┬──────────────┬ ─ ─ ─ ─ ─┐
 //!       │ fixed │ identity │ record   │ record   │ ... │ record       │          │   a ring: the oldest give way
 //!       └───────┴──────────┴──────────┴──────────┴─────┴──────────────┴ ─ ─ ─ ─ ─┘
-//! fixed:  magic · next_out · next_in · head · tail · resetting          (head, tail: positions in the endless stream of words)
+//! fixed:  magic · next_out · next_in · head · tail · resetting · period (head, tail: positions in the endless stream of words)
 //! record: seq · length and hash · the message's bytes, padded to words
 //! ```
 //!
@@ -20,6 +20,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
+use tickwire_market::Nanos;
 
 /// Memory that outlives the process.
 pub trait Words {
@@ -39,6 +40,7 @@ const NEXT_IN: usize = 2;
 const HEAD: usize = 3;
 const TAIL: usize = 4;
 const RESETTING: usize = 5;
+const PERIOD: usize = 6;
 const IDENTITY: usize = 8;
 const IDENTITY_WORDS: usize = 8;
 const RECORDS: usize = IDENTITY + IDENTITY_WORDS;
@@ -49,6 +51,9 @@ const WORDS_MIN: usize = 512;
 /// The longest message kept.
 const MESSAGE_MAX: usize = 64 << 10;
 
+/// Above every number and position that a session can reach, with room to add to it.
+const NUMBER_MAX: u64 = 1 << 62;
+
 /// Why memory is no store, or not this session's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreError {
@@ -56,6 +61,8 @@ pub enum StoreError {
     NotAStore,
     /// It is another session's.
     OtherSession,
+    /// Its sequence numbers or positions cannot be right: none of a session's life comes near 2^62.
+    Damaged,
     /// It has fewer words than this.
     TooSmall {
         /// The fewest.
@@ -68,6 +75,9 @@ impl fmt::Display for StoreError {
         match self {
             StoreError::NotAStore => f.write_str("holds something else than a FIX store"),
             StoreError::OtherSession => f.write_str("is the store of another session"),
+            StoreError::Damaged => {
+                f.write_str("has sequence numbers that cannot be right: they were overwritten")
+            }
             StoreError::TooSmall { words } => write!(f, "is smaller than {} bytes", words * 8),
         }
     }
@@ -166,22 +176,27 @@ impl<M: Words> LastingStore<M> {
             }
             _ => return Err(StoreError::NotAStore),
         }
-        Ok(LastingStore::recovered(memory, messages))
+        LastingStore::recovered(memory, messages)
     }
 
     /// Opens a copy of a store, whosever it is, to look at it.
     ///
     /// # Errors
-    /// The memory holds something else.
+    /// The memory holds something else, or numbers that cannot be right.
     pub fn inspect(memory: M, messages: usize) -> Result<LastingStore<M>, StoreError> {
         let words = memory.words();
         if words.len() < WORDS_MIN || words[0].load(Ordering::Relaxed) != MAGIC {
             return Err(StoreError::NotAStore);
         }
-        Ok(LastingStore::recovered(memory, messages))
+        LastingStore::recovered(memory, messages)
     }
 
-    fn recovered(memory: M, messages: usize) -> LastingStore<M> {
+    fn recovered(memory: M, messages: usize) -> Result<LastingStore<M>, StoreError> {
+        let load = |at: usize| memory.words()[at].load(Ordering::Relaxed);
+        let numbers = [NEXT_OUT, NEXT_IN, HEAD, TAIL];
+        if numbers.into_iter().any(|at| load(at) >= NUMBER_MAX) {
+            return Err(StoreError::Damaged);
+        }
         let room = memory.words().len() - RECORDS;
         let mut store = LastingStore {
             memory,
@@ -191,7 +206,7 @@ impl<M: Words> LastingStore<M> {
             recovery: Recovery::default(),
         };
         store.recover();
-        store
+        Ok(store)
     }
 
     /// Hands out the messages that can be sent again, oldest first, with their numbers.
@@ -260,7 +275,10 @@ impl<M: Words> LastingStore<M> {
         }
         let mut last = 0;
         while at < tail {
-            let Some((seq, _, words)) = self.record(at, tail).filter(|&(seq, ..)| seq > last) else {
+            let Some((seq, _, words)) = self
+                .record(at, tail)
+                .filter(|&(seq, ..)| seq > last && seq < NUMBER_MAX)
+            else {
                 break;
             };
             self.remember(seq, at);
@@ -370,6 +388,14 @@ impl<M: Words> Store for LastingStore<M> {
         self.put(NEXT_IN, 1);
         self.put(RESETTING, 0);
     }
+
+    fn period(&self) -> Nanos {
+        Nanos(self.load(PERIOD))
+    }
+
+    fn set_period(&mut self, start: Nanos) {
+        self.put(PERIOD, start.0);
+    }
 }
 
 #[cfg(test)]
@@ -408,6 +434,7 @@ mod tests {
         }
         store.set_next_out(43);
         store.set_next_in(17);
+        store.set_period(Nanos(1_795_226_141_000_000_000));
         let mut again = LastingStore::open(restored(&image(store.memory())), b"A>B", 64).unwrap();
         assert_eq!((again.next_out(), again.next_in()), (43, 17));
         assert_eq!(again.recovery().cut_words, 0);
@@ -420,6 +447,7 @@ mod tests {
         }
         assert!(again.recovery().messages > 20);
         again.reset();
+        assert_eq!(again.period(), Nanos(1_795_226_141_000_000_000));
         assert_eq!(again.get(40), None);
         assert_eq!((again.next_out(), again.next_in()), (1, 1));
     }
@@ -437,6 +465,12 @@ mod tests {
         assert_eq!(
             LastingStore::open(foreign, b"A>B", 8).unwrap_err(),
             StoreError::NotAStore
+        );
+        let overwritten = restored(&image(store.memory()));
+        overwritten[NEXT_OUT].store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(
+            LastingStore::open(overwritten, b"A>B", 8).unwrap_err(),
+            StoreError::Damaged
         );
         assert!(matches!(
             LastingStore::open(memory(16), b"A>B", 8).unwrap_err(),

@@ -23,28 +23,32 @@ mod encode;
 mod fields;
 mod group;
 mod header;
+mod hosts;
 mod lasting;
 mod message;
 pub mod naive;
 mod number;
 mod reject;
 mod scan;
+mod schedule;
 mod session;
 mod store;
 pub mod tag;
 mod template;
 mod text;
+mod throttle;
 mod time;
 pub mod typed;
 mod version;
 
-pub use acceptor::{Acceptor, ConnectionId, SessionId};
-pub use config::{Role, SessionConfig};
+pub use acceptor::{Acceptor, ConnectionId, Newcomer, SessionId};
+pub use config::{CancelOn, Credentials, Role, Secret, SessionConfig, SubIds};
 pub use decode::{Frame, Garbled, Index, Message, frame};
 pub use encode::{Encoder, NotEncodable, Prepared};
 pub use fields::{Field, Fields};
 pub use group::{Group, RepeatingGroup};
 pub use header::{Identity, Opening, identify, is_header};
+pub use hosts::{Attempt, HostOrder, Hosts, HostsConfig};
 pub use lasting::{LastingStore, Recovery, StoreError, Words};
 pub use message::{
     AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
@@ -52,9 +56,11 @@ pub use message::{
     ord_rej_reason,
 };
 pub use reject::{Fault, SessionRejectReason};
-pub use session::{DisconnectReason, Event, Rules, SendError, Session, Status};
+pub use schedule::{Hours, NotASchedule, Period, Schedule};
+pub use session::{DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};
 pub use store::{MemoryStore, Store, StoreFailed};
 pub use template::{NewOrder, OrderTemplate};
 pub use text::{CompId, Id, MsgType, Reason, Text};
+pub use throttle::{Excess, Throttle};
 pub use time::{Precision, Stamp, parse_timestamp};
 pub use version::Version;

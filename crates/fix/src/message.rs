@@ -130,6 +130,8 @@ pub mod business_reject_reason {
     pub const APPLICATION_NOT_AVAILABLE: u16 = 4;
     /// A field required by the values of others is missing.
     pub const CONDITIONAL_FIELD_MISSING: u16 = 5;
+    /// More messages than allowed; since 5.0 SP2.
+    pub const THROTTLE_LIMIT_EXCEEDED: u16 = 8;
 }
 
 /// Order Single (35=D).

@@ -5,19 +5,26 @@
 //!  transport connected ──► LogonSent (initiator) ──┐ Logon
 //!                     └──► LogonAwaited (acceptor) ─┴──► Active ──► LogoutSent ──► Closing ──► Disconnected
 //! ```
+//! Logon and logout, resets and hours are in `logon`; what waits because of a message rate is in `pace`.
 //! A session outlives its connections: sequence numbers and sent messages are in its [`Store`]. The order of calls is
 //! always the same: one `handle_*` or `send`, then drain [`Session::poll_transmit`] and [`Session::poll_event`], then
 //! look at [`Session::poll_timeout`]. After [`Event::Disconnect`] what is left to transmit is sent, the transport is
 //! closed and [`Session::handle_disconnected`] called.
 
+mod logon;
+mod pace;
+
+pub use logon::LogonRequest;
+
 use crate::buffer::{Bytes, Early, Ring};
-use crate::config::{Role, SessionConfig};
+use crate::config::{SessionConfig, SubIds};
 use crate::decode::{Frame, Index, Message, frame};
 use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
 use crate::header::{Header, is_header};
 use crate::message::{AppMessage, BusinessMessageReject, business_reject_reason};
 use crate::reject::{Fault, SessionRejectReason};
+use crate::schedule::Hours;
 use crate::store::{MemoryStore, Store};
 use crate::tag;
 use crate::template::{NewOrder, OrderTemplate};
@@ -28,6 +35,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use core::fmt::Write;
+use pace::{PaceIn, PaceOut};
 use tickwire_market::{Counter, Counters, Nanos, OrderType, SeqNo, Symbol};
 
 /// Where a session stands.
@@ -66,6 +74,10 @@ pub enum DisconnectReason {
     SequenceTooLow,
     /// Missing messages were requested three times in vain.
     ResendTimeout,
+    /// The peer asked for the same messages again and again.
+    ResendLoop,
+    /// The peer sent more messages than allowed.
+    Throttled,
     /// BeginString, identity, SendingTime or MsgSeqNum made the message unusable.
     ProtocolViolation,
     /// The peer does not read: the transmit buffer is full.
@@ -81,6 +93,13 @@ pub enum DisconnectReason {
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
+    /// A Logon that is right in form, where [`SessionConfig::asks_about_logons`]: [`Session::logon_request`] has it. Answer by
+    /// [`Session::accept_logon`] or [`Session::refuse_logon`] within the logon time-out, now or later; what else the peer
+    /// sends waits meanwhile.
+    LogonRequested {
+        /// The peer's SenderCompID.
+        peer: CompId,
+    },
     /// Logged on.
     LoggedOn {
         /// The peer's SenderCompID.
@@ -133,6 +152,12 @@ pub enum Event {
         /// Text (58).
         text: Reason,
     },
+    /// Cancel what is open at or from this peer ([`SessionConfig::cancel_on`]): its connection was lost, and it did not log
+    /// on again in time.
+    CancelOrders {
+        /// The peer.
+        peer: CompId,
+    },
     /// Transmit what is left, close the transport, call [`Session::handle_disconnected`].
     Disconnect {
         /// Why.
@@ -152,6 +177,13 @@ pub enum SendError {
     Backlog,
     /// A required text is empty, or the message is longer than the receive buffer's size.
     NotEncodable,
+    /// The message is longer than the peer takes (MaxMessageSize of its Logon).
+    TooLong,
+    /// The configured rate is used up ([`SessionConfig::throttle_out`]).
+    Throttled {
+        /// When the next message is within it.
+        until: Nanos,
+    },
     /// The store refused it.
     StoreFailed,
 }
@@ -203,6 +235,8 @@ enum Handed {
     Received(usize),
     /// Among those that were kept behind a gap.
     Kept,
+    /// A Logon of so many bytes at the front of those received, which the owner has to decide about.
+    Logon(usize),
 }
 
 impl Session<MemoryStore> {
@@ -253,9 +287,20 @@ impl<S: Store> Session<S> {
                     stamp: Stamp::new(config.precision),
                     sender: config.sender,
                     peer: config.target,
+                    subs: config.subs,
+                    processed: config.last_processed.then_some(0),
                 },
+                pace_out: config.throttle_out.map(PaceOut::new),
+                pace_in: config.throttle_in.map(PaceIn::new),
                 events: Ring::new(config.events.max(8)),
                 ending: None,
+                was_on: false,
+                logged_out: false,
+                cancel_at: None,
+                cancels: false,
+                hours: None,
+                peer_message_max: usize::MAX,
+                asked: Asked::default(),
                 counters: Counters::default(),
             },
         }
@@ -311,21 +356,18 @@ impl<S: Store> Session<S> {
 
     /// The message of the last [`Event::Message`].
     pub fn message(&self) -> Option<Message<'_>> {
-        match self.handed {
-            Handed::Nothing => None,
-            Handed::Received(len) => Some(self.index.again(&self.received.as_slice()[..len])),
-            Handed::Kept => Some(self.index.again(self.early.taken())),
-        }
+        handed_out(self.handed, &self.index, &self.received, &self.early)
     }
 
     /// The application is done with the message, if there was one: only now it counts as received, so that one that was
     /// lost with the process is sent again. Whether there was one.
     fn release(&mut self) -> bool {
-        match core::mem::replace(&mut self.handed, Handed::Nothing) {
-            Handed::Nothing => return false,
+        match self.handed {
+            Handed::Nothing | Handed::Logon(_) => return false,
             Handed::Received(len) => self.received.consume(len),
             Handed::Kept => {}
         }
+        self.handed = Handed::Nothing;
         if matches!(self.core.status, Status::Active | Status::LogoutSent) {
             self.core.advance(self.core.store.next_in() + 1);
         }
@@ -333,7 +375,8 @@ impl<S: Store> Session<S> {
     }
 
     /// Bytes from the transport, cut anywhere. Returns how many were taken: all, unless events or the transmit queue
-    /// have not been drained since; then drain and hand over the rest.
+    /// have not been drained since; then drain and hand over the rest. When still none is taken, a logon waits for its
+    /// answer or the peer is beyond its message rate: leave the rest to the transport until [`Session::is_reading`] again.
     #[must_use = "bytes not taken must be handed over again"]
     pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) -> usize {
         self.core.now = now;
@@ -348,9 +391,21 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// Whether [`Session::handle_bytes`] would take bytes once events are drained. Not while the owner has to answer a Logon,
+    /// nor while the peer is beyond its message rate and the receive buffer full; [`Session::poll_timeout`] tells when to look
+    /// again.
+    pub fn is_reading(&self) -> bool {
+        let is_stopped = matches!(self.handed, Handed::Logon(_)) || self.core.is_held();
+        !is_stopped || self.received.room() > 0
+    }
+
     /// Time has passed: heartbeats, test requests, time-outs. May be called at any time.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.core.now = now;
+        if self.core.is_held() && !self.received.is_empty() {
+            // The peer has spoken; it is us who do not listen.
+            self.core.last_received = now;
+        }
         self.pump();
         self.core.timeout();
     }
@@ -360,12 +415,12 @@ impl<S: Store> Session<S> {
         if self.core.out.is_empty() {
             self.core.resend_next();
         }
-        let waiting = self.core.out.as_slice();
-        let n = waiting.len().min(buf.len());
+        let n = self.core.out.as_slice().len().min(buf.len());
+        let n = self.core.released(n);
         if n == 0 {
             return None;
         }
-        buf[..n].copy_from_slice(&waiting[..n]);
+        buf[..n].copy_from_slice(&self.core.out.as_slice()[..n]);
         self.core.out.consume(n);
         Some(&buf[..n])
     }
@@ -379,22 +434,31 @@ impl<S: Store> Session<S> {
                 self.pump();
             }
         }
-        self.core.events.pop().or_else(|| self.core.ending.take())
+        self.core.next_event()
     }
 
     /// When [`Session::handle_timeout`] is due, `None` for never.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        self.core.next_timeout()
+        let held = self
+            .core
+            .pace_in
+            .as_ref()
+            .and_then(|pace| pace.resumes(self.core.now));
+        [
+            self.core.next_timeout(),
+            held.filter(|_| !self.received.is_empty()),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its sequence
     /// number.
     pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
         self.core.now = now;
-        if self.core.status != Status::Active {
-            return Err(SendError::NotLoggedOn);
-        }
-        self.core.send_app(message)
+        self.core
+            .send_paced(message.msg_type(), |e, stamp| message.encode_body(e, stamp))
     }
 
     /// Sends any application message: `fields` writes what follows TargetCompID, further header fields first.
@@ -405,34 +469,28 @@ impl<S: Store> Session<S> {
         fields: impl FnOnce(&mut Encoder<'_>),
     ) -> Result<SeqNo, SendError> {
         self.core.now = now;
-        if self.core.status != Status::Active {
-            return Err(SendError::NotLoggedOn);
-        }
-        self.core.send_encoded(msg_type, |e, _| fields(e))
+        self.core.send_paced(msg_type, |e, _| fields(e))
     }
 
     /// Answers the message of the last [`Event::Message`] as one that the application does not know.
     pub fn refuse(&mut self, now: Nanos) {
+        self.refuse_because(now, business_reject_reason::UNSUPPORTED_MESSAGE_TYPE, UNSUPPORTED);
+    }
+
+    /// Answers it with a BusinessMessageReject of this reason (380) and text, up to 4.1 with a Reject.
+    pub fn refuse_because(&mut self, now: Nanos, reason: u16, text: &str) {
         self.core.now = now;
-        let message = match self.handed {
-            Handed::Nothing => return,
-            Handed::Received(len) => self.index.again(&self.received.as_slice()[..len]),
-            Handed::Kept => self.index.again(self.early.taken()),
-        };
-        if let Some(seq) = Header::decode(&message).seq {
-            self.core.refuse_type(&message, seq);
+        if let Some(message) = handed_out(self.handed, &self.index, &self.received, &self.early)
+            && let Some(seq) = Header::decode(&message).seq
+        {
+            self.core.refuse(&message, seq, reason, text);
         }
     }
 
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
     pub fn logout(&mut self, now: Nanos, text: &str) {
         self.core.now = now;
-        if self.core.status == Status::Active {
-            self.core.send_logout(&Reason::lossy(text.as_bytes()));
-            if self.core.status == Status::Active {
-                self.core.set_status(Status::LogoutSent);
-            }
-        }
+        self.core.log_out(text);
     }
 
     /// Leaves out the next `count` numbers of ours, as if messages had been lost: the peer asks for them and gets a gap fill. For
@@ -442,16 +500,21 @@ impl<S: Store> Session<S> {
         self.core.store.set_next_out(next);
     }
 
-    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty or the peer not
-    /// known yet.
+    /// A prepared NewOrderSingle for one instrument of this session, `None` if the symbol is empty, the peer not
+    /// known yet, or every message carries LastMsgSeqNumProcessed, whose width changes.
     pub fn order_template(&self, symbol: Symbol) -> Option<OrderTemplate> {
         let core = &self.core;
+        if core.writer.processed.is_some() {
+            return None;
+        }
         OrderTemplate::new(symbol, core.config.version, core.config.precision, |e, time| {
             e.text(tag::MSG_TYPE, b"D");
             e.text(tag::MSG_SEQ_NUM, b"00000000");
             e.text(tag::SENDER_COMP_ID, core.config.sender.as_bytes());
+            e.text_if(tag::SENDER_SUB_ID, core.writer.subs.sender_sub.as_bytes());
             e.text(tag::SENDING_TIME, time);
             e.text(tag::TARGET_COMP_ID, core.writer.peer.as_bytes());
+            put_subs(e, &core.writer.subs);
         })
     }
 
@@ -473,6 +536,9 @@ impl<S: Store> Session<S> {
             return Err(SendError::Backlog);
         }
         core.now = now;
+        if core.pace_out.is_some() {
+            core.pace_at_once()?;
+        }
         let seq = core.store.next_out();
         if !template.patch(now, seq, order) {
             return core.encode_beyond_template(template, order);
@@ -488,8 +554,11 @@ impl<S: Store> Session<S> {
     /// Processes what has been received while there is room for events and no message is handed out; whether anything was.
     fn pump(&mut self) -> bool {
         let mut progress = false;
+        if self.core.is_over() && matches!(self.handed, Handed::Logon(_)) {
+            self.handed = Handed::Nothing;
+        }
         while self.has_room() && !self.received.is_empty() {
-            if matches!(self.core.status, Status::Closing | Status::Disconnected) {
+            if self.core.is_over() {
                 self.received.clear();
                 return true;
             }
@@ -504,6 +573,10 @@ impl<S: Store> Session<S> {
                             Outcome::Done => {}
                             Outcome::Handed => {
                                 self.handed = Handed::Received(len);
+                                return true;
+                            }
+                            Outcome::Asked => {
+                                self.handed = Handed::Logon(len);
                                 return true;
                             }
                             Outcome::Early(seq) => self.early.keep(seq, bytes),
@@ -525,7 +598,9 @@ impl<S: Store> Session<S> {
     }
 
     fn has_room(&self) -> bool {
-        self.core.events.room() >= EVENTS_PER_MESSAGE && self.handed == Handed::Nothing
+        self.core.events.room() >= EVENTS_PER_MESSAGE
+            && self.handed == Handed::Nothing
+            && !self.core.is_held()
     }
 
     /// Processes messages that were kept behind a gap and are next now; asks for what is still missing.
@@ -540,7 +615,7 @@ impl<S: Store> Session<S> {
                 match self.core.process(&message, true) {
                     Outcome::Reset => self.early.clear(),
                     Outcome::Handed => self.handed = Handed::Kept,
-                    Outcome::Done | Outcome::Early(_) => {}
+                    Outcome::Done | Outcome::Early(_) | Outcome::Asked => {}
                 }
             }
             progress = true;
@@ -549,8 +624,25 @@ impl<S: Store> Session<S> {
     }
 }
 
-/// No message makes more events: a logon and a gap.
-const EVENTS_PER_MESSAGE: usize = 2;
+/// What BusinessMessageReject says of a type nobody knows, as QuickFIX words it.
+const UNSUPPORTED: &str = "Unsupported Message Type";
+
+/// The message an [`Event::Message`] told of. Apart from the session, so that its core can be used beside it.
+fn handed_out<'s>(
+    handed: Handed,
+    index: &'s Index,
+    received: &'s Bytes,
+    early: &'s Early,
+) -> Option<Message<'s>> {
+    match handed {
+        Handed::Nothing => None,
+        Handed::Received(len) | Handed::Logon(len) => Some(index.again(&received.as_slice()[..len])),
+        Handed::Kept => Some(index.again(early.taken())),
+    }
+}
+
+/// No message makes more events: a logon and a gap, and the request for the logon before them.
+const EVENTS_PER_MESSAGE: usize = 3;
 /// A ResendRequest is sent at most this often without progress.
 const RESEND_ATTEMPTS: u8 = 3;
 
@@ -563,12 +655,15 @@ enum Outcome {
     Early(u64),
     /// Sequence numbers began anew: what was kept is void.
     Reset,
+    /// An [`Event::LogonRequested`] tells of it.
+    Asked,
 }
 
-/// Messages `[next_in, upto]` have been requested.
+/// Messages `[next_in, upto]` are missing, and those up to `asked_upto` have been requested.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     upto: u64,
+    asked_upto: u64,
     since: Nanos,
     attempts: u8,
 }
@@ -580,6 +675,13 @@ struct Resend {
     last: u64,
 }
 
+/// From which number on the peer asked last, and how often in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    begin: u64,
+    times: u32,
+}
+
 /// Where messages are written before they are queued.
 #[derive(Debug)]
 struct Writer {
@@ -588,6 +690,9 @@ struct Writer {
     stamp: Stamp,
     sender: CompId,
     peer: CompId,
+    subs: SubIds,
+    /// LastMsgSeqNumProcessed, where it is sent.
+    processed: Option<u64>,
 }
 
 impl Writer {
@@ -597,10 +702,23 @@ impl Writer {
         e.text(tag::MSG_TYPE, msg_type);
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.text(tag::SENDER_COMP_ID, self.sender.as_bytes());
+        e.text_if(tag::SENDER_SUB_ID, self.subs.sender_sub.as_bytes());
         e.timestamp(tag::SENDING_TIME, &mut self.stamp, now);
         e.text(tag::TARGET_COMP_ID, self.peer.as_bytes());
+        put_subs(&mut e, &self.subs);
+        if let Some(processed) = self.processed {
+            e.unsigned(tag::LAST_MSG_SEQ_NUM_PROCESSED, processed);
+        }
         (e, &mut self.stamp)
     }
+}
+
+/// The parts of the counterparties that stand behind TargetCompID.
+#[inline]
+fn put_subs(e: &mut Encoder<'_>, subs: &SubIds) {
+    e.text_if(tag::TARGET_SUB_ID, subs.target_sub.as_bytes());
+    e.text_if(tag::SENDER_LOCATION_ID, subs.sender_location.as_bytes());
+    e.text_if(tag::TARGET_LOCATION_ID, subs.target_location.as_bytes());
 }
 
 /// All of a session except the received bytes, so that a message can be borrowed while it is processed.
@@ -625,6 +743,20 @@ struct Core<S> {
     events: Ring<Event>,
     /// The disconnect, after all other events; it always has room.
     ending: Option<Event>,
+    /// The connection was logged on.
+    was_on: bool,
+    /// Logouts were exchanged on it.
+    logged_out: bool,
+    /// When the owner is to cancel.
+    cancel_at: Option<Nanos>,
+    /// [`Event::CancelOrders`] is due, after all other events.
+    cancels: bool,
+    hours: Option<Hours>,
+    /// The longest message the peer takes.
+    peer_message_max: usize,
+    asked: Asked,
+    pace_out: Option<PaceOut>,
+    pace_in: Option<PaceIn>,
     counters: Counters,
 }
 
@@ -634,25 +766,25 @@ impl<S: Store> Core<S> {
         self.status_since = self.now;
     }
 
-    fn connected(&mut self, now: Nanos) {
-        self.forget_connection(now);
-        self.ending = None;
-        self.last_received = now;
-        match self.config.role {
-            Role::Acceptor => self.set_status(Status::LogonAwaited),
-            Role::Initiator => {
-                if self.config.reset_on_logon {
-                    self.store.reset();
-                }
-                self.set_status(Status::LogonSent);
-                self.send_logon(self.config.heartbeat_s, self.config.reset_on_logon);
-            }
-        }
+    /// Nothing more is read on this connection.
+    fn is_over(&self) -> bool {
+        matches!(self.status, Status::Closing | Status::Disconnected)
     }
 
-    fn disconnected(&mut self, now: Nanos) {
-        self.forget_connection(now);
-        self.set_status(Status::Disconnected);
+    /// The peer is beyond its message rate and has to wait.
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.pace_in.as_ref().is_some_and(|pace| pace.holds(self.now))
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let last = || self.ending.take();
+        let event = self.events.pop().or_else(last);
+        if event.is_none() && core::mem::take(&mut self.cancels) {
+            let peer = self.writer.peer;
+            return Some(Event::CancelOrders { peer });
+        }
+        event
     }
 
     fn forget_connection(&mut self, now: Nanos) {
@@ -663,11 +795,19 @@ impl<S: Store> Core<S> {
         self.seen_max = 0;
         self.test_outstanding = false;
         self.heartbeat_ns = 0;
+        self.asked = Asked::default();
+        self.peer_message_max = usize::MAX;
+        (self.was_on, self.logged_out) = (false, false);
+        if let Some(pace) = &mut self.pace_out {
+            pace.forget();
+        }
     }
 
     // ---- time -------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self) {
+        self.keep_hours();
+        self.cancel_when_due();
         let waited = self.now.since(self.status_since);
         match self.status {
             Status::LogonSent | Status::LogonAwaited if waited >= self.config.logon_timeout_ns => {
@@ -714,6 +854,20 @@ impl<S: Store> Core<S> {
     }
 
     fn next_timeout(&self) -> Option<Nanos> {
+        let paced = self.pace_out.as_ref();
+        let paced = paced.and_then(|pace| pace.resumes(self.now, self.resend.is_some()));
+        [
+            self.status_timeout(),
+            self.cancel_at,
+            self.hours_timeout(),
+            paced.filter(|_| !self.is_over()),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn status_timeout(&self) -> Option<Nanos> {
         match self.status {
             Status::Disconnected | Status::Closing => None,
             Status::LogonSent | Status::LogonAwaited => {
@@ -766,7 +920,7 @@ impl<S: Store> Core<S> {
         if let Some(fault) = h.fault {
             return self.reject_and_accept(m, seq, fault);
         }
-        if !self.identities_match(&h) {
+        if !self.identities_match(m, &h) {
             return self.reject_and_end(
                 m,
                 seq,
@@ -796,14 +950,32 @@ impl<S: Store> Core<S> {
             .err()
     }
 
-    fn identities_match(&self, h: &Header<'_>) -> bool {
+    fn identities_match(&self, m: &Message<'_>, h: &Header<'_>) -> bool {
         let anybody = self.status == Status::LogonAwaited && self.config.target.is_empty();
         let peer = if anybody {
             CompId::new(h.sender).is_some()
         } else {
             h.sender == self.writer.peer.as_bytes()
         };
-        peer && !h.sender.is_empty() && h.target == self.config.sender.as_bytes()
+        peer && !h.sender.is_empty()
+            && h.target == self.config.sender.as_bytes()
+            && (self.config.subs == SubIds::default() || self.subs_match(m))
+    }
+
+    /// Sub and location ids, as far as they are configured.
+    #[cold]
+    fn subs_match(&self, m: &Message<'_>) -> bool {
+        let subs = &self.config.subs;
+        let expected = [
+            (subs.target_sub, tag::SENDER_SUB_ID),
+            (subs.target_location, tag::SENDER_LOCATION_ID),
+            (subs.sender_sub, tag::TARGET_SUB_ID),
+            (subs.sender_location, tag::TARGET_LOCATION_ID),
+        ];
+        let is_there = |tag, id: &CompId| m.find(tag).is_some_and(|f| m.value(f) == id.as_bytes());
+        expected
+            .iter()
+            .all(|(id, tag)| id.is_empty() || is_there(*tag, id))
     }
 
     fn on_time(&self, h: &Header<'_>) -> bool {
@@ -831,22 +1003,17 @@ impl<S: Store> Core<S> {
     }
 
     fn reject_and_end(&mut self, m: &Message<'_>, seq: u64, fault: Fault, logged_on: bool) -> Outcome {
-        if logged_on {
-            self.send_reject(m, seq, fault);
-            if seq == self.store.next_in() {
-                self.advance(seq + 1);
-            }
+        if !logged_on {
+            return self.violation(fault.reason.text(), false);
+        }
+        self.send_reject(m, seq, fault);
+        if seq == self.store.next_in() {
+            self.advance(seq + 1);
         }
         // The Reject has said why; the Logout only ends it.
+        self.send_logout(&Reason::EMPTY);
         let text = Reason::lossy(fault.reason.text().as_bytes());
-        if logged_on {
-            self.send_logout(&Reason::EMPTY);
-        }
-        let reason = match logged_on {
-            true => DisconnectReason::ProtocolViolation,
-            false => DisconnectReason::LogonRefused,
-        };
-        self.disconnect(reason, text);
+        self.disconnect(DisconnectReason::ProtocolViolation, text);
         Outcome::Done
     }
 
@@ -876,8 +1043,9 @@ impl<S: Store> Core<S> {
             return self.on_logon(m, h, seq);
         }
         let expected = self.store.next_in();
-        //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
-        if m.msg_type() == b"5" && seq != expected {
+        //= FIX 4.4 vol 2, "Logout": it is confirmed although something is missing, which is asked for at the next logon. One
+        //# that is too low is judged like any other message.
+        if m.msg_type() == b"5" && seq > expected {
             self.on_logout(m);
             return Outcome::Done;
         }
@@ -902,6 +1070,12 @@ impl<S: Store> Core<S> {
         }
         let fault = m.malformed().filter(|_| self.checker.is_none());
         let is_session = matches!(m.msg_type(), b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A");
+        if !is_session
+            && self.pace_in.is_some()
+            && let Some(outcome) = self.beyond_rate(m, h, seq)
+        {
+            return outcome;
+        }
         if self.config.any_message && !is_session && fault.is_none() {
             self.events.push(Event::Message {
                 seq: SeqNo(seq),
@@ -964,10 +1138,16 @@ impl<S: Store> Core<S> {
     /// The next message is `next_in`.
     fn advance(&mut self, next_in: u64) {
         self.store.set_next_in(next_in);
+        if let Some(processed) = &mut self.writer.processed {
+            *processed = next_in - 1;
+        }
         if let Some(gap) = &mut self.gap {
             (gap.since, gap.attempts) = (self.now, 1);
             if next_in > gap.upto {
                 self.gap = None;
+            } else if next_in > gap.asked_upto {
+                let upto = gap.upto;
+                self.request_resend(upto, 1);
             }
         }
     }
@@ -993,12 +1173,15 @@ impl<S: Store> Core<S> {
                 sending_time: h.sending_time,
                 message,
             }),
-            Ok(None) => self.refuse_type(m, seq),
+            Ok(None) => {
+                let reason = business_reject_reason::UNSUPPORTED_MESSAGE_TYPE;
+                self.refuse(m, seq, reason, UNSUPPORTED);
+            }
             Err(fault) => self.send_reject(m, seq, fault),
         }
     }
 
-    fn refuse_type(&mut self, m: &Message<'_>, seq: u64) {
+    fn refuse(&mut self, m: &Message<'_>, seq: u64, reason: u16, text: &str) {
         let Some(ref_msg_type) = MsgType::new(m.msg_type()) else {
             let fault = Fault::new(SessionRejectReason::InvalidMsgType, tag::MSG_TYPE);
             return self.send_reject(m, seq, fault);
@@ -1006,17 +1189,21 @@ impl<S: Store> Core<S> {
         if !self.config.version.rejects_in_fields() {
             // BusinessMessageReject came with FIX 4.2.
             self.counters.bump(Counter::FixRejects);
+            let text = match reason {
+                business_reject_reason::UNSUPPORTED_MESSAGE_TYPE => "Unsupported message type",
+                _ => text,
+            };
             return self.send_admin(b"3", |e| {
                 e.unsigned(tag::REF_SEQ_NUM, seq);
-                e.text(tag::TEXT, b"Unsupported message type");
+                e.text_if(tag::TEXT, text.as_bytes());
             });
         }
         let reject = AppMessage::BusinessMessageReject(BusinessMessageReject {
             ref_seq: SeqNo(seq),
             ref_msg_type,
             ref_id: Id::EMPTY,
-            reason: business_reject_reason::UNSUPPORTED_MESSAGE_TYPE,
-            text: Reason::lossy(b"Unsupported Message Type"),
+            reason,
+            text: Reason::lossy(text.as_bytes()),
         });
         let version = self.config.version.appl_ver_id();
         let sent = self.send_encoded(reject.msg_type(), |e, stamp| {
@@ -1026,78 +1213,16 @@ impl<S: Store> Core<S> {
             }
         });
         match sent {
-            Ok(_) | Err(SendError::NotLoggedOn | SendError::NotEncodable) => {}
+            Ok(_)
+            | Err(
+                SendError::NotLoggedOn
+                | SendError::NotEncodable
+                | SendError::TooLong
+                | SendError::Throttled { .. },
+            ) => {}
             Err(SendError::Backlog) => self.disconnect(DisconnectReason::PeerTooSlow, Reason::EMPTY),
             Err(SendError::StoreFailed) => self.disconnect(DisconnectReason::StoreFailed, Reason::EMPTY),
         }
-    }
-
-    /// Logon while none is in force, or with ResetSeqNumFlag at any time.
-    fn on_logon(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
-        let number = |tag| m.find(tag).map(|f| m.unsigned(f));
-        let heartbeat_s = match number(tag::HEART_BT_INT) {
-            Some(Ok(seconds)) if seconds <= 3_600 => seconds as u32,
-            _ => return self.refuse_logon("HeartBtInt must be 0 to 3600"),
-        };
-        if number(tag::ENCRYPT_METHOD) != Some(Ok(0)) {
-            return self.refuse_logon("EncryptMethod must be 0");
-        }
-        if m.malformed().is_some() {
-            return self.refuse_logon("Logon malformed");
-        }
-        let asked = m
-            .find(tag::RESET_SEQ_NUM_FLAG)
-            .is_some_and(|f| m.value(f) == b"Y");
-        if asked && seq != 1 {
-            return self.refuse_logon("MsgSeqNum must be 1 with ResetSeqNumFlag");
-        }
-        let first = matches!(self.status, Status::LogonSent | Status::LogonAwaited);
-        let we_asked = self.status == Status::LogonSent && self.config.reset_on_logon;
-        let reset = asked || (self.status == Status::LogonAwaited && self.config.reset_on_logon);
-        if reset && !we_asked {
-            self.store.reset();
-            self.gap = None;
-            self.resend = None;
-            self.seen_max = 0;
-            if self.status == Status::LogonSent {
-                self.store.set_next_out(2); // our Logon, already sent, counts as the first message
-            }
-        }
-        if seq < self.store.next_in() && !h.poss_dup {
-            return self.too_low(m, h, seq);
-        }
-        if let Some(peer) = CompId::new(h.sender) {
-            self.writer.peer = peer;
-        }
-        let answer = self.status != Status::LogonSent;
-        self.heartbeat_ns = heartbeat_s as u64 * Nanos::SECOND;
-        self.set_status(Status::Active);
-        if answer {
-            self.send_logon(heartbeat_s, asked);
-        }
-        self.events.push(Event::LoggedOn {
-            peer: self.writer.peer,
-            heartbeat_s,
-            // What we asked for was done when we asked, whether the answer repeats it or not.
-            reset: reset || we_asked,
-        });
-        let expected = self.store.next_in();
-        if seq > expected {
-            self.seen_max = seq;
-            self.events.push(Event::Gap {
-                expected: SeqNo(expected),
-                received: SeqNo(seq),
-            });
-            self.request_resend(seq, 1);
-        } else if seq == expected {
-            self.advance(seq + 1);
-        }
-        if first { Outcome::Done } else { Outcome::Reset }
-    }
-
-    fn refuse_logon(&mut self, text: &str) -> Outcome {
-        self.logout_and_disconnect(DisconnectReason::LogonRefused, text);
-        Outcome::Done
     }
 
     fn on_test_request(&mut self, m: &Message<'_>, seq: u64) {
@@ -1120,6 +1245,17 @@ impl<S: Store> Core<S> {
             return self.send_reject(m, seq, Fault::value(tag::BEGIN_SEQ_NO));
         }
         self.counters.bump(Counter::FixResends);
+        if self.asked.begin == begin {
+            self.asked.times += 1;
+            self.counters.bump(Counter::FixResendRepeats);
+            if self.asked.times >= self.config.resend_repeats_max.max(1) {
+                let mut text = Reason::EMPTY;
+                let _ = write!(text, "ResendRequest from {begin} on repeated too often");
+                return self.logout_and_disconnect(DisconnectReason::ResendLoop, text.as_str());
+            }
+        } else {
+            self.asked = Asked { begin, times: 0 };
+        }
         self.resend = Some(match self.resend {
             Some(r) => Resend {
                 next: r.next.min(begin),
@@ -1166,17 +1302,6 @@ impl<S: Store> Core<S> {
         Outcome::Done
     }
 
-    fn on_logout(&mut self, m: &Message<'_>) {
-        let text = m
-            .find(tag::TEXT)
-            .map_or(Reason::EMPTY, |f| Reason::lossy(m.value(f)));
-        if self.status == Status::LogoutSent {
-            return self.disconnect(DisconnectReason::LogoutComplete, text);
-        }
-        self.send_logout(&Reason::EMPTY);
-        self.disconnect(DisconnectReason::PeerLogout, text);
-    }
-
     // ---- sending ----------------------------------------------------------------------------------------------
 
     /// Queues a session message. If there is no room the session ends: it would leave a hole no resend could explain.
@@ -1196,10 +1321,6 @@ impl<S: Store> Core<S> {
         }
     }
 
-    fn send_app(&mut self, message: &AppMessage) -> Result<SeqNo, SendError> {
-        self.send_encoded(message.msg_type(), |e, stamp| message.encode_body(e, stamp))
-    }
-
     fn send_encoded(
         &mut self,
         msg_type: &[u8],
@@ -1209,6 +1330,9 @@ impl<S: Store> Core<S> {
         let (mut e, stamp) = self.writer.header(msg_type, seq, self.now);
         body(&mut e, stamp);
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
+        if bytes.len() > self.peer_message_max {
+            return Err(SendError::TooLong);
+        }
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
         }
@@ -1247,20 +1371,6 @@ impl<S: Store> Core<S> {
         Ok(copy)
     }
 
-    fn send_logon(&mut self, heartbeat_s: u32, reset: bool) {
-        let version = self.config.version.appl_ver_id();
-        self.send_admin(b"A", |e| {
-            e.unsigned(tag::ENCRYPT_METHOD, 0);
-            e.unsigned(tag::HEART_BT_INT, heartbeat_s as u64);
-            if reset {
-                e.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
-            }
-            if let Some(version) = version {
-                e.char(tag::DEFAULT_APPL_VER_ID, version);
-            }
-        });
-    }
-
     fn send_logout(&mut self, text: &Reason) {
         self.send_admin(b"5", |e| e.text_if(tag::TEXT, text.as_bytes()));
     }
@@ -1296,25 +1406,25 @@ impl<S: Store> Core<S> {
         self.disconnect(reason, text);
     }
 
-    fn disconnect(&mut self, reason: DisconnectReason, text: Reason) {
-        if !matches!(self.status, Status::Closing | Status::Disconnected) {
-            self.set_status(Status::Closing);
-            self.ending = Some(Event::Disconnect { reason, text });
-        }
-    }
-
     // ---- gaps and resends -------------------------------------------------------------------------------------
 
     /// Asks for everything from the next expected message on; what arrives up to `upto` is the answer.
     fn request_resend(&mut self, upto: u64, attempts: u8) {
         let begin = self.store.next_in();
+        let (end, asked_upto) = match self.config.resend_chunk {
+            0 => (self.config.version.resend_to_end(), upto),
+            chunk => {
+                let end = upto.min(begin + (chunk - 1).min(u64::MAX / 4));
+                (end, end)
+            }
+        };
         self.gap = Some(Gap {
             upto,
+            asked_upto,
             since: self.now,
             attempts,
         });
         self.counters.bump(Counter::FixResends);
-        let end = self.config.version.resend_to_end();
         self.send_admin(b"2", |e| {
             e.unsigned(tag::BEGIN_SEQ_NO, begin);
             e.unsigned(tag::END_SEQ_NO, end);
@@ -1336,6 +1446,11 @@ impl<S: Store> Core<S> {
         else {
             return;
         };
+        if let Some(pace) = &mut self.pace_out
+            && !pace.admits(self.now)
+        {
+            return;
+        }
         let mut next = resend.next;
         while next <= resend.last && self.store.get(next).is_none() {
             next += 1;
@@ -1344,6 +1459,9 @@ impl<S: Store> Core<S> {
             self.queue_gap_fill(resend.next, next)
         } else {
             next += 1;
+            if let Some(pace) = &mut self.pace_out {
+                pace.take(self.now);
+            }
             self.queue_again(resend.next)
         };
         if queued {
@@ -1362,6 +1480,8 @@ impl<S: Store> Core<S> {
             stamp,
             sender,
             peer,
+            subs,
+            processed,
         } = &mut self.writer;
         let mut e = Encoder::new(scratch, *version);
         let time = stamp.format(self.now);
@@ -1369,9 +1489,14 @@ impl<S: Store> Core<S> {
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.char(tag::POSS_DUP_FLAG, b'Y');
         e.text(tag::SENDER_COMP_ID, sender.as_bytes());
+        e.text_if(tag::SENDER_SUB_ID, subs.sender_sub.as_bytes());
         e.text(tag::SENDING_TIME, time);
         e.text(tag::TARGET_COMP_ID, peer.as_bytes());
+        put_subs(&mut e, subs);
         e.text(tag::ORIG_SENDING_TIME, time);
+        if let Some(processed) = processed {
+            e.unsigned(tag::LAST_MSG_SEQ_NUM_PROCESSED, *processed);
+        }
         e.unsigned(tag::NEW_SEQ_NO, next);
         e.char(tag::GAP_FILL_FLAG, b'Y');
         e.finish().is_ok_and(|message| self.out.push(message))
@@ -1386,10 +1511,11 @@ impl<S: Store> Core<S> {
             scratch,
             version,
             stamp,
+            processed,
             ..
         } = &mut self.writer;
         let mut e = Encoder::new(scratch, *version);
-        let Some(body) = put_again(&mut e, stored, stamp.format(self.now)) else {
+        let Some(body) = put_again(&mut e, stored, stamp.format(self.now), *processed) else {
             return false;
         };
         e.raw(body);
@@ -1423,7 +1549,12 @@ fn put_reverse_route(e: &mut Encoder<'_>, m: &Message<'_>) {
 }
 
 /// Writes the header of a stored message for its resend; the fields after it.
-fn put_again<'m>(e: &mut Encoder<'_>, stored: &'m [u8], time: &[u8]) -> Option<&'m [u8]> {
+fn put_again<'m>(
+    e: &mut Encoder<'_>,
+    stored: &'m [u8],
+    time: &[u8],
+    processed: Option<u64>,
+) -> Option<&'m [u8]> {
     let body_end = stored.len().checked_sub(7)?;
     let mut at = 0;
     let mut sent_at: &[u8] = b"";
@@ -1444,6 +1575,9 @@ fn put_again<'m>(e: &mut Encoder<'_>, stored: &'m [u8], time: &[u8]) -> Option<&
             tag::SENDING_TIME => {
                 e.text(tag, time);
                 sent_at = value;
+            }
+            tag::LAST_MSG_SEQ_NUM_PROCESSED if processed.is_some() => {
+                e.unsigned(tag, processed.unwrap_or_default());
             }
             _ if is_header(tag) => e.text(tag, value),
             _ => break,

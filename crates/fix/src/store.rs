@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use tickwire_market::Nanos;
 
 /// A store could not keep a message; the message has not been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +25,10 @@ pub trait Store {
     fn get(&mut self, seq: u64) -> Option<&[u8]>;
     /// Forgets all messages; both numbers become 1.
     fn reset(&mut self);
+    /// When the session period began that the numbers belong to; zero when none is known.
+    fn period(&self) -> Nanos;
+    /// Sets it; a reset leaves it alone.
+    fn set_period(&mut self, start: Nanos);
 }
 
 /// A store chosen at run time.
@@ -55,6 +60,14 @@ impl<T: Store + ?Sized> Store for Box<T> {
     fn reset(&mut self) {
         (**self).reset();
     }
+
+    fn period(&self) -> Nanos {
+        (**self).period()
+    }
+
+    fn set_period(&mut self, start: Nanos) {
+        (**self).set_period(start);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +86,7 @@ pub struct MemoryStore {
     bytes: Box<[u8]>,
     slots: Box<[Slot]>,
     written: u64,
+    period: Nanos,
 }
 
 impl MemoryStore {
@@ -84,6 +98,7 @@ impl MemoryStore {
             bytes: vec![0; bytes.max(1).next_power_of_two()].into_boxed_slice(),
             slots: vec![Slot::default(); messages.max(1).next_power_of_two()].into_boxed_slice(),
             written: 0,
+            period: Nanos::ZERO,
         }
     }
 }
@@ -151,6 +166,14 @@ impl Store for MemoryStore {
     fn reset(&mut self) {
         (self.next_out, self.next_in) = (1, 1);
         self.slots.fill(Slot::default());
+    }
+
+    fn period(&self) -> Nanos {
+        self.period
+    }
+
+    fn set_period(&mut self, start: Nanos) {
+        self.period = start;
     }
 }
 

@@ -120,6 +120,22 @@ fn what_is_wrong_with_a_dictionary_is_said_with_its_line() {
     }
 }
 
+#[test]
+fn components_that_use_each_other_twice_do_not_keep_the_loader_busy_for_ever() {
+    // Thirty levels of two would be a thousand million members.
+    let components: String = (0..30)
+        .map(|n| {
+            let next = format!("<component name='C{}'/>", n + 1);
+            format!("<component name='C{n}'>{next}{next}</component>")
+        })
+        .collect();
+    let xml = format!(
+        "<fix major='4' minor='4'><header/><trailer/><messages><message name='A' msgtype='A'><component name='C0'/></message></messages><components>{components}<component name='C30'/></components><fields/></fix>"
+    );
+    let e = Dictionary::parse(&xml).unwrap_err();
+    assert!(e.what.contains("too often"), "{e}");
+}
+
 /// A message of these fields, `|` for the separator, with the length and sum that it needs.
 fn message(begin_string: &str, fields: &str) -> Vec<u8> {
     let body = fields.replace('|', "\x01");

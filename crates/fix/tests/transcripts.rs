@@ -9,12 +9,15 @@
 //! - `in TYPE SEQ tag=value…`: a message of the peer, sent now; a 49, 52, 56 or 8 given replaces the usual one,
 //! - `raw TEXT`: bytes as they are,
 //! - `wait MS`: time passes, every time-out on the way is handled,
-//! - `send N` sends N orders (an acceptor: execution reports), `logout TEXT`.
+//! - `send N` sends N orders (an acceptor: execution reports), `logout TEXT`,
+//! - `accept`, `refuse TEXT`: the owner's word on a Logon,
+//! - `hours START END [START END]`: the session period, and the next one, in seconds from now.
 
 use std::fmt::Write;
 use tickwire_fix::{
-    AppMessage, BusinessMessageReject, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle,
-    OrdStatus, Precision, Reason, Role, Session, SessionConfig, Stamp, Store, naive,
+    AppMessage, BusinessMessageReject, CancelOn, CompId, Credentials, Event, Excess, ExecType,
+    ExecutionReport, Hours, Id, NewOrderSingle, OrdStatus, Period, Precision, Reason, Role, Secret, Session,
+    SessionConfig, Stamp, Store, SubIds, Text, Throttle, Version, naive,
 };
 use tickwire_market::{Counter, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce};
 use tickwire_testdata::{files, workspace};
@@ -59,6 +62,26 @@ impl Run {
                 "early" => config.early_bytes = number(),
                 "transmit" => (config.transmit_bytes, config.receive_bytes) = (number(), 1024),
                 "fields" => config.fields_max = number(),
+                "version" => config = config.of_version(Version::from_name(value).expect("a version")),
+                "subs" => config.subs = subs(value),
+                "user" => config.credentials = credentials(value),
+                "ask" => config.asks_about_logons = value == "yes",
+                "test" => config.is_test = Some(value == "yes"),
+                "heartbeat_min" => config.heartbeat_s_min = number() as u32,
+                "heartbeat_max" => config.heartbeat_s_max = number() as u32,
+                "next_expected" => config.next_expected = value == "yes",
+                "processed" => config.last_processed = value == "yes",
+                "says_size" => config.says_message_max = value == "yes",
+                "reset_on_logout" => config.reset_on_logout = value == "yes",
+                "reset_on_disconnect" => config.reset_on_disconnect = value == "yes",
+                "chunk" => config.resend_chunk = number() as u64,
+                "repeats" => config.resend_repeats_max = number() as u32,
+                "out" => config.throttle_out = Some(throttle(value)),
+                "in" => config.throttle_in = Some(throttle(value)),
+                "cancel" => config.cancel_on = CancelOn::ConnectionLost,
+                "cancel_any" => config.cancel_on = CancelOn::AnyEnd,
+                "cancel_after" => config.cancel_after_ns = number() as u64 * Nanos::MILLI,
+                "nanos" => config.precision = Precision::Nanos,
                 _ => panic!("unknown option {option}"),
             }
         }
@@ -91,6 +114,13 @@ impl Run {
                 }
             }
             "logout" => self.session.logout(self.now, rest),
+            "accept" => {
+                let request = self.session.logon_request().expect("a Logon waits");
+                writeln!(out, "{request:?}").unwrap();
+                self.session.accept_logon(self.now);
+            }
+            "refuse" => self.session.refuse_logon(self.now, rest),
+            "hours" => self.session.set_hours(self.now, hours(self.now, rest)),
             "unread" => {
                 // The transport takes nothing: answers pile up.
                 for seq in 2..200 {
@@ -121,7 +151,18 @@ impl Run {
         let time = String::from_utf8(stamp.format(self.now).to_vec()).unwrap();
         let mut header = vec![(35, msg_type.to_string()), (34, seq.to_string())];
         header.extend([(49, them.to_string()), (52, time), (56, us.to_string())]);
-        let mut begin = "FIX.4.4";
+        for (tag, ours) in [
+            (57, config.subs.sender_sub),
+            (50, config.subs.target_sub),
+            (143, config.subs.sender_location),
+            (142, config.subs.target_location),
+        ] {
+            if !ours.is_empty() {
+                header.push((tag, ours.to_string()));
+            }
+        }
+        let fixed = header.len();
+        let mut begin = self.begin();
         for word in words {
             let (tag, value) = word
                 .split_once('=')
@@ -130,7 +171,7 @@ impl Run {
             match (tag, header.iter().position(|(have, _)| *have == tag)) {
                 (8, _) => begin = word.strip_prefix("8=").unwrap(),
                 (_, Some(at)) if value.is_empty() => drop(header.remove(at)),
-                (_, Some(at)) if at < 5 => header[at].1 = value,
+                (_, Some(at)) if at < fixed => header[at].1 = value,
                 (43 | 97 | 122, _) => header.insert(5.min(header.len()), (tag, value)),
                 _ => header.push((tag, value)),
             }
@@ -147,6 +188,10 @@ impl Run {
         let body = &changed[..changed.len() - 7];
         let sum = body.bytes().fold(0u8, u8::wrapping_add);
         format!("{body}10={sum:03}\x01").into_bytes()
+    }
+
+    fn begin(&self) -> &'static str {
+        std::str::from_utf8(self.session.config().version.begin_string()).unwrap()
     }
 
     fn app(&self) -> AppMessage {
@@ -208,13 +253,14 @@ impl Run {
             wire.extend_from_slice(bytes);
         }
         let text = String::from_utf8(wire).unwrap();
-        let messages: Vec<&str> = text.split("8=FIX.4.4\x01").skip(1).collect();
+        let begin = format!("8={}\x01", self.begin());
+        let messages: Vec<&str> = text.split(&begin).skip(1).collect();
         for (at, message) in messages.iter().enumerate() {
             if at == 10 {
                 writeln!(out, "out ... {} more", messages.len() - at).unwrap();
                 break;
             }
-            let whole = format!("8=FIX.4.4\x01{message}");
+            let whole = format!("{begin}{message}");
             let fields =
                 naive::decode(whole.as_bytes()).unwrap_or_else(|| panic!("not a message: {whole:?}"));
             let shown: Vec<String> = fields[2..]
@@ -231,7 +277,13 @@ impl Run {
     fn state(&self) -> String {
         let counters = self.session.counters();
         let mut counted = String::new();
-        for counter in [Counter::FixMalformed, Counter::FixRejects, Counter::FixResends] {
+        for counter in [
+            Counter::FixMalformed,
+            Counter::FixRejects,
+            Counter::FixResends,
+            Counter::FixResendRepeats,
+            Counter::FixThrottled,
+        ] {
             if counters.get(counter) > 0 {
                 write!(counted, ", {} {}", counter.spec().label, counters.get(counter)).unwrap();
             }
@@ -246,8 +298,67 @@ impl Run {
     }
 }
 
+/// `OURS:THEIRS`, or `OURS:THEIRS:OURPLACE:THEIRPLACE`.
+fn subs(text: &str) -> SubIds {
+    let mut parts = text.split(':').map(|part| CompId::new(part.as_bytes()).unwrap());
+    let mut next = || parts.next().unwrap_or_default();
+    SubIds {
+        sender_sub: next(),
+        target_sub: next(),
+        sender_location: next(),
+        target_location: next(),
+    }
+}
+
+/// `NAME:PASSWORD[:NEW]`.
+fn credentials(text: &str) -> Credentials {
+    let mut parts = text.split(':').map(str::as_bytes);
+    let mut next = || parts.next().unwrap_or_default();
+    Credentials {
+        username: Text::new(next()).unwrap(),
+        password: Secret::new(next()).unwrap(),
+        new_password: Secret::new(next()).unwrap(),
+    }
+}
+
+/// `PER_SECOND/BURST/EXCESS`.
+fn throttle(text: &str) -> Throttle {
+    let parts: Vec<&str> = text.split('/').collect();
+    Throttle {
+        per_second: parts[0].parse().unwrap(),
+        burst: parts[1].parse().unwrap(),
+        excess: match parts[2] {
+            "delay" => Excess::Delay,
+            "reject" => Excess::Reject,
+            "disconnect" => Excess::Disconnect,
+            other => panic!("no such excess: {other}"),
+        },
+    }
+}
+
+fn hours(now: Nanos, text: &str) -> Hours {
+    let instants: Vec<Nanos> = text
+        .split(' ')
+        .map(|s| Nanos((now.0 as i64 + s.parse::<i64>().unwrap() * Nanos::SECOND as i64) as u64))
+        .collect();
+    let mut periods = instants.chunks(2).map(|p| Period::new(p[0], p[1]));
+    let first = periods.next();
+    match first.filter(|p| p.contains(now)) {
+        Some(_) => Hours {
+            current: first,
+            next: periods.next(),
+        },
+        None => Hours {
+            current: None,
+            next: first,
+        },
+    }
+}
+
 fn show(event: &Event) -> String {
     match event {
+        Event::LogonRequested { peer } => format!("LOGON REQUESTED by {peer}"),
+        Event::CancelOrders { peer } => format!("CANCEL ORDERS of {peer}"),
         Event::LoggedOn {
             peer,
             heartbeat_s,

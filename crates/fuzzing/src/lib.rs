@@ -150,6 +150,24 @@ pub const TARGETS: &[Target] = &[
         targets::fix_session,
     ),
     target(
+        "fix_dictionary",
+        "a dictionary of any text loads or is refused with its line",
+        seeds::fix_dictionaries,
+        targets::fix_dictionary,
+    ),
+    target(
+        "fix_validator",
+        "what all rules admit, fewer admit; one check says nothing about the next",
+        seeds::fix_fields,
+        targets::fix_validator,
+    ),
+    target(
+        "fix_store",
+        "a store in damaged memory opens or is refused, and never gives another message",
+        seeds::fix_store_operations,
+        targets::fix_store,
+    ),
+    target(
         "feed_arbiter",
         "no message is delivered twice; a live feed misses nothing",
         seeds::none,

@@ -1,5 +1,6 @@
 //! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
 
+use crate::targets::FIX_DICTIONARY;
 use tickwire_fix::naive;
 use tickwire_market::Nanos;
 use tickwire_testdata::vectors;
@@ -469,6 +470,43 @@ pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
         .concat()
     });
     none().into_iter().chain(runs).collect()
+}
+
+/// The validator's own dictionary, and small ones that are wrong.
+pub(crate) fn fix_dictionaries() -> Vec<Vec<u8>> {
+    let texts = [
+        FIX_DICTIONARY,
+        "<fix major='4' minor='4'><header/><trailer/><messages/><fields/></fix>",
+        "<fix major='4' minor='4'><header/><trailer/><messages><message name='A' msgtype='A'><component name='C'/></message></messages><components><component name='C'><component name='C'/></component></components><fields/></fix>",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).into()
+}
+
+/// Choices of fields: an order with two parties, one with a list within, and a heartbeat.
+pub(crate) fn fix_fields() -> Vec<Vec<u8>> {
+    let order = [
+        0, 4, 5, 5, 0, 12, 1, 13, 5, 14, 5, 15, 0, 16, 5, 13, 5, 14, 5, 6, 0,
+    ];
+    vec![order.to_vec(), vec![1, 8, 5], Vec::new()]
+}
+
+/// Operations of a store: messages until the ring is full, a crash without and with damage, a reset.
+pub(crate) fn fix_store_operations() -> Vec<Vec<u8>> {
+    let messages = |n: usize| [1, 33, 66, 99].into_iter().cycle().take(n).collect::<Vec<u8>>();
+    let damage = |at: u8| vec![15, at, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    vec![
+        [
+            messages(40),
+            vec![7],
+            messages(9),
+            vec![4, 5, 14],
+            messages(3),
+            vec![7],
+        ]
+        .concat(),
+        [messages(9), damage(20), messages(3), vec![7]].concat(),
+        [messages(60), damage(3), damage(4), messages(3)].concat(),
+    ]
 }
 
 /// A region's own bytes, and words put into one: a book that is being written, and a ring's newest record.

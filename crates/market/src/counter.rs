@@ -101,6 +101,9 @@ counters! {
     FixMalformed "fix_malformed" "FIX malformed" Messages "FIX messages ignored as garbled: bad framing, body length or checksum."
     FixRejects "fix_rejects" "FIX rejects" Messages "FIX messages answered with a session-level Reject."
     FixResends "fix_resends" "FIX resends" Events "FIX resend requests answered or sent."
+    FixResendRepeats "fix_resend_repeats" "FIX repeats" Events "FIX resend requests from the same sequence number on as the one before; too many end the session."
+    FixLogonsRefused "fix_logons_refused" "FIX refused" Events "FIX connections and logons refused: no Logon in time, an unknown or busy session, wrong credentials, outside its hours."
+    FixThrottled "fix_throttled" "FIX throttled" Messages "FIX application messages beyond the configured rate: delayed, rejected, or the end of their session."
 }
 
 /// A value for every counter.

@@ -16,6 +16,9 @@ use roxmltree::{Document, Node};
 const TAG_MAX: u32 = 99_999;
 /// How deep components and groups may lie within each other.
 const DEPTH_MAX: usize = 32;
+/// How many members are visited in all: a component counts wherever it is used, so that a few lines which use each other
+/// twice could otherwise keep the loader busy for ever. FIX 5.0 SP2 takes fewer than 100,000.
+const MEMBERS_MAX: usize = 5_000_000;
 
 /// Why a text is not a dictionary.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -92,6 +95,7 @@ impl Dictionary {
             definitions: Vec::new(),
             defined: BTreeMap::new(),
             words: fields.len().div_ceil(64),
+            members_left: MEMBERS_MAX,
         };
         for node in children(root)
             .filter(|n| n.has_tag_name("components"))
@@ -217,6 +221,8 @@ struct Loader<'f, 'a, 'i> {
     defined: BTreeMap<&'a str, u32>,
     /// Words of a bit set of fields.
     words: usize,
+    /// Members that may still be visited.
+    members_left: usize,
 }
 
 impl<'a, 'i> Loader<'_, 'a, 'i> {
@@ -301,6 +307,10 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
             return Err(wrong(node, "components lie within each other without end".into()));
         }
         for child in children(node) {
+            self.members_left = self.members_left.checked_sub(1).ok_or_else(|| {
+                let what = format!("more than {MEMBERS_MAX} members: components use each other too often");
+                wrong(child, what)
+            })?;
             let name = attribute(child, "name")?;
             let needed = is_required && child.attribute("required") == Some("Y");
             if child.has_tag_name("component") {

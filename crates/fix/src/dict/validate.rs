@@ -112,24 +112,30 @@ impl Validator {
 
 impl<'m> Check<'_, 'm> {
     fn walk(&mut self, session: &Dictionary, body: &Dictionary, part: &Part) -> Result<(), Fault> {
-        let at = self.part(session, &session.header, 0, |n| !session.header.has(n), true)?;
+        let header = &session.header;
+        let (at, found) = self.part(session, header, 0, |n| !header.has(n))?;
+        if found < header.required.len() {
+            return Err(self.first_missing(session, header, self.fields));
+        }
         // FIXT: the application's dictionary need not know the fields of the trailer.
         let ends = |tag: u32| session.is_trailer(tag);
         let at = self.body(session, body, part, at, ends)?;
-        let at = self.part(session, &session.trailer, at, |_| false, false)?;
-        debug_assert!(at == self.fields.len());
-        Ok(())
+        // CheckSum, which the trailer requires, was verified before and is not among the fields.
+        let (at, _) = self.part(session, &session.trailer, at, |_| false)?;
+        match self.fields.get(at) {
+            Some(&behind) => Err(fault(SessionRejectReason::TagOutOfOrder, behind)),
+            None => Ok(()),
+        }
     }
 
-    /// Header or trailer: from `at` until `ends`; where it ended.
+    /// Header or trailer: from `at` until `ends`; where it ended, and how many of its required fields there were.
     fn part(
         &mut self,
         dictionary: &Dictionary,
         part: &Part,
         mut at: usize,
         ends: impl Fn(u16) -> bool,
-        needs: bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<(usize, usize), Fault> {
         let entry = self.next_entry();
         let mut found = 0;
         while let Some(&field) = self.fields.get(at) {
@@ -149,14 +155,7 @@ impl<'m> Check<'_, 'm> {
                 at = self.group(dictionary, group, field, at, 1)?;
             }
         }
-        // CheckSum, which the trailer requires, was verified before and is not among the fields.
-        if needs && found < part.required.len() {
-            return Err(self.first_missing(dictionary, part, &[]));
-        }
-        if !needs && at < self.fields.len() {
-            return Err(fault(SessionRejectReason::TagOutOfOrder, self.fields[at]));
-        }
-        Ok(at)
+        Ok((at, found))
     }
 
     fn body(
@@ -190,7 +189,7 @@ impl<'m> Check<'_, 'm> {
             }
         }
         if found < part.required.len() {
-            return Err(self.first_missing(dictionary, part, &[]));
+            return Err(self.first_missing(dictionary, part, self.fields));
         }
         Ok(at)
     }
@@ -391,10 +390,9 @@ impl<'m> Check<'_, 'm> {
         Some(Fault::missing(dictionary.fields[number as usize].tag))
     }
 
-    /// The first field that a part needs and `fields` (the whole message, if empty) do not have.
+    /// The first field that a part needs and `fields` do not have.
     #[cold]
     fn first_missing(&self, dictionary: &Dictionary, part: &Part, fields: &[Field]) -> Fault {
-        let fields = if fields.is_empty() { self.fields } else { fields };
         let tags = part.required.iter().map(|&n| dictionary.fields[n as usize].tag);
         let mut absent = tags.filter(|&tag| fields.iter().all(|f| f.tag != tag));
         match absent.next() {
