@@ -377,6 +377,8 @@ impl<'a, C: Channel> Trader<'a, C> {
                 } => self.execution_report(&report),
                 // Reports of a kind the rule never asks for; the session has counted and sequenced them.
                 Event::App { .. } | Event::Message { .. } | Event::Gap { .. } => {}
+                // An initiator is asked about no logon, and no cancel is configured.
+                Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
                 Event::Rejected { ref_seq, text, .. } => {
                     return Err(Failure::peer_lost(format!(
                         "the exchange rejected our message {ref_seq} ({}); trading on would hide a fault",

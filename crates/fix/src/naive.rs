@@ -60,13 +60,18 @@ fn number(fields: &[(u32, Vec<u8>)], at: usize, tag: u32) -> Option<u64> {
 
 /// A message of these fields, the first of which is MsgType: BeginString, BodyLength and CheckSum are added.
 pub fn encode(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    encode_as("FIX.4.4", fields)
+}
+
+/// The same with another BeginString.
+pub fn encode_as(begin_string: &str, fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut body = Vec::new();
     for (tag, value) in fields {
         body.extend_from_slice(format!("{tag}=").as_bytes());
         body.extend_from_slice(value);
         body.push(1);
     }
-    let mut message = format!("8=FIX.4.4\x019={}\x01", body.len()).into_bytes();
+    let mut message = format!("8={begin_string}\x019={}\x01", body.len()).into_bytes();
     message.append(&mut body);
     let sum = message.iter().map(|&b| b as u32).sum::<u32>() % 256;
     message.extend_from_slice(format!("10={sum:03}\x01").as_bytes());

@@ -106,7 +106,7 @@ pub enum Event {
         peer: CompId,
         /// HeartBtInt in force, seconds.
         heartbeat_s: u32,
-        /// Both sequence numbers were reset.
+        /// Both sequence numbers were reset, for whatever reason, since the last logon.
         reset: bool,
     },
     /// An application message, in sequence, once.
@@ -295,6 +295,7 @@ impl<S: Store> Session<S> {
                 events: Ring::new(config.events.max(8)),
                 ending: None,
                 was_on: false,
+                was_reset: false,
                 logged_out: false,
                 cancel_at: None,
                 cancels: false,
@@ -401,7 +402,7 @@ impl<S: Store> Session<S> {
 
     /// Time has passed: heartbeats, test requests, time-outs. May be called at any time.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        self.core.now = now;
+        self.core.follow_clock(now);
         if self.core.is_held() && !self.received.is_empty() {
             // The peer has spoken; it is us who do not listen.
             self.core.last_received = now;
@@ -745,6 +746,8 @@ struct Core<S> {
     ending: Option<Event>,
     /// The connection was logged on.
     was_on: bool,
+    /// Numbers were reset since the last [`Event::LoggedOn`].
+    was_reset: bool,
     /// Logouts were exchanged on it.
     logged_out: bool,
     /// When the owner is to cancel.
@@ -804,6 +807,25 @@ impl<S: Store> Core<S> {
     }
 
     // ---- time -------------------------------------------------------------------------------------------------
+
+    /// Takes the time. A clock that was set back takes everything that is measured from a point in time with it, or nothing
+    /// would be due for as long; one that was set forward looks like silence.
+    fn follow_clock(&mut self, now: Nanos) {
+        let back = self.now.since(now);
+        self.now = now;
+        if back == 0 {
+            return;
+        }
+        let gap = self.gap.as_mut().map(|gap| &mut gap.since);
+        let points = [
+            &mut self.status_since,
+            &mut self.last_sent,
+            &mut self.last_received,
+        ];
+        for point in points.into_iter().chain(gap).chain(self.cancel_at.as_mut()) {
+            *point = Nanos(point.0.saturating_sub(back));
+        }
+    }
 
     fn timeout(&mut self) {
         self.keep_hours();
@@ -1573,7 +1595,8 @@ fn put_again<'m>(
                 e.char(tag::POSS_DUP_FLAG, b'Y');
             }
             tag::SENDING_TIME => {
-                e.text(tag, time);
+                // Not before OrigSendingTime, which ends the session at the other side: our clock may have been set back.
+                e.text(tag, time.max(value));
                 sent_at = value;
             }
             tag::LAST_MSG_SEQ_NUM_PROCESSED if processed.is_some() => {

@@ -180,14 +180,7 @@ impl Run {
             .into_iter()
             .map(|(tag, value)| (tag, value.into_bytes()))
             .collect();
-        let message = String::from_utf8(naive::encode(&fields)).unwrap();
-        if begin == "FIX.4.4" {
-            return message.into_bytes();
-        }
-        let changed = message.replace("8=FIX.4.4", &format!("8={begin}"));
-        let body = &changed[..changed.len() - 7];
-        let sum = body.bytes().fold(0u8, u8::wrapping_add);
-        format!("{body}10={sum:03}\x01").into_bytes()
+        naive::encode_as(begin, &fields)
     }
 
     fn begin(&self) -> &'static str {

@@ -440,7 +440,7 @@ fn fields(text: &str) -> Vec<(u32, Vec<u8>)> {
 /// Operations of a session, acceptor and initiator: connected, logged on, then everything in turn.
 pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
     let (connected, logon, order, send) = ([7], [1, 0, 0], [1, 6, 0], [5]);
-    let (resend, gap, later, logout) = ([1, 3, 0, 1, 0], [1, 6, 13], [4, 60], [6 | 64]);
+    let (resend, gap, later, logout) = ([1, 3, 0, 1, 0], [1, 6, 13], [4, 60], [8]);
     let busy = [
         &order[..],
         &send,
@@ -458,7 +458,7 @@ pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
     .concat();
     let runs = (0..32u8).map(|setup| {
         [
-            &[setup][..],
+            &[setup, 0][..],
             &connected,
             &logon,
             &busy,
@@ -469,7 +469,33 @@ pub(crate) fn fix_operations() -> Vec<Vec<u8>> {
         ]
         .concat()
     });
-    none().into_iter().chain(runs).collect()
+    // Everything that may be configured, with the owner's word on logons and a session period.
+    let more = (0..=255u8).map(|more| {
+        [
+            &[more / 3, more][..],
+            &[11, 100],
+            &connected,
+            &logon,
+            &[9],
+            &busy,
+            &[6, 4, 40],
+            &connected,
+            &logon,
+            &[10],
+            &[6],
+            &connected,
+            &[1, 0, 64],
+            &[9],
+            &send,
+            &send,
+            &send,
+            &order,
+            &order,
+            &later,
+        ]
+        .concat()
+    });
+    none().into_iter().chain(runs).chain(more).collect()
 }
 
 /// The validator's own dictionary, and small ones that are wrong.

@@ -135,8 +135,7 @@ impl<S: Store> Core<S> {
                 return self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(OUTSIDE.as_bytes()));
             }
             if self.config.reset_on_logon {
-                self.store.reset();
-                self.note_processed();
+                self.reset_numbers();
             }
             self.set_status(Status::LogonSent);
             let expected = self.store.next_in();
@@ -147,7 +146,7 @@ impl<S: Store> Core<S> {
     pub(super) fn disconnected(&mut self, now: Nanos) {
         self.now = now;
         if self.config.reset_on_disconnect {
-            self.store.reset();
+            self.reset_numbers();
         }
         let cancels = match self.config.cancel_on {
             CancelOn::Never => false,
@@ -185,7 +184,7 @@ impl<S: Store> Core<S> {
         ) {
             self.logged_out = true;
             if self.config.reset_on_logout {
-                self.store.reset();
+                self.reset_numbers();
             }
         }
     }
@@ -222,8 +221,7 @@ impl<S: Store> Core<S> {
         if let Some(period) = begins
             && is_idle
         {
-            self.store.reset();
-            self.note_processed();
+            self.reset_numbers();
             self.store.set_period(period.start);
         }
     }
@@ -311,11 +309,10 @@ impl<S: Store> Core<S> {
         let we_asked = self.status == Status::LogonSent && self.config.reset_on_logon;
         let reset = terms.resets || (self.status == Status::LogonAwaited && self.config.reset_on_logon);
         if reset && !we_asked {
-            self.store.reset();
+            self.reset_numbers();
             self.gap = None;
             self.resend = None;
             self.seen_max = 0;
-            self.note_processed();
             if self.status == Status::LogonSent {
                 self.store.set_next_out(2); // our Logon, already sent, counts as the first message
             }
@@ -356,7 +353,7 @@ impl<S: Store> Core<S> {
             peer: self.writer.peer,
             heartbeat_s: terms.heartbeat_s,
             // What we asked for was done when we asked, whether the answer repeats it or not.
-            reset: reset || we_asked,
+            reset: core::mem::take(&mut self.was_reset),
         });
         if seq > expected {
             self.seen_max = seq;
@@ -442,6 +439,13 @@ impl<S: Store> Core<S> {
         }
         self.send_logout(&Reason::EMPTY);
         self.disconnect(DisconnectReason::PeerLogout, text);
+    }
+
+    /// Both numbers begin with 1, and what was sent is forgotten.
+    fn reset_numbers(&mut self) {
+        self.store.reset();
+        self.was_reset = true;
+        self.note_processed();
     }
 
     /// LastMsgSeqNumProcessed after the numbers changed by themselves.

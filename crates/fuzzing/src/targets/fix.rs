@@ -2,8 +2,8 @@
 
 use crate::Choices;
 use tickwire_fix::{
-    AppMessage, CompId, Event, Frame, Id, Index, NewOrderSingle, Role, Session, SessionConfig, Status, frame,
-    naive,
+    AppMessage, CancelOn, CompId, Event, Excess, Frame, Hours, Id, Index, NewOrderSingle, Period, Role,
+    Session, SessionConfig, Status, Throttle, Version, frame, naive,
 };
 use tickwire_market::{Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce};
 
@@ -53,8 +53,10 @@ fn compare(index: &mut Index, message: &[u8]) {
 /// One of the operations below a byte or more each, over and over. Small buffers, so that they run full.
 pub fn fix_session(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
-    let Some(setup) = choices.byte() else { return };
-    let mut peer = Peer::new(setup);
+    let (Some(setup), Some(more)) = (choices.byte(), choices.byte()) else {
+        return;
+    };
+    let mut peer = Peer::new(setup, more);
     while let Some(what) = choices.byte() {
         if peer.step(what, &mut choices).is_none() {
             return;
@@ -76,7 +78,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn new(setup: u8) -> Peer {
+    fn new(setup: u8, more: u8) -> Peer {
         let is_acceptor = setup & 1 == 0;
         let (role, own, other) = if is_acceptor {
             (Role::Acceptor, "E", "T")
@@ -84,7 +86,33 @@ impl Peer {
             (Role::Initiator, "T", "E")
         };
         let comp = |text: &str| CompId::new(text.as_bytes()).expect("one letter");
+        let rate = |bit: u8| {
+            let excess = [Excess::Delay, Excess::Reject, Excess::Disconnect][usize::from(more) % 3];
+            (more & bit != 0).then_some(Throttle {
+                per_second: 4,
+                burst: 2,
+                excess,
+            })
+        };
         let config = SessionConfig {
+            version: if setup & 32 == 0 {
+                Version::Fix44
+            } else {
+                Version::Fix50Sp2
+            },
+            asks_about_logons: more & 1 != 0,
+            next_expected: more & 2 != 0,
+            last_processed: more & 4 != 0,
+            resend_chunk: u64::from(more >> 3 & 1) * 2,
+            reset_on_logout: more & 16 != 0,
+            throttle_out: rate(32),
+            throttle_in: rate(64),
+            cancel_on: if more & 128 != 0 {
+                CancelOn::AnyEnd
+            } else {
+                CancelOn::Never
+            },
+            cancel_after_ns: Nanos::SECOND,
             heartbeat_s: u32::from(setup >> 1 & 3) * 10,
             reset_on_logon: setup & 8 != 0,
             latency_max_ns: if setup & 16 == 0 { 0 } else { Nanos::SECOND },
@@ -110,7 +138,7 @@ impl Peer {
     }
 
     fn step(&mut self, what: u8, choices: &mut Choices<'_>) -> Option<()> {
-        match what % 8 {
+        match what % 12 {
             0 => self.hears_raw(choices),
             1..=3 => self.hears(choices)?,
             4 => {
@@ -120,8 +148,31 @@ impl Peer {
             5 => {
                 let _ = self.session.send(self.now, &order());
             }
-            6 if what & 64 != 0 => self.session.logout(self.now, "enough"),
             6 => self.session.handle_disconnected(self.now),
+            8 => self.session.logout(self.now, "enough"),
+            9 => {
+                let asks = self.session.logon_request().is_some();
+                self.session.accept_logon(self.now);
+                assert!(!asks || self.session.logon_request().is_none());
+            }
+            10 => self.session.refuse_logon(self.now, "no"),
+            11 => {
+                let start = u64::from(choices.byte()?) * Nanos::SECOND;
+                let begin = Nanos(self.now.0 - 100 * Nanos::SECOND).after(start);
+                let period = Period::new(begin, begin.after(100 * Nanos::SECOND));
+                let next = Period::new(period.end, period.end.after(Nanos::SECOND * 10));
+                let hours = match period.contains(self.now) {
+                    true => Hours {
+                        current: Some(period),
+                        next: Some(next),
+                    },
+                    false => Hours {
+                        current: None,
+                        next: Some(period),
+                    },
+                };
+                self.session.set_hours(self.now, hours);
+            }
             _ => {
                 if self.session.status() == Status::Disconnected {
                     self.sent.clear();
@@ -178,6 +229,9 @@ impl Peer {
         match which {
             0 => {
                 fields.extend([(98, b"0".to_vec()), (108, text(u64::from(kind) % 40))]);
+                if odd & 64 != 0 {
+                    fields.push((789, text(u64::from(kind) / 9)));
+                }
                 if odd & 32 != 0 {
                     fields.push((141, b"Y".to_vec()));
                     self.seq = 1;
@@ -211,7 +265,9 @@ impl Peer {
             let (tag, len) = (u32::from(choices.byte()?), usize::from(choices.byte()?) % 16);
             fields.push((tag, choices.bytes(len).to_vec()));
         }
-        Some(naive::encode(&fields))
+        let begin_string = self.session.config().version.begin_string();
+        let begin_string = core::str::from_utf8(begin_string).expect("ASCII");
+        Some(naive::encode_as(begin_string, &fields))
     }
 
     /// Hands bytes over as the contract says: what is not taken comes again after draining, and then some is taken.
@@ -222,6 +278,15 @@ impl Peer {
             assert!(taken <= bytes.len());
             bytes = &bytes[taken..];
             let drained = self.drain();
+            if taken == 0 && drained == 0 && !self.session.is_reading() {
+                // As the transport does: the rest waits, here for ever.
+                let due = self
+                    .session
+                    .poll_timeout()
+                    .expect("it is told when to look again");
+                assert!(due > self.now, "to be looked at again at once");
+                return;
+            }
             idle = if taken > 0 || drained > 0 { 0 } else { idle + 1 };
             assert!(
                 idle < 3,
