@@ -1065,11 +1065,13 @@ impl<S: Store> Core<S> {
             return self.on_logon(m, h, seq);
         }
         let expected = self.store.next_in();
-        //= FIX 4.4 vol 2, "Logout": it is confirmed although something is missing, which is asked for at the next logon. One
-        //# that is too low is judged like any other message.
+        //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
         if m.msg_type() == b"5" && seq > expected {
             self.on_logout(m);
             return Outcome::Done;
+        }
+        if m.msg_type() == b"5" && seq < expected && !h.poss_dup {
+            return self.on_low_logout(seq);
         }
         if seq > expected {
             return self.too_high(m, seq);
@@ -1140,9 +1142,7 @@ impl<S: Store> Core<S> {
 
     fn too_low(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) -> Outcome {
         if !h.poss_dup {
-            let mut text = Reason::EMPTY;
-            let expected = self.store.next_in();
-            let _ = write!(text, "MsgSeqNum too low, expecting {expected} but received {seq}");
+            let text = self.too_low_text(seq);
             self.logout_and_disconnect(DisconnectReason::SequenceTooLow, text.as_str());
             return Outcome::Done;
         }
@@ -1155,6 +1155,13 @@ impl<S: Store> Core<S> {
             Some(_) => {} // already received
         }
         Outcome::Done
+    }
+
+    fn too_low_text(&self, seq: u64) -> Reason {
+        let mut text = Reason::EMPTY;
+        let expected = self.store.next_in();
+        let _ = write!(text, "MsgSeqNum too low, expecting {expected} but received {seq}");
+        text
     }
 
     /// The next message is `next_in`.

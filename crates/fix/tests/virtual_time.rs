@@ -238,7 +238,7 @@ impl World {
         self.initiators[of].session = Session::with_store(config, store(file, "initiator"));
     }
 
-    fn to_initiator(&mut self, link: usize, max: usize) {
+    fn deliver_to_initiator(&mut self, link: usize, max: usize) {
         let of = self.links[link].of;
         let n = max.min(self.links[link].to_initiator.len());
         let bytes: Vec<u8> = self.links[link].to_initiator.drain(..n).collect();
@@ -257,7 +257,7 @@ impl World {
     }
 
     /// What arrives while the process dies: nothing after the message it dies with is handled.
-    fn to_initiator_dying(&mut self, link: usize) {
+    fn deliver_to_initiator_dying(&mut self, link: usize) {
         let of = self.links[link].of;
         let now = self.here(of);
         let bytes: Vec<u8> = self.links[link].to_initiator.drain(..).collect();
@@ -267,7 +267,7 @@ impl World {
 
     // ---- the acceptor's process ---------------------------------------------------------------------------------
 
-    fn to_acceptor(&mut self, link: usize, max: usize) {
+    fn deliver_to_acceptor(&mut self, link: usize, max: usize) {
         let now = self.there();
         let n = max.min(self.links[link].to_acceptor.len());
         let bytes: Vec<u8> = self.links[link].to_acceptor.drain(..n).collect();
@@ -288,7 +288,7 @@ impl World {
         self.drain_acceptor();
     }
 
-    fn to_acceptor_dying(&mut self, link: usize) {
+    fn deliver_to_acceptor_dying(&mut self, link: usize) {
         let now = self.there();
         let bytes: Vec<u8> = self.links[link].to_acceptor.drain(..).collect();
         if let Some(conn) = self.links[link].conn {
@@ -406,9 +406,9 @@ impl World {
         let link = open[self.rng.below(open.len() as u64) as usize];
         let n = 1 + self.rng.below(max) as usize;
         if self.rng.chance(1, 2) {
-            self.to_acceptor(link, n);
+            self.deliver_to_acceptor(link, n);
         } else {
-            self.to_initiator(link, n);
+            self.deliver_to_initiator(link, n);
         }
     }
 
@@ -452,7 +452,7 @@ impl World {
                 let of = self.rng.below(self.initiators.len() as u64) as usize;
                 if let Some(link) = self.initiators[of].link {
                     self.is_dying = true;
-                    self.to_initiator_dying(link);
+                    self.deliver_to_initiator_dying(link);
                     self.is_dying = false;
                 }
                 self.kill_initiator(of);
@@ -461,7 +461,7 @@ impl World {
                 if let Some(link) = (0..self.links.len()).rfind(|&at| !self.links[at].to_acceptor.is_empty())
                 {
                     self.is_dying = true;
-                    self.to_acceptor_dying(link);
+                    self.deliver_to_acceptor_dying(link);
                     self.is_dying = false;
                 }
                 self.kill_acceptor();
@@ -501,8 +501,8 @@ impl World {
                 self.connect(of);
             }
             for link in 0..self.links.len() {
-                self.to_acceptor(link, usize::MAX);
-                self.to_initiator(link, usize::MAX);
+                self.deliver_to_acceptor(link, usize::MAX);
+                self.deliver_to_initiator(link, usize::MAX);
             }
             if self.is_settled() {
                 return;

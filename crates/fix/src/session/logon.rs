@@ -448,6 +448,17 @@ impl<S: Store> Core<S> {
         self.note_processed();
     }
 
+    /// A Logout with a number that is too low: confirmed without a word, as elsewhere, but the owner is told that numbers do
+    /// not fit, and they are not reset as after a logout in good order.
+    pub(super) fn on_low_logout(&mut self, seq: u64) -> Outcome {
+        let text = self.too_low_text(seq);
+        if self.status != Status::LogoutSent {
+            self.send_logout(&Reason::EMPTY);
+        }
+        self.disconnect(DisconnectReason::SequenceTooLow, text);
+        Outcome::Done
+    }
+
     /// LastMsgSeqNumProcessed after the numbers changed by themselves.
     fn note_processed(&mut self) {
         if let Some(processed) = &mut self.writer.processed {
