@@ -332,8 +332,8 @@ impl Reader<'_> {
     }
 
     /// Reads fields as long as there is nothing particular about them; how many. Everything else is left to
-    /// [`Reader::any_field`], so that this loop has few things to keep in mind.
-    #[inline]
+    /// [`Reader::any_field`], so that this loop has few things to keep in mind; nor is it inlined, to have all registers.
+    #[inline(never)]
     fn usual_fields(&mut self, message: &[u8], ends: &[u32]) -> usize {
         if self.skip_to != 0 {
             return 0;
@@ -491,13 +491,16 @@ fn data_end(message: &[u8], length: Field) -> usize {
 }
 
 /// The tag that a field's first eight bytes say and how many digits it has: one to seven, no leading zero, then `=`.
-#[inline]
+#[inline(always)]
 fn parse_tag(word: u64) -> Option<(u32, u32)> {
-    // Two digits are the most common by far.
-    let t = word as u32 & 0xff_ffff ^ u32::from_le_bytes(*b"00=\0");
-    let is_two = ((t + 0x7f_7676) | t) & 0x80_8080 == 0;
-    if is_two && t & 0xff != 0 {
-        return Some(((t & 0xff) * 10 + (t >> 8), 2));
+    // Digits become 0 to 9, which 0x76 does not carry into the top bit; the `=` becomes 0. Two digits are the most common by far.
+    let two = word as u32 & 0xff_ffff ^ u32::from_le_bytes(*b"00=\0");
+    if (two.wrapping_add(0x7f_7676) | two) & 0x80_8080 == 0 && two & 0xff != 0 {
+        return Some(((two & 0xff) * 10 + (two >> 8), 2));
+    }
+    let three = word as u32 ^ u32::from_le_bytes(*b"000=");
+    if (three.wrapping_add(0x7f76_7676) | three) & 0x8080_8080 == 0 && three & 0xff != 0 {
+        return Some(((three & 0xff) * 100 + (three >> 8 & 0xff) * 10 + (three >> 16), 3));
     }
     parse_any_tag(word)
 }

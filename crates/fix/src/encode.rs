@@ -5,7 +5,7 @@
 //! next tag. Tags that are constants cost nothing to render.
 
 use crate::decode::separators;
-use crate::number::{ZEROS, decimal, digits8, load8, sum_of};
+use crate::number::{ZEROS, decimal, digits8, sum_of};
 use crate::scan::SOH;
 use crate::time::Stamp;
 use crate::version::Version;
@@ -26,9 +26,9 @@ pub struct Encoder<'b> {
     buf: &'b mut [u8],
     begin_string: &'static [u8],
     /// Where the separator before MsgType is.
-    body: usize,
-    /// Where the next field's separator comes.
-    at: usize,
+    body: u32,
+    /// Where the next field's separator comes; 32 bits, so that nothing added to it overflows.
+    at: u32,
     failed: bool,
 }
 
@@ -52,7 +52,7 @@ impl Prepared {
             failed: false,
         };
         fields.iter().for_each(|&(tag, value)| e.text(tag, value));
-        let (failed, len) = (e.failed, e.at);
+        let (failed, len) = (e.failed, e.at as usize);
         (!failed).then_some(Prepared { bytes, len })
     }
 }
@@ -62,9 +62,9 @@ impl<'b> Encoder<'b> {
     #[inline]
     pub fn new(buf: &'b mut [u8], version: Version) -> Encoder<'b> {
         let begin_string = version.begin_string();
-        let body = HEAD + begin_string.len() - 1;
+        let body = (HEAD + begin_string.len() - 1) as u32;
         Encoder {
-            failed: buf.len() < body,
+            failed: buf.len() < body as usize || buf.len() > u32::MAX as usize,
             buf,
             begin_string,
             body,
@@ -87,86 +87,53 @@ impl<'b> Encoder<'b> {
     /// The first `len` (0 to 8) bytes of a word.
     #[inline(always)]
     fn put_word(&mut self, word: u64, len: usize) {
-        match self.buf.get_mut(self.at..self.at + 8) {
+        let at = self.at as usize;
+        match self.buf.get_mut(at..at + 8) {
             Some(to) => {
                 to.copy_from_slice(&word.to_le_bytes());
-                self.at += len;
+                self.at += len as u32;
             }
             None => self.push(&word.to_le_bytes()[..len]),
         }
     }
 
-    /// Bytes one by one, for what is long or near the buffer's end.
-    #[inline(never)]
+    /// Bytes, for what is long or near the buffer's end.
+    #[inline(always)]
     fn push(&mut self, bytes: &[u8]) {
-        match self.buf.get_mut(self.at..self.at + bytes.len()) {
-            Some(to) => {
-                to.copy_from_slice(bytes);
-                self.at += bytes.len();
-            }
-            None => self.failed = true,
-        }
+        // By value: were the encoder's address taken, all of it would have to be in memory.
+        let end = copy_at(self.buf, self.at, bytes);
+        self.failed |= end == 0;
+        self.at = self.at.max(end);
     }
 
     /// The separator before a field, and its tag.
     #[inline(always)]
     fn tag(&mut self, tag: u32) {
         let (word, len) = tag_word(tag);
-        if len == 0 {
-            return self.long_tag(tag);
-        }
         self.put_word(word, len);
-    }
-
-    #[cold]
-    fn long_tag(&mut self, tag: u32) {
-        let (digits, start) = decimal(tag as u64);
-        self.push(&[SOH]);
-        self.push(&digits[start..]);
-        self.push(b"=");
+        if len == 8 && tag > 999_999 {
+            self.put_word(b'=' as u64, 1);
+        }
+        self.failed |= len == 0;
     }
 
     /// A value of any bytes; whether there is a separator in it.
     #[inline(always)]
     fn put_bytes(&mut self, value: &[u8]) -> bool {
-        match *value {
-            [] => false,
-            [a] => {
-                self.put_word(a as u64, 1);
-                a == SOH
-            }
-            [a, .., b] if value.len() < 4 => {
-                // Two or three bytes: the one in the middle is the first or the second.
-                let len = value.len();
-                let middle = value[len / 2];
-                let word = a as u64 | (middle as u64) << (8 * (len / 2)) | (b as u64) << (8 * (len - 1));
-                self.put_word(word, len);
-                separators(word) != 0
-            }
-            _ if value.len() <= 8 => {
-                let word = short_word(value);
-                self.put_word(word, value.len());
-                separators(word) != 0
-            }
-            _ if value.len() <= 16 => {
-                let (Some(first), Some(last)) = (value.first_chunk::<8>(), value.last_chunk::<8>()) else {
-                    return true; // not reached: there are nine bytes or more
-                };
-                let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
-                let rest = value.len() - 8;
+        let (first, last) = ends_of(value);
+        match value.len() {
+            0..=8 => self.put_word(first, value.len()),
+            9..=16 => {
                 self.put_word(first, 8);
-                self.put_word(last.unbounded_shr(8 * (8 - rest as u32)), rest);
-                separators(first) | separators(last) != 0
+                self.put_word(last, value.len() - 8);
             }
-            _ => {
-                self.push(value);
-                value.contains(&SOH)
-            }
+            _ => self.push(value),
         }
+        separators(first) | separators(last) != 0
     }
 
     /// Text; must not be empty.
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self, tag: u32, value: &[u8]) {
         self.tag(tag);
         let has_separator = self.put_bytes(value);
@@ -189,18 +156,19 @@ impl<'b> Encoder<'b> {
     }
 
     /// A single character.
-    #[inline]
+    #[inline(always)]
     pub fn char(&mut self, tag: u32, value: u8) {
         let (word, len) = tag_word(tag);
         self.failed |= value == SOH;
         if len == 0 || len == 8 {
-            return self.text(tag, &[value]);
+            self.tag(tag);
+            return self.put_word(value as u64, 1);
         }
         self.put_word(word | (value as u64) << (8 * len), len + 1);
     }
 
     /// An unsigned number.
-    #[inline]
+    #[inline(always)]
     pub fn unsigned(&mut self, tag: u32, value: u64) {
         self.tag(tag);
         self.put_number(value);
@@ -257,26 +225,28 @@ impl<'b> Encoder<'b> {
     }
 
     /// A point in time, cut to the precision of `stamp`.
-    #[inline]
+    #[inline(always)]
     pub fn timestamp(&mut self, tag: u32, stamp: &mut Stamp, at: Nanos) {
         self.tag(tag);
         let (text, width) = stamp.whole(at);
-        match self.buf.get_mut(self.at..self.at + text.len()) {
+        let at = self.at as usize;
+        match self.buf.get_mut(at..at + text.len()) {
             Some(to) => {
                 to.copy_from_slice(text);
-                self.at += width;
+                self.at += width as u32;
             }
             None => self.push(&text[..width]),
         }
     }
 
     /// Fields that were encoded before.
-    #[inline]
+    #[inline(always)]
     pub fn prepared(&mut self, fields: &Prepared) {
-        match self.buf.get_mut(self.at..self.at + fields.bytes.len()) {
+        let at = self.at as usize;
+        match self.buf.get_mut(at..at + fields.bytes.len()) {
             Some(to) => {
                 to.copy_from_slice(&fields.bytes);
-                self.at += fields.len;
+                self.at += fields.len as u32;
             }
             None => self.push(&fields.bytes[..fields.len]),
         }
@@ -292,51 +262,70 @@ impl<'b> Encoder<'b> {
 
     /// Puts BeginString, BodyLength and CheckSum; the whole message.
     #[inline]
-    pub fn finish(mut self) -> Result<&'b [u8], NotEncodable> {
-        let body_len = self.at - self.body; // the separator before is not of it, the last one is still to come
-        let end = self.at + 1 + TRAILER;
-        if self.failed || body_len > 99_999 || self.buf.len() < end {
-            return Err(NotEncodable);
+    pub fn finish(self) -> Result<&'b [u8], NotEncodable> {
+        match self.failed {
+            true => Err(NotEncodable),
+            false => finish(self.buf, self.begin_string, self.body as usize, self.at as usize),
         }
-        self.buf[self.at] = SOH;
-        let start = self.put_head(body_len);
-        let sum = sum_of(&self.buf[start..=self.at]);
-        put_check_sum(&mut self.buf[self.at + 1..end], sum);
-        Ok(&self.buf[start..end])
     }
+}
 
-    /// `8=…|9=…|` before the body; where it begins.
-    #[inline]
-    fn put_head(&mut self, body_len: usize) -> usize {
-        let (mut at, mut rest) = (self.body, body_len);
-        self.buf[at] = SOH;
-        while {
-            at -= 1;
-            self.buf[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            rest != 0
-        } {}
-        let head: &[u8] = match self.begin_string.len() {
-            7 => b"8=FIX.4.0\x019=",
-            _ => b"8=FIXT.1.1\x019=",
-        };
-        let start = at - head.len();
-        let to = &mut self.buf[start..at];
-        // Known lengths: a copy of any length would be a call.
-        match (head.len(), <&mut [u8; 12]>::try_from(&mut *to)) {
-            (12, Ok(to)) => {
-                to.copy_from_slice(head);
-                to[8] = self.begin_string[6];
-            }
-            _ => to.copy_from_slice(head),
+/// Copies bytes into the buffer; where they end, 0 if there is no room.
+#[inline(never)]
+fn copy_at(buf: &mut [u8], at: u32, bytes: &[u8]) -> u32 {
+    let at = at as usize;
+    match buf.get_mut(at..at + bytes.len()) {
+        Some(to) => {
+            to.copy_from_slice(bytes);
+            (at + bytes.len()) as u32
         }
-        start
+        None => 0,
     }
+}
+
+/// What stands around a body, from its separator at `body` to `at`.
+#[inline(never)]
+fn finish<'b>(
+    buf: &'b mut [u8],
+    begin_string: &[u8],
+    body: usize,
+    at: usize,
+) -> Result<&'b [u8], NotEncodable> {
+    let body_len = at - body; // the separator before is not of it, the last one is still to come
+    let end = at + 1 + TRAILER;
+    if body_len > 99_999 || buf.len() < end {
+        return Err(NotEncodable);
+    }
+    buf[at] = SOH;
+    let (mut start, mut rest) = (body, body_len);
+    while {
+        start -= 1;
+        buf[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        rest != 0
+    } {}
+    buf[body] = SOH;
+    // Known lengths: a copy of any length would be a call.
+    match begin_string {
+        [.., version] if begin_string.len() == 7 => {
+            start -= 12;
+            buf[start..start + 12].copy_from_slice(b"8=FIX.4.0\x019=");
+            buf[start + 8] = *version;
+        }
+        _ => {
+            start -= 13;
+            buf[start..start + 13].copy_from_slice(b"8=FIXT.1.1\x019=");
+        }
+    }
+    let sum = sum_of(&buf[start..=at]);
+    put_check_sum(&mut buf[at + 1..end], sum);
+    Ok(&buf[start..end])
 }
 
 const E8: u64 = 100_000_000;
 
-/// The separator before a field, its tag of at most six digits and `=`, in a word; how many bytes, 0 for longer tags.
+/// The separator before a field, its tag and `=`, in a word, and how many bytes; without the `=` where the tag has seven digits,
+/// and nothing where it has more, which no tag has.
 #[inline(always)]
 const fn tag_word(tag: u32) -> (u64, usize) {
     let digits = match tag {
@@ -346,6 +335,7 @@ const fn tag_word(tag: u32) -> (u64, usize) {
         1_000..=9_999 => 4,
         10_000..=99_999 => 5,
         100_000..=999_999 => 6,
+        1_000_000..=9_999_999 => return (SOH as u64 | digits8(tag) >> 8 << 8, 8),
         _ => return (0, 0),
     };
     let text = digits8(tag) >> (64 - 8 * digits);
@@ -356,22 +346,42 @@ const fn tag_word(tag: u32) -> (u64, usize) {
 }
 
 /// A number below 10^8 without leading zeros, and how many digits it has.
-#[inline(always)]
+#[inline]
 const fn short_number(value: u32) -> (u64, usize) {
     let digits = digits8(value);
     let leading = (digits ^ ZEROS | 1 << 56).trailing_zeros() & !7;
     (digits >> leading, 8 - leading as usize / 8)
 }
 
-/// Four to eight bytes in a word.
+/// The first eight bytes of a value, and those behind them when there are up to eight. Of a longer value, words that have a
+/// separator if it has one.
+#[inline]
+fn ends_of(value: &[u8]) -> (u64, u64) {
+    match (value.len(), value.first_chunk::<8>(), value.last_chunk::<8>()) {
+        (8..=16, Some(first), Some(last)) => {
+            let behind = value.len() as u32 - 8;
+            let last = u64::from_le_bytes(*last).unbounded_shr(64 - 8 * behind);
+            (u64::from_le_bytes(*first), last)
+        }
+        (0..8, ..) => (short_word(value), 0),
+        _ => (if value.contains(&SOH) { SOH as u64 } else { 0 }, 0),
+    }
+}
+
+/// Up to seven bytes in a word.
 #[inline(always)]
 fn short_word(value: &[u8]) -> u64 {
-    match (load8(value, 0), value.first_chunk::<4>(), value.last_chunk::<4>()) {
-        (Some(word), ..) => word,
-        (None, Some(first), Some(last)) => {
-            u32::from_le_bytes(*first) as u64
-                | (u32::from_le_bytes(*last) as u64) << (8 * (value.len() as u32 - 4))
+    let len = value.len() as u32;
+    match (value.first_chunk::<4>(), value.last_chunk::<4>(), value) {
+        (Some(first), Some(last), _) => {
+            u32::from_le_bytes(*first) as u64 | (u32::from_le_bytes(*last) as u64) << (8 * (len - 4))
         }
+        // Two or three: the one in the middle is the first or the second.
+        (_, _, &[a, .., b]) => {
+            let middle = value[value.len() / 2] as u64;
+            a as u64 | middle << (8 * (len / 2)) | (b as u64) << (8 * (len - 1))
+        }
+        (_, _, &[a]) => a as u64,
         _ => 0,
     }
 }

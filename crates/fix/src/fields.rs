@@ -153,7 +153,7 @@ impl<'a> Fields<'a> {
 /// A decimal as prices usually are: no sign, at most one point, at most eight digits before it and eight behind. `None`
 /// sends everything else to the plain parser.
 #[inline]
-fn usual_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
+pub(crate) fn usual_price(bytes: &[u8], start: usize, end: usize) -> Option<Price> {
     match end.checked_sub(start)? {
         1..=8 => short_price(bytes, start, end),
         9..=17 => long_price(bytes, start, end),

@@ -18,10 +18,16 @@ pub(crate) const fn digits8(n: u32) -> u64 {
 }
 
 /// The value of eight ASCII digits, `None` if one is not a digit.
-#[inline]
+#[inline(always)]
 pub(crate) const fn value8(word: u64) -> Option<u64> {
-    let v = word.wrapping_sub(ZEROS);
-    if (v | word.wrapping_add(0x4646_4646_4646_4646)) & 0x8080_8080_8080_8080 != 0 {
+    value_of(word ^ ZEROS)
+}
+
+/// The value of eight digits, each a byte of 0 to 9; `None` if one is more.
+#[inline(always)]
+const fn value_of(v: u64) -> Option<u64> {
+    // What is not above 0x7f carries nowhere; what is has the top bit itself.
+    if (v.wrapping_add(0x7676_7676_7676_7676) | v) & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
     let v = v.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
@@ -83,16 +89,26 @@ pub(crate) fn load_tail(bytes: &[u8], end: usize, len: usize) -> Option<u64> {
 /// The unsigned number in `bytes[start..end]`; `None` if empty, not digits only, or beyond 64 bits.
 #[inline]
 pub(crate) fn parse_unsigned(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
-    let len = end.checked_sub(start)?;
-    match len {
+    let len = end.wrapping_sub(start);
+    if len.wrapping_sub(1) < 8 && end >= 8 {
+        // The last bytes of the word, and nothing in front of them.
+        let word = u64::from_le_bytes(*bytes.get(end - 8..end)?.first_chunk()?);
+        let front = 64 - 8 * len as u32;
+        return value_of((word ^ ZEROS) >> (front & 63) << (front & 63));
+    }
+    parse_long(bytes, start, end)
+}
+
+#[inline(never)]
+fn parse_long(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
+    match end.checked_sub(start)? {
         0 => None,
-        1..=8 => value8(load_tail(bytes, end, len)?),
         9..=16 => {
-            let high = value8(load_tail(bytes, end - 8, len - 8)?)?;
+            let high = parse_unsigned(bytes, start, end - 8)?;
             Some(high * 100_000_000 + value8(load8(bytes, end - 8)?)?)
         }
         17..=20 => {
-            let high = value8(load_tail(bytes, end - 16, len - 16)?)?;
+            let high = parse_unsigned(bytes, start, end - 16)?;
             let middle = value8(load8(bytes, end - 16)?)?;
             let low = middle * 100_000_000 + value8(load8(bytes, end - 8)?)?;
             high.checked_mul(10_000_000_000_000_000)?.checked_add(low)

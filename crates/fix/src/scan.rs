@@ -17,7 +17,7 @@ mod sse2 {
 
     use super::SOH;
     use core::arch::x86_64::{
-        _mm_add_epi64, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_movemask_epi8, _mm_sad_epu8, _mm_set_epi64x,
+        _mm_add_epi64, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_movemask_epi8, _mm_sad_epu8,
         _mm_set1_epi8, _mm_setzero_si128, _mm_unpackhi_epi64,
     };
 
@@ -25,7 +25,7 @@ mod sse2 {
     #[inline(always)]
     pub(crate) fn scan(block: &[u8; 64]) -> (u64, u32) {
         // SAFETY: the one condition for calling it is that the processor has SSE2; this module exists only in builds for
-        // processors that have it. It is otherwise safe code.
+        // processors that have it.
         unsafe { scan_with_sse2(block) }
     }
 
@@ -34,11 +34,10 @@ mod sse2 {
     fn scan_with_sse2(block: &[u8; 64]) -> (u64, u32) {
         let (separator, zero) = (_mm_set1_epi8(SOH as i8), _mm_setzero_si128());
         let (mut bits, mut sums) = (0u64, zero);
-        let (words, _) = block.as_chunks::<8>();
-        let (pairs, _) = words.as_chunks::<2>();
-        for (i, [low, high]) in pairs.iter().enumerate() {
-            // One load: the two words lie side by side.
-            let bytes = _mm_set_epi64x(i64::from_le_bytes(*high), i64::from_le_bytes(*low));
+        let (quarters, _) = block.as_chunks::<16>();
+        for (i, quarter) in quarters.iter().enumerate() {
+            // SAFETY: 16 bytes are read at the address of a reference to 16 bytes; no alignment is asked for.
+            let bytes = unsafe { _mm_loadu_si128(core::ptr::from_ref(quarter).cast()) };
             let mask = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, separator)) as u64; // 16 bits
             bits |= mask << (16 * i);
             sums = _mm_add_epi64(sums, _mm_sad_epu8(bytes, zero));

@@ -34,6 +34,8 @@ impl Precision {
 /// Writes timestamps; the text of the second is kept, since most messages share it with the one before.
 #[derive(Clone, Debug)]
 pub struct Stamp {
+    /// Whose text is here, when it is not before `second`.
+    at: Nanos,
     second: u64,
     text: [u8; 27],
     /// Sum of the bytes up to the second.
@@ -45,6 +47,7 @@ impl Stamp {
     /// A writer of timestamps of this precision.
     pub fn new(precision: Precision) -> Stamp {
         let mut stamp = Stamp {
+            at: Nanos(u64::MAX),
             second: u64::MAX,
             text: *b"19700101-00:00:00.000000000",
             second_sum: 0,
@@ -64,6 +67,16 @@ impl Stamp {
     /// The text with nine digits of fraction, and how much of it the precision asks for.
     #[inline]
     pub(crate) fn whole(&mut self, at: Nanos) -> (&[u8; 27], usize) {
+        // Messages say the same time more than once.
+        if at != self.at || self.second == u64::MAX {
+            self.set(at);
+        }
+        (&self.text, self.precision.width())
+    }
+
+    #[inline(never)]
+    fn set(&mut self, at: Nanos) {
+        self.at = at;
         let (second, nanos) = (at.0 / Nanos::SECOND, (at.0 % Nanos::SECOND) as u32);
         if second != self.second {
             self.set_second(second);
@@ -71,7 +84,6 @@ impl Stamp {
         let fraction = digits8(nanos / 10).to_le_bytes();
         self.text[18..26].copy_from_slice(&fraction);
         self.text[26] = b'0' + (nanos % 10) as u8;
-        (&self.text, self.precision.width())
     }
 
     /// What the bytes up to the second add to a checksum.

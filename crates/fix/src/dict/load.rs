@@ -2,7 +2,7 @@
 //! `<fields>`; within the first three `<field>`, `<group>` and `<component>` in their order.
 
 use super::layout::{ComponentDef, Item, Row};
-use super::{Dictionary, FieldDef, FieldKind, GroupDef, MessageDef, Part};
+use super::{Bits, Dictionary, FieldDef, FieldKind, GroupDef, MessageDef, Part};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -135,6 +135,7 @@ impl Dictionary {
             fields,
             header,
             trailer,
+            by_char: by_char(&messages),
             messages,
             groups,
             components,
@@ -284,13 +285,15 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
     /// What stands within `node`, and in which order.
     fn part_at(&mut self, node: Node<'a, 'i>, depth: usize) -> Result<(Part, Vec<u16>), DictionaryError> {
         let mut part = Part {
-            allowed: vec![0; self.words],
-            needed: vec![0; self.words],
+            bits: vec![Bits::default(); self.words],
             ..Part::default()
         };
         let mut order = Vec::new();
         self.members(node, true, depth, &mut part, &mut order)?;
         part.groups.sort_unstable();
+        for &(count, _) in &part.groups {
+            part.bits[count as usize / 64].counts |= 1 << (count % 64);
+        }
         Ok((part, order))
     }
 
@@ -319,11 +322,11 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
                 continue;
             }
             let number = self.number(child, name)?;
-            part.allowed[number as usize / 64] |= 1 << (number % 64);
+            part.bits[number as usize / 64].allowed |= 1 << (number % 64);
             order.push(number);
             if needed && !part.needs(number) {
                 part.required.push(number);
-                part.needed[number as usize / 64] |= 1 << (number % 64);
+                part.bits[number as usize / 64].needed |= 1 << (number % 64);
             }
             if child.has_tag_name("group") {
                 let group = self.group(child, depth)?;
@@ -347,4 +350,15 @@ impl<'a, 'i> Loader<'_, 'a, 'i> {
         self.known.insert(node.range().start, group);
         Ok(group)
     }
+}
+
+/// The table of message types of one character.
+fn by_char(messages: &[MessageDef]) -> [u16; 128] {
+    let mut table = [0; 128];
+    for (message, place) in messages.iter().zip(1..) {
+        if let [c @ ..128] = *message.msg_type {
+            table[usize::from(c)] = place;
+        }
+    }
+    table
 }

@@ -31,6 +31,8 @@ pub struct Dictionary {
     trailer: Part,
     /// Sorted by type.
     messages: Vec<MessageDef>,
+    /// Place + 1 among the messages by a type of one ASCII character, which nearly all have; 0: there is none.
+    by_char: [u16; 128],
     groups: Vec<GroupDef>,
     components: Vec<ComponentDef>,
     header_rows: Vec<Row>,
@@ -79,34 +81,44 @@ struct GroupDef {
 /// Which fields stand at one place: header, body, trailer, or one entry of a group.
 #[derive(Clone, Debug, Default)]
 struct Part {
-    /// A bit per field number.
-    allowed: Vec<u64>,
+    /// 64 field numbers each.
+    bits: Vec<Bits>,
     /// Field numbers that must be there.
     required: Vec<u16>,
-    /// The same, a bit each.
-    needed: Vec<u64>,
     /// Counts (field numbers, sorted) with their groups.
     groups: Vec<(u16, u32)>,
 }
 
+/// What a part says of 64 fields, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bits {
+    allowed: u64,
+    /// Must be there.
+    needed: u64,
+    /// Counts of groups.
+    counts: u64,
+}
+
 impl Part {
-    #[inline]
+    #[inline(always)]
+    fn bit(&self, field: u16, of: impl FnOnce(&Bits) -> u64) -> bool {
+        let bits = self.bits.get(field as usize / 64);
+        bits.is_some_and(|bits| of(bits) >> (field % 64) & 1 != 0)
+    }
+
+    #[inline(always)]
     fn has(&self, field: u16) -> bool {
-        self.allowed
-            .get(field as usize / 64)
-            .is_some_and(|word| word >> (field % 64) & 1 != 0)
+        self.bit(field, |bits| bits.allowed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn needs(&self, field: u16) -> bool {
-        self.needed
-            .get(field as usize / 64)
-            .is_some_and(|word| word >> (field % 64) & 1 != 0)
+        self.bit(field, |bits| bits.needed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn group(&self, count: u16) -> Option<u32> {
-        if self.groups.is_empty() {
+        if !self.bit(count, |bits| bits.counts) {
             return None;
         }
         let at = self.groups.binary_search_by_key(&count, |g| g.0).ok()?;
@@ -137,6 +149,10 @@ impl Dictionary {
 
     /// A message by its type.
     pub fn message(&self, msg_type: &[u8]) -> Option<&MessageDef> {
+        if let [c @ ..128] = *msg_type {
+            let at = usize::from(self.by_char[usize::from(c)]).checked_sub(1)?;
+            return self.messages.get(at);
+        }
         let at = self
             .messages
             .binary_search_by(|m| (*m.msg_type).cmp(msg_type))
@@ -175,7 +191,7 @@ impl Dictionary {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&self, tag: u32) -> Option<u16> {
         match self.by_tag.get(tag as usize) {
             Some(&n) if n > 0 => Some(n - 1),

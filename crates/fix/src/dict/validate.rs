@@ -10,7 +10,6 @@ use crate::fields::Field;
 use crate::reject::{Fault, SessionRejectReason};
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 /// What is checked; named as in QuickFIX where it has a name. The default is everything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,13 +45,16 @@ const USER_DEFINED: u32 = 5000;
 #[derive(Clone, Debug)]
 pub struct Validator {
     /// For every depth of groups and field number: in which entry the field was seen last.
-    seen: Vec<Box<[u32]>>,
+    seen: Box<[u32]>,
+    /// Field numbers of one depth.
+    fields: usize,
     entry: u32,
 }
 
 /// One message being checked.
 struct Check<'c, 'm> {
-    seen: &'c mut [Box<[u32]>],
+    seen: &'c mut [u32],
+    seen_fields: usize,
     entry: &'c mut u32,
     message: &'c Message<'m>,
     fields: &'m [Field],
@@ -67,7 +69,8 @@ impl Validator {
         let fields = session.fields.len().max(application.fields.len());
         let depth = session.depth().max(application.depth());
         Validator {
-            seen: vec![vec![0; fields].into_boxed_slice(); depth + 1],
+            seen: vec![0; fields * (depth + 1)].into_boxed_slice(),
+            fields,
             entry: 0,
         }
     }
@@ -83,14 +86,16 @@ impl Validator {
         let known = session.message(message.msg_type());
         let (body, definition) = match known {
             Some(definition) if definition.is_admin => (session, known),
+            _ if core::ptr::eq(session, application) => (application, known),
             _ => (application, application.message(message.msg_type())),
         };
         if self.entry > u32::MAX / 2 {
-            self.seen.iter_mut().for_each(|seen| seen.fill(0));
+            self.seen.fill(0);
             self.entry = 0;
         }
         let mut check = Check {
             seen: &mut self.seen,
+            seen_fields: self.fields,
             entry: &mut self.entry,
             message,
             fields: message.fields(),
@@ -169,9 +174,6 @@ impl<'m> Check<'_, 'm> {
         let entry = self.next_entry();
         let mut found = 0;
         while let Some(&field) = self.fields.get(at) {
-            if ends(field.tag) {
-                break;
-            }
             let number = dictionary.number(field.tag);
             match number.filter(|&n| part.has(n)) {
                 Some(number) => {
@@ -182,6 +184,7 @@ impl<'m> Check<'_, 'm> {
                         at = self.outer_group(dictionary, group, field, at)?;
                     }
                 }
+                None if ends(field.tag) => break,
                 None => {
                     self.stranger(session, dictionary, number, field, entry)?;
                     at += 1;
@@ -306,7 +309,7 @@ impl<'m> Check<'_, 'm> {
     }
 
     /// Notes a field of a part: whether it is one that must be there.
-    #[inline]
+    #[inline(always)]
     fn see(
         &mut self,
         part: &Part,
@@ -319,16 +322,16 @@ impl<'m> Check<'_, 'm> {
         Ok(usize::from(part.needs(number)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn once(&mut self, number: u16, depth: usize, entry: u32, field: Field) -> Result<(), Fault> {
-        let seen = &mut self.seen[depth][number as usize];
+        let seen = &mut self.seen[depth * self.seen_fields + number as usize];
         if core::mem::replace(seen, entry) == entry {
             return Err(fault(SessionRejectReason::TagTwice, field));
         }
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&self, definition: &FieldDef, field: Field) -> Result<(), Fault> {
         if self.skips_values {
             return Ok(());
@@ -340,10 +343,12 @@ impl<'m> Check<'_, 'm> {
                 false => Ok(()),
             };
         }
-        if !definition.kind.admits(value) {
+        let (start, end) = (field.start as usize, field.end as usize);
+        let surely = definition.kind.surely_admits(self.message.bytes(), start, end);
+        if !surely && !definition.kind.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectFormat, field));
         }
-        if !definition.admits(value) {
+        if !definition.values.is_empty() && !definition.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectValue, field));
         }
         Ok(())
