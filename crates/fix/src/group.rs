@@ -53,10 +53,13 @@ impl<'a, G: RepeatingGroup> Group<'a, G> {
         self.left
     }
 
-    /// The tag of the field that would begin the next entry.
+    /// The count's value, and what follows it up to the end of message or entry around.
     #[inline]
-    pub(crate) fn next_tag(&self) -> Option<u32> {
-        self.rest.first().map(|f| f.tag)
+    pub(crate) fn open(&self) -> Result<(u64, Fields<'a>), Fault> {
+        match self.is_number {
+            true => Ok((self.left, Fields::new(self.message.bytes(), self.rest))),
+            false => Err(Fault::format(self.count.tag)),
+        }
     }
 
     /// Whether the entries still to come are as many as the count says: walks over all of them.

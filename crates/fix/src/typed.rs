@@ -14,12 +14,12 @@ use crate::decode::Message;
 use crate::encode::Encoder;
 use crate::fields::{Field, Fields};
 use crate::group::{Group, RepeatingGroup};
-use crate::reject::SessionRejectReason::IncorrectNumInGroup;
 use crate::reject::{Fault, SessionRejectReason};
 use crate::scan::SOH;
 use crate::tag::is_data_length;
 use crate::time::Stamp;
 use core::fmt;
+use core::marker::PhantomData;
 pub use tickwire_market::{Nanos, Price, Qty};
 
 /// A field of a dictionary: what errors name.
@@ -201,7 +201,7 @@ pub trait Source<'m>: Copy {
     fn entries<E: Entry<'m>>(&self) -> Result<Entries<'m, E>, FieldError> {
         match self.repeating::<E>() {
             Some(group) => Entries::of(group),
-            None => Ok(Entries { group: None, left: 0 }),
+            None => Ok(Entries::none()),
         }
     }
 
@@ -298,32 +298,59 @@ pub trait Entry<'m>: RepeatingGroup + Copy {
 }
 
 /// The entries of a repeating group, in their order. Their number has been checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Entries<'m, E> {
-    group: Option<Group<'m, E>>,
+    /// Those that have not been given.
+    rest: Fields<'m>,
     left: usize,
+    of: PhantomData<E>,
 }
 
 impl<'m, E: Entry<'m>> Entries<'m, E> {
+    fn none() -> Entries<'m, E> {
+        Entries {
+            rest: Fields::new(&[], &[]),
+            left: 0,
+            of: PhantomData,
+        }
+    }
+
+    /// Walks over the entries once: each begins with the first field, and they are as many as the count says.
     #[inline]
     fn of(group: Group<'m, E>) -> Result<Entries<'m, E>, FieldError> {
-        let is_first = group.next_tag() == Some(E::FIRST.tag);
-        let left = group.claimed() as usize;
-        match group.clone().check() {
-            // What follows a count of 0 is not of the group, unless it could begin an entry.
-            Err(fault) if left > 0 || is_first || fault.reason != IncorrectNumInGroup => {
-                return Err(FieldError::new(E::NAME, fault));
+        let (said, behind) = group.open().map_err(|fault| FieldError::new(E::NAME, fault))?;
+        let fields = behind.fields();
+        let (mut found, mut len) = (0, 0);
+        for field in fields {
+            if field.tag == E::FIRST.tag {
+                found += 1;
+            } else if found == 0 || !E::has(field.tag) {
+                break;
             }
-            Ok(()) if left > 0 && !is_first => {
-                let fault = Fault::new(SessionRejectReason::GroupOutOfOrder, E::FIRST.tag);
-                return Err(FieldError::new(E::FIRST, fault));
-            }
-            _ => {}
+            len += 1;
+        }
+        if found != said {
+            return Err(Entries::<E>::miscounted(found, fields));
         }
         Ok(Entries {
-            group: Some(group),
-            left,
+            rest: Fields::new(behind.bytes(), &fields[..len]),
+            left: found as usize,
+            of: PhantomData,
         })
+    }
+
+    #[cold]
+    fn miscounted(found: u64, fields: &[Field]) -> FieldError {
+        match fields.first() {
+            Some(field) if found == 0 && E::has(field.tag) => FieldError {
+                field: E::FIRST,
+                reason: SessionRejectReason::GroupOutOfOrder,
+            },
+            _ => FieldError {
+                field: E::NAME,
+                reason: SessionRejectReason::IncorrectNumInGroup,
+            },
+        }
     }
 }
 
@@ -332,9 +359,14 @@ impl<'m, E: Entry<'m>> Iterator for Entries<'m, E> {
 
     #[inline]
     fn next(&mut self) -> Option<E> {
-        let fields = self.group.as_mut()?.next()?;
+        let fields = self.rest.fields();
+        let behind_first = fields.get(1..)?;
+        let begins = |field: &Field| field.tag == E::FIRST.tag;
+        let len = 1 + behind_first.iter().position(begins).unwrap_or(behind_first.len());
+        let (entry, rest) = fields.split_at(len);
+        self.rest = Fields::new(self.rest.bytes(), rest);
         self.left -= 1;
-        Some(E::of(fields))
+        Some(E::of(Fields::new(self.rest.bytes(), entry)))
     }
 
     #[inline]
@@ -497,7 +529,7 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, rank: u16, bit: u32, field: FieldName) {
         let rank = self.base + rank;
         if rank < self.place.next {
@@ -513,8 +545,8 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
         self.place.seen |= 1_u64.checked_shl(self.bit + bit).unwrap_or(0);
     }
 
-    /// A field.
-    #[inline]
+    /// A field. Inlined, as are the writers of values: the encoder renders a tag that is a constant at compile time.
+    #[inline(always)]
     pub fn put<T: Put>(&mut self, rank: u16, bit: u32, field: FieldName, value: T) {
         self.advance(rank, bit, field);
         value.put(self, field);
@@ -573,14 +605,14 @@ impl<'w, 'b> Scope<'_, 'w, 'b> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_room(&mut self, field: FieldName) {
         if self.out.encoder.has_failed() && !self.out.had_failed {
             self.out.fail(field, WriteFault::Full);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, field: FieldName, value: &[u8]) {
         self.out.encoder.text(field.tag, value);
         if self.out.encoder.has_failed() {
@@ -609,7 +641,7 @@ macro_rules! puts {
     ($($(#[$doc:meta])* $type:ty: $put:expr;)*) => {$(
         $(#[$doc])*
         impl Put for $type {
-            #[inline]
+            #[inline(always)]
             fn put(self, to: &mut Scope<'_, '_, '_>, field: FieldName) {
                 let put: fn(&mut Scope<'_, '_, '_>, FieldName, Self) = $put;
                 put(to, field, self)
@@ -639,9 +671,9 @@ puts! {
 
 /// A listed value, for [`field_values!`](crate::field_values).
 #[doc(hidden)]
-#[inline]
+#[inline(always)]
 pub fn put_listed(to: &mut Scope<'_, '_, '_>, field: FieldName, value: &'static [u8]) {
-    to.out.encoder.copy(field.tag, value);
+    to.out.encoder.text(field.tag, value);
 }
 
 /// The listed values of a field as an enumeration. Generated code calls it.
@@ -677,7 +709,7 @@ macro_rules! field_values {
         }
 
         impl $crate::typed::Put for $name {
-            #[inline]
+            #[inline(always)]
             fn put(self, to: &mut $crate::typed::Scope<'_, '_, '_>, field: $crate::typed::FieldName) {
                 $crate::typed::put_listed(to, field, self.as_bytes())
             }

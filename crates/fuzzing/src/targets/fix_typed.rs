@@ -178,9 +178,15 @@ fn split<'p>(
             Ok(Vec::new())
         };
     }
+    if begin != first {
+        return match may_hold(begin) {
+            true => Err(Fault::new(SessionRejectReason::GroupOutOfOrder, first)),
+            false => Err(wrong),
+        };
+    }
     let (mut entries, mut from) = (Vec::new(), 0);
-    while (entries.len() as u64) < said && from < rest.len() && rest[from].0 == begin && may_hold(begin) {
-        let ends = |f: &(u32, Vec<u8>)| f.0 == begin || !may_hold(f.0);
+    while from < rest.len() && rest[from].0 == first {
+        let ends = |f: &(u32, Vec<u8>)| f.0 == first || !may_hold(f.0);
         let len = 1 + rest[from + 1..]
             .iter()
             .position(ends)
@@ -188,12 +194,8 @@ fn split<'p>(
         entries.push(&rest[from..from + len]);
         from += len;
     }
-    let has_more = rest.get(from).is_some_and(|f| f.0 == begin && may_hold(begin));
-    if entries.len() as u64 != said || has_more {
-        return Err(wrong);
-    }
-    match begin == first {
+    match entries.len() as u64 == said {
         true => Ok(entries),
-        false => Err(Fault::new(SessionRejectReason::GroupOutOfOrder, first)),
+        false => Err(wrong),
     }
 }
