@@ -42,7 +42,7 @@ fn every_dictionary_becomes_a_module() {
         let count = |what: &str| text.matches(what).count();
         println!(
             "{version}: {} messages, {} groups, {} getters, {} setters, {} listed fields, {} KiB",
-            count("pub const MSG_TYPE"),
+            count("pub const MSG_TYPE: &'static"),
             count("impl RepeatingGroup for"),
             count("(&self) -> Result<"),
             count("self.0.put("),
