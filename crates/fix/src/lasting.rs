@@ -510,6 +510,34 @@ mod tests {
             prop_assert_eq!(again.get(next), Some(&b"8=FIX"[..]));
         }
 
+        /// The process was killed between any two stores of a reset: the numbers are the old ones or both 1, never one of each,
+        /// and no message of before is given for one of after.
+        #[test]
+        fn every_prefix_of_a_reset_is_a_whole_state(before in 1_u64..60, kill in 0_usize..6) {
+            let mut store = LastingStore::open(memory(512 + RECORDS), b"A>B", 64).unwrap();
+            for seq in 1..=before {
+                store.append(seq, &message(seq, 40)).unwrap();
+            }
+            store.set_next_in(before + 7);
+            store.set_period(Nanos(5));
+            let mut killed = image(store.memory());
+            let tail = killed.0[TAIL];
+            let order = [(RESETTING, 1), (HEAD, tail), (NEXT_OUT, 1), (NEXT_IN, 1), (RESETTING, 0)];
+            for (at, value) in order.into_iter().take(kill) {
+                killed.0[at] = value;
+            }
+            let mut again = LastingStore::open(restored(&killed), b"A>B", 64).unwrap();
+            let numbers = (again.next_out(), again.next_in());
+            prop_assert_eq!(numbers, if kill == 0 { (before + 1, before + 7) } else { (1, 1) });
+            prop_assert_eq!(again.period(), Nanos(5));
+            for seq in 1..=before {
+                prop_assert!(kill == 0 || again.get(seq).is_none());
+            }
+            again.append(again.next_out(), b"8=FIX").unwrap();
+            store.reset();
+            prop_assert_eq!((store.next_out(), store.next_in()), (1, 1));
+        }
+
         /// The process was killed between any two stores of an append: the message is there with its number used, or not.
         #[test]
         fn every_prefix_of_an_append_is_a_whole_state(len in 1_usize..300, before in 1_u64..120, kill in 0_usize..64) {

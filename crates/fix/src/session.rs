@@ -380,7 +380,7 @@ impl<S: Store> Session<S> {
     /// answer or the peer is beyond its message rate: leave the rest to the transport until [`Session::is_reading`] again.
     #[must_use = "bytes not taken must be handed over again"]
     pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) -> usize {
-        self.core.now = now;
+        self.core.follow_clock(now);
         let mut taken = 0;
         loop {
             let n = self.received.fill(&bytes[taken..]);
@@ -457,7 +457,7 @@ impl<S: Store> Session<S> {
     /// Sends an application message: it is kept for resends and waits for [`Session::poll_transmit`]. Its sequence
     /// number.
     pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
-        self.core.now = now;
+        self.core.follow_clock(now);
         self.core
             .send_paced(message.msg_type(), |e, stamp| message.encode_body(e, stamp))
     }
@@ -469,7 +469,7 @@ impl<S: Store> Session<S> {
         msg_type: &[u8],
         fields: impl FnOnce(&mut Encoder<'_>),
     ) -> Result<SeqNo, SendError> {
-        self.core.now = now;
+        self.core.follow_clock(now);
         self.core.send_paced(msg_type, |e, _| fields(e))
     }
 
@@ -480,7 +480,7 @@ impl<S: Store> Session<S> {
 
     /// Answers it with a BusinessMessageReject of this reason (380) and text, up to 4.1 with a Reject.
     pub fn refuse_because(&mut self, now: Nanos, reason: u16, text: &str) {
-        self.core.now = now;
+        self.core.follow_clock(now);
         if let Some(message) = handed_out(self.handed, &self.index, &self.received, &self.early)
             && let Some(seq) = Header::decode(&message).seq
         {
@@ -490,7 +490,7 @@ impl<S: Store> Session<S> {
 
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
     pub fn logout(&mut self, now: Nanos, text: &str) {
-        self.core.now = now;
+        self.core.follow_clock(now);
         self.core.log_out(text);
     }
 
@@ -536,7 +536,7 @@ impl<S: Store> Session<S> {
         if !core.out.is_empty() {
             return Err(SendError::Backlog);
         }
-        core.now = now;
+        core.follow_clock(now);
         if core.pace_out.is_some() {
             core.pace_at_once()?;
         }
@@ -791,7 +791,7 @@ impl<S: Store> Core<S> {
     }
 
     fn forget_connection(&mut self, now: Nanos) {
-        self.now = now;
+        self.follow_clock(now);
         self.out.clear();
         self.gap = None;
         self.resend = None;
@@ -810,12 +810,16 @@ impl<S: Store> Core<S> {
 
     /// Takes the time. A clock that was set back takes everything that is measured from a point in time with it, or nothing
     /// would be due for as long; one that was set forward looks like silence.
+    #[inline]
     fn follow_clock(&mut self, now: Nanos) {
-        let back = self.now.since(now);
-        self.now = now;
-        if back == 0 {
-            return;
+        if now < self.now {
+            self.set_back(self.now.since(now));
         }
+        self.now = now;
+    }
+
+    #[cold]
+    fn set_back(&mut self, by_ns: u64) {
         let gap = self.gap.as_mut().map(|gap| &mut gap.since);
         let points = [
             &mut self.status_since,
@@ -823,7 +827,7 @@ impl<S: Store> Core<S> {
             &mut self.last_received,
         ];
         for point in points.into_iter().chain(gap).chain(self.cancel_at.as_mut()) {
-            *point = Nanos(point.0.saturating_sub(back));
+            *point = Nanos(point.0.saturating_sub(by_ns));
         }
     }
 

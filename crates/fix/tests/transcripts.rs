@@ -8,7 +8,7 @@
 //! - `connect`, `disconnect`: the transport,
 //! - `in TYPE SEQ tag=value…`: a message of the peer, sent now; a 49, 52, 56 or 8 given replaces the usual one,
 //! - `raw TEXT`: bytes as they are,
-//! - `wait MS`: time passes, every time-out on the way is handled,
+//! - `wait MS`: time passes, every time-out on the way is handled; `back MS`: the clock is set back,
 //! - `send N` sends N orders (an acceptor: execution reports), `logout TEXT`,
 //! - `accept`, `refuse TEXT`: the owner's word on a Logon,
 //! - `hours START END [START END]`: the session period, and the next one, in seconds from now.
@@ -104,6 +104,10 @@ impl Run {
             }
             "raw" => self.receive(rest.replace('|', "\x01").as_bytes()),
             "wait" => self.wait(rest.parse().expect("milliseconds"), out),
+            "back" => {
+                self.now.0 -= rest.parse::<u64>().expect("milliseconds") * Nanos::MILLI;
+                self.session.handle_timeout(self.now);
+            }
             "send" => {
                 for _ in 0..rest.parse::<u64>().expect("a count") {
                     self.orders += 1;

@@ -82,7 +82,7 @@ impl<S: Store> Session<S> {
     pub fn accept_logon(&mut self, now: Nanos) {
         let Handed::Logon(len) = self.handed else { return };
         self.handed = Handed::Nothing;
-        self.core.now = now;
+        self.core.follow_clock(now);
         let message = self.index.again(&self.received.as_slice()[..len]);
         let header = Header::decode(&message);
         if let Some(seq) = header.seq
@@ -101,7 +101,7 @@ impl<S: Store> Session<S> {
     pub fn refuse_logon(&mut self, now: Nanos, text: &str) {
         let Handed::Logon(_) = self.handed else { return };
         self.handed = Handed::Nothing;
-        self.core.now = now;
+        self.core.follow_clock(now);
         self.received.clear();
         self.core.refuse_logon(text);
     }
@@ -109,7 +109,7 @@ impl<S: Store> Session<S> {
     /// Tells the session its hours, anew whenever [`crate::Schedule::next_change`] says: outside of them nobody is logged on,
     /// and numbers begin with 1 in every period. A session that was never told is always open.
     pub fn set_hours(&mut self, now: Nanos, hours: Hours) {
-        self.core.now = now;
+        self.core.follow_clock(now);
         self.core.hours = Some(hours);
         self.core.keep_hours();
     }
@@ -144,7 +144,7 @@ impl<S: Store> Core<S> {
     }
 
     pub(super) fn disconnected(&mut self, now: Nanos) {
-        self.now = now;
+        self.follow_clock(now);
         if self.config.reset_on_disconnect {
             self.reset_numbers();
         }
