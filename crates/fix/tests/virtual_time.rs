@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickwire_fix::{
-    Acceptor, CompId, ConnectionId, Event, LastingStore, Role, Session, SessionConfig, SessionId, Status,
-    Version, tag,
+    Acceptor, CompId, ConnectionId, Event, Excess, LastingStore, Role, Session, SessionConfig, SessionId,
+    Status, Throttle, Version, tag,
 };
 use tickwire_market::Nanos;
 use tickwire_testdata::Rng;
 
 const START: Nanos = Nanos(1_795_226_141 * Nanos::SECOND);
 /// Runs of the ordinary tests.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 40;
 const STEPS: u64 = 4_000;
 /// Words of a store: room for everything that is sent in a run, as what is no longer kept is filled.
 const WORDS: usize = 1 << 15;
@@ -96,7 +96,31 @@ struct World {
     is_dying: bool,
 }
 
-fn config(role: Role, version: Version, chunk: u64, next_expected: bool) -> SessionConfig {
+/// What both ends of a session are set up with, by chance.
+#[derive(Clone, Copy)]
+struct Terms {
+    chunk: u64,
+    next_expected: bool,
+    processed: bool,
+    throttle: Option<Throttle>,
+}
+
+impl Terms {
+    fn new(rng: &mut Rng) -> Terms {
+        Terms {
+            chunk: [0, 0, 3, 50][rng.below(4) as usize],
+            next_expected: rng.chance(1, 2),
+            processed: rng.chance(1, 2),
+            throttle: rng.chance(1, 3).then_some(Throttle {
+                per_second: 20,
+                burst: 5,
+                excess: Excess::Delay,
+            }),
+        }
+    }
+}
+
+fn config(role: Role, version: Version, terms: Terms) -> SessionConfig {
     let ours = CompId::new(format!("BUYER-{}", version.name()).as_bytes()).expect("a short name");
     let venue = CompId::new(b"VENUE").expect("a short name");
     let (sender, target) = match role {
@@ -107,8 +131,10 @@ fn config(role: Role, version: Version, chunk: u64, next_expected: bool) -> Sess
         any_message: true,
         heartbeat_s: 5,
         latency_max_ns: 0,
-        resend_chunk: chunk,
-        next_expected,
+        resend_chunk: terms.chunk,
+        next_expected: terms.next_expected,
+        last_processed: terms.processed,
+        throttle_out: terms.throttle,
         receive_bytes: 4_096,
         transmit_bytes: 32_768,
         early_bytes: 2_048,
@@ -127,10 +153,10 @@ impl World {
         let mut acceptor = Acceptor::new(24);
         let mut initiators = Vec::new();
         for version in Version::ALL {
-            let (chunk, next) = ([0, 0, 3, 50][rng.below(4) as usize], rng.chance(1, 2));
-            let theirs = config(Role::Acceptor, version, chunk, next);
+            let terms = Terms::new(&mut rng);
+            let theirs = config(Role::Acceptor, version, terms);
             acceptor.add(theirs, store(empty_file(), "acceptor"), None);
-            let ours = config(Role::Initiator, version, chunk, next);
+            let ours = config(Role::Initiator, version, terms);
             initiators.push(Initiator {
                 session: Session::with_store(ours, store(empty_file(), "initiator")),
                 link: None,
