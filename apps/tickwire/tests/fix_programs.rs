@@ -210,3 +210,62 @@ fn sessions_run_on_threads_of_their_own_and_end_together() {
     let status = child.wait(PATIENCE).expect("it ends");
     assert_eq!(status.code(), Some(130));
 }
+
+/// An authority's certificate, and one for a name that it signed, with its key, in files of the folder.
+fn certificates(dir: &Folder, authority: &str, names: &[&str]) {
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, authority);
+    let own = params.self_signed(&key).expect("a certificate");
+    dir.file(&format!("{authority}.pem"), own.pem());
+    let issuer = Issuer::new(params, key);
+    for name in names {
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new(vec![name.to_string()]).expect("parameters");
+        let signed = params.signed_by(&key, &issuer).expect("a certificate");
+        dir.file(&format!("{name}.pem"), signed.pem());
+        dir.file(&format!("{name}.key"), key.serialize_pem());
+    }
+}
+
+#[test]
+fn sessions_go_over_tls_and_strangers_do_not() {
+    let dir = Folder::new("fix-tls");
+    certificates(&dir, "ca", &["venue.test", "trader"]);
+    certificates(&dir, "others", &["stranger"]);
+    let server = "SSLEnable=Y\nServerCertificateFile=venue.test.pem\nServerCertificateKeyFile=venue.test.key\n\
+                  CertificationAuthoritiesFile=ca.pem\nCertificateVerifyLevel=2\nWaitStrategy=block\n";
+    let acceptor = Acceptor::start(&acceptor_config(&dir, server));
+    let script = dir.file(
+        "script",
+        "timeout 5\norder buy 100 AAPL 1.5 x\nexpect 35=D|11=x\n",
+    );
+    let client = |own: &str, authority: &str, name: &str| {
+        let keys = format!(
+            "SSLEnable=Y\nSSLServerName={name}\nClientCertificateFile={own}.pem\nClientCertificateKeyFile={own}.key\n\
+             CertificationAuthoritiesFile={authority}.pem\n"
+        );
+        initiate(&initiator_config(&dir, acceptor.port, &keys), &script)
+    };
+    let done = client("trader", "ca", "venue.test");
+    assert!(done.status.success(), "{}", both(&done));
+    let script = dir.file("script", "timeout 0.5\nwait logon\n");
+    for (own, authority, name, reason) in [
+        ("trader", "others", "venue.test", "UnknownIssuer"),
+        ("trader", "ca", "elsewhere.test", "not valid for name"),
+        ("stranger", "ca", "venue.test", ""),
+    ] {
+        let keys = format!(
+            "SSLEnable=Y\nSSLServerName={name}\nClientCertificateFile={own}.pem\nClientCertificateKeyFile={own}.key\n\
+             CertificationAuthoritiesFile={authority}.pem\n"
+        );
+        let done = initiate(&initiator_config(&dir, acceptor.port, &keys), &script);
+        assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+        assert!(both(&done).contains(reason), "{}", both(&done));
+    }
+    // Who does not speak TLS at all is told in the log, and hears nothing of FIX.
+    let done = initiate(&initiator_config(&dir, acceptor.port, ""), &script);
+    assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+}

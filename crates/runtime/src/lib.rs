@@ -25,6 +25,7 @@ pub mod spsc;
 pub mod stored;
 mod sys;
 pub mod tcp;
+pub mod tls;
 pub mod udp;
 pub mod wait;
 pub mod wake;

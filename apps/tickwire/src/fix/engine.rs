@@ -16,12 +16,13 @@ use tickwire_market::Nanos;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
+use tickwire_runtime::tls::Stream;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
 use super::hosts::{Host, Hosts};
 use super::msglog::MessageLog;
-use super::settings::{Setup, TransportSetup};
+use super::settings::{Setup, Tls, TransportSetup};
 use crate::failure::Failure;
 
 /// Sessions and their connections.
@@ -74,7 +75,7 @@ pub(super) trait Application {
 
 /// A transport connection.
 struct Link {
-    stream: TcpStream,
+    stream: Stream,
     watch: Watch,
     /// The other side will send nothing more.
     is_closed: bool,
@@ -85,9 +86,17 @@ struct Link {
     closing: Option<Nanos>,
 }
 
+/// A port that connections come to.
+struct Listener {
+    socket: TcpListener,
+    watch: Watch,
+    tls: Option<Tls>,
+}
+
 /// A session that connects.
 struct Outgoing {
     session: SessionId,
+    tls: Option<Tls>,
     hosts: Hosts,
     is_opening: bool,
     /// It is to have a connection.
@@ -97,14 +106,14 @@ struct Outgoing {
 /// A connection attempt is over.
 struct Opened {
     outgoing: usize,
-    result: Result<TcpStream, String>,
+    result: Result<Stream, String>,
 }
 
 /// See the module's description.
 pub(super) struct Engine {
     pub(super) table: Table,
     pub(super) clock: Clock,
-    listeners: Vec<(TcpListener, Watch)>,
+    listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
     outgoing: Vec<Outgoing>,
     waiter: Waiter,
@@ -116,6 +125,9 @@ pub(super) struct Engine {
     next_slow: Nanos,
     core: Option<usize>,
     log: Option<MessageLog>,
+    /// Says nothing to the user.
+    is_quiet: bool,
+    addresses: Vec<SocketAddr>,
 }
 
 fn system(e: impl std::fmt::Display) -> Failure {
@@ -129,8 +141,17 @@ pub(super) fn say(text: std::fmt::Arguments<'_>) {
 }
 
 impl Engine {
-    /// Binds what listens and opens the stores. The sessions are of one thread.
+    /// Binds what listens and opens the stores, and says so. The sessions are of one thread.
     pub(super) fn new(setups: Vec<Setup>) -> Result<Engine, Failure> {
+        Engine::of(setups, false)
+    }
+
+    /// The same without a word, now and later.
+    pub(super) fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
+        Engine::of(setups, true)
+    }
+
+    fn of(setups: Vec<Setup>, is_quiet: bool) -> Result<Engine, Failure> {
         let connections = setups.len() + SPARE_CONNECTIONS;
         let thread = setups.first().map(|s| s.thread);
         let mut waiter = Waiter::new(thread.map_or(WaitStrategy::Poll, |t| t.wait));
@@ -151,13 +172,15 @@ impl Engine {
             next_slow: Nanos::ZERO,
             core: thread.and_then(|t| t.core),
             log: MessageLog::open(&setups)?,
+            is_quiet,
+            addresses: Vec::new(),
         };
         let mut bound: Vec<SocketAddr> = Vec::new();
         for setup in &setups {
             if let TransportSetup::Listen(address) = setup.transport
                 && !bound.contains(&address)
             {
-                engine.listen(address)?;
+                engine.listen(address, setup.tls.clone())?;
                 bound.push(address);
             }
         }
@@ -165,36 +188,52 @@ impl Engine {
         Ok(engine)
     }
 
-    fn listen(&mut self, address: SocketAddr) -> Result<(), Failure> {
+    fn listen(&mut self, address: SocketAddr, tls: Option<Tls>) -> Result<(), Failure> {
         let listener = TcpListener::bind(address).map_err(system)?;
         let watch = self.waiter.watch(&listener);
         let at = listener
             .local_addr()
             .map_err(|e| Failure::system(format!("the listening socket failed: {e}")))?;
-        say(format_args!("listening on {at}"));
-        self.listeners.push((listener, watch));
+        self.addresses.push(at);
+        if !self.is_quiet {
+            say(format_args!("listening on {at}"));
+        }
+        self.listeners.push(Listener {
+            socket: listener,
+            watch,
+            tls,
+        });
         Ok(())
     }
 
     fn add(&mut self, setup: Setup) -> Result<(), Failure> {
-        let store = super::store::open(&setup)?;
+        let store = super::store::open(&setup, self.is_quiet)?;
         let c = &setup.config;
-        say(format_args!(
-            "session {} {} -> {}",
-            c.version.name(),
-            c.sender,
-            c.target
-        ));
+        if !self.is_quiet {
+            let tls = if setup.tls.is_some() { " with TLS" } else { "" };
+            say(format_args!(
+                "session {} {} -> {}{tls}",
+                c.version.name(),
+                c.sender,
+                c.target
+            ));
+        }
         let session = self.table.add(setup.config, store, setup.rules);
         if let TransportSetup::Connect { hosts, reconnect_s } = setup.transport {
             self.outgoing.push(Outgoing {
                 session,
+                tls: setup.tls,
                 hosts: Hosts::new(hosts, &reconnect_s),
                 is_opening: false,
                 is_wanted: true,
             });
         }
         Ok(())
+    }
+
+    /// Where it listens.
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Wakes the loop from another thread.
@@ -251,7 +290,10 @@ impl Engine {
             .map(|o| o.hosts.due);
         let due = connects.chain(sessions).min();
         let now = self.clock.now();
-        let longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
+        let mut longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
+        if self.links.iter().flatten().any(|link| link.stream.has_input()) {
+            longest = 0;
+        }
         self.waiter
             .wait(longest)
             .map_err(|e| Failure::system(format!("waiting for input failed: {e}")))?;
@@ -277,24 +319,40 @@ impl Engine {
 
     fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
         for at in 0..self.listeners.len() {
-            if !self.waiter.is_ready(self.listeners[at].1) {
-                continue;
-            }
-            while let Some(stream) = self.listeners[at]
-                .0
-                .accept()
-                .map_err(|e| Failure::system(format!("accepting a connection failed: {e}")))?
-            {
-                // Without room, the connection is dropped and so closed.
-                if let Some(id) = self.table.connect(now) {
-                    self.put(id, stream);
-                }
+            let listener = &self.listeners[at];
+            if self.waiter.is_ready(listener.watch) {
+                self.accept_all(now, at)?;
             }
         }
         Ok(())
     }
 
-    fn put(&mut self, id: ConnectionId, stream: TcpStream) {
+    fn accept_all(&mut self, now: Nanos, at: usize) -> Result<(), Failure> {
+        loop {
+            let listener = &mut self.listeners[at];
+            let accepted = listener.socket.accept();
+            let tcp = match accepted {
+                Ok(Some(tcp)) => tcp,
+                Ok(None) => return Ok(()),
+                Err(e) if is_shortage(&e) => {
+                    // The peer waits in the kernel's queue; those who are here go on.
+                    eprintln!("warning: a connection was not accepted: {e}");
+                    return Ok(());
+                }
+                Err(e) => return Err(Failure::system(format!("accepting a connection failed: {e}"))),
+            };
+            let stream = match &listener.tls {
+                Some(Tls::Server(server)) => server.accept(tcp).map_err(system)?,
+                _ => Stream::Plain(tcp),
+            };
+            // Without room, the connection is dropped and so closed.
+            if let Some(id) = self.table.connect(now) {
+                self.put(id, stream);
+            }
+        }
+    }
+
+    fn put(&mut self, id: ConnectionId, stream: Stream) {
         let watch = self.waiter.watch(&stream);
         self.links[id.0] = Some(Link {
             stream,
@@ -349,8 +407,9 @@ impl Engine {
             }
             let host = outgoing.hosts.current().clone();
             let (sender, waker) = (self.opened.0.clone(), self.waker.clone());
+            let tls = outgoing.tls.clone();
             let open = move || {
-                let result = open(&host);
+                let result = open(&host, tls.as_ref());
                 let opened = Opened { outgoing: at, result };
                 // The loop may have ended meanwhile.
                 let _ = sender.send(opened);
@@ -416,7 +475,8 @@ impl Engine {
     fn read<A: Application>(&mut self, now: Nanos, app: &mut A) {
         for at in 0..self.links.len() {
             let Some(link) = &self.links[at] else { continue };
-            if self.waiter.is_ready(link.watch) && self.table.session_of(ConnectionId(at)).is_some() {
+            let is_ready = self.waiter.is_ready(link.watch) || link.stream.has_input();
+            if is_ready && self.table.session_of(ConnectionId(at)).is_some() {
                 self.read_one(now, ConnectionId(at), false, app);
             }
         }
@@ -432,13 +492,19 @@ impl Engine {
             let len = match link.stream.recv(&mut self.input) {
                 Ok(Received::Bytes(bytes)) => bytes.len(),
                 Ok(Received::Nothing) => return,
-                Ok(Received::Closed) | Err(_) => {
+                Ok(Received::Closed) => {
                     link.is_closed = true;
+                    break;
+                }
+                Err(e) => {
+                    link.is_closed = true;
+                    eprintln!("warning: a connection is lost: {e}");
                     break;
                 }
             };
             self.take_bytes(now, id, len, app);
-            if len < self.input.len() && !to_end {
+            let has_more = self.links[id.0].as_ref().is_some_and(|l| l.stream.has_input());
+            if len < self.input.len() && !to_end && !has_more {
                 return;
             }
         }
@@ -506,7 +572,9 @@ impl Engine {
 
     /// Says what happened to a session, and logs it.
     fn tell(&mut self, now: Nanos, id: SessionId, text: std::fmt::Arguments<'_>) {
-        say(text);
+        if !self.is_quiet {
+            say(text);
+        }
         if let Some(log) = &mut self.log {
             log.event(now, id, &text.to_string());
         }
@@ -618,15 +686,29 @@ impl Engine {
     }
 }
 
-fn open(host: &Host) -> Result<TcpStream, String> {
+/// The process or the machine has no more of something.
+fn is_shortage(e: &std::io::Error) -> bool {
+    // EMFILE, ENFILE, ENOBUFS, ENOMEM.
+    matches!(e.raw_os_error(), Some(24 | 23 | 105 | 12))
+}
+
+fn open(host: &Host, tls: Option<&Tls>) -> Result<Stream, String> {
     let addresses = (host.name.as_str(), host.port)
         .to_socket_addrs()
         .map_err(|e| format!("{host} cannot be found: {e}"))?;
     let mut last = format!("{host} has no address");
     for address in addresses {
-        match TcpStream::connect(address, CONNECT_TIMEOUT) {
+        let connected = TcpStream::connect(address, CONNECT_TIMEOUT).map_err(|e| e.to_string());
+        let stream = connected.and_then(|tcp| match tls {
+            Some(Tls::Client { client, name }) => {
+                let name = name.as_ref().unwrap_or(&host.name);
+                client.connect(tcp, name).map_err(|e| e.to_string())
+            }
+            _ => Ok(Stream::Plain(tcp)),
+        });
+        match stream {
             Ok(stream) => return Ok(stream),
-            Err(e) => last = e.to_string(),
+            Err(why) => last = why,
         }
     }
     Err(last)

@@ -3,6 +3,7 @@
 //! [`engine`] is the one loop around sessions; [`echo`] and [`driver`] decide what they say; [`settings`] reads what QuickFIX's
 //! files say.
 
+mod bench;
 mod cfg;
 mod driver;
 mod echo;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
         FixCommand::Acceptor(args) => acceptor(&args.config, args.script.as_deref(), stop),
         FixCommand::Initiator(args) => initiator(&args.config, args.script.as_deref(), stop),
         FixCommand::Store(args) => store::run(args),
+        FixCommand::Bench(args) => bench::run(args, stop),
         FixCommand::Log(args) => log::run(args, stop),
     }
 }

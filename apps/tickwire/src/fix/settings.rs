@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{CompId, Precision, Role, Rules, SessionConfig, Version};
+use tickwire_runtime::tls::{ClientCertificates, Identity, TlsClient, TlsError, TlsServer};
 use tickwire_runtime::wait::WaitStrategy;
 
 use super::cfg::{Mistake, Section, sections};
@@ -47,6 +48,18 @@ pub(super) struct Setup {
     pub(super) store: Option<StoreSetup>,
     /// The folder of its message log.
     pub(super) log: Option<PathBuf>,
+    pub(super) tls: Option<Tls>,
+}
+
+/// What a session's connection is protected by.
+#[derive(Clone, Debug)]
+pub(super) enum Tls {
+    Server(TlsServer),
+    Client {
+        client: TlsClient,
+        /// The name that the server's certificate is for, if it is not the host's.
+        name: Option<String>,
+    },
 }
 
 impl Setup {
@@ -192,6 +205,7 @@ impl Reader {
             rules: self.rules(section, version)?,
             transport: transport(section, role)?,
             thread: thread(section)?,
+            tls: self.tls(section, role)?,
             log: section
                 .text("FileLogPath")
                 .map(|(path, _)| self.folder.join(path)),
@@ -263,6 +277,75 @@ impl Reader {
             application: self.dictionary(application?)?,
             validation,
         }))
+    }
+
+    /// QuickFIX's keys for TLS; files are looked for beside the configuration.
+    fn tls(&self, section: &Section, role: Role) -> Result<Option<Tls>, Mistake> {
+        let file = |key: &str| {
+            section
+                .text(key)
+                .map(|(path, line)| (self.folder.join(path), line))
+        };
+        let own_keys = match role {
+            Role::Acceptor => ["ServerCertificateFile", "ServerCertificateKeyFile"],
+            Role::Initiator => ["ClientCertificateFile", "ClientCertificateKeyFile"],
+        };
+        let [certificate, key] = own_keys.map(file);
+        let authorities = file("CertificationAuthoritiesFile");
+        let name = section.text("SSLServerName").map(|(name, _)| name.to_string());
+        let level = |text: &str| text.parse::<u8>().ok().filter(|n| *n <= 2);
+        let allowed = "0 (no certificates of clients), 1 (if they show one) or 2 (they must)";
+        let level = section.parsed("CertificateVerifyLevel", allowed, level)?;
+        let is_on = section.flag("SSLEnable", false)? | section.flag("SocketUseSSL", false)?;
+        // The other side's keys may stand in a shared [DEFAULT].
+        for key in ["Server", "Client"].map(|side| format!("{side}CertificateFile")) {
+            section.text(&key);
+        }
+        for key in ["Server", "Client"].map(|side| format!("{side}CertificateKeyFile")) {
+            section.text(&key);
+        }
+        if !is_on {
+            return Ok(None);
+        }
+        let line = section.line;
+        let needs = |key: &str, why: &str| Mistake {
+            line,
+            what: format!("TLS is on, but there is no {key}: {why}"),
+        };
+        let wrong = |e: TlsError| Mistake {
+            line,
+            what: e.to_string(),
+        };
+        let own = match (certificate, key) {
+            (Some((certificate, _)), Some((key, _))) => Some(Identity { certificate, key }),
+            (None, None) => None,
+            (Some(_), None) => return Err(needs(own_keys[1], "a certificate is of no use without its key")),
+            (None, Some(_)) => return Err(needs(own_keys[0], "a key is of no use without its certificate")),
+        };
+        match role {
+            Role::Acceptor => {
+                let own = own.ok_or_else(|| needs(own_keys[0], "a server shows one to its clients"))?;
+                let clients = match (level.unwrap_or(0), authorities) {
+                    (0, _) => ClientCertificates::None,
+                    (1, Some((path, _))) => ClientCertificates::Optional(path),
+                    (_, Some((path, _))) => ClientCertificates::Required(path),
+                    (_, None) => {
+                        let why = "clients' certificates are to be verified against it";
+                        return Err(needs("CertificationAuthoritiesFile", why));
+                    }
+                };
+                TlsServer::new(&own, &clients)
+                    .map(Tls::Server)
+                    .map(Some)
+                    .map_err(wrong)
+            }
+            Role::Initiator => {
+                let why = "the server's certificate is verified against it, always";
+                let (path, _) = authorities.ok_or_else(|| needs("CertificationAuthoritiesFile", why))?;
+                let client = TlsClient::new(&path, own.as_ref()).map_err(wrong)?;
+                Ok(Some(Tls::Client { client, name }))
+            }
+        }
     }
 
     fn dictionary(&mut self, (path, line): (&str, usize)) -> Result<Arc<Dictionary>, Mistake> {

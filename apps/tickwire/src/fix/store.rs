@@ -8,6 +8,7 @@ use tickwire_fix::{LastingStore, MemoryStore, Store, Words};
 use tickwire_lab::Table;
 use tickwire_runtime::stored::{StoredWords, Syncer};
 
+use super::engine::say;
 use super::settings::{Setup, StoreSetup, Wanted};
 use crate::cli::FixStoreArgs;
 use crate::failure::Failure;
@@ -31,25 +32,27 @@ fn identity(setup: &Setup) -> String {
     format!("{} {} {}", c.version.name(), c.sender, c.target)
 }
 
-/// The store of a session, as configured.
-pub(super) fn open(setup: &Setup) -> Result<Box<dyn Store + Send>, Failure> {
+/// The store of a session, as configured; what was found is said unless it is to be quiet.
+pub(super) fn open(setup: &Setup, is_quiet: bool) -> Result<Box<dyn Store + Send>, Failure> {
     let c = &setup.config;
     let Some(file) = &setup.store else {
         return Ok(Box::new(MemoryStore::new(c.store_messages, c.store_bytes)));
     };
     let (store, syncer) = open_file(file, &identity(setup))?;
     let recovery = store.recovery();
-    println!(
-        "store {}: next out {}, next in {}, {} messages can be sent again{}",
-        file.path.display(),
-        store.next_out(),
-        store.next_in(),
-        recovery.messages,
-        match recovery.cut_words {
-            0 => String::new(),
-            n => format!("; {} bytes behind a damaged record were cut", n * 8),
-        }
-    );
+    if !is_quiet {
+        say(format_args!(
+            "store {}: next out {}, next in {}, {} messages can be sent again{}",
+            file.path.display(),
+            store.next_out(),
+            store.next_in(),
+            recovery.messages,
+            match recovery.cut_words {
+                0 => String::new(),
+                n => format!("; {} bytes behind a damaged record were cut", n * 8),
+            }
+        ));
+    }
     if let (Some(every_ms), Some(syncer)) = (file.sync_every_ms, syncer) {
         let path = file.path.display().to_string();
         let run = move || {
