@@ -468,6 +468,9 @@ pub(crate) struct FixSessionArgs {
     /// Plays these steps and ends
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// Shows at the end what each session did and how long each step of a message took; SIGUSR1 shows it at any time
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 #[derive(Args, Debug)]

@@ -50,8 +50,14 @@ fn both(output: &Output) -> String {
 fn the_examples_work_out_of_the_box() {
     let dir = Folder::new("fix-examples");
     let fills = dir.file("fills.txt", example("fills.txt"));
-    let config = acceptor_config(&dir, "FileStorePath=store\nFileLogPath=log\n");
-    let mut acceptor = Acceptor::with(&config, &["--script", fills.to_str().expect("a plain path")]);
+    let config = acceptor_config(
+        &dir,
+        "FileStorePath=store\nFileLogPath=log\nDropCopyFile=copy.log\n",
+    );
+    let mut acceptor = Acceptor::with(
+        &config,
+        &["--stats", "--script", fills.to_str().expect("a plain path")],
+    );
     let config = initiator_config(&dir, acceptor.port, "");
     let done = initiate(&config, &dir.file("orders.txt", example("orders.txt")));
     assert!(done.status.success(), "{}", both(&done));

@@ -79,6 +79,28 @@ impl StopFlag {
     }
 }
 
+/// Set when somebody sends SIGUSR1, which asks for a report. Each one installed is set by every signal.
+#[derive(Debug)]
+pub struct ReportFlag(Arc<AtomicBool>);
+
+impl ReportFlag {
+    /// Catches SIGUSR1 from now on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn install() -> io::Result<ReportFlag> {
+        let flag = ReportFlag(Arc::default());
+        signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&flag.0))?;
+        Ok(flag)
+    }
+
+    /// Whether a report was asked for since the last call.
+    #[inline]
+    pub fn take(&self) -> bool {
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
 /// Makes the kernel send SIGTERM to this process when the thread that started it ends, however that happens. `parent` is the
 /// process id of the parent as it told its child: it may have died before this call.
 ///

@@ -462,6 +462,10 @@ impl Store for NullStore {
     fn get(&mut self, _: u64) -> Option<&[u8]> {
         None
     }
+    fn period(&self) -> Nanos {
+        Nanos::ZERO
+    }
+    fn set_period(&mut self, _: Nanos) {}
     fn reset(&mut self) {
         (self.next_out, self.next_in) = (1, 1);
     }

@@ -11,18 +11,19 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tickwire_fix::{Acceptor, ConnectionId, Event, SessionId, Store};
+use tickwire_fix::{Acceptor, ConnectionId, Event, Hosts, SessionId, Store};
 use tickwire_market::Nanos;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::signal::{ReportFlag, StopFlag};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::tls::Stream;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
-use super::hosts::{Host, Hosts};
+use super::hours::Timetable;
 use super::msglog::MessageLog;
-use super::settings::{Setup, Tls, TransportSetup};
+use super::probes::Probes;
+use super::settings::{Host, Setup, Tls, TransportSetup};
 use crate::failure::Failure;
 
 /// Sessions and their connections.
@@ -76,13 +77,17 @@ pub(super) trait Application {
 /// A transport connection.
 struct Link {
     stream: Stream,
-    watch: Watch,
+    since: Nanos,
+    /// None while it is not read.
+    watch: Option<Watch>,
     /// The other side will send nothing more.
     is_closed: bool,
     /// It waits for room in the kernel's buffer.
     wants_output: bool,
     /// What came before the session was known.
     opening: Vec<u8>,
+    /// What the session does not take yet: the socket is not read meanwhile.
+    held: Vec<u8>,
     closing: Option<Nanos>,
 }
 
@@ -97,7 +102,10 @@ struct Listener {
 struct Outgoing {
     session: SessionId,
     tls: Option<Tls>,
-    hosts: Hosts,
+    hosts: Vec<Host>,
+    attempts: Hosts,
+    /// Not before this time.
+    due: Nanos,
     is_opening: bool,
     /// It is to have a connection.
     is_wanted: bool,
@@ -125,6 +133,11 @@ pub(super) struct Engine {
     next_slow: Nanos,
     core: Option<usize>,
     log: Option<MessageLog>,
+    timetables: Vec<Timetable>,
+    probes: Probes,
+    report: ReportFlag,
+    /// Reports at the end.
+    has_stats: bool,
     /// Says nothing to the user.
     is_quiet: bool,
     addresses: Vec<SocketAddr>,
@@ -138,6 +151,18 @@ fn system(e: impl std::fmt::Display) -> Failure {
 pub(super) fn say(text: std::fmt::Arguments<'_>) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+impl Outgoing {
+    /// The connection is gone, or there was none.
+    fn ended(&mut self, now: Nanos) {
+        self.due = self.attempts.ended(now).at;
+    }
+
+    /// The one to be tried.
+    fn host(&self) -> &Host {
+        &self.hosts[self.attempts.attempt().host]
+    }
 }
 
 impl Engine {
@@ -172,6 +197,10 @@ impl Engine {
             next_slow: Nanos::ZERO,
             core: thread.and_then(|t| t.core),
             log: MessageLog::open(&setups)?,
+            timetables: Vec::new(),
+            probes: Probes::new(setups.len()),
+            report: ReportFlag::install().map_err(system)?,
+            has_stats: false,
             is_quiet,
             addresses: Vec::new(),
         };
@@ -219,16 +248,26 @@ impl Engine {
             ));
         }
         let session = self.table.add(setup.config, store, setup.rules);
-        if let TransportSetup::Connect { hosts, reconnect_s } = setup.transport {
+        if let Some(calendar) = setup.calendar {
+            self.timetables.push(Timetable::new(session, calendar));
+        }
+        if let TransportSetup::Connect { hosts, terms } = setup.transport {
             self.outgoing.push(Outgoing {
                 session,
                 tls: setup.tls,
-                hosts: Hosts::new(hosts, &reconnect_s),
+                hosts,
+                attempts: Hosts::new(terms),
+                due: Nanos::ZERO,
                 is_opening: false,
                 is_wanted: true,
             });
         }
         Ok(())
+    }
+
+    /// Reports at the end, if it is to.
+    pub(super) fn with_stats(self, has_stats: bool) -> Engine {
+        Engine { has_stats, ..self }
     }
 
     /// Where it listens.
@@ -269,6 +308,9 @@ impl Engine {
             self.wait()?;
         }
         self.log_out(app);
+        if self.has_stats {
+            say(format_args!("{}", self.probes.report(&self.table)));
+        }
         match stop.reason() {
             Some(reason) => Err(Failure::interrupted(format!(
                 "{reason}; every session was logged out"
@@ -287,7 +329,7 @@ impl Engine {
             .outgoing
             .iter()
             .filter(|o| o.is_wanted && !o.is_opening && self.table.connection_of(o.session).is_none())
-            .map(|o| o.hosts.due);
+            .map(|o| o.due);
         let due = connects.chain(sessions).min();
         let now = self.clock.now();
         let mut longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
@@ -308,6 +350,12 @@ impl Engine {
         self.accept(now)?;
         if self.openings().next().is_some() {
             self.read_openings(now, app);
+        }
+        if self.report.take() {
+            say(format_args!("{}", self.probes.report(&self.table)));
+        }
+        for timetable in &mut self.timetables {
+            timetable.tell(now, &mut self.table);
         }
         self.connect(now);
         while let Ok(opened) = self.opened.1.try_recv() {
@@ -345,21 +393,42 @@ impl Engine {
                 Some(Tls::Server(server)) => server.accept(tcp).map_err(system)?,
                 _ => Stream::Plain(tcp),
             };
-            // Without room, the connection is dropped and so closed.
-            if let Some(id) = self.table.connect(now) {
-                self.put(id, stream);
+            let id = self.table.connect(now).or_else(|| {
+                // Who has said nothing for longest gives way: slow peers must not keep others out.
+                self.drop_oldest_opening(now);
+                self.table.connect(now)
+            });
+            // Without room all the same, the connection is dropped and so closed.
+            if let Some(id) = id {
+                self.put(now, id, stream);
             }
         }
     }
 
-    fn put(&mut self, id: ConnectionId, stream: Stream) {
+    fn drop_oldest_opening(&mut self, now: Nanos) {
+        let since = |id: &ConnectionId| self.links[id.0].as_ref().map(|link| link.since);
+        let Some(oldest) = self.openings().min_by_key(since) else {
+            return;
+        };
+        if let Some(mut link) = self.links[oldest.0].take() {
+            if let Some(watch) = link.watch {
+                self.waiter.forget(watch);
+            }
+            link.stream.finish();
+        }
+        self.table.disconnect(now, oldest);
+    }
+
+    fn put(&mut self, now: Nanos, id: ConnectionId, stream: Stream) {
         let watch = self.waiter.watch(&stream);
         self.links[id.0] = Some(Link {
             stream,
-            watch,
+            since: now,
+            watch: Some(watch),
             is_closed: false,
             wants_output: false,
             opening: Vec::new(),
+            held: Vec::new(),
             closing: None,
         });
     }
@@ -402,10 +471,11 @@ impl Engine {
     fn connect(&mut self, now: Nanos) {
         for (at, outgoing) in self.outgoing.iter_mut().enumerate() {
             let is_idle = !outgoing.is_opening && self.table.connection_of(outgoing.session).is_none();
-            if !is_idle || !outgoing.is_wanted || now < outgoing.hosts.due {
+            let may_log_on = self.table.session(outgoing.session).may_log_on(now);
+            if !is_idle || !outgoing.is_wanted || now < outgoing.due || !may_log_on {
                 continue;
             }
-            let host = outgoing.hosts.current().clone();
+            let host = outgoing.host().clone();
             let (sender, waker) = (self.opened.0.clone(), self.waker.clone());
             let tls = outgoing.tls.clone();
             let open = move || {
@@ -419,7 +489,7 @@ impl Engine {
                 Ok(_) => outgoing.is_opening = true,
                 Err(e) => {
                     eprintln!("warning: no thread to connect by: {e}");
-                    outgoing.hosts.lost(now);
+                    outgoing.ended(now);
                 }
             }
         }
@@ -432,18 +502,14 @@ impl Engine {
             Ok(stream) if outgoing.is_wanted => stream,
             Ok(_) => return,
             Err(why) => {
-                outgoing.hosts.lost(now);
-                let wait_s = outgoing.hosts.due.since(now) / Nanos::SECOND;
-                let then = match wait_s {
-                    0 => format!("trying {}", outgoing.hosts.current()),
-                    s => format!("trying {} in {s} s", outgoing.hosts.current()),
-                };
-                return eprintln!("warning: {why}; {then}");
+                outgoing.ended(now);
+                let wait_s = outgoing.due.since(now) as f64 / 1e9;
+                return eprintln!("warning: {why}; trying {} in {wait_s:.1} s", outgoing.host());
             }
         };
         match self.table.connect_as(now, outgoing.session) {
-            Some(id) => self.put(id, stream),
-            None => outgoing.hosts.lost(now),
+            Some(id) => self.put(now, id, stream),
+            None => outgoing.ended(now),
         }
     }
 
@@ -455,7 +521,7 @@ impl Engine {
     pub(super) fn want(&mut self, now: Nanos, id: SessionId, wanted: bool) {
         if let Some(outgoing) = self.outgoing_mut(id) {
             outgoing.is_wanted = wanted;
-            outgoing.hosts.due = now;
+            outgoing.due = now;
         }
     }
 
@@ -464,7 +530,7 @@ impl Engine {
         if let Some(connection) = self.table.connection_of(id) {
             self.close(now, connection, app);
             if let Some(outgoing) = self.outgoing_mut(id) {
-                outgoing.hosts.due = now;
+                outgoing.due = now;
             }
         }
     }
@@ -475,11 +541,33 @@ impl Engine {
     fn read<A: Application>(&mut self, now: Nanos, app: &mut A) {
         for at in 0..self.links.len() {
             let Some(link) = &self.links[at] else { continue };
-            let is_ready = self.waiter.is_ready(link.watch) || link.stream.has_input();
-            if is_ready && self.table.session_of(ConnectionId(at)).is_some() {
-                self.read_one(now, ConnectionId(at), false, app);
+            let id = ConnectionId(at);
+            let Some(session) = self.table.session_of(id) else {
+                continue;
+            };
+            if link.watch.is_none() {
+                if self.table.session(session).is_reading() {
+                    self.take_held(now, id, app);
+                }
+            } else if link.watch.is_some_and(|w| self.waiter.is_ready(w)) || link.stream.has_input() {
+                self.read_one(now, id, false, app);
             }
         }
+    }
+
+    /// Hands over what was held back; the socket is read again when all of it was taken.
+    fn take_held<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+        let Some(link) = &mut self.links[id.0] else { return };
+        let mut held = std::mem::take(&mut link.held);
+        let taken = self.feed(now, id, &held, app);
+        held.drain(..taken);
+        let Some(link) = &mut self.links[id.0] else { return };
+        if held.is_empty() {
+            let watch = self.waiter.watch(&link.stream);
+            self.waiter.want_output(watch, link.wants_output);
+            link.watch = Some(watch);
+        }
+        link.held = held;
     }
 
     /// Reads what there is. A short read means that there was no more, unless `to_end`: then an end behind it is seen, too.
@@ -488,6 +576,9 @@ impl Engine {
             let Some(link) = &mut self.links[id.0] else { return };
             if link.is_closed {
                 break;
+            }
+            if link.watch.is_none() {
+                return;
             }
             let len = match link.stream.recv(&mut self.input) {
                 Ok(Received::Bytes(bytes)) => bytes.len(),
@@ -518,6 +609,7 @@ impl Engine {
     fn take_bytes<A: Application>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
         match (self.table.session_of(id), &mut self.links[id.0]) {
             (Some(session), _) => {
+                self.probes.bytes_in(session, len);
                 app.on_wire(now, session, Way::In, &self.input[..len]);
                 if let Some(log) = &mut self.log {
                     log.bytes(now, session, Way::In, &self.input[..len]);
@@ -529,20 +621,41 @@ impl Engine {
             }
             _ => {}
         }
-        let (mut from, mut stuck) = (0, 0);
-        while from < len && stuck < 2 {
-            let taken = self.table.handle_bytes(now, id, &self.input[from..len]);
+        let input = std::mem::take(&mut self.input);
+        let taken = self.feed(now, id, &input[..len], app);
+        if taken < len
+            && let Some(link) = &mut self.links[id.0]
+        {
+            match self.table.session_of(id) {
+                // It waits for a word of its owner, or the peer is beyond its rate.
+                Some(_) => {
+                    link.held.extend_from_slice(&input[taken..len]);
+                    if let Some(watch) = link.watch.take() {
+                        self.waiter.forget(watch);
+                    }
+                }
+                // More than a Logon before its answer.
+                None => link.is_closed = true,
+            }
+        }
+        self.input = input;
+    }
+
+    /// Hands bytes to a session as far as it takes them; how many.
+    fn feed<A: Application>(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8], app: &mut A) -> usize {
+        let mut from = 0;
+        let mut stuck = 0;
+        // Events that found no room come with the second look.
+        while from < bytes.len() && stuck < 2 {
+            let taken = self.table.handle_bytes(now, id, &bytes[from..]);
             from += taken;
+            self.probes.decoded();
             self.events(now, id, app);
             self.transmit(now, id, app);
             stuck = if taken == 0 { stuck + 1 } else { 0 };
         }
-        // Who sends more than a Logon before the answer, or a message longer than the session takes, is not heard further.
-        if from < len
-            && let Some(link) = &mut self.links[id.0]
-        {
-            link.is_closed = true;
-        }
+        self.probes.over();
+        from
     }
 
     /// What happened in the session of a connection.
@@ -550,12 +663,17 @@ impl Engine {
         let Some(id) = self.table.session_of(connection) else {
             return;
         };
+        self.events_of(now, id, app);
+    }
+
+    fn events_of<A: Application>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
         while let Some(event) = self.table.poll_event(id) {
             match &event {
                 Event::LoggedOn { peer, .. } => {
                     self.tell(now, id, format_args!("{peer} logged on"));
+                    self.probes.logged_on(id);
                     if let Some(outgoing) = self.outgoing_mut(id) {
-                        outgoing.hosts.logged_on(now);
+                        outgoing.attempts.logged_on(now);
                     }
                 }
                 Event::Disconnect { reason, text } => {
@@ -566,7 +684,14 @@ impl Engine {
                 }
                 _ => {}
             }
+            let is_message = matches!(event, Event::Message { .. });
+            if is_message {
+                self.probes.handed_over(id);
+            }
             app.on_event(now, id, &event, &mut self.table);
+            if is_message {
+                self.probes.answered(id, &self.clock);
+            }
         }
     }
 
@@ -612,9 +737,9 @@ impl Engine {
                 match link.stream.flush() {
                     Ok(true) => {}
                     Ok(false) => {
-                        if !link.wants_output {
+                        if let Some(watch) = link.watch.filter(|_| !link.wants_output) {
                             link.wants_output = true;
-                            self.waiter.want_output(link.watch, true);
+                            self.waiter.want_output(watch, true);
                         }
                         return;
                     }
@@ -632,6 +757,7 @@ impl Engine {
                 return;
             }
             if let Some(session) = session {
+                self.probes.bytes_out(session, bytes.len(), &self.clock);
                 app.on_wire(now, session, Way::Out, bytes);
                 if let Some(log) = &mut self.log {
                     log.bytes(now, session, Way::Out, bytes);
@@ -640,24 +766,29 @@ impl Engine {
         }
         if link.wants_output {
             link.wants_output = false;
-            self.waiter.want_output(link.watch, false);
+            if let Some(watch) = link.watch {
+                self.waiter.want_output(watch, false);
+            }
         }
     }
 
     fn close<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let session = self.table.session_of(id);
         if let Some(mut link) = self.links[id.0].take() {
-            self.waiter.forget(link.watch);
+            if let Some(watch) = link.watch {
+                self.waiter.forget(watch);
+            }
             link.stream.finish();
         }
         self.table.disconnect(now, id);
         if let Some(session) = session {
             app.on_closed(now, session);
+            self.events_of(now, session, app);
             if let Some(log) = &mut self.log {
                 log.closed(now, session);
             }
             if let Some(outgoing) = self.outgoing_mut(session) {
-                outgoing.hosts.lost(now);
+                outgoing.ended(now);
             }
         }
     }

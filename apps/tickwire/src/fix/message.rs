@@ -114,6 +114,13 @@ pub(super) fn shown_value(tag: u32, value: &[u8]) -> String {
     String::from_utf8_lossy(value).chars().map(escape).collect()
 }
 
+/// Whether a whole message is the application's, not the session's.
+pub(super) fn is_application(message: &[u8]) -> bool {
+    let mut fields = message.split(|b| *b == SOH);
+    let msg_type = fields.nth(2).and_then(|f| f.strip_prefix(b"35="));
+    msg_type.is_some_and(|t| !matches!(t, b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A"))
+}
+
 /// Puts stars over secrets, in place: the length stays, the checksum no longer fits.
 pub(super) fn mask(message: &mut [u8]) {
     let mut index = tickwire_fix::Index::new(message.len() / 4 + 8);

@@ -8,11 +8,12 @@ mod cfg;
 mod driver;
 mod echo;
 mod engine;
-mod hosts;
+mod hours;
 mod log;
 mod message;
 mod msglog;
 mod names;
+mod probes;
 mod script;
 mod settings;
 mod store;
@@ -22,7 +23,7 @@ use std::path::Path;
 use tickwire_fix::Role;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::cli::{FixArgs, FixCommand};
+use crate::cli::{FixArgs, FixCommand, FixSessionArgs};
 use crate::failure::Failure;
 use driver::Driver;
 use echo::Echo;
@@ -31,29 +32,32 @@ use settings::{Setup, Wanted};
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {
-        FixCommand::Acceptor(args) => acceptor(&args.config, args.script.as_deref(), stop),
-        FixCommand::Initiator(args) => initiator(&args.config, args.script.as_deref(), stop),
+        FixCommand::Acceptor(args) => acceptor(args, stop),
+        FixCommand::Initiator(args) => initiator(args, stop),
         FixCommand::Store(args) => store::run(args),
         FixCommand::Bench(args) => bench::run(args, stop),
         FixCommand::Log(args) => log::run(args, stop),
     }
 }
 
-fn acceptor(config: &Path, script: Option<&Path>, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load(config, Wanted::Only(Role::Acceptor))?;
-    match script {
-        Some(script) => play(setups, script, stop),
-        None => on_threads(setups, |engine| Ok(Echo::new(engine.table.sessions())), stop),
+fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let setups = settings::load(&args.config, Wanted::Only(Role::Acceptor))?;
+    match &args.script {
+        Some(script) => play(setups, script, args.stats, stop),
+        None => {
+            let echo = |engine: &Engine| Ok(Echo::new(engine.table.sessions()));
+            on_threads(setups, echo, args.stats, stop)
+        }
     }
 }
 
-fn initiator(config: &Path, script: Option<&Path>, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load(config, Wanted::Only(Role::Initiator))?;
-    match script {
-        Some(script) => play(setups, script, stop),
+fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let setups = settings::load(&args.config, Wanted::Only(Role::Initiator))?;
+    match &args.script {
+        Some(script) => play(setups, script, args.stats, stop),
         None => {
             one_thread(&setups)?;
-            let mut engine = Engine::new(setups)?;
+            let mut engine = Engine::new(setups)?.with_stats(args.stats);
             let mut driver = Driver::prompt(engine.table.sessions(), engine.waker())?;
             engine.run(&mut driver, stop)
         }
@@ -61,10 +65,10 @@ fn initiator(config: &Path, script: Option<&Path>, stop: &StopFlag) -> Result<()
 }
 
 /// Plays a script; its failures are known before anything is opened.
-fn play(setups: Vec<Setup>, script: &Path, stop: &StopFlag) -> Result<(), Failure> {
+fn play(setups: Vec<Setup>, script: &Path, stats: bool, stop: &StopFlag) -> Result<(), Failure> {
     one_thread(&setups)?;
     let mut driver = Driver::script(script, setups.len())?;
-    Engine::new(setups)?.run(&mut driver, stop)
+    Engine::new(setups)?.with_stats(stats).run(&mut driver, stop)
 }
 
 fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
@@ -81,6 +85,7 @@ fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
 fn on_threads<A: Application + Send>(
     setups: Vec<Setup>,
     application: impl Fn(&Engine) -> Result<A, Failure>,
+    stats: bool,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
     let mut groups: Vec<Vec<Setup>> = Vec::new();
@@ -95,7 +100,7 @@ fn on_threads<A: Application + Send>(
     }
     let mut engines = Vec::new();
     for group in groups {
-        let engine = Engine::new(group)?;
+        let engine = Engine::new(group)?.with_stats(stats);
         let app = application(&engine)?;
         engines.push((engine, app));
     }

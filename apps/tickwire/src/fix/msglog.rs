@@ -7,7 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -59,8 +59,10 @@ pub(super) struct MessageLog {
 
 /// The files of one session.
 struct Files {
-    messages: BufWriter<File>,
-    events: BufWriter<File>,
+    messages: Option<BufWriter<File>>,
+    events: Option<BufWriter<File>>,
+    /// Application messages only.
+    copy: Option<BufWriter<File>>,
     framers: [Framer; 2],
 }
 
@@ -148,18 +150,31 @@ impl Drop for MessageLog {
 
 impl Files {
     fn open(setup: &Setup) -> Result<Option<Files>, Failure> {
-        let Some(folder) = &setup.log else { return Ok(None) };
-        let open = |kind: &str| {
-            let path = folder.join(format!("{}.{kind}.current.log", setup.name()));
-            open_append(&path).map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
+        if setup.log.is_none() && setup.drop_copy.is_none() {
+            return Ok(None);
+        }
+        let open = |path: PathBuf| {
+            let cannot = |e| Failure::system(format!("cannot write {}: {e}", path.display()));
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(cannot)?;
+            }
+            open_append(&path).map_err(cannot)
         };
-        fs::create_dir_all(folder)
-            .map_err(|e| Failure::system(format!("cannot make {}: {e}", folder.display())))?;
+        let in_folder = |kind: &str| {
+            let path = |folder: &PathBuf| folder.join(format!("{}.{kind}.current.log", setup.name()));
+            setup.log.as_ref().map(path).map(open).transpose()
+        };
         Ok(Some(Files {
-            messages: open("messages")?,
-            events: open("event")?,
+            messages: in_folder("messages")?,
+            events: in_folder("event")?,
+            copy: setup.drop_copy.clone().map(open).transpose()?,
             framers: Default::default(),
         }))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let all = [&mut self.messages, &mut self.events, &mut self.copy];
+        all.into_iter().flatten().try_for_each(Write::flush)
     }
 }
 
@@ -198,7 +213,7 @@ impl Writer {
             if wrote {
                 self.say_dropped();
                 for files in self.files.iter_mut().flatten() {
-                    let _ = files.messages.flush().and(files.events.flush());
+                    let _ = files.flush();
                 }
             }
             match is_last {
@@ -215,7 +230,8 @@ impl Writer {
         };
         let time = self.stamp.format(piece.at);
         let bytes = &piece.bytes[..piece.len as usize];
-        let line = |to: &mut BufWriter<File>, text: &[u8]| {
+        let line = |to: &mut Option<BufWriter<File>>, text: &[u8]| {
+            let Some(to) = to else { return Ok(()) };
             to.write_all(time)?;
             to.write_all(b" : ")?;
             to.write_all(text)?;
@@ -228,12 +244,16 @@ impl Writer {
                 Ok(())
             }
             Kind::Bytes(way) => {
-                let (messages, mut written) = (&mut files.messages, Ok(()));
+                let mut written = Ok(());
+                let (messages, copy) = (&mut files.messages, &mut files.copy);
                 files.framers[way as usize].take(bytes, |m| {
                     let mut own = m.to_vec();
                     message::mask(&mut own);
                     if written.is_ok() {
                         written = line(messages, &own);
+                    }
+                    if written.is_ok() && copy.is_some() && message::is_application(m) {
+                        written = line(copy, m);
                     }
                 });
                 written
@@ -250,8 +270,8 @@ impl Writer {
             );
             self.said = dropped;
             eprint!("warning: {text}");
-            if let Some(files) = self.files.iter_mut().flatten().next() {
-                let _ = files.events.write_all(text.as_bytes());
+            if let Some(events) = self.files.iter_mut().flatten().find_map(|f| f.events.as_mut()) {
+                let _ = events.write_all(text.as_bytes());
             }
         }
     }
@@ -266,8 +286,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tickwire-msglog-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let files = Files {
-            messages: open_append(&folder.join("m")).unwrap(),
-            events: open_append(&folder.join("e")).unwrap(),
+            messages: open_append(&folder.join("m")).ok(),
+            events: open_append(&folder.join("e")).ok(),
+            copy: open_append(&folder.join("c")).ok(),
             framers: Default::default(),
         };
         let (producer, consumer) = spsc::ring(4);
@@ -311,6 +332,8 @@ mod tests {
             events.contains("logged on") && events.contains("1 pieces were not logged"),
             "{events}"
         );
+        let copy = fs::read_to_string(folder.join("c")).unwrap();
+        assert!(copy.is_empty(), "a Logon is no application message: {copy}");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -4,17 +4,22 @@
 //! error that names file, line and what would do.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tickwire_fix::dict::{Dictionary, Validation};
-use tickwire_fix::{CompId, Precision, Role, Rules, SessionConfig, Version};
+use tickwire_fix::{
+    CompId, Credentials, Excess, HostOrder, HostsConfig, Precision, Role, Rules, Secret, SessionConfig,
+    SubIds, Text, Throttle, Version,
+};
+use tickwire_market::Nanos;
 use tickwire_runtime::tls::{ClientCertificates, Identity, TlsClient, TlsError, TlsServer};
 use tickwire_runtime::wait::WaitStrategy;
 
 use super::cfg::{Mistake, Section, sections};
-use super::hosts::Host;
+use super::hours::Calendar;
 use crate::failure::Failure;
 
 /// Keys of QuickFIX that say nothing to us, each with the reason in a few words.
@@ -49,6 +54,9 @@ pub(super) struct Setup {
     /// The folder of its message log.
     pub(super) log: Option<PathBuf>,
     pub(super) tls: Option<Tls>,
+    pub(super) calendar: Option<Calendar>,
+    /// The file that its application messages are copied to, both ways.
+    pub(super) drop_copy: Option<PathBuf>,
 }
 
 /// What a session's connection is protected by.
@@ -76,7 +84,24 @@ fn name(config: &SessionConfig) -> String {
     };
     let version = config.version.name();
     let (sender, target) = (plain(config.sender.as_str()), plain(config.target.as_str()));
-    format!("{version}-{sender}-{target}")
+    let qualifier = match config.qualifier.is_empty() {
+        true => String::new(),
+        false => format!("-{}", plain(config.qualifier.as_str())),
+    };
+    format!("{version}-{sender}-{target}{qualifier}")
+}
+
+/// A name or address, and a port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.name, self.port)
+    }
 }
 
 /// How a session gets its connection.
@@ -87,8 +112,8 @@ pub(super) enum TransportSetup {
     /// It connects to the first of these that lets it log on.
     Connect {
         hosts: Vec<Host>,
-        /// Waits after one, two, ... rounds in vain, in seconds; the last one for ever.
-        reconnect_s: Vec<u64>,
+        /// In which order and when they are tried.
+        terms: HostsConfig,
     },
 }
 
@@ -198,7 +223,6 @@ impl Reader {
         };
         let version = version(section)?;
         let config = session_config(section, role, version)?;
-        self.always_open(section)?;
         let setup = Setup {
             line: section.line,
             store: self.store(section, &config)?,
@@ -206,6 +230,10 @@ impl Reader {
             transport: transport(section, role)?,
             thread: thread(section)?,
             tls: self.tls(section, role)?,
+            calendar: Calendar::read(section)?,
+            drop_copy: section
+                .text("DropCopyFile")
+                .map(|(path, _)| self.folder.join(path)),
             log: section
                 .text("FileLogPath")
                 .map(|(path, _)| self.folder.join(path)),
@@ -232,23 +260,6 @@ impl Reader {
             bytes: (mib.unwrap_or(64) as usize) << 20,
             sync_every_ms,
         }))
-    }
-
-    /// Sessions do not begin or end by the clock yet: said, not passed over.
-    fn always_open(&self, section: &Section) -> Result<(), Mistake> {
-        if section.flag("NonStopSession", false)? {
-            return Ok(());
-        }
-        let times = ["StartTime", "EndTime"].map(|key| section.text(key));
-        match times {
-            [Some((start, _)), Some((end, line))] if start != end => Err(Mistake {
-                line,
-                what: format!(
-                    "a session from {start} to {end}: sessions that begin and end by the clock are not supported yet; make both the same, or NonStopSession=Y"
-                ),
-            }),
-            _ => Ok(()),
-        }
     }
 
     fn rules(&mut self, section: &Section, version: Version) -> Result<Option<Rules>, Mistake> {
@@ -399,16 +410,21 @@ fn version(section: &Section) -> Result<Version, Mistake> {
     }
 }
 
+fn identity_of(key: &str, value: &str, line: usize) -> Result<CompId, Mistake> {
+    let id = CompId::new(value.as_bytes()).filter(|id| !id.is_empty());
+    id.ok_or_else(|| Mistake {
+        line,
+        what: format!("{key}={value}: must be 1 to 31 printable ASCII characters"),
+    })
+}
+
 /// Identities, times and numbers of a session.
 fn session_config(section: &Section, role: Role, version: Version) -> Result<SessionConfig, Mistake> {
-    let comp_id = |key| -> Result<CompId, Mistake> {
-        let (value, line) = section.needed(key)?;
-        CompId::new(value.as_bytes())
-            .filter(|id| !id.is_empty())
-            .ok_or_else(|| Mistake {
-                line,
-                what: format!("{key}={value}: must be 1 to 31 printable ASCII characters"),
-            })
+    let comp_id =
+        |key| -> Result<CompId, Mistake> { section.needed(key).and_then(|(v, l)| identity_of(key, v, l)) };
+    let sub_id = |key| -> Result<CompId, Mistake> {
+        let given = section.text(key);
+        given.map_or(Ok(CompId::EMPTY), |(value, line)| identity_of(key, value, line))
     };
     let defaults =
         SessionConfig::new(role, comp_id("SenderCompID")?, comp_id("TargetCompID")?).of_version(version);
@@ -429,7 +445,34 @@ fn session_config(section: &Section, role: Role, version: Version) -> Result<Ses
     Ok(SessionConfig {
         any_message: true,
         heartbeat_s: heartbeat_s.unwrap_or(defaults.heartbeat_s),
+        subs: SubIds {
+            sender_sub: sub_id("SenderSubID")?,
+            sender_location: sub_id("SenderLocationID")?,
+            target_sub: sub_id("TargetSubID")?,
+            target_location: sub_id("TargetLocationID")?,
+        },
+        qualifier: sub_id("SessionQualifier")?,
+        credentials: credentials(section)?,
+        is_test: match section.text("TestMessageIndicator") {
+            None => None,
+            Some(_) => Some(section.flag("TestMessageIndicator", false)?),
+        },
+        next_expected: section.flag("EnableNextExpectedMsgSeqNum", false)?
+            | section.flag("SendNextExpectedMsgSeqNum", false)?,
+        last_processed: section.flag("EnableLastMsgSeqNumProcessed", false)?,
+        resend_chunk: section
+            .parsed("ResendRequestChunkSize", "a number", |t| t.parse().ok())?
+            .unwrap_or(0),
         reset_on_logon: section.flag("ResetOnLogon", false)?,
+        reset_on_logout: section.flag("ResetOnLogout", false)?,
+        reset_on_disconnect: section.flag("ResetOnDisconnect", false)?,
+        throttle_out: throttle(section, "Out")?,
+        throttle_in: throttle(section, "In")?,
+        receive_bytes: section
+            .parsed("MaxMessageSize", "bytes, 1024 to 1048576", |text| {
+                text.parse().ok().filter(|n| (1 << 10..=1 << 20).contains(n))
+            })?
+            .unwrap_or(defaults.receive_bytes),
         precision: precision.unwrap_or(defaults.precision),
         latency_max_ns: match section.flag("CheckLatency", true)? {
             true => latency_max_ns,
@@ -443,7 +486,8 @@ fn session_config(section: &Section, role: Role, version: Version) -> Result<Ses
 
 /// Where a session listens or connects; what the other kind of session says is passed over.
 fn transport(section: &Section, role: Role) -> Result<TransportSetup, Mistake> {
-    let (hosts, reconnect_s) = (hosts(section)?, reconnect(section)?);
+    let hosts = hosts(section)?;
+    let terms = terms(section, hosts.len())?;
     let listen = listen(section)?;
     let needs = |key: &str| section.needed(key).map(drop);
     match role {
@@ -457,7 +501,7 @@ fn transport(section: &Section, role: Role) -> Result<TransportSetup, Mistake> {
         Role::Initiator => {
             needs("SocketConnectHost")?;
             needs("SocketConnectPort")?;
-            Ok(TransportSetup::Connect { hosts, reconnect_s })
+            Ok(TransportSetup::Connect { hosts, terms })
         }
     }
 }
@@ -496,17 +540,68 @@ fn hosts(section: &Section) -> Result<Vec<Host>, Mistake> {
     Ok(hosts)
 }
 
-/// ReconnectInterval: seconds, or several of them with `;` between.
-fn reconnect(section: &Section) -> Result<Vec<u64>, Mistake> {
-    let parse = |text: &str| {
-        let steps: Option<Vec<u64>> = text.split(';').map(|s| s.trim().parse().ok()).collect();
-        steps.filter(|steps| steps.iter().all(|s| (1..=86_400).contains(s)))
+/// When which host is tried: the wait after a round in vain is ReconnectInterval and doubles up to ReconnectIntervalMax.
+fn terms(section: &Section, hosts: usize) -> Result<HostsConfig, Mistake> {
+    let seconds = |text: &str| text.parse::<u64>().ok().filter(|s| (1..=86_400).contains(s));
+    let allowed = "seconds, 1 to 86400";
+    let least = section
+        .parsed("ReconnectInterval", allowed, seconds)?
+        .unwrap_or(30);
+    let most = section.parsed("ReconnectIntervalMax", allowed, seconds)?;
+    let order = |text: &str| match text {
+        "priority" => Some(HostOrder::Priority),
+        "round-robin" => Some(HostOrder::RoundRobin),
+        _ => None,
     };
-    let allowed = "seconds from 1 to 86400, or several with ; between";
-    let steps = section.parsed("ReconnectInterval", allowed, parse)?;
-    Ok(match steps.as_deref().unwrap_or(&[30]) {
-        [one] => [1, 2, 4, 8].map(|times| one * times).to_vec(),
-        several => several.to_vec(),
+    let order = section.parsed("HostOrder", "priority or round-robin", order)?;
+    let defaults = HostsConfig::new(hosts.max(1));
+    Ok(HostsConfig {
+        order: order.unwrap_or(defaults.order),
+        backoff_min_ns: least * Nanos::SECOND,
+        backoff_max_ns: most.unwrap_or(8 * least).max(least) * Nanos::SECOND,
+        seed: u64::from(std::process::id()),
+        ..defaults
+    })
+}
+
+/// Messages a second, and what becomes of those beyond.
+fn throttle(section: &Section, way: &str) -> Result<Option<Throttle>, Mistake> {
+    let [rate, burst, excess] = ["PerSecond", "Burst", "Excess"].map(|key| format!("Throttle{way}{key}"));
+    let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n > 0);
+    let rate = section.parsed(&rate, "a number from 1 on", number)?;
+    let burst = section.parsed(&burst, "a number from 1 on", number)?;
+    let what = |text: &str| match text {
+        "delay" => Some(Excess::Delay),
+        "reject" => Some(Excess::Reject),
+        "disconnect" => Some(Excess::Disconnect),
+        _ => None,
+    };
+    let excess = section.parsed(&excess, "delay, reject or disconnect", what)?;
+    Ok(rate.map(|per_second| Throttle {
+        per_second,
+        burst: burst.unwrap_or(per_second),
+        excess: excess.unwrap_or(Excess::Delay),
+    }))
+}
+
+fn credentials(section: &Section) -> Result<Credentials, Mistake> {
+    // A wrong value is not repeated: it is secret.
+    let wrong = |key: &str, line| Mistake {
+        line,
+        what: format!("{key} must be at most 63 printable ASCII characters"),
+    };
+    let secret = |key: &str| match section.text(key) {
+        None => Ok(Secret::default()),
+        Some((value, line)) => Secret::new(value.as_bytes()).ok_or_else(|| wrong(key, line)),
+    };
+    let username = match section.text("Username") {
+        None => Text::EMPTY,
+        Some((value, line)) => Text::new(value.as_bytes()).ok_or_else(|| wrong("Username", line))?,
+    };
+    Ok(Credentials {
+        username,
+        password: secret("Password")?,
+        new_password: secret("NewPassword")?,
     })
 }
 
@@ -546,7 +641,6 @@ fn thread(section: &Section) -> Result<ThreadSetup, Mistake> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickwire_market::Nanos;
 
     fn load_text(text: &str) -> Result<Vec<Setup>, String> {
         load_as(text, Role::Acceptor)
@@ -583,11 +677,14 @@ mod tests {
         let setups = load_as(text, Role::Initiator).unwrap();
         assert_eq!(setups.len(), 1, "what is for the other side is passed over");
         assert_eq!(setups[0].config.heartbeat_s, 20);
-        let TransportSetup::Connect { hosts, reconnect_s } = &setups[0].transport else {
+        let TransportSetup::Connect { hosts, terms } = &setups[0].transport else {
             panic!("it connects");
         };
         assert_eq!(hosts.iter().map(|h| h.port).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(*reconnect_s, [5, 10, 20, 40]);
+        assert_eq!(
+            (terms.backoff_min_ns, terms.backoff_max_ns),
+            (5 * Nanos::SECOND, 40 * Nanos::SECOND)
+        );
         assert_eq!(
             (setups[0].thread.number, setups[0].thread.wait),
             (3, WaitStrategy::Spin)
@@ -604,9 +701,14 @@ mod tests {
             (&format!("{SESSION}ResetOnLogon=maybe\n"), "line 7", "Y or N"),
             (&format!("{SESSION}ResetOnLogn=Y\n"), "line 7", "not a setting"),
             (
-                &format!("{SESSION}StartTime=08:00:00\nEndTime=17:00:00\n"),
-                "line 8",
-                "not supported yet",
+                &format!("{SESSION}Password=\u{fc}mlaut\n"),
+                "line 7",
+                "Password must be",
+            ),
+            (
+                &format!("{SESSION}ThrottleInExcess=ignore\n"),
+                "line 7",
+                "delay, reject",
             ),
             (
                 &SESSION.replace("UseDataDictionary=N", "DataDictionary=none.xml"),

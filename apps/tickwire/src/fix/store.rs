@@ -29,7 +29,11 @@ impl Words for FileWords {
 /// What tells a store from another session's: version and both identities.
 fn identity(setup: &Setup) -> String {
     let c = &setup.config;
-    format!("{} {} {}", c.version.name(), c.sender, c.target)
+    let name = format!("{} {} {}", c.version.name(), c.sender, c.target);
+    match c.qualifier.is_empty() {
+        true => name,
+        false => format!("{name} {}", c.qualifier),
+    }
 }
 
 /// The store of a session, as configured; what was found is said unless it is to be quiet.

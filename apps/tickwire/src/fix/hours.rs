@@ -1,0 +1,364 @@
+//! When sessions are open: QuickFIX's StartTime, EndTime, StartDay, EndDay, Weekdays and TimeZone as periods in UTC.
+//!
+//! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first of the
+//! two. Periods are computed for some weeks ahead and anew before they end.
+
+use jiff::civil::{Date, Time, Weekday};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use tickwire_fix::{Period, Schedule, SessionId};
+use tickwire_market::Nanos;
+
+use super::cfg::{Mistake, Section};
+use super::engine::Table;
+
+/// Days computed ahead, and how many of them are left when more are.
+const DAYS_AHEAD: i64 = 40;
+const DAYS_LEFT: u64 = 10;
+const DAY_NS: u64 = 86_400 * Nanos::SECOND;
+
+/// The rules of a session's hours.
+#[derive(Clone, Debug)]
+pub(super) struct Calendar {
+    zone: TimeZone,
+    start: Time,
+    end: Time,
+    days: Days,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Days {
+    /// Begins on each of these days.
+    Of(Vec<Weekday>),
+    /// From one day of the week to another.
+    Week(Weekday, Weekday),
+}
+
+const WEEK: [(Weekday, &str); 7] = [
+    (Weekday::Monday, "monday"),
+    (Weekday::Tuesday, "tuesday"),
+    (Weekday::Wednesday, "wednesday"),
+    (Weekday::Thursday, "thursday"),
+    (Weekday::Friday, "friday"),
+    (Weekday::Saturday, "saturday"),
+    (Weekday::Sunday, "sunday"),
+];
+
+/// A day by its name or at least its first two letters.
+fn weekday(text: &str) -> Option<Weekday> {
+    let text = text.trim().to_ascii_lowercase();
+    let found = WEEK
+        .iter()
+        .find(|(_, name)| text.len() >= 2 && name.starts_with(&text));
+    found.map(|(day, _)| *day)
+}
+
+/// `HH:MM:SS`.
+fn time(text: &str) -> Option<Time> {
+    let parts: Vec<i8> = text.split(':').map(|p| p.parse().ok()).collect::<Option<_>>()?;
+    match parts[..] {
+        [hour, minute, second] => Time::new(hour, minute, second, 0).ok(),
+        _ => None,
+    }
+}
+
+impl Calendar {
+    /// What a section says; `None` for a session that is always open.
+    pub(super) fn read(section: &Section) -> Result<Option<Calendar>, Mistake> {
+        let start = section.parsed("StartTime", "HH:MM:SS", time)?;
+        let end = section.parsed("EndTime", "HH:MM:SS", time)?;
+        let day = "a day of the week";
+        let start_day = section.parsed("StartDay", day, weekday)?;
+        let end_day = section.parsed("EndDay", day, weekday)?;
+        let list = |text: &str| text.split([',', ';']).map(weekday).collect::<Option<Vec<_>>>();
+        let weekdays = section.parsed("Weekdays", "days of the week with commas between", list)?;
+        let local = section.flag("UseLocalTime", false)?;
+        let named = section.parsed("TimeZone", "a zone such as America/New_York", |name| {
+            TimeZone::get(name).ok()
+        })?;
+        if section.flag("NonStopSession", false)? {
+            return Ok(None);
+        }
+        let wrong = |what: &str| Mistake {
+            line: section.line,
+            what: what.to_string(),
+        };
+        let (start, end) = match (start, end) {
+            (Some(start), Some(end)) => (start, end),
+            (None, None) if start_day.or(end_day).is_none() && weekdays.is_none() => return Ok(None),
+            (None, None) => return Err(wrong("days of a session need StartTime and EndTime")),
+            _ => return Err(wrong("StartTime and EndTime go together")),
+        };
+        let days = match (start_day, end_day, weekdays) {
+            (None, None, None) => Days::Of(WEEK.map(|(day, _)| day).to_vec()),
+            (None, None, Some(days)) => Days::Of(days),
+            (Some(start), Some(end), None) => Days::Week(start, end),
+            (Some(_), Some(_), Some(_)) => return Err(wrong("give Weekdays, or StartDay and EndDay")),
+            _ => return Err(wrong("StartDay and EndDay go together")),
+        };
+        let zone = match (named, local) {
+            (Some(_), true) => return Err(wrong("give TimeZone or UseLocalTime=Y, not both")),
+            (Some(zone), false) => zone,
+            (None, true) => TimeZone::system(),
+            (None, false) => TimeZone::UTC,
+        };
+        Ok(Some(Calendar {
+            zone,
+            start,
+            end,
+            days,
+        }))
+    }
+
+    /// The periods around a time.
+    fn schedule(&self, now: Nanos) -> Option<Schedule> {
+        let mut periods: Vec<Period> = Vec::new();
+        let today = Timestamp::from_nanosecond(now.0.into())
+            .map(|t| self.zone.to_datetime(t).date())
+            .unwrap_or_default();
+        for ahead in -8..DAYS_AHEAD {
+            let Some(period) = today.checked_add(ahead.days()).ok().and_then(|d| self.period(d)) else {
+                continue;
+            };
+            // Clocks that go back may make a period begin before the one before it has ended.
+            let start = periods
+                .last()
+                .map_or(period.start, |last| last.end.max(period.start));
+            if start < period.end {
+                periods.push(Period::new(start, period.end));
+            }
+        }
+        Schedule::new(periods).ok()
+    }
+
+    /// The period that begins on a day.
+    fn period(&self, day: Date) -> Option<Period> {
+        let (begins, length) = match &self.days {
+            Days::Of(days) => {
+                let length = i64::from(self.end <= self.start);
+                (days.contains(&day.weekday()), length)
+            }
+            Days::Week(first, last) => {
+                let days = i64::from(first.until(*last));
+                let length = if days == 0 && self.end <= self.start {
+                    7
+                } else {
+                    days
+                };
+                (day.weekday() == *first, length)
+            }
+        };
+        let at = |day: Date, time: Time| {
+            let instant = self.zone.to_ambiguous_timestamp(day.to_datetime(time));
+            let ns = instant.compatible().ok()?.as_nanosecond();
+            u64::try_from(ns).ok().map(Nanos)
+        };
+        let last = day.checked_add(length.days()).ok()?;
+        let period = Period::new(at(day, self.start)?, at(last, self.end)?);
+        (begins && period.start < period.end).then_some(period)
+    }
+}
+
+/// A session's hours as time goes on.
+pub(super) struct Timetable {
+    session: SessionId,
+    calendar: Calendar,
+    schedule: Option<Schedule>,
+    /// When the session is to be told again.
+    due: Nanos,
+}
+
+impl Timetable {
+    pub(super) fn new(session: SessionId, calendar: Calendar) -> Timetable {
+        Timetable {
+            session,
+            calendar,
+            schedule: None,
+            due: Nanos::ZERO,
+        }
+    }
+
+    /// Tells the session its hours when they have changed.
+    pub(super) fn tell(&mut self, now: Nanos, table: &mut Table) {
+        if now < self.due {
+            return;
+        }
+        let ends = self.schedule.as_ref().and_then(Schedule::ends);
+        if ends.is_none_or(|end| end.since(now) < DAYS_LEFT * DAY_NS) {
+            self.schedule = self.calendar.schedule(now);
+        }
+        let hours = self.schedule.as_ref().map(|s| s.at(now)).unwrap_or_default();
+        table.session_mut(self.session).set_hours(now, hours);
+        let tomorrow = now.after(DAY_NS);
+        let change = self.schedule.as_ref().and_then(|s| s.next_change(now));
+        self.due = change.map_or(tomorrow, |t| t.min(tomorrow));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cfg::sections;
+    use super::*;
+
+    fn calendar(text: &str) -> Result<Option<Calendar>, String> {
+        let all = sections(&format!("[SESSION]\n{text}")).map_err(|m| m.to_string())?;
+        Calendar::read(&all[0]).map_err(|m| m.to_string())
+    }
+
+    fn at(text: &str) -> Nanos {
+        let time: Timestamp = text.parse().unwrap();
+        Nanos(u64::try_from(time.as_nanosecond()).unwrap())
+    }
+
+    /// The period at or after an instant.
+    fn period(calendar: &Calendar, now: &str) -> Period {
+        let hours = calendar.schedule(at(now)).unwrap().at(at(now));
+        hours.current.or(hours.next).unwrap()
+    }
+
+    fn check(rules: &str, cases: &[(&str, &str, &str)]) {
+        let calendar = calendar(rules).unwrap().unwrap();
+        for (now, start, end) in cases {
+            let expected = Period::new(at(start), at(end));
+            assert_eq!(period(&calendar, now), expected, "{rules:?} at {now}");
+        }
+    }
+
+    #[test]
+    fn days_in_new_york_follow_its_clocks_over_both_changes() {
+        check(
+            "StartTime=09:30:00\nEndTime=16:00:00\nTimeZone=America/New_York\nWeekdays=Mon,Tue,Wed,Thu,Fri",
+            &[
+                (
+                    "2026-03-06T12:00:00Z",
+                    "2026-03-06T14:30:00Z",
+                    "2026-03-06T21:00:00Z",
+                ),
+                // Friday evening: the next one is Monday's, an hour earlier in UTC.
+                (
+                    "2026-03-06T22:00:00Z",
+                    "2026-03-09T13:30:00Z",
+                    "2026-03-09T20:00:00Z",
+                ),
+                (
+                    "2026-10-30T23:00:00Z",
+                    "2026-11-02T14:30:00Z",
+                    "2026-11-02T21:00:00Z",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_day_from_midnight_to_midnight_has_23_or_25_hours_when_clocks_change() {
+        check(
+            "StartTime=00:00:00\nEndTime=00:00:00\nTimeZone=America/New_York",
+            &[
+                (
+                    "2026-03-08T12:00:00Z",
+                    "2026-03-08T05:00:00Z",
+                    "2026-03-09T04:00:00Z",
+                ),
+                (
+                    "2026-11-01T12:00:00Z",
+                    "2026-11-01T04:00:00Z",
+                    "2026-11-02T05:00:00Z",
+                ),
+            ],
+        );
+        // Without a zone: UTC.
+        check(
+            "StartTime=00:00:00\nEndTime=00:00:00",
+            &[(
+                "2026-03-08T12:00:00Z",
+                "2026-03-08T00:00:00Z",
+                "2026-03-09T00:00:00Z",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_time_that_does_not_exist_is_later_and_one_that_exists_twice_is_the_first() {
+        check(
+            "StartTime=02:30:00\nEndTime=12:00:00\nTimeZone=America/New_York",
+            &[(
+                "2026-03-08T06:00:00Z",
+                "2026-03-08T07:30:00Z",
+                "2026-03-08T16:00:00Z",
+            )],
+        );
+        check(
+            "StartTime=01:30:00\nEndTime=12:00:00\nTimeZone=America/New_York",
+            &[(
+                "2026-11-01T05:00:00Z",
+                "2026-11-01T05:30:00Z",
+                "2026-11-01T17:00:00Z",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_week_and_a_night_go_over_their_ends() {
+        check(
+            "StartDay=Sunday\nEndDay=Fri\nStartTime=17:00:00\nEndTime=17:00:00\nTimeZone=America/New_York",
+            &[
+                (
+                    "2026-03-05T00:00:00Z",
+                    "2026-03-01T22:00:00Z",
+                    "2026-03-06T22:00:00Z",
+                ),
+                (
+                    "2026-03-07T00:00:00Z",
+                    "2026-03-08T21:00:00Z",
+                    "2026-03-13T21:00:00Z",
+                ),
+            ],
+        );
+        check(
+            "StartTime=22:00:00\nEndTime=06:00:00\nTimeZone=Asia/Tokyo",
+            &[(
+                "2026-06-01T20:00:00Z",
+                "2026-06-01T13:00:00Z",
+                "2026-06-01T21:00:00Z",
+            )],
+        );
+        check(
+            "StartDay=Mon\nEndDay=Mon\nStartTime=08:00:00\nEndTime=08:00:00",
+            &[(
+                "2026-06-03T00:00:00Z",
+                "2026-06-01T08:00:00Z",
+                "2026-06-08T08:00:00Z",
+            )],
+        );
+    }
+
+    #[test]
+    fn schedules_that_cannot_be_say_why() {
+        for (text, what) in [
+            ("StartTime=08:00:00", "go together"),
+            ("StartTime=8\nEndTime=09:00:00", "HH:MM:SS"),
+            (
+                "StartTime=08:00:00\nEndTime=09:00:00\nTimeZone=Mars/Base",
+                "a zone such as",
+            ),
+            (
+                "StartTime=08:00:00\nEndTime=09:00:00\nStartDay=Mon",
+                "go together",
+            ),
+            (
+                "StartTime=08:00:00\nEndTime=09:00:00\nWeekdays=Mon,Xx",
+                "days of the week",
+            ),
+            ("Weekdays=Mon", "need StartTime"),
+        ] {
+            let error = calendar(text).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+        assert!(
+            calendar("NonStopSession=Y\nStartTime=08:00:00\nEndTime=09:00:00")
+                .unwrap()
+                .is_none()
+        );
+        assert!(calendar("").unwrap().is_none());
+    }
+}
