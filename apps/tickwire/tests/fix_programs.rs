@@ -67,6 +67,89 @@ fn the_examples_work_out_of_the_box() {
         status.is_some_and(|s| s.success()),
         "the acceptor's script failed"
     );
+    logs_and_stores_are_shown(&dir);
+}
+
+fn logs_and_stores_are_shown(dir: &Folder) {
+    let log = |file: &str, more: &[&str]| {
+        let file = dir.0.join(file).display().to_string();
+        let args: Vec<&str> = ["fix", "log", &file]
+            .into_iter()
+            .chain(more.iter().copied())
+            .collect();
+        let done = common::run(&args);
+        assert!(done.status.success(), "{}", both(&done));
+        text(&done.stdout)
+    };
+    let messages = "log/FIX.4.4-VENUE-TRADER.messages.current.log";
+    let all = log(messages, &[]);
+    for part in [
+        "TRADER -> VENUE #1 Logon",
+        "VENUE -> TRADER #2 ExecutionReport",
+        "39 OrdStatus              0 (new)",
+    ] {
+        assert!(all.contains(part), "{part:?} is not in {all}");
+    }
+    let orders = log(
+        messages,
+        &["--type", "D", "--raw", "--field", "Symbol=AAPL", "--seq", "2-3"],
+    );
+    assert_eq!(orders.lines().count(), 2, "{orders}");
+    assert!(
+        orders.contains("|11=first|") && orders.contains("|11=second|"),
+        "{orders}"
+    );
+    let fills = log(
+        "store/FIX.4.4-VENUE-TRADER.store",
+        &["--json", "--field", "150=F"],
+    );
+    let fill: serde_json::Value = serde_json::from_str(&fills).expect("one JSON object");
+    assert_eq!(
+        (&fill["name"], &fill["seq"]),
+        (&"ExecutionReport".into(), &3.into())
+    );
+    let copied = log("copy.log", &["--raw"]);
+    assert!(copied.lines().count() >= 7, "3 orders and 4 reports: {copied}");
+    assert!(
+        !copied.contains("|35=A|") && !copied.contains("|35=0|"),
+        "{copied}"
+    );
+    let events = std::fs::read_to_string(dir.0.join("log/FIX.4.4-VENUE-TRADER.event.current.log"));
+    assert!(events.is_ok_and(|e| e.contains("TRADER logged on")));
+    let missing = common::run(&["fix", "log", "/no/such/file"]);
+    assert_eq!(missing.status.code(), Some(3));
+}
+
+#[test]
+fn a_log_that_grows_is_followed() {
+    let dir = Folder::new("fix-follow");
+    let file = dir.file("log", "");
+    let mut child = tickwire()
+        .args(["fix", "log", "-f", "--raw", "--limit", "1"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let message = tickwire_fix::naive::encode(&[(35, b"A".to_vec()), (554, b"hidden".to_vec())]);
+    std::thread::sleep(Duration::from_millis(50));
+    let line = [&b"20261121-01:55:41 : "[..], &message[..], b"\n"].concat();
+    std::fs::write(&file, line).expect("a file");
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().expect("piped"), &mut said).expect("text");
+    assert!(common::Guard(child).wait(PATIENCE).is_some_and(|s| s.success()));
+    assert!(said.contains("|554=***|"), "{said}");
+}
+
+/// Tiny: it checks its own answers; the figures of an unoptimised program say nothing.
+#[test]
+fn the_benchmark_has_every_order_answered_and_takes_no_memory() {
+    let done = common::run(&[
+        "fix", "bench", "--orders", "300", "--rounds", "2", "--wait", "block",
+    ]);
+    let said = both(&done);
+    assert!(done.status.success(), "{said}");
+    assert_eq!(said.matches(" 0 heap blocks after start-up").count(), 2, "{said}");
+    assert!(said.contains("ns over no store"), "{said}");
 }
 
 #[test]
