@@ -4,11 +4,14 @@
 //! `cargo bench -p tickwire-fix` prints the figures. Every message written is read back by the naive codec and every
 //! value read is compared with the one written, so a wrong answer cannot be fast.
 
+mod messages;
+
 use std::hint::black_box;
 use std::time::Instant;
+use tickwire_fix::dict::{Dictionary, Validation, Validator};
 use tickwire_fix::{
-    AppMessage, CompId, Event, ExecType, ExecutionReport, Frame, Id, Index, NewOrder, NewOrderSingle,
-    OrdStatus, Precision, Reason, Role, Session, SessionConfig, frame, naive,
+    AppMessage, CompId, Event, ExecType, ExecutionReport, Frame, Id, Index, Message, NewOrder,
+    NewOrderSingle, OrdStatus, Precision, Reason, Role, Session, SessionConfig, Stamp, frame, naive,
 };
 use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -23,6 +26,19 @@ fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");
     let batches = if is_bench { 400 } else { 2 };
     let mut rng = Rng::new(1);
+    report(is_bench, "NewOrderSingle out, general encoder", || {
+        orders_out(batches)
+    });
+    let (reports, refreshes) = (messages::reports(), messages::refreshes());
+    report(is_bench, "ExecutionReport in, checksum, 16 fields", || {
+        read_in(batches, &reports, messages::sum_report)
+    });
+    report(is_bench, "MarketDataIncrementalRefresh in, 4 entries", || {
+        read_in(batches, &refreshes, messages::sum_refresh)
+    });
+    report(is_bench, "ExecutionReport in, validated, 16 fields", || {
+        validated_in(batches, &reports)
+    });
     report(
         is_bench,
         "encode NewOrderSingle, template, ms time, store on",
@@ -55,12 +71,73 @@ fn report(print: bool, what: &str, mut run: impl FnMut() -> (Vec<f64>, usize)) {
     let at = |share: f64| batches[((batches.len() - 1) as f64 * share) as usize];
     if print {
         println!(
-            "{what}: p50 {:.1} ns, p99 {:.1} ns, best {:.1} ns ({bytes} bytes)",
+            "{what}: p50 {:.1} ns, p90 {:.1} ns, p99 {:.1} ns, p99.9 {:.1} ns, best {:.1} ns ({bytes} bytes)",
             at(0.5),
+            at(0.9),
             at(0.99),
+            at(0.999),
             at(0.0)
         );
     }
+}
+
+/// The messages that `peers/fix` compares codecs on.
+fn orders_out(batches: usize) -> (Vec<f64>, usize) {
+    let (orders, header) = (messages::orders(), messages::order_header());
+    let (mut buf, mut stamp) = (vec![0; 512], Stamp::new(Precision::Millis));
+    let mut bytes = 0;
+    for order in &orders {
+        let written = messages::encode_order(&mut buf, &header, &mut stamp, order);
+        assert_eq!(written, messages::plain_order(order));
+        bytes += written.len();
+    }
+    let times = (0..batches).map(|_| {
+        let start = Instant::now();
+        let mut written = 0;
+        for order in black_box(&orders) {
+            written += black_box(messages::encode_order(&mut buf, &header, &mut stamp, order)).len();
+        }
+        assert_eq!(written, bytes);
+        start.elapsed().as_nanos() as f64 / orders.len() as f64
+    });
+    (times.collect(), bytes / orders.len())
+}
+
+/// Frames, checks and reads messages; `sum` must say what each was made with.
+fn read_in(
+    batches: usize,
+    messages: &[(Vec<u8>, u64)],
+    mut sum: impl FnMut(&Message<'_>) -> Option<u64>,
+) -> (Vec<f64>, usize) {
+    let (mut times, mut index) = (Vec::new(), Index::new(64));
+    let expected = messages.iter().fold(0u64, |all, m| all.wrapping_add(m.1));
+    for _ in 0..batches {
+        let (start, mut all) = (Instant::now(), 0u64);
+        for (bytes, _) in black_box(messages) {
+            let Frame::Whole(len) = frame(bytes, 4096) else {
+                panic!("whole messages")
+            };
+            let message = index.decode(&bytes[..len]).unwrap();
+            all = all.wrapping_add(sum(&message).unwrap());
+        }
+        times.push(start.elapsed().as_nanos() as f64 / messages.len() as f64);
+        assert_eq!(all, expected);
+    }
+    let bytes: usize = messages.iter().map(|m| m.0.len()).sum();
+    (times, bytes / messages.len())
+}
+
+fn validated_in(batches: usize, reports: &[(Vec<u8>, u64)]) -> (Vec<f64>, usize) {
+    let path = tickwire_testdata::fix("dictionaries/FIX44.xml");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let dictionary = Dictionary::parse(&text).unwrap();
+    let mut validator = Validator::new(&dictionary, &dictionary);
+    read_in(batches, reports, |m| {
+        validator
+            .check(&dictionary, &dictionary, m, Validation::default())
+            .ok()?;
+        messages::sum_report(m)
+    })
 }
 
 fn comp(text: &[u8]) -> CompId {

@@ -507,6 +507,10 @@ fn parse_tag(word: u64) -> Option<(u32, u32)> {
 
 #[inline]
 fn parse_any_tag(word: u64) -> Option<(u32, u32)> {
+    let one = (word as u32 & 0xff).wrapping_sub(b'0' as u32);
+    if word as u16 >> 8 == b'=' as u16 && one.wrapping_sub(1) < 9 {
+        return Some((one, 1));
+    }
     let x = word ^ u64::from_le_bytes([b'='; 8]);
     let equals = x.wrapping_sub(0x0101_0101_0101_0101) & !x & 0x8080_8080_8080_8080;
     let digits = equals.trailing_zeros() / 8;

@@ -3,6 +3,8 @@
 //! Eight ASCII digits in memory order are one little-endian word; both directions are three multiplications. The
 //! plain loops at the end of the file are the oracle and serve what is longer.
 
+use crate::scan::scan;
+
 pub(crate) const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 
 /// Eight digits of `n` (below 10^8), most significant first in memory.
@@ -44,26 +46,23 @@ pub(crate) const fn byte_sum(word: u64) -> u8 {
     ((even + odd).wrapping_mul(0x0001_0001_0001_0001) >> 48) as u8
 }
 
-/// The sum of bytes modulo 256, 32 at a time: lane by lane, which every compiler makes vectors of.
+/// The sum of bytes modulo 256: 64 at a time, then 8, then what is left of the last 8.
 #[inline]
 pub(crate) fn sum_of(bytes: &[u8]) -> u8 {
-    let (blocks, rest) = bytes.as_chunks::<32>();
-    let mut lanes = [0u8; 32];
+    let (blocks, rest) = bytes.as_chunks::<64>();
+    let mut sum = 0u8;
     for block in blocks {
-        for (lane, b) in lanes.iter_mut().zip(block) {
-            *lane = lane.wrapping_add(*b);
-        }
+        sum = sum.wrapping_add(scan(block).1 as u8);
     }
-    let word_sum = |words: &[[u8; 8]]| {
-        words.iter().fold(0u8, |sum, word| {
-            sum.wrapping_add(byte_sum(u64::from_le_bytes(*word)))
-        })
-    };
     let (words, last) = rest.as_chunks::<8>();
-    let last = last.iter().fold(0u8, |sum, &b| sum.wrapping_add(b));
-    word_sum(lanes.as_chunks().0)
-        .wrapping_add(word_sum(words))
-        .wrapping_add(last)
+    for word in words {
+        sum = sum.wrapping_add(byte_sum(u64::from_le_bytes(*word)));
+    }
+    let left = match bytes.last_chunk::<8>() {
+        Some(word) => byte_sum(u64::from_le_bytes(*word).unbounded_shr(64 - 8 * last.len() as u32)),
+        None => last.iter().fold(0u8, |sum, &b| sum.wrapping_add(b)),
+    };
+    sum.wrapping_add(left)
 }
 
 /// Eight bytes at an offset as a little-endian word.

@@ -1,0 +1,224 @@
+//! Orders and mass quotes out, execution reports and market data in, checked against the dictionary of FIX 4.4: nothing is
+//! allocated once the sessions exist. Alone in its file: it brings the allocator with the trap.
+
+use std::sync::Arc;
+use tickwire_fix::dict::Dictionary;
+use tickwire_fix::{
+    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, MemoryStore, NewOrder, NewOrderSingle,
+    OrdStatus, Precision, Reason, Role, Rules, Session, SessionConfig, Stamp,
+};
+use tickwire_fixmsg::fix44::values::{MDEntryType, MDUpdateAction, QuoteType};
+use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MassQuote};
+use tickwire_market::{
+    Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+};
+use tickwire_runtime::alloc::{AllocationCount, Allocator, count_allocations};
+use tickwire_testdata::fix;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+const NOW: Nanos = Nanos(1_795_226_141_123_000_000);
+const MESSAGES: u64 = 500;
+
+fn dictionary() -> Arc<Dictionary> {
+    let path = fix("dictionaries/FIX44.xml");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    Arc::new(Dictionary::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+}
+
+/// A trader, whose messages are checked on both sides, and a venue, logged on to each other.
+fn pair(any_message: bool) -> (Session, Session) {
+    let dictionary = dictionary();
+    let session = |role, own: &[u8], peer: &[u8]| {
+        let comp = |text| CompId::new(text).expect("short");
+        let config = SessionConfig {
+            any_message,
+            ..SessionConfig::new(role, comp(own), comp(peer))
+        };
+        let store = MemoryStore::new(config.store_messages, config.store_bytes);
+        Session::with_rules(config, store, Some(Rules::of(dictionary.clone())))
+    };
+    let mut trader = session(Role::Initiator, b"TICKWIRE", b"EXCHANGE");
+    let mut venue = session(Role::Acceptor, b"EXCHANGE", b"TICKWIRE");
+    trader.handle_connected(NOW);
+    venue.handle_connected(NOW);
+    for _ in 0..2 {
+        carry(&mut trader, &mut venue);
+        carry(&mut venue, &mut trader);
+    }
+    for session in [&mut trader, &mut venue] {
+        assert!(matches!(session.poll_event(), Some(Event::LoggedOn { .. })));
+    }
+    (trader, venue)
+}
+
+/// What one side has to say goes to the other; how many bytes.
+fn carry(from: &mut Session, to: &mut Session) -> usize {
+    let (mut buf, mut carried) = ([0; 4096], 0);
+    while let Some(bytes) = from.poll_transmit(&mut buf) {
+        assert_eq!(to.handle_bytes(NOW, bytes), bytes.len());
+        carried += bytes.len();
+    }
+    carried
+}
+
+fn order(id: u64) -> NewOrderSingle {
+    NewOrderSingle {
+        cl_ord_id: Id::from_number(id),
+        symbol: Symbol::new(b"WIRE").expect("short"),
+        side: Side::Bid,
+        transact_time: NOW,
+        qty: Qty(100 + id as u32),
+        order_type: OrderType::Limit,
+        price: Some(Price::from_4dp(1_872_500 + id as u32)),
+        time_in_force: TimeInForce::Day,
+        cause: None,
+    }
+}
+
+fn report(id: u64) -> ExecutionReport {
+    let order = order(id);
+    ExecutionReport {
+        order_id: Id::from_number(5_000_000_000 + id),
+        cl_ord_id: order.cl_ord_id,
+        orig_cl_ord_id: Id::EMPTY,
+        exec_id: Id::from_number(7_000_000_000 + id),
+        exec_type: ExecType::Trade,
+        ord_status: OrdStatus::Filled,
+        ord_rej_reason: None,
+        symbol: order.symbol,
+        side: order.side,
+        qty: order.qty,
+        order_type: order.order_type,
+        price: order.price,
+        time_in_force: order.time_in_force,
+        last_qty: order.qty,
+        last_px: order.price,
+        leaves_qty: Qty(0),
+        cum_qty: order.qty,
+        avg_px: Price::from_4dp(1_872_500),
+        transact_time: NOW,
+        cause: None,
+        text: Reason::EMPTY,
+    }
+}
+
+/// Runs it once, for what the first message may need, then many times with the trap counting.
+fn assert_allocates_nothing(what: &str, mut step: impl FnMut(u64)) {
+    step(1);
+    let ((), count) = count_allocations(|| (2..MESSAGES).for_each(&mut step));
+    assert_eq!(count, AllocationCount::default(), "{what}");
+}
+
+#[test]
+fn new_order_single_out_and_execution_report_in_allocate_nothing() {
+    let (mut trader, mut venue) = pair(false);
+    assert_allocates_nothing("an order out, its report in, both sides checking", |id| {
+        trader
+            .send(NOW, &AppMessage::NewOrderSingle(order(id)))
+            .expect("sent");
+        assert!(carry(&mut trader, &mut venue) > 100);
+        let Some(Event::App {
+            message: AppMessage::NewOrderSingle(got),
+            ..
+        }) = venue.poll_event()
+        else {
+            panic!("no order");
+        };
+        assert_eq!(got, order(id));
+        venue
+            .send(NOW, &AppMessage::ExecutionReport(report(id)))
+            .expect("sent");
+        assert!(carry(&mut venue, &mut trader) > 200);
+        let Some(Event::App {
+            message: AppMessage::ExecutionReport(got),
+            ..
+        }) = trader.poll_event()
+        else {
+            panic!("no report");
+        };
+        assert_eq!(got, report(id));
+    });
+    let mut template = trader
+        .order_template(Symbol::new(b"WIRE").expect("short"))
+        .expect("a template");
+    assert_allocates_nothing("an order out by its template", |id| {
+        let order = NewOrder {
+            id: ClientOrderId(id),
+            side: Side::Ask,
+            price: Price::from_4dp(1_872_500 + id as u32),
+            qty: Qty(id as u32),
+            time_in_force: TimeInForce::ImmediateOrCancel,
+            cause: Cause {
+                venue: Venue::Nasdaq,
+                seq: SeqNo(id),
+                recv_ts: NOW,
+            },
+        };
+        let sent = trader.encode_new_order(NOW, &mut template, &order).expect("sent");
+        assert!(sent.len() > 200);
+    });
+}
+
+#[test]
+fn mass_quote_out_and_market_data_in_allocate_nothing() {
+    let (mut trader, mut venue) = pair(true);
+    let mut stamp = Stamp::new(Precision::Millis);
+    assert_allocates_nothing("a mass quote out, market data in, both sides checking", |i| {
+        let price = Price::from_4dp(1_872_500 + i as u32);
+        let quote = |e: &mut tickwire_fix::Encoder<'_>| {
+            let written = MassQuote::write(e, &mut stamp, |quote| {
+                quote.quote_id(b"Q1").quote_type(QuoteType::Tradeable);
+                quote.quote_sets([b"1"], |set, id| {
+                    set.quote_set_id(id).tot_no_quote_entries(2);
+                    set.quote_entries([b"1", b"2"], |entry, id| {
+                        entry.quote_entry_id(id).instrument().symbol(b"WIRE");
+                        entry
+                            .bid_px(price)
+                            .offer_px(price)
+                            .bid_size(Qty(5))
+                            .offer_size(Qty(4));
+                    });
+                });
+            });
+            written.expect("complete");
+        };
+        trader.send_any(NOW, MassQuote::MSG_TYPE, quote).expect("sent");
+        assert!(carry(&mut trader, &mut venue) > 100);
+        assert!(matches!(venue.poll_event(), Some(Event::Message { .. })));
+        let message = venue.message().expect("handed out");
+        let quotes = MassQuote::read(&message).expect("a mass quote");
+        let sets = quotes.quote_sets().expect("a true count");
+        assert_eq!(
+            sets.map(|set| set.quote_entries().expect("a true count").count())
+                .sum::<usize>(),
+            2
+        );
+        assert!(venue.poll_event().is_none());
+
+        let refresh = |e: &mut tickwire_fix::Encoder<'_>| {
+            let written = MarketDataIncrementalRefresh::write(e, &mut stamp, |m| {
+                m.md_req_id(b"MDR-1").md_entries([1u32, 2, 3, 4], |entry, size| {
+                    entry
+                        .md_update_action(MDUpdateAction::New)
+                        .md_entry_type(MDEntryType::Bid);
+                    entry.instrument().symbol(b"WIRE");
+                    entry.md_entry_px(price).md_entry_size(Qty(size));
+                });
+            });
+            written.expect("complete");
+        };
+        venue
+            .send_any(NOW, MarketDataIncrementalRefresh::MSG_TYPE, refresh)
+            .expect("sent");
+        assert!(carry(&mut venue, &mut trader) > 100);
+        assert!(matches!(trader.poll_event(), Some(Event::Message { .. })));
+        let message = trader.message().expect("handed out");
+        let refresh = MarketDataIncrementalRefresh::read(&message).expect("of its type");
+        let entries = refresh.md_entries().expect("a true count");
+        let sizes = entries.map(|entry| entry.md_entry_size().expect("a quantity").expect("it is there").0);
+        assert_eq!(sizes.sum::<u32>(), 10);
+        assert!(trader.poll_event().is_none());
+    });
+}
