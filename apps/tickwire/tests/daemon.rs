@@ -263,7 +263,12 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
         );
     }
     let recovered: u64 = (0..3)
-        .map(|s| reader.counters(s).get(tickwire_market::Counter::MessagesMissed))
+        .map(|s| {
+            reader
+                .counters(s)
+                .expect("one release")
+                .get(tickwire_market::Counter::MessagesMissed)
+        })
         .sum();
     assert!(recovered > 0, "nothing was lost, so nothing was shown");
     // Once a second the service manager hears how it is.
@@ -275,6 +280,28 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
         assert!(file.starts_with("# tickwire latency 1\n"), "{file}");
         assert!(file.lines().any(|l| l.starts_with("all ")) && file.lines().any(|l| l.starts_with("super ")));
     }
+}
+
+/// Recovery is served for so long after the end and no longer, though a client stays.
+#[test]
+fn an_exchange_ends_though_a_client_stays_connected() {
+    let home = Folder::new("daemon-linger");
+    let session =
+        "[exchange]\nsymbols = 5\nrate = 1000\nduration_s = 0.2\nlinger_s = 1\nstart_on_logon = false\n";
+    let config = config(&home, session, "");
+    let mut exchange = exchange(&home, &config);
+    let written = std::fs::read_to_string(&config).expect("just written");
+    let server = written
+        .lines()
+        .find_map(|line| line.strip_prefix("snapshot_server = "));
+    let address = server.expect("a snapshot server").trim_matches('"').to_string();
+    let mut client = None;
+    wait_for("a connection", || {
+        client = std::net::TcpStream::connect(&address).ok();
+        client.is_some()
+    });
+    assert!(exchange.wait(PATIENCE).expect("it ends").success());
+    drop(client);
 }
 
 /// A part of a session of every venue, as a capture that does not end.
@@ -474,7 +501,12 @@ fn subscriptions_change_while_packets_come() {
     let attachment = daemon.attach();
     let reader = attachment.reader();
     let mut exchange = exchange(&home, &config);
-    let seen = |source| reader.counters(source).get(tickwire_market::Counter::Messages);
+    let seen = |source| {
+        reader
+            .counters(source)
+            .expect("one release")
+            .get(tickwire_market::Counter::Messages)
+    };
     wait_for("the session", || {
         seen(0) > 6_000 && seen(1) > 1_000 && seen(2) > 1_000
     });

@@ -417,7 +417,7 @@ impl Feed {
         let sum = self.with_live(|attached| {
             let mut sum = Counters::default();
             for number in attached.numbers(source)? {
-                sum.merge(&attached.reader().counters(number));
+                sum.merge(&attached.reader().counters(number).map_err(Trouble::other)?);
             }
             Ok(sum)
         })?;

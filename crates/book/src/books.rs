@@ -1,7 +1,7 @@
 //! All order books of one feed, and the one function that changes them.
 
 use crate::changes::{Change, Totals};
-use crate::ladder::{Book, LevelPool, ORDERS_MAX};
+use crate::ladder::{Book, LevelPool, ORDERS_MAX, Own};
 use crate::order_index::{Links, NONE, OrderIndex, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
@@ -537,8 +537,10 @@ impl Books {
                     changes = UpdateFlags::DEPTH;
                 }
             }
-            EventKind::Gap => self.books[book].own = BookState::Stale,
-            _ => self.books[book].own = BookState::Live,
+            // What it had no room for is missing still.
+            _ if before.own == Own::Full => {}
+            EventKind::Gap => self.books[book].own = Own::Stale,
+            _ => self.books[book].own = Own::Live,
         }
         for side in Side::BOTH {
             changes = changes.with(difference(&self.books[book], side, before.best(side), &[]));
@@ -556,7 +558,7 @@ impl Books {
         }
         let at = &mut self.books[book];
         Side::BOTH.iter().for_each(|&side| self.levels.clear(at, side));
-        at.own = BookState::Live;
+        at.own = Own::Live;
         self.levels.log.rebuild();
         Side::BOTH
             .iter()
@@ -666,9 +668,9 @@ impl Books {
     fn publish(&mut self, event: &MarketEvent, book: usize, side: Side, changes: UpdateFlags) {
         let at = &mut self.books[book];
         let state = if self.feed == BookState::Live {
-            at.own
+            at.own.state()
         } else {
-            worse(self.feed, at.own)
+            worse(self.feed, at.own.state())
         };
         let changed = UpdateFlags(changes.0 | ((state != at.shown) as u8) << 3);
         (at.shown, at.seq, at.venue_ts) = (state, event.seq, event.venue_ts);
@@ -688,7 +690,7 @@ impl Books {
     #[cold]
     fn lose(&mut self, book: usize, error: BookError) -> BookError {
         if error == BookError::Full {
-            self.books[book].own = BookState::Stale;
+            self.books[book].own = Own::Full;
             self.last.instrument = InstrumentId(book as u32);
         }
         error

@@ -64,6 +64,28 @@ const NO_QUEUE: Queue = Queue {
     tail: NONE,
 };
 
+/// What stands against a book alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Own {
+    /// Nothing.
+    Live,
+    /// A gap: until the instrument's `Recovered`, or a clear.
+    Stale,
+    /// There was no room for an order or a level, which it misses from then on, whatever is recovered: until it is cleared.
+    Full,
+}
+
+impl Own {
+    #[inline(always)]
+    pub(crate) fn state(self) -> BookState {
+        match self {
+            Own::Live => BookState::Live,
+            Own::Stale | Own::Full => BookState::Stale,
+        }
+    }
+}
+
 /// A book: one cache line that holds both best levels and says where the levels behind them are. Two events of five
 /// touch a best level only and then need no other line of the book.
 ///
@@ -82,7 +104,7 @@ pub(crate) struct Book {
     /// 0: no block yet; else class + 1.
     size: [u8; 2],
     /// The book's own state, before that of the feed as a whole is taken into account.
-    pub(crate) own: BookState,
+    pub(crate) own: Own,
     /// The state last told.
     pub(crate) shown: BookState,
     /// Of the last event.
@@ -101,7 +123,7 @@ impl Book {
             base: [0; 2],
             len: [0; 2],
             size: [0; 2],
-            own: BookState::Live,
+            own: Own::Live,
             shown,
             seq: SeqNo(0),
             venue_ts: Nanos(0),

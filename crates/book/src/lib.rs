@@ -25,7 +25,7 @@ mod instrument_state;
 mod ladder;
 pub mod naive;
 mod order_index;
-mod prefetch;
+pub mod prefetch;
 mod relay;
 pub mod super_books;
 mod view;

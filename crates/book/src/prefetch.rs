@@ -6,7 +6,7 @@
 
 /// Asks for the cache line of `items[index]`; does nothing when there is no such item.
 #[inline(always)]
-pub(crate) fn fetch<T>(items: &[T], index: usize) {
+pub fn fetch<T>(items: &[T], index: usize) {
     if let Some(item) = items.get(index) {
         hint(item);
     }

@@ -49,7 +49,7 @@ impl Books {
     /// |---|---|
     /// | changed levels | a `Level` for each of [`Books::changes`], [`EventFlags::LAST`] on the last one if the event had it |
     /// | cleared a book, or more than can be said | [`Books::relay_book`] |
-    /// | `Gap` `Recovered` `Clear` `Status` `Trade` | the same |
+    /// | `Gap` `Recovered` `Clear` `Status` `Trade` | the same; no `Recovered` of a book that had no room |
     /// | `TradeBreak` | the same, with the quantity that [`crate::InstrumentStates::apply`] has put into it |
     /// | a printable `Execute` | after the levels a `Trade` at its price |
     /// | found no room ([`crate::BookError::Full`]) | what was done, then a `Gap` of the instrument |
@@ -61,6 +61,8 @@ impl Books {
                 sink.on_event(event)
             }
             Outcome::Update(instrument, _) => match event.kind {
+                // A book that had no room is recovered by a clear and by nothing else.
+                EventKind::Recovered if self.is_stale(instrument) => {}
                 EventKind::Gap | EventKind::Recovered => sink.on_event(event),
                 _ => {
                     self.relay_levels(event, instrument, sink);
@@ -126,6 +128,11 @@ impl Books {
             return Some(event.price);
         }
         self.changes().first().map(|change| change.price)
+    }
+
+    fn is_stale(&self, instrument: InstrumentId) -> bool {
+        self.book(instrument)
+            .is_some_and(|book| book.own_state() == BookState::Stale)
     }
 
     #[inline(always)]

@@ -51,12 +51,12 @@ impl<'a> BookRef<'a> {
 
     /// Whether the book can be trusted now.
     pub fn state(&self) -> BookState {
-        worse(self.books.feed, self.books.books[self.index].own)
+        worse(self.books.feed, self.own_state())
     }
 
     /// The book's own state: [`BookState::Stale`] when it has a gap, or had no room, of its own, whatever the feed as a whole is.
     pub fn own_state(&self) -> BookState {
-        self.books.books[self.index].own
+        self.books.books[self.index].own.state()
     }
 
     /// The sequence number of the last event that touched the book.

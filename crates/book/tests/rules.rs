@@ -289,6 +289,22 @@ fn an_order_without_room_makes_its_book_stale_until_it_is_cleared() {
         BookState::Stale,
         "a snapshot is needed, not the end of a gap"
     );
+    for kind in [EventKind::Recovered, EventKind::Gap, EventKind::Recovered] {
+        let event = MarketEvent {
+            instrument: STOCK,
+            ..feed(kind)
+        };
+        let outcome = books.apply(&event).outcome();
+        assert_eq!(
+            books.book(STOCK).unwrap().state(),
+            BookState::Stale,
+            "what had no room is missing still, also when the instrument's own gap is over"
+        );
+        let mut told = Vec::new();
+        let mut sink = |event: &MarketEvent| told.push(event.kind);
+        books.relay(&event, outcome, Relay::Levels, &mut sink);
+        assert!(!told.contains(&EventKind::Recovered), "{told:?}");
+    }
     books.apply(&feed(EventKind::Clear));
     assert_eq!(books.book(STOCK).unwrap().state(), BookState::Live);
     assert!(books.book(STOCK).unwrap().is_empty());

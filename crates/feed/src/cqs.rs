@@ -28,6 +28,7 @@ pub use snapshot::CqsSnapshot;
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing, Restart};
+use crate::joins::JoinTally;
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SipConfig, SubscriptionsFull};
 use tickwire_market::{
@@ -343,6 +344,10 @@ impl Decoder for CqsDecoder {
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.sip.select(rule, changed)
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.sip.tally()
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

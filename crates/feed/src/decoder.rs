@@ -1,6 +1,7 @@
 //! What a venue's decoder gives to the handler.
 
 use crate::join_round::{HeldMessage, JoinRound};
+use crate::joins::JoinTally;
 use crate::{Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo, Venue,
@@ -98,6 +99,11 @@ pub trait Decoder {
     /// The same, to change them.
     fn round_mut(&mut self) -> Option<&mut JoinRound> {
         None
+    }
+
+    /// What came of the joins so far. Default: of a decoder whose [`Decoder::round`] knows, or without joins.
+    fn tally(&self) -> JoinTally {
+        self.round().map_or_else(JoinTally::default, |round| round.tally)
     }
 
     /// A message of a snapshot that is loaded for joining instruments alone: reads what is about them and nothing else.

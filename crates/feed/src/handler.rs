@@ -12,6 +12,7 @@
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
 use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
+use crate::joins::JoinTally;
 use crate::{ItchDecoder, JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::marker::PhantomData;
@@ -415,9 +416,6 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         for &instrument in &added {
             self.left.remove(&instrument);
             let is_right = !has_begun || joins && !self.decoder.join(instrument, next);
-            if joins && !is_right && self.decoder.round().is_none() {
-                self.counters.bump(Counter::JoinsBegun);
-            }
             let (kind, ref_id) = match is_right {
                 true => (EventKind::Recovered, 0),
                 false => (EventKind::Gap, next.0),
@@ -519,10 +517,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         all.merge(self.arbiter.counters());
         if let Some(joins) = self.decoder.round() {
             all.add(Counter::MessagesFiltered, joins.dropped);
-            all.add(Counter::JoinsBegun, joins.begun);
-            all.add(Counter::JoinsDone, joins.done);
-            all.add(Counter::JoinsFailed, joins.failed);
         }
+        let JoinTally { begun, done, failed } = self.decoder.tally();
+        all.add(Counter::JoinsBegun, begun);
+        all.add(Counter::JoinsDone, done);
+        all.add(Counter::JoinsFailed, failed);
         all
     }
 

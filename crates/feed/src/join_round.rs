@@ -17,6 +17,7 @@
 //! [`Counter::JoinsFailed`](tickwire_market::Counter); the books stay marked meanwhile.
 
 use crate::decoder::Context;
+use crate::joins::JoinTally;
 use alloc::{boxed::Box, vec, vec::Vec};
 use tickwire_market::{EventFlags, InstrumentId, Nanos, SeqNo};
 
@@ -34,13 +35,13 @@ enum Phase {
 }
 
 /// A set of instruments: a bit each.
-struct Ids {
+pub(crate) struct Ids {
     words: Box<[u64]>,
     len: u32,
 }
 
 impl Ids {
-    fn new(max: usize) -> Ids {
+    pub(crate) fn new(max: usize) -> Ids {
         Ids {
             words: vec![0; max.div_ceil(64)].into(),
             len: 0,
@@ -53,7 +54,8 @@ impl Ids {
         word.is_some_and(|word| word >> (id.index() % 64) & 1 != 0)
     }
 
-    fn set(&mut self, id: InstrumentId, is_in: bool) -> bool {
+    /// Whether it was not so before.
+    pub(crate) fn set(&mut self, id: InstrumentId, is_in: bool) -> bool {
         if self.has(id) == is_in {
             return false;
         }
@@ -72,7 +74,11 @@ impl Ids {
         }
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(crate) fn clear(&mut self) {
         self.words.fill(0);
         self.len = 0;
     }
@@ -159,12 +165,9 @@ pub struct JoinRound {
     /// Joining books may hold parts of a snapshot that was not completed.
     is_dirty: bool,
     held: HeldMessages,
-    /// How many began, became right, and how often it began again; taken by the handler.
-    pub(crate) begun: u64,
+    pub(crate) tally: JoinTally,
     /// Held messages that were not needed.
     pub(crate) dropped: u64,
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
 }
 
 impl JoinRound {
@@ -181,10 +184,8 @@ impl JoinRound {
             is_possible: false,
             is_dirty: false,
             held: HeldMessages::default(),
-            begun: 0,
+            tally: JoinTally::default(),
             dropped: 0,
-            done: 0,
-            failed: 0,
         }
     }
 
@@ -203,7 +204,7 @@ impl JoinRound {
         }
         match self.phase {
             Phase::Idle | Phase::Wanted => {
-                self.begun += u64::from(self.joining.set(id, true));
+                self.tally.begun += u64::from(self.joining.set(id, true));
                 if self.phase == Phase::Idle {
                     let room = self.held.bytes_max;
                     self.held.bytes.clear();
@@ -212,7 +213,7 @@ impl JoinRound {
                 self.set_phase(Phase::Wanted);
                 self.from = next;
             }
-            Phase::Loading | Phase::Loaded(_) => self.begun += u64::from(self.waiting.set(id, true)),
+            Phase::Loading | Phase::Loaded(_) => self.tally.begun += u64::from(self.waiting.set(id, true)),
         }
         true
     }
@@ -283,7 +284,7 @@ impl JoinRound {
             return;
         }
         self.drop_all(dropped);
-        self.failed += 1;
+        self.tally.failed += 1;
         self.is_dirty |= self.phase != Phase::Wanted;
         self.set_phase(Phase::Wanted);
         self.from = context.seq;
@@ -318,7 +319,7 @@ impl JoinRound {
 
     /// The snapshot will not come: it is to be loaded again.
     pub(crate) fn fail(&mut self) {
-        self.failed += 1;
+        self.tally.failed += 1;
         if self.phase == Phase::Loading {
             self.set_phase(Phase::Wanted);
         }
@@ -359,7 +360,7 @@ impl JoinRound {
 
     /// The joining instruments have joined: those that wait are next, and hold from the live message `next` on.
     pub(crate) fn finish_round(&mut self, next: SeqNo) {
-        self.done += u64::from(self.joining.len);
+        self.tally.done += u64::from(self.joining.len);
         self.joining.clear();
         self.held.bytes.clear();
         core::mem::swap(&mut self.joining, &mut self.waiting);
@@ -380,7 +381,7 @@ impl JoinRound {
         }
         self.each(each);
         self.drop_all(dropped);
-        self.done += u64::from(self.waiting.len);
+        self.tally.done += u64::from(self.waiting.len);
         self.waiting.clear();
         self.finish_round(self.next);
     }
@@ -432,7 +433,7 @@ mod tests {
         assert!(joins.is_reached_by(SeqNo(5)) && !joins.is_reached_by(SeqNo(4)));
         let mut dropped = 0;
         joins.hold(context(9), 10, b"ghi", |_| dropped += 1);
-        assert_eq!((dropped, joins.failed), (2, 1));
+        assert_eq!((dropped, joins.tally.failed), (2, 1));
         assert!(joins.is_reached_by(SeqNo(9)) && !joins.is_reached_by(SeqNo(8)));
         let held = joins.release();
         let all: Vec<_> = held
@@ -442,7 +443,10 @@ mod tests {
         assert_eq!(all, [(9, 109, 10, &b"ghi"[..])]);
         joins.give_back(held);
         joins.finish_round(SeqNo(10));
-        assert_eq!((joins.begun, joins.done, joins.holds_any()), (1, 1, false));
+        assert_eq!(
+            (joins.tally.begun, joins.tally.done, joins.holds_any()),
+            (1, 1, false)
+        );
     }
 
     #[test]
@@ -466,7 +470,10 @@ mod tests {
         assert!(joins.remove(InstrumentId(2)));
         joins.settle(|_| ());
         assert!(!joins.holds_any());
-        assert_eq!((joins.begun, joins.done, joins.failed), (2, 1, 1));
+        assert_eq!(
+            (joins.tally.begun, joins.tally.done, joins.tally.failed),
+            (2, 1, 1)
+        );
     }
 
     #[test]

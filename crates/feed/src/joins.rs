@@ -10,6 +10,7 @@
 //! messages or packets, or the instrument's own updates.
 
 use crate::Subscriptions;
+use crate::join_round::Ids;
 use alloc::{boxed::Box, collections::VecDeque, vec};
 use tickwire_market::{InstrumentId, Nanos, SeqNo};
 
@@ -43,8 +44,23 @@ pub(crate) struct Held {
     messages_max: usize,
 }
 
+/// What came of joins since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct JoinTally {
+    /// Instruments whose books had to be made right.
+    pub begun: u64,
+    /// Instruments whose books were.
+    pub done: u64,
+    /// Times it had to be tried again: a snapshot that was refused, cut off, too old or had a hole behind it, or more held back
+    /// than there is room for.
+    pub failed: u64,
+}
+
 /// See the module's description. All memory is taken at construction.
 pub struct Joins {
+    pub(crate) tally: JoinTally,
+    /// Those of which the tally says that they have begun and not that they are done.
+    unright: Ids,
     /// By instrument: from which number on everything was held; 0: it does not join.
     since: Box<[u64]>,
     count: u32,
@@ -56,17 +72,20 @@ pub struct Joins {
 impl Joins {
     /// None, of instruments numbered below `instruments_max`.
     pub(crate) fn new(instruments_max: usize) -> Joins {
-        Joins::with_room(instruments_max, MESSAGES_MAX, BYTES_MAX)
+        Joins::with_room(instruments_max, instruments_max, MESSAGES_MAX, BYTES_MAX)
     }
 
-    /// None, of instruments numbered below `instruments_max` of which nothing has to be held.
-    pub(crate) fn without_room(instruments_max: usize) -> Joins {
-        Joins::with_room(instruments_max, 0, 0)
+    /// None, of instruments numbered below `instruments_max` of which nothing has to be held; snapshots are for those below
+    /// `snapshots_max`.
+    pub(crate) fn without_room(instruments_max: usize, snapshots_max: usize) -> Joins {
+        Joins::with_room(instruments_max, snapshots_max, 0, 0)
     }
 
-    fn with_room(instruments_max: usize, messages: usize, bytes: usize) -> Joins {
+    fn with_room(instruments_max: usize, snapshots_max: usize, messages: usize, bytes: usize) -> Joins {
         Joins {
-            since: vec![0; instruments_max].into(),
+            tally: JoinTally::default(),
+            unright: Ids::new(instruments_max),
+            since: vec![0; snapshots_max].into(),
             count: 0,
             unasked: 0,
             held: Held {
@@ -96,6 +115,7 @@ impl Joins {
 
     /// An instrument joins: everything from `next` (above 0) on will be held. One that joined already does so anew.
     pub(crate) fn begin(&mut self, id: InstrumentId, next: u64) {
+        self.expect(id);
         self.end(id);
         if let Some(since) = self.since.get_mut(id.index()) {
             *since = next.max(1);
@@ -104,7 +124,29 @@ impl Joins {
         }
     }
 
-    /// An instrument joins no more: its book is right, or nobody wants it. Whether it did.
+    /// An instrument's book is not right, and nothing has to be held until it is.
+    pub(crate) fn expect(&mut self, id: InstrumentId) {
+        self.tally.begun += u64::from(self.unright.set(id, true));
+    }
+
+    /// An instrument's book is right: it joins no more.
+    pub(crate) fn finish(&mut self, id: InstrumentId) {
+        self.end(id);
+        self.finish_book(id);
+    }
+
+    /// An instrument's book is right; it joins on, for what is beside the book.
+    pub(crate) fn finish_book(&mut self, id: InstrumentId) {
+        self.tally.done += u64::from(self.unright.set(id, false));
+    }
+
+    /// Nobody wants an instrument: it joins no more.
+    pub(crate) fn leave(&mut self, id: InstrumentId) {
+        self.end(id);
+        self.unright.set(id, false);
+    }
+
+    /// Nothing is held of an instrument any more, whether its book is right or not. Whether anything was to be.
     pub(crate) fn end(&mut self, id: InstrumentId) -> bool {
         let Some(since) = self.since.get_mut(id.index()).filter(|since| **since != 0) else {
             return false;
@@ -118,8 +160,10 @@ impl Joins {
         true
     }
 
-    /// Nothing joins any more. Tells who did.
+    /// Nothing joins any more: all books are made right otherwise. Tells who did.
     pub(crate) fn end_all(&mut self, mut each: impl FnMut(InstrumentId)) {
+        self.tally.done += u64::from(self.unright.len());
+        self.unright.clear();
         if self.count == 0 {
             return;
         }
@@ -147,7 +191,7 @@ impl Joins {
         for number in 0..self.since.len() as u32 {
             let id = InstrumentId(number);
             if self.has(id) && !subscriptions.set(id, false) {
-                self.end(id);
+                self.leave(id);
             }
         }
         done
@@ -237,6 +281,13 @@ impl Joins {
     pub(crate) fn covers(&self, id: InstrumentId, last: u64) -> bool {
         let since = self.since.get(id.index()).map_or(0, |since| since & !ASKED);
         since != 0 && last.saturating_add(1) >= since
+    }
+
+    /// The same, when that snapshot begins: one that does not is of no use to an instrument that joins, which is counted.
+    pub(crate) fn is_met(&mut self, id: InstrumentId, last: u64) -> bool {
+        let is_met = self.covers(id, last);
+        self.tally.failed += u64::from(!is_met && self.has(id));
+        is_met
     }
 
     /// The next instrument that has not been asked for: it has been, then.
@@ -363,7 +414,7 @@ mod tests {
     fn what_has_no_room_must_be_in_the_snapshot() {
         for seed in 1..=20 {
             let mut rng = Rng::new(seed);
-            let mut joins = Joins::with_room(4, 16, 200);
+            let mut joins = Joins::with_room(4, 4, 16, 200);
             let mut came: [Vec<u64>; 4] = Default::default();
             for id in 1..4 {
                 joins.begin(InstrumentId(id), 1);

@@ -53,6 +53,7 @@ pub use handler::{FeedHandler, ItchFeed};
 pub use itch::{ItchConfig, ItchDecoder};
 pub use itch_channel::ItchChannel;
 pub use join_round::{HeldMessage, JoinRound};
+pub use joins::JoinTally;
 pub use line::{Line, SessionId};
 pub use mdp3::{
     LoopState, Mdp3, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay,

@@ -35,7 +35,7 @@ pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
-use crate::joins::Joins;
+use crate::joins::{JoinTally, Joins};
 use crate::subscriptions::{Kinds, by_number};
 use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -435,6 +435,10 @@ impl Decoder for Mdp3Decoder {
         self.takes_unnamed = self.subscriptions.takes_unnamed();
         self.latest = None;
         Ok(())
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.joins.tally
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -30,7 +30,7 @@ pub use replay::{MoexReplay, MoexReplayConfig, MoexReplayState};
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
-use crate::joins::Joins;
+use crate::joins::{JoinTally, Joins};
 use crate::{FeedHandler, Line, MissingRange, Rule, Seen, SessionId, Subscriptions, SubscriptionsFull};
 use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -438,7 +438,7 @@ impl Instruments {
             if !self.passes(index, counters) {
                 if self.joins.has(InstrumentId(index as u32)) {
                     let order = orders.book_entry(&unread).ok();
-                    self.hold(context, index, order.as_ref(), packet, counters, sink);
+                    self.hold(context, index, order.as_ref(), packet, sink);
                 }
                 continue;
             }
@@ -691,6 +691,7 @@ impl Instruments {
         let id = InstrumentId(index as u32);
         let joins = !self.turn.is_on;
         let is_old = match joins {
+            true if header.first_fragment => !self.joins.is_met(id, last_packet.into()),
             true => !self.joins.covers(id, last_packet.into()),
             false => u64::from(last_packet) + 1 < self.turn.floor,
         };
@@ -958,6 +959,10 @@ impl Decoder for MoexDecoder {
         joins.select(subscriptions, |subscriptions| {
             subscriptions.apply(rule, known, changed)
         })
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.books.joins.tally
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -21,7 +21,7 @@ pub use refresh::OpenBookRefresh;
 use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::joins::Joins;
+use crate::joins::{JoinTally, Joins};
 use crate::mdp3::Out;
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::subscriptions::{Kinds, by_number};
@@ -250,7 +250,6 @@ impl OpenBookDecoder {
         if joins {
             self.by_instrument[event.instrument.index()].seen += 1;
             self.open(event.instrument);
-            counters.bump(Counter::JoinsDone);
         } else if !self.passes(FullHead::KIND, head, counters) {
             return Ok(());
         }
@@ -401,7 +400,7 @@ impl OpenBookDecoder {
 
     /// Lets an instrument that joined pass.
     fn open(&mut self, id: InstrumentId) {
-        self.joins.end(id);
+        self.joins.finish(id);
         self.taking = self.taking.filter(|(taking, _)| *taking != id);
         self.directory.set_open(id, true);
     }
@@ -422,7 +421,7 @@ impl OpenBookDecoder {
         let head = full_head(m);
         let (id, seq) = (InstrumentId(head.index.get()), head.seq.get());
         let continues = self.taking == Some((id, seq)) && self.joins.has(id);
-        if !continues && !self.joins.covers(id, seq.into()) {
+        if !continues && !self.joins.is_met(id, seq.into()) {
             return;
         }
         let context = Context {
@@ -476,7 +475,6 @@ impl OpenBookDecoder {
         self.joins.give_back(held);
         self.followed[id.index()].seq = last;
         self.open(id);
-        counters.bump(Counter::JoinsDone);
         out.push(MarketEvent {
             seq: next,
             recv_ts: now,
@@ -614,6 +612,10 @@ impl Decoder for OpenBookDecoder {
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.directory.select(rule, &mut self.joins, changed)
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.joins.tally
     }
 
     fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {

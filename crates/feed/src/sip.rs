@@ -4,7 +4,7 @@ mod join;
 mod symbols;
 
 use crate::decoder::Context;
-use crate::joins::Joins;
+use crate::joins::{JoinTally, Joins};
 use crate::subscriptions::Kinds;
 use crate::{Rule, Seen, Subscriptions, SubscriptionsFull};
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -205,7 +205,7 @@ impl Sip {
             has_lost: false,
             learns_since: 0,
             did_learn: config.symbols.is_none(),
-            joins: Joins::without_room(if keeps_quotes { 0 } else { most + 1 }),
+            joins: Joins::without_room(most + 1, if keeps_quotes { 0 } else { most + 1 }),
             instruments,
             instruments_max: most,
         };
@@ -266,7 +266,7 @@ impl Sip {
                 continue;
             };
             if rule.pattern.matches(&instrument.symbol) && self.symbols.mute(&padded, !rule.wanted) {
-                self.joins.end(instrument.id);
+                self.joins.leave(instrument.id);
                 changed(instrument.id);
             }
         }
@@ -276,6 +276,11 @@ impl Sip {
     /// The rules that hold.
     pub(crate) fn rules(&self, each: &mut dyn FnMut(&Rule)) {
         self.subscriptions.rules(each);
+    }
+
+    /// What came of the joins so far: a national best is right once both sides of it have been said.
+    pub(crate) fn tally(&self) -> JoinTally {
+        self.joins.tally
     }
 
     /// How many messages of each type were seen and dropped.
@@ -491,6 +496,7 @@ impl Sip {
             event.flags = if recovers { without_last(flags) } else { flags };
             sink.on_event(event);
             if recovers {
+                self.joins.finish_book(id);
                 sink.on_event(&recovered(event, flags));
             }
         }
@@ -519,6 +525,7 @@ impl Sip {
         followed.unsure &= !(UNSURE | UNTOLD);
         national.flags = without_last(event.flags);
         sink.on_event(&national);
+        self.joins.finish_book(event.instrument);
         sink.on_event(&recovered(&national, event.flags));
     }
 

@@ -22,6 +22,7 @@ pub use channel::UqdfChannel;
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::MoldUdp64;
+use crate::joins::JoinTally;
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, Rule, Seen, SipConfig, SubscriptionsFull};
 use tickwire_market::{
@@ -363,6 +364,10 @@ impl Decoder for UqdfDecoder {
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.sip.select(rule, changed)
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.sip.tally()
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -27,7 +27,7 @@ pub use refresh::XdpRefresh;
 use crate::decoder::{Context, Decoder};
 use crate::directory::Directory;
 use crate::framing::{Content, Frame, Framing, Restart};
-use crate::joins::Joins;
+use crate::joins::{JoinTally, Joins};
 use crate::nyse::{NyseChannel, NyseDecoder, nyse_protocol};
 use crate::subscriptions::{Kinds, by_number};
 use crate::{FeedHandler, MissingRange, Rule, Seen, SessionId, SubscriptionsFull};
@@ -493,7 +493,6 @@ impl XdpDecoder {
                 .hold((id, context.seq, context.received, second), message);
         }
         self.open(id);
-        counters.bump(Counter::JoinsDone);
         let flags = EventFlags(context.flags.0 & !EventFlags::LAST.0);
         self.tell(Context { flags, ..context }, id, kind, message, counters, sink);
         self.recovered(context, id, sink);
@@ -501,7 +500,7 @@ impl XdpDecoder {
 
     /// Lets an instrument that joined pass.
     fn open(&mut self, id: InstrumentId) {
-        self.joins.end(id);
+        self.joins.finish(id);
         self.directory.set_open(id, true);
     }
 
@@ -519,7 +518,7 @@ impl XdpDecoder {
 
     /// Whether a refresh of this instrument, which holds everything up to `last`, makes its book right. If so it follows.
     pub(crate) fn take(&mut self, id: InstrumentId, last: u32) -> bool {
-        let takes = self.joins.covers(id, last.into());
+        let takes = self.joins.is_met(id, last.into());
         self.taking = takes.then_some(id);
         self.refresh = takes.then_some(last.into());
         takes
@@ -554,7 +553,6 @@ impl XdpDecoder {
         self.joins.give_back(held);
         self.second = second;
         self.open(id);
-        counters.bump(Counter::JoinsDone);
         let context = Context {
             seq: next,
             received: now,
@@ -677,6 +675,10 @@ impl Decoder for XdpDecoder {
 
     fn select(&mut self, rule: Rule, changed: &mut dyn FnMut(InstrumentId)) -> Result<(), SubscriptionsFull> {
         self.directory.select(rule, &mut self.joins, changed)
+    }
+
+    fn tally(&self) -> JoinTally {
+        self.joins.tally
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -123,6 +123,8 @@ pub struct Outcome<C> {
     pub datagrams: u64,
     /// How many connections the receiver opened, by port.
     pub connections: BTreeMap<&'static str, u64>,
+    /// From the venue's opening until everything had been received, nanoseconds of virtual time.
+    pub lasted_ns: u64,
     /// How often the books were compared before the end.
     pub compared: u64,
     /// What came of the changes of subscriptions.
@@ -396,6 +398,7 @@ pub fn run<C: Channel>(
         counters,
         datagrams: net.datagrams,
         connections: net.connections,
+        lasted_ns: now.since(START),
         compared,
         changed: script.map(|script| script.changed).unwrap_or_default(),
         told: sink.told,

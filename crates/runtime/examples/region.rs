@@ -396,7 +396,7 @@ fn dump(folder: &Path) -> Result<(), Failure> {
         )?;
         write!(out, "{} {} {} ", s.state as u64, s.next_seq.0, s.last_packet.0)?;
         writeln!(out, "{} {} {} {}", t.packets, t.updates, t.books, t.refused)?;
-        for (counter, value) in reader.counters(s.number).iter().filter(|(_, value)| *value > 0) {
+        for (counter, value) in reader.counters(s.number)?.iter().filter(|(_, value)| *value > 0) {
             writeln!(out, "counter {} {} {value}", s.number, counter.spec().id)?;
         }
         for kind in reader.kinds(s.number) {

@@ -104,6 +104,12 @@ impl<'a, W: WriteWord> BookWriter<'a, W> {
         Ok(BookSlot(slot))
     }
 
+    /// The words of a slot, to have them fetched before they are written.
+    #[inline]
+    pub fn words(&self, slot: &BookSlot) -> &'a [W] {
+        &self.words[self.place.slot(slot.0)]
+    }
+
     /// Begins to change a book. Readers wait, briefly, until [`BookEdit::publish`].
     #[inline]
     pub fn edit(&mut self, slot: &mut BookSlot) -> BookEdit<'a, W> {

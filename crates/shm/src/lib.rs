@@ -37,7 +37,7 @@ pub use reader::{AttachError, Reader};
 pub use region::{Full, Identity, Region, RegionState};
 pub use ring::{Next, Record, RingCursor, RingWriter};
 pub use seqlock::Busy;
-pub use source::{Kind, Source, SourceIdentity, SourceState, SourceWriter, Totals};
+pub use source::{Kind, OtherCounters, Source, SourceIdentity, SourceState, SourceWriter, Totals};
 pub use super_book::{
     Difference, Ladder, National, Share, SuperCopy, SuperEdit, SuperSlot, SuperWriter, Touch,
 };

@@ -70,6 +70,26 @@ impl From<BookState> for SourceState {
     }
 }
 
+/// The writer counts by another table: it is of another version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OtherCounters {
+    /// How many counters its table has.
+    pub found: u64,
+}
+
+impl core::fmt::Display for OtherCounters {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            f,
+            "the shared memory has {} counters, this program knows {}; use programs of one release",
+            self.found,
+            Counter::ALL.len()
+        )
+    }
+}
+
+impl core::error::Error for OtherCounters {}
+
 /// Writes a channel's row. Belongs to one feed thread.
 #[derive(Debug)]
 pub struct SourceWriter<'a, W> {
@@ -189,7 +209,7 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         }
     }
 
-    /// A message of a kind changed a book, visible `latency_ns` after its packet was in memory.
+    /// A message of a kind was the last to change a book, visible `latency_ns` after its packet was in memory.
     #[inline]
     pub fn kind_latency(&mut self, kind: u16, latency_ns: u64) {
         if let Some(latency) = self.find_kind(kind).and_then(|found| found.latency.as_mut()) {
@@ -343,14 +363,21 @@ impl<'a, W: Word> Reader<'a, W> {
     }
 
     /// The counters of a source; all 0 when there is none of that number.
-    pub fn counters(&self, source: u16) -> Counters {
+    ///
+    /// # Errors
+    /// The writer's table of counters has another length than this program's, so that their order says nothing.
+    pub fn counters(&self, source: u16) -> Result<Counters, OtherCounters> {
+        let found = self.words()[layout::header::COUNTERS].load();
+        if found != Counter::ALL.len() as u64 {
+            return Err(OtherCounters { found });
+        }
         let mut counters = Counters::default();
         if let Some(row) = self.source_row(source) {
             for (word, &counter) in row[at::COUNTERS..].iter().zip(Counter::ALL) {
                 counters.add(counter, word.load());
             }
         }
-        counters
+        Ok(counters)
     }
 
     /// The kinds of message of a source, in the order in which they were first seen.

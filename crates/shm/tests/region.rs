@@ -95,8 +95,8 @@ fn a_source_shows_what_its_thread_wrote() {
         refused: 0,
     };
     assert_eq!(seen.totals, totals);
-    assert_eq!(reader.counters(1), counters);
-    assert_eq!(reader.counters(2), Counters::default());
+    assert_eq!(reader.counters(1), Ok(counters));
+    assert_eq!(reader.counters(2), Ok(Counters::default()));
     let kinds: Vec<(u16, u64, u64)> = reader
         .kinds(1)
         .map(|kind| (kind.kind, kind.seen, kind.filtered))
@@ -421,6 +421,17 @@ fn a_region_that_cannot_be_read_says_why() {
             "word {word}"
         );
         WriteWord::store(&words[word], good);
+    }
+    let known = Counter::ALL.len() as u64;
+    for found in [known - 1, known + 1] {
+        WriteWord::store(&words[layout::header::COUNTERS], found);
+        let reader = Reader::attach(&words).expect("books can be read all the same");
+        let refused = reader.counters(0).expect_err("a word means another counter");
+        assert_eq!(refused, OtherCounters { found });
+        assert!(
+            refused.to_string().contains("programs of one release"),
+            "{refused}"
+        );
     }
     WriteWord::store(&words[layout::header::VERSION], 2);
     assert_eq!(

@@ -93,6 +93,10 @@ impl Watch {
             // A new one that is not ready yet: until it is, the old one's last word.
             Err(_) => held.health(),
         };
+        // No view is without counters, and those of another table would have the wrong names.
+        if let Err(other) = held.reader().counters(0) {
+            return Err(Absence::Unreadable(other.to_string()));
+        }
         Ok(Region {
             folder: &self.folder,
             held,
@@ -212,7 +216,8 @@ impl Region<'_> {
             last_packet_ns: source.last_packet.0,
             updates: source.totals.updates,
             refused: source.totals.refused,
-            counters: reader.counters(source.number),
+            // `Watch::look` lets no other table through.
+            counters: reader.counters(source.number).unwrap_or_default(),
             latency: histogram(source.latency),
             super_latency: histogram(source.super_latency),
             kinds,

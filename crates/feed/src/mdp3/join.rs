@@ -7,7 +7,7 @@ use super::event::{Moment, Tail, about};
 use super::{MET_MAX, Mdp3Decoder, Trust};
 use crate::decoder::Context;
 use crate::mdp3::Followed;
-use tickwire_market::{Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId};
+use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId};
 use tickwire_wire::mdp3::{self, Book, OrderBook, TradeSummary};
 
 impl Mdp3Decoder {
@@ -26,6 +26,7 @@ impl Mdp3Decoder {
             rows.clear();
         }
         if self.refreshes_naturally() {
+            self.joins.expect(id);
             self.begin_refresh(index);
         } else {
             self.subscriptions.set(id, false);
@@ -37,7 +38,7 @@ impl Mdp3Decoder {
     /// An instrument is wanted no more.
     pub(super) fn leave(&mut self, index: usize) {
         let id = InstrumentId(index as u32);
-        self.joins.end(id);
+        self.joins.leave(id);
         self.subscriptions.set(id, false);
         self.unsound -= u32::from(self.followed[index].trust != Trust::Sound);
         self.followed[index].trust = Trust::Sound;
@@ -120,11 +121,12 @@ impl Mdp3Decoder {
             }
         }
         self.joins.give_back(held);
-        self.joins.end(id);
         (self.only, self.latest, self.shut) = (None, None, None);
-        // Unless its numbers had a hole.
-        if self.followed[index].trust == Trust::Sound {
-            counters.bump(Counter::JoinsDone);
+        if self.followed[index].trust != Trust::Sound {
+            // Its numbers had a hole.
+            self.joins.tally.failed += u64::from(self.joins.end(id));
+        } else {
+            self.joins.finish(id);
             out.push(about(at, EventKind::Recovered, index));
         }
     }

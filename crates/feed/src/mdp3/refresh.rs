@@ -9,7 +9,7 @@
 use super::event::{Moment, Tail, about, level_event};
 use super::rows::{DEPTH_MAX, IMPLIED_DEPTH_MAX, Row, Rows};
 use super::{Mdp3Decoder, Trust};
-use tickwire_market::{EventKind, EventSink, MarketEvent, Side};
+use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Side};
 use tickwire_wire::mdp3::UpdateAction;
 
 /// What is known of a row.
@@ -123,6 +123,7 @@ impl Mdp3Decoder {
     pub(super) fn trust<S: EventSink>(&mut self, at: &Moment, index: usize, out: &mut Tail<'_, S>) {
         if core::mem::take(&mut self.followed[index].trust) != Trust::Sound {
             self.unsound -= 1;
+            self.joins.finish(InstrumentId(index as u32));
             out.push(about(at, EventKind::Recovered, index));
         }
     }

@@ -5,7 +5,7 @@
 
 use super::{Fragments, Instruments, MoexDecoder, about};
 use crate::decoder::Context;
-use tickwire_market::{Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
+use tickwire_market::{Counters, EventFlags, EventKind, EventSink, InstrumentId, SeqNo};
 use tickwire_wire::moex::{BookEntry, MessageKind, OrderKind};
 
 impl Instruments {
@@ -32,17 +32,15 @@ impl Instruments {
         index: usize,
         order: Option<&BookEntry>,
         packet: &[u8],
-        counters: &mut Counters,
         sink: &mut S,
     ) {
         let id = InstrumentId(index as u32);
         match order {
             Some(order) if !matches!(order.kind, OrderKind::Order(_)) => {
-                self.joins.end(id);
+                self.joins.finish(id);
                 self.subscriptions.set(id, true);
                 let followed = &mut self.followed[index];
                 (followed.rpt_seq, followed.is_known) = (order.rpt_seq, true);
-                counters.bump(Counter::JoinsDone);
                 for kind in [EventKind::Clear, EventKind::Recovered] {
                     self.held.push(about(context, kind, index), sink);
                 }
@@ -93,10 +91,12 @@ impl MoexDecoder {
             }
         }
         books.joins.give_back(held);
-        books.joins.end(id);
         books.subscriptions.set(id, true);
-        if !books.is_torn {
-            counters.bump(Counter::JoinsDone);
+        if books.is_torn {
+            // The numbers have a hole: right is it with the next turn of the loop.
+            books.joins.tally.failed += u64::from(books.joins.end(id));
+        } else {
+            books.joins.finish(id);
             books.held.push(about(context, EventKind::Recovered, index), sink);
         }
         books.is_torn |= was_torn;

@@ -15,7 +15,7 @@ use super::NyseDecoder;
 use crate::joins::Joins;
 use crate::{FeedHandler, FeedState, Framing};
 use alloc::{boxed::Box, vec};
-use tickwire_market::{Counter, EventSink, InstrumentId, Nanos, SeqNo};
+use tickwire_market::{EventSink, InstrumentId, Nanos, SeqNo};
 
 /// How far a refresh is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,15 +128,14 @@ impl Collector {
             self.state = RefreshState::Idle;
         }
         let due = self.joins_due();
-        let (decoder, counters) = feed.decoder_and_counters();
-        let joins = decoder.joins_mut();
+        let joins = feed.decoder_mut().joins_mut();
         if joins.is_empty() {
             self.joins_tries = 0;
             return None;
         }
         let is_silent = due <= now;
         if joins.counts().1 == 0 && is_silent {
-            counters.add(Counter::JoinsFailed, joins.counts().0.into());
+            joins.tally.failed += u64::from(joins.counts().0);
             joins.set_asked(false);
             self.joins_tries = (self.joins_tries + 1).min(JOIN_DOUBLINGS_MAX);
         }

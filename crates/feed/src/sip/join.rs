@@ -86,7 +86,7 @@ impl Sip {
     pub(crate) fn end_turn<S: EventSink>(&mut self, first: u64, context: Context, sink: &mut S) {
         for number in 1..self.instruments.len() as u32 {
             let id = InstrumentId(number);
-            if !self.joins.covers(id, first) {
+            if !self.joins.is_met(id, first) {
                 continue;
             }
             let event = self.event(context, id, tickwire_market::Nanos::ZERO);
