@@ -496,9 +496,21 @@ pub(crate) struct BenchArgs {
     /// Measure from packet to shared memory instead: books, rings, super books (every protocol unless --feed says which)
     #[arg(long)]
     pub(crate) publish: bool,
+    /// With --publish: how full the packets are (repeatable; both unless given)
+    #[arg(long, value_name = "P", requires = "publish")]
+    pub(crate) packets: Vec<Packing>,
     /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
     #[arg(long, value_name = "FILE")]
     pub(crate) write_session: Option<PathBuf>,
+}
+
+/// How full packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Packing {
+    /// As on recorded lines: four of five hold one message
+    Recorded,
+    /// As in a busy second: some 18 messages each
+    Busy,
 }
 
 /// Feeds to measure.

@@ -80,7 +80,7 @@ pub(crate) struct ExchangeSection {
     pub(crate) start_on_logon: bool,
     /// End the run when a client's connection is lost before the session's end.
     pub(crate) stop_on_client_loss: bool,
-    /// How long to serve recovery after the end of the session while clients are connected, seconds.
+    /// For how long after the end of the session recovery is served at most, seconds: as long as clients are connected or ask.
     pub(crate) linger_s: u32,
     pub(crate) line_a: Impairment,
     pub(crate) line_b: Impairment,

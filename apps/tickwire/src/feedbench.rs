@@ -15,7 +15,7 @@ use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_wire::fast::Plan;
 
 use crate::bench::{BooksOnly, Discard, answer, memory_path, walk};
-use crate::cli::{BenchArgs, FeedChoice};
+use crate::cli::{BenchArgs, FeedChoice, Packing};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
@@ -26,6 +26,47 @@ use crate::wiring::{self, Reception, WithChannel};
 /// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
 const RATE: u32 = 100_000;
 const STEP_NS: u64 = 200_000;
+/// Messages a packet on recorded lines, with how many packets had so many: all different packets of ITCH 5.0 (10), PITCH (6), XDP (9),
+/// OpenBook (4), CQS (7) and UQDF (2) in `captures/packets`, together because each alone is few. They were chosen by message type,
+/// not by size.
+const RECORDED: &[(u64, u32)] = &[(1, 30), (2, 5), (3, 1), (21, 1), (38, 1)];
+/// The same of the 9 packets of MDP 3.0.
+const RECORDED_MDP3: &[(u64, u32)] = &[(1, 2), (2, 2), (3, 1), (5, 2), (6, 1), (7, 1)];
+
+/// From one poll of the publisher to the next, nanoseconds: all that was said meanwhile is in one packet if it fits.
+struct Steps {
+    packing: Packing,
+    sizes: Vec<u64>,
+    drawn: u64,
+}
+
+impl Steps {
+    fn new(packing: Packing, protocol: Protocol) -> Steps {
+        let recorded = match protocol {
+            Protocol::Mdp3 => RECORDED_MDP3,
+            _ => RECORDED,
+        };
+        let sizes = recorded
+            .iter()
+            .flat_map(|&(size, packets)| (0..packets).map(move |_| size));
+        Steps {
+            packing,
+            sizes: sizes.collect(),
+            drawn: 0,
+        }
+    }
+
+    fn next_ns(&mut self) -> u64 {
+        // Spread over the sizes evenly and in no order: the golden ratio's multiples.
+        self.drawn = self.drawn.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let at = (u128::from(self.drawn) * self.sizes.len() as u128) >> 64;
+        match self.packing {
+            Packing::Busy => STEP_NS,
+            Packing::Recorded => self.sizes[at as usize] * (Nanos::SECOND / u64::from(RATE)),
+        }
+    }
+}
+
 /// Packets that each move the best offer.
 const WARM_PACKETS: u32 = 20_000;
 
@@ -60,7 +101,9 @@ impl Session {
         seed: u64,
         messages: u64,
         symbols: u32,
+        packing: Packing,
     ) -> Result<Session, Failure> {
+        let mut steps = Steps::new(packing, protocol);
         let config = config_of(protocol, seed, symbols, messages)?;
         let exchange = venue::exchange_of(&config)?;
         let mut session = Session {
@@ -74,7 +117,7 @@ impl Session {
         let mut now = VIRTUAL_START;
         session.exchange.open(now);
         while session.exchange.phase() != DayPhase::Ending {
-            now = now.after(STEP_NS);
+            now = now.after(steps.next_ns());
             while session.exchange.on_time(now) && session.exchange.phase() != DayPhase::Ending {
                 session.drain(now);
             }
@@ -313,7 +356,13 @@ struct Bench {
 
 impl Bench {
     fn new(protocol: Protocol, args: &BenchArgs) -> Result<Bench, Failure> {
-        let session = Session::publish(protocol, args.seed, args.messages, args.symbols.min(1_000))?;
+        let session = Session::publish(
+            protocol,
+            args.seed,
+            args.messages,
+            args.symbols.min(1_000),
+            Packing::Busy,
+        )?;
         let templates = match session.config.feed[0].templates.last() {
             Some(path) => Some(crate::protocol::templates(path).map_err(Failure::config)?),
             None => None,
@@ -475,6 +524,7 @@ mod tests {
             runs: 1,
             feed: vec![FeedChoice::All],
             publish: false,
+            packets: Vec::new(),
             write_session: None,
         }
     }
@@ -537,7 +587,7 @@ mod tests {
     #[test]
     fn no_feed_allocates_after_start_up() {
         for protocol in wiring::PUBLISHED {
-            let session = Session::publish(protocol, 6, 8_000, 20).unwrap();
+            let session = Session::publish(protocol, 6, 8_000, 20, Packing::Busy).unwrap();
             let reception = Reception::new(&session.config.receiver);
             wiring::with_channel(&session.config.feed[0], 0, &reception, Armed(&session)).unwrap();
         }

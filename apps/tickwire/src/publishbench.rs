@@ -11,14 +11,14 @@ use tickwire_book::super_books::Source;
 use tickwire_book::{Books, BooksConfig, Depth, Relay, SuperConfig};
 use tickwire_feed::{Channel, FeedState, Line, consolidated};
 use tickwire_lab::Table;
-use tickwire_market::{BookState, Level, Nanos, Port, Side, Venue};
+use tickwire_market::{BookState, EventSink, Level, MarketEvent, MessageType, Nanos, Port, Side, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_shm::{
     BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
 };
 
-use crate::bench::{Discard, walk};
-use crate::cli::BenchArgs;
+use crate::bench::walk;
+use crate::cli::{BenchArgs, Packing};
 use crate::daemon::RingContent;
 use crate::daemon::desk::{Common, Desk};
 use crate::daemon::supers::{SuperDesk, Supers};
@@ -43,38 +43,62 @@ struct Figures {
     per_message: f64,
     /// Packet in memory → book visible.
     books: Histogram,
+    /// The same of packets of one message alone: by packet, its last book.
+    singles: Histogram,
     /// Packet in memory → super book visible.
     supers: Histogram,
 }
 
-/// Finds the datagram that ends the session: from then on a channel is no part of a super book.
-struct End<'a>(&'a Session);
+/// Looks through a session: where the datagram is that ends it (from then on a channel is no part of a super book), and how many
+/// messages each one before it holds.
+struct Survey<'a>(&'a Session);
 
-impl WithChannel for End<'_> {
-    /// Bytes before it.
-    type Output = usize;
+/// What a look through a session found.
+#[derive(Default)]
+struct Found {
+    /// Bytes before the datagram that ends the session.
+    end: usize,
+    /// Messages with events, by datagram.
+    sizes: Vec<u16>,
+}
 
-    fn run<C: Channel + 'static>(self, mut channel: C, _: Depth) -> usize {
-        let (session, mut sink) = (self.0, Discard(0));
+/// Counts messages.
+struct Messages(u64);
+
+impl EventSink for Messages {
+    fn on_event(&mut self, _: &MarketEvent) {}
+
+    fn on_message(&mut self, _: MessageType) {
+        self.0 += 1;
+    }
+}
+
+impl WithChannel for Survey<'_> {
+    type Output = Found;
+
+    fn run<C: Channel + 'static>(self, mut channel: C, _: Depth) -> Found {
+        let (session, mut sink) = (self.0, Messages(0));
         for (port, datagram) in &session.before {
             channel.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut sink);
         }
-        let mut bytes = 0;
+        let mut found = Found::default();
         for datagram in walk(&session.live) {
+            let before = sink.0;
             channel.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, &mut sink);
             if channel.state() == FeedState::Ended {
                 break;
             }
-            bytes += 2 + datagram.len();
+            found.end += 2 + datagram.len();
+            found.sizes.push((sink.0 - before).min(u16::MAX.into()) as u16);
         }
-        bytes
+        found
     }
 }
 
 /// Plays a session into shared memory.
 struct Pass<'a> {
     session: &'a Session,
-    end: usize,
+    found: &'a Found,
     protocol: Protocol,
     with_supers: bool,
     clock: &'a Clock,
@@ -167,34 +191,48 @@ impl WithChannel for Pass<'_> {
             unit.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut common);
         }
         let begin = thread_cpu_ns();
-        let (day, close) = session.live.split_at(self.end);
-        let allocations = play(day, self.play, &mut unit, &mut common);
+        let (day, close) = session.live.split_at(self.found.end);
+        let mut singles = Histogram::default();
+        let allocations = play(day, self.play, &mut unit, &mut common, |at, visible| {
+            if let (Some(1), Some(ns)) = (self.found.sizes.get(at), visible) {
+                singles.record(ns);
+            }
+        });
         let ns = thread_cpu_ns() - begin;
         let reader = Reader::attach(&words).map_err(|e| Failure::check(e.to_string()))?;
         if self.with_supers && !is_national {
             check_supers(&reader, venue)?;
         }
         // A channel that has ended is no part of a super book, and on some venues the close empties the books.
-        play(close, Play::InOrder, &mut unit, &mut common);
+        play(close, Play::InOrder, &mut unit, &mut common, |_, _| ());
         check_books(session, &reader)?;
         let source = reader.source(0).ok_or_else(|| Failure::check("no source"))?;
         let histogram = |index: Option<u32>| index.and_then(|index| reader.histogram(index));
         let figures = Figures {
             per_message: ns as f64 / session.messages as f64,
             books: histogram(source.latency).unwrap_or_default(),
+            singles,
             supers: histogram(source.super_latency).unwrap_or_default(),
         };
         Ok((figures, allocations))
     }
 }
 
-/// Plays a session; allocations, where they are counted.
-fn play<'r, C: Channel>(live: &[u8], play: Play, unit: &mut Unit<'r, C>, common: &mut Common<'r>) -> u64 {
+/// Plays a session; allocations, where they are counted. In order, `each` hears the number of each datagram and how long after it was
+/// in memory its last book was visible.
+fn play<'r, C: Channel>(
+    live: &[u8],
+    play: Play,
+    unit: &mut Unit<'r, C>,
+    common: &mut Common<'r>,
+    mut each: impl FnMut(usize, Option<u64>),
+) -> u64 {
     let mut now = VIRTUAL_START;
     match play {
         Play::InOrder => {
-            for datagram in walk(live) {
+            for (at, datagram) in walk(live).enumerate() {
                 unit.on_datagram(now, Port::Live, Line::A, datagram, common);
+                each(at, unit.visible_ns());
             }
             0
         }
@@ -301,8 +339,8 @@ fn check_books(session: &Session, reader: &Reader<'_, AtomicU64>) -> Result<(), 
 struct Bench {
     protocol: Protocol,
     session: Session,
-    /// Bytes before the datagram that ends the session.
-    end: usize,
+    packing: Packing,
+    found: Found,
     /// Without and with super books; the fastest run of each.
     best: [Option<Figures>; 2],
 }
@@ -325,7 +363,7 @@ impl Bench {
     fn pass(&self, with_supers: bool, clock: &Clock, play: Play) -> Passed {
         let pass = Pass {
             session: &self.session,
-            end: self.end,
+            found: &self.found,
             protocol: self.protocol,
             with_supers,
             clock,
@@ -342,16 +380,25 @@ impl Bench {
 }
 
 fn benches(protocols: &[Protocol], args: &BenchArgs) -> Result<Vec<Bench>, Failure> {
-    let made = protocols.iter().map(|&protocol| {
+    let packings = match args.packets.is_empty() {
+        true => vec![Packing::Recorded, Packing::Busy],
+        false => args.packets.clone(),
+    };
+    let wanted = packings
+        .iter()
+        .flat_map(|&packing| protocols.iter().map(move |&protocol| (packing, protocol)));
+    let made = wanted.map(|(packing, protocol)| {
         eprintln!("{protocol}: publishing ...");
+        let symbols = args.symbols.min(1_000);
         let mut bench = Bench {
             protocol,
-            session: Session::publish(protocol, args.seed, args.messages, args.symbols.min(1_000))?,
-            end: 0,
+            packing,
+            session: Session::publish(protocol, args.seed, args.messages, symbols, packing)?,
+            found: Found::default(),
             best: [None, None],
         };
         let feed = &bench.session.config.feed[0];
-        bench.end = wiring::with_channel(feed, 0, &bench.reception(), End(&bench.session))?;
+        bench.found = wiring::with_channel(feed, 0, &bench.reception(), Survey(&bench.session))?;
         Ok(bench)
     });
     made.collect()
@@ -384,14 +431,39 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             })?;
         }
     }
+    for packing in [Packing::Recorded, Packing::Busy] {
+        if let Some(table) = table(&benches, packing, args) {
+            println!("{}", table.to_text());
+        }
+    }
+    println!(
+        "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for each book it changed",
+        stamp_cost_ns()
+    );
+    println!("every book read back from shared memory equals the venue's");
+    for (name, value) in crate::report::host(&clock, None) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// What the sessions of a packing cost, `None` when there are none.
+fn table(benches: &[Bench], packing: Packing, args: &BenchArgs) -> Option<Table> {
+    let benches = || benches.iter().filter(|bench| bench.packing == packing);
+    benches().next()?;
     let mut table = Table::new(
         &format!(
-            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages a feed",
+            "packet in memory -> visible in shared memory (10 levels, ring of events and updates), nanoseconds; fastest of {} runs; {} messages a feed, packets {}",
             args.runs.max(1),
-            args.messages
+            args.messages,
+            match packing {
+                Packing::Recorded => "as full as on recorded lines",
+                Packing::Busy => "of a busy second",
+            }
         ),
         &[
             "feed",
+            "per packet",
             "",
             "shown",
             "mean",
@@ -404,9 +476,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             "million/s",
         ],
     );
-    for bench in &benches {
+    for bench in benches() {
         let [plain, merged] = &bench.best;
+        let per_packet = bench.session.messages as f64 / bench.session.datagrams.max(1) as f64;
         let rows = [
+            (
+                "book, packets of one message",
+                plain.as_ref(),
+                plain.as_ref().map(|f| &f.singles),
+            ),
             ("book", plain.as_ref(), plain.as_ref().map(|f| &f.books)),
             (
                 "book, with super books",
@@ -416,12 +494,13 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             ("super book", merged.as_ref(), merged.as_ref().map(|f| &f.supers)),
         ];
         for (what, figures, histogram) in rows {
-            let (Some(figures), Some(histogram)) = (figures, histogram) else {
+            let (Some(figures), Some(histogram)) = (figures, histogram.filter(|h| h.count > 0)) else {
                 continue;
             };
             let at = |per_million: u32| histogram.at(per_million).to_string();
             table = table.row([
                 bench.protocol.to_string(),
+                format!("{per_packet:.1}"),
                 what.to_string(),
                 histogram.count.to_string(),
                 histogram.mean().to_string(),
@@ -435,16 +514,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             ]);
         }
     }
-    println!("{}", table.to_text());
-    println!(
-        "a reading of the clock costs {:.1} ns; each figure holds one for the packet and one for each book it changed",
-        stamp_cost_ns()
-    );
-    println!("every book read back from shared memory equals the venue's");
-    for (name, value) in crate::report::host(&clock, None) {
-        println!("{name}: {value}");
-    }
-    Ok(())
+    Some(table)
 }
 
 #[cfg(test)]
@@ -461,6 +531,7 @@ mod tests {
             runs: 1,
             feed: vec![FeedChoice::All],
             publish: true,
+            packets: Vec::new(),
             write_session: None,
         }
     }
@@ -484,6 +555,9 @@ mod tests {
                 merged.supers.count
             );
             assert_eq!(plain.supers.count, 0);
+            if bench.packing == Packing::Recorded {
+                assert!(plain.singles.count > 100, "{protocol}: {}", plain.singles.count);
+            }
         }
     }
 

@@ -209,6 +209,8 @@ struct Venue<'a> {
     /// The books as the first channel shows them when trading ends, in order of symbol: on some venues the close empties
     /// them.
     at_close: Option<Vec<(Symbol, [Vec<Level>; 2])>>,
+    /// When everything had been sent.
+    over_since: Option<Nanos>,
 }
 
 pub(crate) fn run(
@@ -276,6 +278,7 @@ impl<'a> Venue<'a> {
             departures: Departures::with_capacity(packets as usize),
             opened: None,
             at_close: None,
+            over_since: None,
         })
     }
 
@@ -434,13 +437,17 @@ impl<'a> Venue<'a> {
         }
     }
 
-    /// Everything was sent, and nobody asks for anything any more.
-    fn is_done(&self, now: Nanos) -> bool {
-        self.market.is_over()
-            && !self
-                .outlets
-                .iter()
-                .any(|(_, outlet)| outlet.is_busy(now, QUIET_NS))
+    /// Everything was sent, and nobody asks for anything any more, or has been served for as long as is configured.
+    fn is_done(&mut self, now: Nanos) -> bool {
+        if !self.market.is_over() {
+            return false;
+        }
+        let since = *self.over_since.get_or_insert(now);
+        let is_busy = || {
+            let mut outlets = self.outlets.iter();
+            outlets.any(|(_, outlet)| outlet.is_busy(now, QUIET_NS))
+        };
+        has_lingered(now, since, self.config.exchange.linger_s) || !is_busy()
     }
 
     /// What the receiver of the first channel must have, in order of symbol.
@@ -526,6 +533,11 @@ impl<'a> Venue<'a> {
         }
         write_json(&dir.join("exchange.json"), results)
     }
+}
+
+/// Whether clients have been served for long enough after the end.
+fn has_lingered(now: Nanos, over_since: Nanos, linger_s: u32) -> bool {
+    now.since(over_since) >= u64::from(linger_s) * Nanos::SECOND
 }
 
 fn outcome_of(order: &ClientOrder) -> (String, OrderOutcome) {

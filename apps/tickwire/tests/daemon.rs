@@ -282,28 +282,6 @@ fn the_region_ends_with_the_books_of_the_exchange_over_bad_lines() {
     }
 }
 
-/// Recovery is served for so long after the end and no longer, though a client stays.
-#[test]
-fn an_exchange_ends_though_a_client_stays_connected() {
-    let home = Folder::new("daemon-linger");
-    let session =
-        "[exchange]\nsymbols = 5\nrate = 1000\nduration_s = 0.2\nlinger_s = 1\nstart_on_logon = false\n";
-    let config = config(&home, session, "");
-    let mut exchange = exchange(&home, &config);
-    let written = std::fs::read_to_string(&config).expect("just written");
-    let server = written
-        .lines()
-        .find_map(|line| line.strip_prefix("snapshot_server = "));
-    let address = server.expect("a snapshot server").trim_matches('"').to_string();
-    let mut client = None;
-    wait_for("a connection", || {
-        client = std::net::TcpStream::connect(&address).ok();
-        client.is_some()
-    });
-    assert!(exchange.wait(PATIENCE).expect("it ends").success());
-    drop(client);
-}
-
 /// A part of a session of every venue, as a capture that does not end.
 fn unended_capture(home: &Folder, config: &Path) -> PathBuf {
     let whole = home.0.join("whole.pcap");

@@ -1,6 +1,6 @@
 //! What the books promise, one behaviour a test.
 
-use tickwire_book::{Applied, BookError, Books, BooksConfig, Depth, QueuePosition};
+use tickwire_book::{Applied, BookError, Books, BooksConfig, Depth, QueuePosition, Relay};
 use tickwire_market::{
     BookState, Counter, EventFlags, EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, UpdateFlags,
     Volume,

@@ -95,7 +95,7 @@ pub(crate) enum RingContent {
     Events,
     /// What it did to the tops of books.
     Updates,
-    /// Both, each event before its update.
+    /// Both, the events of a message before what they did.
     Both,
     /// There are no rings.
     Off,

@@ -3,6 +3,9 @@
 //! ```text
 //! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► super books
 //! ```
+//! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events have several messages and
+//! packets, after the last one of those ([`EventFlags::LAST`]). What is between (cleared, about to be marked) is nobody's book.
+//!
 //! Nothing here allocates, locks or calls the system after it is set up; the tests of `publishbench.rs` run it for every feed with an
 //! armed allocator. A book has no slot until it has something to show: its name comes from the channel's directory, which cannot be
 //! asked while the channel speaks, so that [`Desk::settle`] does it after the packet.
@@ -11,26 +14,29 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{define_event, end_event, undefine_event};
-use tickwire_book::{Applied, BookError, Books, ChangeKind, InstrumentStates, Outcome, Relay};
+use tickwire_book::{BookError, Books, ChangeKind, InstrumentStates, Outcome, Relay, prefetch};
 use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
-    BookState, Counters, EventFlags, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType,
-    Nanos, OrderId, SeqNo, Side, Symbol, TradingStatus, Volume,
+    BookState, BookUpdate, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
+    MessageType, Nanos, OrderId, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_shm::{
     Auction, BookEdit, BookIdentity, BookSlot, BookWriter, LastTrade, Region, RingWriter, SourceState,
-    SourceWriter,
+    SourceWriter, layout,
 };
 
 use super::Notice;
 use super::config::RingContent;
 use super::supers::Supers;
 
-/// No book became visible since the last message.
+/// No book became visible since the packet came.
 const NOT_VISIBLE: u64 = u64::MAX;
 /// Trades of a channel that can still be taken off its volume when the venue breaks them.
 const TRADES_KEPT: u32 = 1 << 14;
+
+/// Words of a cache line.
+const LINE: usize = 8;
 
 /// What the desks of one feed thread share.
 pub(crate) struct Common<'r> {
@@ -41,15 +47,95 @@ pub(crate) struct Common<'r> {
     pub(crate) notices: SyncSender<Notice>,
 }
 
+/// What of a book has changed and is not shown yet.
+#[derive(Clone, Copy)]
+struct Unshown {
+    /// By side: the levels from this rank to that one, which is beyond.
+    first: [u8; 2],
+    end: [u8; 2],
+    /// Levels, totals or the book's own state changed.
+    is_book: bool,
+    is_trade: bool,
+    is_status: bool,
+    /// What the update of it will say.
+    changed: UpdateFlags,
+}
+
+impl Unshown {
+    const NOTHING: Unshown = Unshown {
+        first: [u8::MAX; 2],
+        end: [0; 2],
+        is_book: false,
+        is_trade: false,
+        is_status: false,
+        changed: UpdateFlags::NONE,
+    };
+
+    const EVERYTHING: Unshown = Unshown {
+        first: [0; 2],
+        end: [u8::MAX; 2],
+        is_book: true,
+        is_trade: true,
+        is_status: true,
+        changed: UpdateFlags::NONE,
+    };
+
+    /// Adds what the last event did to a book.
+    #[inline]
+    fn add(&mut self, books: &Books, changed: UpdateFlags) {
+        self.is_book = true;
+        self.changed = self.changed.with(changed);
+        if books.is_rebuilt() {
+            (self.first, self.end) = ([0; 2], [u8::MAX; 2]);
+        }
+        for change in books.changes() {
+            let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
+            self.first[side] = self.first[side].min(rank);
+            // What is behind a new level, or one that is gone, has moved.
+            self.end[side] = match change.kind {
+                ChangeKind::Changed => self.end[side].max(rank.saturating_add(1)),
+                ChangeKind::Inserted | ChangeKind::Removed => u8::MAX,
+            };
+        }
+    }
+}
+
 /// What is known of the place of an instrument's book in shared memory.
-#[derive(Default)]
 struct Place {
     slot: Option<BookSlot>,
+    unshown: Unshown,
+    /// The message that changed it last.
+    kind: MessageType,
+    /// It is in [`Desk::pending`].
+    is_pending: bool,
+    /// It was unsubscribed: whatever a clear of everything makes of it, it is not to be trusted.
+    has_left: bool,
     /// Slot and super book are those of its symbol, or it was refused them.
     is_named: bool,
     /// It is in [`Desk::unnamed`].
     is_waiting: bool,
     is_in_super: bool,
+}
+
+impl Place {
+    const NONE: Place = Place {
+        slot: None,
+        unshown: Unshown::NOTHING,
+        kind: MessageType(0),
+        is_pending: false,
+        has_left: false,
+        is_named: false,
+        is_waiting: false,
+        is_in_super: false,
+    };
+}
+
+/// The stamps of an event.
+#[derive(Clone, Copy, Default)]
+struct Cause {
+    seq: SeqNo,
+    venue_ts: Nanos,
+    recv_ts: Nanos,
 }
 
 /// Books of one channel and their places in shared memory.
@@ -65,18 +151,25 @@ pub(crate) struct Desk<'r> {
     names: Vec<Symbol>,
     /// Instruments to be named after the packet; each is in it once.
     unnamed: Vec<InstrumentId>,
+    /// Instruments that an event of the group in hand changed; each is in it once.
+    pending: Vec<InstrumentId>,
+    /// A group may go on in the next packet (MDP 3.0 §"Match Event Indicator").
+    has_long_groups: bool,
+    /// Orders of the packet in hand were announced: their slots have been fetched.
+    is_announced: bool,
     is_silent: bool,
     has_ended: bool,
     /// Instruments are being unsubscribed: none is to be named.
     is_leaving: bool,
-    /// The message in hand, and nanoseconds until the last book it changed was visible.
+    /// The message in hand.
     kind: MessageType,
-    visible: u64,
+    /// Nanoseconds until the last book that the packet in hand changed was visible.
+    packet_visible: u64,
     /// When the packet in hand was in memory, in ticks and since the epoch.
     stamp: u64,
     received: Nanos,
-    /// The last event: what is said later is said with its stamps.
-    last: MarketEvent,
+    /// Of the last event: what is said later is said with these stamps.
+    cause: Cause,
 }
 
 /// A desk and what its thread shares, while a channel speaks.
@@ -93,13 +186,18 @@ impl EventSink for Sink<'_, '_> {
 
     #[inline]
     fn on_message(&mut self, kind: MessageType) {
-        self.desk.end_message();
+        // What was said before is a message of its own, and whole, but on a venue whose groups are longer.
+        if !self.desk.has_long_groups {
+            self.desk.show_pending(self.common);
+        }
         self.desk.kind = kind;
     }
 
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.desk.books.upcoming(instrument, order_id);
+        self.desk.is_announced = true;
+        self.desk.fetch(instrument);
     }
 }
 
@@ -115,21 +213,24 @@ impl<'r> Desk<'r> {
         Desk {
             source: row.number(),
             states: InstrumentStates::new(instruments as u32, TRADES_KEPT),
+            has_long_groups: books.config().venue == Venue::Cme,
             books,
             relay,
             writer: region.books(),
             row,
-            places: (0..instruments).map(|_| Place::default()).collect(),
+            places: (0..instruments).map(|_| Place::NONE).collect(),
             names: vec![Symbol::EMPTY; instruments],
             unnamed: Vec::with_capacity(instruments),
+            pending: Vec::with_capacity(instruments),
+            is_announced: false,
             is_silent: false,
             has_ended: false,
             is_leaving: false,
             kind: MessageType::default(),
-            visible: NOT_VISIBLE,
+            packet_visible: NOT_VISIBLE,
             stamp: 0,
             received: Nanos::ZERO,
-            last: MarketEvent::default(),
+            cause: Cause::default(),
         }
     }
 
@@ -137,14 +238,23 @@ impl<'r> Desk<'r> {
     #[inline]
     pub(crate) fn begin(&mut self, stamp: u64, received: Nanos) {
         (self.stamp, self.received) = (stamp, received);
+        (self.is_announced, self.packet_visible) = (false, NOT_VISIBLE);
+    }
+
+    /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is any.
+    pub(crate) fn visible_ns(&self) -> Option<u64> {
+        (self.packet_visible != NOT_VISIBLE).then_some(self.packet_visible)
     }
 
     /// The packet was taken: what it said of the channel is shown too.
     #[inline]
     pub(crate) fn settle<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
-        self.end_message();
+        if !self.has_long_groups {
+            self.show_pending(common);
+        }
         if !self.unnamed.is_empty() {
             self.name(channel, common);
+            common.supers.end_group();
         }
         if (channel.state() == FeedState::Ended) != self.has_ended {
             self.end(!self.has_ended, common);
@@ -158,52 +268,71 @@ impl<'r> Desk<'r> {
     }
 
     #[inline]
-    fn end_message(&mut self) {
-        if self.visible != NOT_VISIBLE {
-            self.row.kind_latency(self.kind.0, self.visible);
-            self.visible = NOT_VISIBLE;
-        }
-    }
-
-    #[inline]
     fn on_event(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+        if !self.is_announced {
+            self.fetch(event.instrument);
+        }
         if let Some(ring) = &mut common.ring
             && common.content.has_events()
         {
             ring.event(self.source, event);
         }
-        let applied = self.books.apply(event);
-        if let (Applied::Update(update), Some(ring)) = (&applied, &mut common.ring)
-            && common.content.has_updates()
-        {
-            ring.update(self.source, update);
+        let outcome = self.books.apply(event).outcome();
+        self.cause = Cause {
+            seq: event.seq,
+            venue_ts: event.venue_ts,
+            recv_ts: event.recv_ts,
+        };
+        if !says_state(event.kind) {
+            return self.follow(event, outcome, common);
         }
-        let outcome = applied.outcome();
-        self.last = *event;
         let executed_at = match event.kind {
             EventKind::Execute => self.books.executed_at(event),
             _ => None,
         };
-        if says_state(event.kind) {
-            self.states.apply(&mut self.last, executed_at);
-        }
+        // A broken trade's price and quantity are put into the event.
+        let mut told = *event;
+        self.states.apply(&mut told, executed_at);
+        self.follow(&told, outcome, common);
+    }
+
+    /// Shows what an event did, or keeps it for the end of its group, and tells super books.
+    #[inline]
+    fn follow(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
         match outcome {
-            Outcome::Update(instrument, _) => self.show(instrument, event.kind == EventKind::Execute, common),
+            Outcome::Update(instrument, changed) => {
+                let (places, books) = (&mut self.places, &self.books);
+                if let Some(place) = places.get_mut(instrument.index()) {
+                    place.unshown.add(books, changed);
+                    place.unshown.is_trade |= event.kind == EventKind::Execute;
+                    if place.has_left && !self.is_leaving && !is_about_trust(event.kind) {
+                        place.has_left = false;
+                    }
+                }
+                self.note(instrument);
+            }
             Outcome::Feed(_) => self.show_feed(event, common),
-            Outcome::None => self.show_state(event, common),
-            Outcome::Rejected(BookError::Full) => self.show_whole(event.instrument, common),
-            Outcome::Rejected(_) => self.show_state(event, common),
+            Outcome::Rejected(BookError::Full) => {
+                if let Some(place) = self.places.get_mut(event.instrument.index()) {
+                    place.unshown = Unshown::EVERYTHING;
+                }
+                self.note(event.instrument);
+            }
+            Outcome::None | Outcome::Rejected(_) => self.note_state(event, common),
         }
-        self.relay(outcome, common);
+        self.relay(event, outcome, common);
+        if event.flags.has(EventFlags::LAST) {
+            self.show_pending(common);
+        }
     }
 
     /// What super books hear of the event.
     #[inline]
-    fn relay(&mut self, outcome: Outcome, common: &mut Common<'r>) {
+    fn relay(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
         let Some(relay) = self.relay else { return };
         let about = match outcome {
             Outcome::Update(instrument, _) => instrument,
-            _ => self.last.instrument,
+            _ => event.instrument,
         };
         let is_known = about == InstrumentId::WHOLE_FEED
             || self
@@ -211,68 +340,132 @@ impl<'r> Desk<'r> {
                 .get(about.index())
                 .is_some_and(|place| place.is_in_super);
         // A silent channel is out already, and says when it is back.
-        let is_state = matches!(outcome, Outcome::Feed(_)) && self.last.kind != EventKind::Clear;
+        let is_state = matches!(outcome, Outcome::Feed(_)) && event.kind != EventKind::Clear;
         if is_known && !(self.is_silent && is_state) {
             let (source, stamp) = (self.source, self.stamp);
             let supers = &mut common.supers;
             let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
-            self.books.relay(&self.last, outcome, relay, &mut sink);
+            self.books.relay(event, outcome, relay, &mut sink);
         }
     }
 
-    /// The slot of an instrument, if it is to be written now; if it has none yet, it is named after the packet.
+    /// Asks for the lines of a slot that nearly every change of its book writes.
     #[inline]
-    fn slot(&mut self, instrument: InstrumentId) -> Option<&mut BookSlot> {
-        let place = self.places.get_mut(instrument.index())?;
-        if !place.is_named {
-            if !place.is_waiting && !self.is_leaving {
-                place.is_waiting = true;
-                // Room for every instrument was made at the start.
-                self.unnamed.push(instrument);
-            }
-            return None;
-        }
-        place.slot.as_mut()
-    }
-
-    /// Shows what the event changed in a book.
-    #[inline]
-    fn show(&mut self, instrument: InstrumentId, is_trade: bool, common: &mut Common<'r>) {
-        if self.slot(instrument).is_none() {
-            return;
-        }
-        let Some(slot) = &mut self.places[instrument.index()].slot else {
+    fn fetch(&self, instrument: InstrumentId) {
+        let place = self.places.get(instrument.index());
+        let Some(slot) = place.and_then(|place| place.slot.as_ref()) else {
             return;
         };
-        let mut edit = self.writer.edit(slot);
-        write_levels(&mut edit, &self.books, instrument);
-        if is_trade {
-            write_trade(&mut edit, &self.states, instrument);
+        let words = self.writer.words(slot);
+        let asks = layout::book::WORDS + layout::LEVEL_WORDS * self.writer.shown();
+        for line in [0, LINE, 2 * LINE, layout::book::WORDS, asks] {
+            prefetch::fetch(words, line);
         }
-        self.publish(edit, common);
     }
 
+    /// A book has something to show at the end of the group, if it has a slot to show it in; without one it is named after the
+    /// packet, and shown as a whole then.
     #[inline]
-    fn publish(&mut self, mut edit: BookEdit<'r, AtomicU64>, common: &Common<'r>) {
-        let last = &self.last;
-        edit.cause(last.seq, last.venue_ts, last.recv_ts);
+    fn note(&mut self, instrument: InstrumentId) {
+        let Some(place) = self.places.get_mut(instrument.index()) else {
+            return;
+        };
+        if !place.is_named && !place.has_left && !place.is_waiting && !self.is_leaving {
+            place.is_waiting = true;
+            // Room for every instrument was made at the start.
+            self.unnamed.push(instrument);
+        }
+        place.kind = self.kind;
+        if !place.is_pending {
+            place.is_pending = true;
+            self.pending.push(instrument);
+        }
+    }
+
+    /// The message, or the group, is over: shows what it changed.
+    #[inline]
+    pub(crate) fn show_pending(&mut self, common: &mut Common<'r>) {
+        let mut shown = 0;
+        while let Some(&instrument) = self.pending.get(shown) {
+            self.show(instrument, common);
+            shown += 1;
+        }
+        self.pending.clear();
+        common.supers.end_group();
+    }
+
+    /// Shows what has changed in a book, and says it in the ring.
+    #[inline]
+    fn show(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
+        let Some(place) = self.places.get_mut(instrument.index()) else {
+            return;
+        };
+        // What is shown anew is no news.
+        let is_news = core::mem::take(&mut place.is_pending);
+        let unshown = core::mem::replace(&mut place.unshown, Unshown::NOTHING);
+        let Some(book) = self.books.book(instrument) else {
+            return;
+        };
+        if let Some(ring) = &mut common.ring
+            && is_news
+            && unshown.is_book
+            && common.content.has_updates()
+        {
+            let update = BookUpdate {
+                recv_ts: self.cause.recv_ts,
+                changed: unshown.changed,
+                ..book.update()
+            };
+            ring.update(self.source, &update);
+        }
+        if !place.is_named && !place.has_left {
+            return;
+        }
+        let Some(slot) = &mut place.slot else { return };
+        let mut edit = self.writer.edit(slot);
+        if unshown.is_book {
+            for side in Side::BOTH {
+                let (first, end) = (unshown.first[side as usize], unshown.end[side as usize]);
+                if first < end {
+                    let levels = book.levels(side).skip(first.into());
+                    edit.levels_from(side, first.into(), levels.take((end - first).into()));
+                }
+            }
+            write_totals(&mut edit, &self.books, instrument);
+            edit.state(match place.has_left {
+                true => BookState::Stale,
+                false => book.own_state(),
+            });
+        }
+        if unshown.is_status {
+            write_status(&mut edit, &self.states, instrument);
+        }
+        if unshown.is_trade {
+            write_trade(&mut edit, &self.states, instrument);
+        }
+        edit.cause(self.cause.seq, self.cause.venue_ts, self.cause.recv_ts);
         // The stamp is taken right before the two stores that make the book visible.
         let ns = common.clock.span_ns(tsc().wrapping_sub(self.stamp));
         edit.publish(self.received.after(ns));
         self.row.update(ns);
-        self.visible = ns;
+        if is_news {
+            self.row.kind_latency(place.kind.0, ns);
+        }
+        self.packet_visible = ns;
     }
 
-    /// Shows what a message said that is not about the levels of a book.
+    /// Keeps what a message said that is not about the levels of a book.
     #[inline]
-    fn show_state(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+    fn note_state(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
         if event.kind == EventKind::Definition {
             // The number may be another symbol's from now on.
             if let Some(place) = self.places.get_mut(event.instrument.index())
                 && place.slot.is_some()
             {
                 place.is_named = false;
-                self.slot(event.instrument);
+                place.has_left &= self.is_leaving;
+                place.unshown = Unshown::EVERYTHING;
+                self.note(event.instrument);
             }
             return;
         }
@@ -283,36 +476,23 @@ impl<'r> Desk<'r> {
             self.show_all(common);
             return;
         }
-        if self.slot(event.instrument).is_none() {
-            return;
+        if let Some(place) = self.places.get_mut(event.instrument.index()) {
+            (place.unshown.is_status, place.unshown.is_trade) = (true, true);
+            place.has_left &= self.is_leaving;
         }
-        let Some(slot) = &mut self.places[event.instrument.index()].slot else {
-            return;
-        };
-        let mut edit = self.writer.edit(slot);
-        write_state(&mut edit, &self.states, event.instrument);
-        write_trade(&mut edit, &self.states, event.instrument);
-        self.publish(edit, common);
+        self.note(event.instrument);
     }
 
     /// Shows a book anew, with all that is known.
     fn show_whole(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
-        if self.slot(instrument).is_none() {
-            return;
+        if let Some(place) = self.places.get_mut(instrument.index()) {
+            place.unshown = Unshown {
+                // Nothing has happened that an update could say.
+                changed: place.unshown.changed,
+                ..Unshown::EVERYTHING
+            };
+            self.show(instrument, common);
         }
-        let Some(slot) = &mut self.places[instrument.index()].slot else {
-            return;
-        };
-        let mut edit = self.writer.edit(slot);
-        if let Some(book) = self.books.book(instrument) {
-            for side in Side::BOTH {
-                edit.levels_from(side, 0, book.levels(side));
-            }
-            write_sums(&mut edit, &self.books, instrument, book.own_state());
-        }
-        write_state(&mut edit, &self.states, instrument);
-        write_trade(&mut edit, &self.states, instrument);
-        self.publish(edit, common);
     }
 
     /// All books changed: their state is the channel's, so that one word says it; what was cleared is shown book by book.
@@ -328,7 +508,8 @@ impl<'r> Desk<'r> {
     #[cold]
     fn show_all(&mut self, common: &mut Common<'r>) {
         for index in 0..self.places.len() {
-            if self.places[index].is_named && self.places[index].slot.is_some() {
+            let place = &self.places[index];
+            if place.slot.is_some() && (place.is_named || place.has_left) {
                 self.show_whole(InstrumentId(index as u32), common);
             }
         }
@@ -394,11 +575,12 @@ impl<'r> Desk<'r> {
         if self.relay.is_some() {
             let event = MarketEvent {
                 venue: self.books.config().venue,
-                seq: self.last.seq,
+                seq: self.cause.seq,
                 recv_ts: self.received,
                 ..*event
             };
             common.supers.take(self.source, self.stamp, &event);
+            common.supers.end_group();
         }
     }
 
@@ -429,6 +611,15 @@ impl<'r> Desk<'r> {
             return;
         }
         self.names[index] = symbol;
+        if let Some(slot) = &mut self.places[index].slot {
+            // Of the symbol that had the number before nothing comes any more.
+            let mut edit = self.writer.edit(slot);
+            for side in Side::BOTH {
+                edit.totals(side, 0, Volume::ZERO, 0);
+            }
+            edit.state(BookState::Stale);
+            edit.publish(self.received);
+        }
         let identity = BookIdentity {
             source: self.source,
             instrument: id,
@@ -457,8 +648,8 @@ impl<'r> Desk<'r> {
         self.places[id.index()].is_in_super = true;
         let (source, stamp) = (self.source, self.stamp);
         let about = MarketEvent {
-            seq: self.last.seq,
-            venue_ts: self.last.venue_ts,
+            seq: self.cause.seq,
+            venue_ts: self.cause.venue_ts,
             recv_ts: self.received,
             venue,
             instrument: id,
@@ -517,15 +708,27 @@ impl<'r> Desk<'r> {
         self.is_leaving = is_leaving;
     }
 
-    /// An instrument is no longer wanted: it leaves its super book.
+    /// An instrument is no longer wanted: it leaves its super book, and its book is marked until it is wanted again.
     pub(crate) fn leave(&mut self, id: InstrumentId, common: &mut Common<'r>) {
-        if let Some(place) = self.places.get_mut(id.index())
-            && place.is_in_super
-        {
-            place.is_in_super = false;
+        let Some(place) = self.places.get_mut(id.index()) else {
+            return;
+        };
+        if place.slot.is_some() || place.is_named {
+            place.has_left = true;
             // Named again when it is wanted again.
             place.is_named = false;
+        }
+        if core::mem::take(&mut place.is_in_super) {
             common.supers.take(self.source, self.stamp, &undefine_event(id));
+        }
+        self.show_whole(id, common);
+        common.supers.end_group();
+    }
+
+    /// An instrument is wanted, again or still.
+    pub(crate) fn welcome(&mut self, id: InstrumentId) {
+        if let Some(place) = self.places.get_mut(id.index()) {
+            place.has_left = false;
         }
     }
 
@@ -554,9 +757,17 @@ impl<'r> Desk<'r> {
             );
         }
         self.show_source();
+        self.pending.clear();
         self.show_all(common);
-        self.places.iter_mut().for_each(|place| place.is_named = false);
-        self.visible = NOT_VISIBLE;
+        for place in &mut self.places {
+            *place = Place {
+                slot: place.slot.take(),
+                is_in_super: place.is_in_super,
+                is_waiting: place.is_waiting,
+                ..Place::NONE
+            };
+        }
+        common.supers.end_group();
     }
 }
 
@@ -567,50 +778,19 @@ fn says_state(kind: EventKind) -> bool {
     matches!(kind, Execute | Imbalance | Status | Trade | TradeBreak)
 }
 
+/// Whether an event says only how far a book can be trusted: of one that was unsubscribed that is said, too.
+#[inline]
+fn is_about_trust(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Clear | EventKind::Gap)
+}
+
 /// What stands for the name of an instrument without one.
 fn number_as_symbol(id: InstrumentId) -> Symbol {
     Symbol::new(format!("#{}", id.0).as_bytes()).unwrap_or_default()
 }
 
-/// The levels that the last event changed.
 #[inline]
-fn write_levels(edit: &mut BookEdit<'_, AtomicU64>, books: &Books, instrument: InstrumentId) {
-    let Some(book) = books.book(instrument) else {
-        return;
-    };
-    if books.is_rebuilt() {
-        for side in Side::BOTH {
-            edit.levels_from(side, 0, book.levels(side));
-        }
-    }
-    for change in books.changes() {
-        let rank = change.rank as usize;
-        match change.kind {
-            ChangeKind::Changed => edit.level(
-                change.side,
-                rank,
-                &Level {
-                    price: change.price,
-                    qty: change.qty,
-                    orders: change.orders,
-                },
-            ),
-            // From the book as it is after all changes: later ones do no harm.
-            ChangeKind::Inserted | ChangeKind::Removed => {
-                edit.levels_from(change.side, rank, book.levels(change.side).skip(rank))
-            }
-        }
-    }
-    write_sums(edit, books, instrument, book.own_state());
-}
-
-#[inline]
-fn write_sums(
-    edit: &mut BookEdit<'_, AtomicU64>,
-    books: &Books,
-    instrument: InstrumentId,
-    own_state: BookState,
-) {
+fn write_totals(edit: &mut BookEdit<'_, AtomicU64>, books: &Books, instrument: InstrumentId) {
     let totals = books.totals(instrument);
     for side in Side::BOTH {
         let total = &totals[side as usize];
@@ -621,7 +801,6 @@ fn write_sums(
             total.orders.min(u32::MAX.into()) as u32,
         );
     }
-    edit.state(own_state);
 }
 
 fn write_trade(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
@@ -635,7 +814,7 @@ fn write_trade(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, in
     }
 }
 
-fn write_state(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
+fn write_status(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
     if let Some(state) = states.get(instrument) {
         // The venue as a whole stands above the instrument where it ends trading.
         edit.status(match states.venue_status() {
@@ -654,3 +833,6 @@ fn write_state(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, in
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

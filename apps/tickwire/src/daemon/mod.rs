@@ -7,7 +7,7 @@
 //! ```
 //! The feed threads own everything on the way of a packet; this one starts them, asks them over a bounded line, and ends them.
 
-mod command;
+pub(crate) mod command;
 mod config;
 mod control;
 pub(crate) mod desk;

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{self, Market, SuperFlags};
-use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperRef, SuperSink, SuperUpdate};
-use tickwire_market::{MarketEvent, Side};
+use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperSink, SuperUpdate};
+use tickwire_market::{EventFlags, MarketEvent, Nanos, Side};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc::{Consumer, Producer};
 use tickwire_shm::{
@@ -25,6 +25,9 @@ use crate::tape::Stopping;
 pub(crate) const RING_EVENTS: usize = 1 << 16;
 /// Events of one ring taken before the next one has its turn.
 const EVENTS_PER_TURN: usize = 64;
+/// Empty looks at the rings after which a group is taken to be over: longer than a feed thread takes from one of its events to the
+/// next.
+const PATIENCE: u32 = 64;
 /// The bits of a stamp that travel with an event: ticks of a day.
 const STAMP_BITS: u32 = 48;
 const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
@@ -64,6 +67,15 @@ impl Supers<'_> {
                 reserved: u64::from(source) << STAMP_BITS | stamp & STAMP_MASK,
                 ..*event
             }),
+        }
+    }
+
+    /// A venue's group is over: what it changed is shown. Behind a ring that is seen by the last event's flag, or when nothing more
+    /// comes.
+    #[inline]
+    pub(crate) fn end_group(&mut self) {
+        if let Supers::Inline(desk) = self {
+            desk.show_pending();
         }
     }
 
@@ -114,6 +126,8 @@ struct SuperOut<'r> {
     clock: Clock,
     /// When the packet of the event in hand was in memory.
     stamp: u64,
+    /// Super books that an event of the group in hand changed; each is in it once.
+    pending: Vec<SuperId>,
     notices: SyncSender<Notice>,
 }
 
@@ -121,6 +135,36 @@ struct SuperOut<'r> {
 struct Place {
     slot: Option<SuperSlot>,
     is_refused: bool,
+    /// It is in [`SuperOut::pending`].
+    is_pending: bool,
+    unshown: Unshown,
+}
+
+/// What of a super book has changed and is not shown yet.
+#[derive(Clone, Copy)]
+struct Unshown {
+    changed: SuperFlags,
+    /// By side: the shares from this rank to that one, which is beyond.
+    first: [u32; 2],
+    end: [u32; 2],
+    /// Of the first change's packet.
+    stamp: u64,
+    /// Of the last change.
+    recv_ts: Nanos,
+    source: SourceId,
+}
+
+impl Default for Unshown {
+    fn default() -> Unshown {
+        Unshown {
+            changed: SuperFlags::NONE,
+            first: [u32::MAX; 2],
+            end: [0; 2],
+            stamp: 0,
+            recv_ts: Nanos::ZERO,
+            source: SourceId(0),
+        }
+    }
 }
 
 impl<'r> SuperDesk<'r> {
@@ -132,7 +176,8 @@ impl<'r> SuperDesk<'r> {
         clock: Clock,
         notices: SyncSender<Notice>,
     ) -> SuperDesk<'r> {
-        let places = (0..config.symbols).map(|_| Place::default()).collect();
+        let symbols = config.symbols as usize;
+        let places = (0..symbols).map(|_| Place::default()).collect();
         let histogram = |index: &Option<u32>| index.map(|index| region.histogram(index));
         SuperDesk {
             books: SuperBooks::new(config),
@@ -142,6 +187,7 @@ impl<'r> SuperDesk<'r> {
                 latencies: latencies.iter().map(histogram).collect(),
                 clock,
                 stamp: 0,
+                pending: Vec::with_capacity(symbols),
                 notices,
             },
         }
@@ -155,9 +201,23 @@ impl<'r> SuperDesk<'r> {
         let _ = self.books.apply(SourceId(source), event, &mut self.out);
     }
 
+    /// Shows what the group changed.
+    #[inline]
+    pub(crate) fn show_pending(&mut self) {
+        let mut shown = 0;
+        while let Some(&id) = self.out.pending.get(shown) {
+            if let Some(book) = self.books.book(id) {
+                self.out.show(&book);
+            }
+            shown += 1;
+        }
+        self.out.pending.clear();
+    }
+
     /// Empties rings in turns until they are empty and everything ends.
     pub(crate) fn run(mut self, mut rings: Vec<Consumer<MarketEvent>>, is_spinning: bool, halt: &Halt) {
         let mut idle = 0_u32;
+        let mut is_whole = true;
         loop {
             let mut any = false;
             for ring in &mut rings {
@@ -165,12 +225,20 @@ impl<'r> SuperDesk<'r> {
                     let Some(event) = ring.pop() else { break };
                     any = true;
                     self.take((event.reserved >> STAMP_BITS) as u16, event.reserved, &event);
+                    is_whole = event.flags.has(EventFlags::LAST);
+                }
+                if is_whole {
+                    self.show_pending();
                 }
             }
             idle = if any { 0 } else { idle.saturating_add(1) };
+            if idle == PATIENCE {
+                // Not every group ends with something that super books hear of.
+                self.show_pending();
+            }
             match idle {
                 0 => {}
-                _ if halt.is_stopping() => return,
+                _ if halt.is_stopping() => return self.show_pending(),
                 1..=256 => std::hint::spin_loop(),
                 _ if is_spinning => std::hint::spin_loop(),
                 _ => std::thread::sleep(std::time::Duration::from_micros(50)),
@@ -195,16 +263,42 @@ impl SuperOut<'_> {
 
 impl SuperSink for SuperOut<'_> {
     #[inline]
-    fn on_super(&mut self, book: &SuperRef<'_>, update: &SuperUpdate) {
-        let index = update.id.0 as usize;
-        let is_new = self.places[index].slot.is_none();
-        if is_new {
-            if self.places[index].is_refused {
-                return;
+    fn on_super(&mut self, _: &SuperRef<'_>, update: &SuperUpdate) {
+        let Some(place) = self.places.get_mut(update.id.0 as usize) else {
+            return;
+        };
+        if !place.is_pending {
+            (place.is_pending, place.unshown.stamp) = (true, self.stamp);
+            self.pending.push(update.id);
+        }
+        let unshown = &mut place.unshown;
+        unshown.changed = unshown.changed.with(update.changed);
+        for side in Side::BOTH {
+            let at = side as usize;
+            if update.changed.any(SHARES[at]) {
+                unshown.first[at] = unshown.first[at].min(update.first[at]);
+                unshown.end[at] = unshown.end[at].max(update.end[at]);
             }
+        }
+        (unshown.recv_ts, unshown.source) = (update.recv_ts, update.source);
+    }
+}
+
+/// That shares of a side changed.
+const SHARES: [SuperFlags; 2] = [SuperFlags::BIDS, SuperFlags::ASKS];
+
+impl SuperOut<'_> {
+    /// Shows what has changed in a super book.
+    #[inline]
+    fn show(&mut self, book: &SuperRef<'_>) {
+        let index = book.id().0 as usize;
+        let is_new = self.places[index].slot.is_none();
+        if is_new && !self.places[index].is_refused {
             self.claim(book, index);
         }
         let place = &mut self.places[index];
+        place.is_pending = false;
+        let update = core::mem::take(&mut place.unshown);
         let Some(slot) = &mut place.slot else { return };
         let changed = |flags: SuperFlags| is_new || update.changed.any(flags);
         let mut edit = self.writer.edit(slot);
@@ -263,7 +357,7 @@ impl SuperSink for SuperOut<'_> {
                 });
             edit.trade(&last, book.volume(), book.trades());
         }
-        let ns = self.clock.span_ns(ticks_since(self.stamp, tsc()));
+        let ns = self.clock.span_ns(ticks_since(update.stamp, tsc()));
         edit.publish(update.recv_ts, update.recv_ts.after(ns));
         if let Some(Some(latency)) = self.latencies.get_mut(update.source.0 as usize) {
             latency.record(ns);

@@ -71,6 +71,11 @@ impl<'r, C: Channel> Unit<'r, C> {
         }
     }
 
+    /// How long after the last packet was in memory its last book was visible, nanoseconds, if it changed any.
+    pub(crate) fn visible_ns(&self) -> Option<u64> {
+        self.desk.visible_ns()
+    }
+
     /// A datagram that was in memory at `stamp`.
     #[inline]
     fn take(
@@ -95,6 +100,8 @@ impl<'r, C: Channel> Unit<'r, C> {
         self.channel.on_datagram(now, port, line, bytes, &mut sink);
         self.desk.note_packet(self.channel.next_seq());
         self.desk.settle(&self.channel, common);
+        // A group that is not over yet will never be.
+        self.desk.show_pending(common);
     }
 
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
@@ -168,6 +175,12 @@ impl<'r, C: Channel> Unit<'r, C> {
     fn add(&mut self, now: Nanos, patterns: &[Pattern], common: &mut Common<'r>) -> Result<u32, String> {
         let mut changed = 0;
         for pattern in patterns {
+            let desk = &mut self.desk;
+            self.channel.instruments(&mut |instrument| {
+                if pattern.matches(&instrument.symbol) {
+                    desk.welcome(instrument.id);
+                }
+            });
             let mut sink = Sink {
                 desk: &mut self.desk,
                 common,
@@ -178,6 +191,20 @@ impl<'r, C: Channel> Unit<'r, C> {
                 .map_err(|e| e.to_string())?;
         }
         Ok(changed)
+    }
+}
+
+#[cfg(test)]
+impl<'r, C: Channel> Unit<'r, C> {
+    /// The number of a symbol.
+    pub(crate) fn instrument(&self, symbol: &tickwire_market::Symbol) -> Option<InstrumentId> {
+        self.channel.find(symbol)
+    }
+
+    /// An event as if its channel had said it.
+    pub(crate) fn tell(&mut self, event: &tickwire_market::MarketEvent, common: &mut Common<'r>) {
+        let desk = &mut self.desk;
+        tickwire_market::EventSink::on_event(&mut Sink { desk, common }, event);
     }
 }
 
