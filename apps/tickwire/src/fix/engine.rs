@@ -677,10 +677,8 @@ impl Engine {
                     }
                 }
                 Event::Disconnect { reason, text } => {
-                    say(format_args!(
-                        "{} {reason:?} {text}",
-                        self.table.session(id).peer()
-                    ));
+                    let peer = self.table.session(id).peer();
+                    self.tell(now, id, format_args!("{peer} {reason:?} {text}"));
                 }
                 _ => {}
             }
