@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -147,13 +148,16 @@ impl TlsClient {
             .with_safe_default_protocol_versions()
             .map_err(unusable)?
             .with_root_certificates(authorities(trusted)?);
-        let config = match own {
+        let mut config = match own {
             None => builder.with_no_client_auth(),
             Some(own) => {
                 let (chain, key) = identity(own)?;
                 builder.with_client_auth_cert(chain, key).map_err(unusable)?
             }
         };
+        // Servers on OpenSSL that verify clients without a session id context, QuickFIX C++ among them, refuse to resume with an internal
+        // error, for ever; sessions last a day, so that a whole handshake each time costs nothing.
+        config.resumption = Resumption::disabled();
         Ok(TlsClient(Arc::new(config)))
     }
 
