@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::host::HostCommand;
 use crate::protocol::Protocol;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
@@ -82,6 +83,17 @@ Examples:
 Example:
   tickwire fix acceptor -c executor.cfg")]
     Fix(FixArgs),
+    /// What harms latency on this machine, what it costs, and changing it with a way back
+    #[command(after_help = "\
+Examples:
+  tickwire host check
+  tickwire host explain idle-states
+  sudo tickwire host tune --cores 2-3
+  sudo tickwire host undo")]
+    Host {
+        #[command(subcommand)]
+        command: HostCommand,
+    },
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
 Example:

@@ -14,6 +14,7 @@ mod demo;
 mod failure;
 mod feedbench;
 mod fix;
+mod host;
 mod hot;
 mod json;
 mod latency_file;
@@ -97,6 +98,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Replay(args) => replay::run(args, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Fix(args) => fix::run(args, &stop),
+        Command::Host { command } => host::run(command, &stop),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());

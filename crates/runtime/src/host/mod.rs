@@ -1,11 +1,19 @@
-//! The machine, for reports: a latency figure means nothing without it. Everything is read from files under a root folder, so
+//! The machine, for reports: a latency figure means nothing without it; what harms latency on it ([`checks`]), and changing that
+//! ([`tune`]). Everything is read from files under a root folder, so
 //! that tests can bring machines of their own; what cannot be read is left out.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod checks;
+mod files;
+mod tune;
+
+use std::path::Path;
+
+pub use checks::{CHECKS, Check, Finding, Fix, Hot, Verdict, Write, check_all};
+pub use tune::{Change, Journal, JournalError, Outcome, apply, undo};
 
 use crate::affinity;
 use crate::clock::{Clock, ClockSource};
+use files::Files;
 
 /// What is known about the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,9 +44,7 @@ impl Host {
 
     /// The machine whose `/proc` and `/sys` are under `root`.
     pub fn read(root: &Path) -> Host {
-        let files = Files {
-            root: root.to_owned(),
-        };
+        let files = Files::new(root);
         let mut host = Host::default();
         let cpuinfo = files.text("proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -122,7 +128,7 @@ impl Host {
 }
 
 /// `0-3, 8`: ascending numbers with runs drawn together.
-fn list(cores: &[usize]) -> String {
+pub(crate) fn list(cores: &[usize]) -> String {
     let runs = cores.chunk_by(|a, b| b - a == 1).map(|run| match run {
         [alone] => alone.to_string(),
         run => format!("{}-{}", run[0], run[run.len() - 1]),
@@ -130,49 +136,18 @@ fn list(cores: &[usize]) -> String {
     runs.collect::<Vec<_>>().join(", ")
 }
 
-struct Files {
-    root: PathBuf,
-}
-
-impl Files {
-    fn text(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.root.join(path))
-            .ok()
-            .map(|text| text.trim().to_owned())
-    }
-
-    /// The word in brackets of `always [madvise] never`.
-    fn choice(&self, path: &str) -> Option<String> {
-        let text = self.text(path)?;
-        let (_, after) = text.split_once('[')?;
-        after.split_once(']').map(|(chosen, _)| chosen.to_owned())
-    }
-
-    fn memory(&self) -> Option<String> {
-        let text = self.text("proc/meminfo")?;
-        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(format!("{:.1} GiB", kib as f64 / f64::from(1 << 20)))
-    }
-
-    /// Running processes on average over one minute, and right now.
-    fn load(&self) -> Option<String> {
-        let text = self.text("proc/loadavg")?;
-        let mut words = text.split_whitespace();
-        let (minute, running) = (words.next()?, words.nth(2)?);
-        Some(format!("{minute} (1 minute), {running} running now"))
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
 
     /// A folder of files, removed when dropped.
-    struct Tree(PathBuf);
+    pub(crate) struct Tree(pub(crate) PathBuf);
 
     impl Tree {
-        fn new(name: &str, files: &[(&str, &str)]) -> Tree {
+        pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Tree {
             let root = std::env::temp_dir().join(format!("tickwire-host-{name}-{}", std::process::id()));
             for (path, text) in files {
                 let path = root.join(path);
