@@ -14,7 +14,7 @@ with their connection and sent again, sequence reset, logout, restart from the s
   cargo xtask interop --roundtrip [N]
 
   --control         QuickFIX C++ with QuickFIX/J instead: what fails there too is not our fault
-  --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire bench --fix)
+  --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire fix bench)
   WORD              only sessions with this word in their name, for example TLS, FIX.4.4, \"Tickwire ->\"
 
 Needs cmake, a C++ compiler, OpenSSL's headers, a JDK from 17 and Maven; with apt-get and as root, what is missing is installed.

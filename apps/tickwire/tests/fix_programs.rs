@@ -121,6 +121,34 @@ fn logs_and_stores_are_shown(dir: &Folder) {
 }
 
 #[test]
+fn a_session_gets_copies_of_anothers_messages_once_it_is_there() {
+    let dir = Folder::new("fix-drop-copy");
+    let more =
+        "DropCopySession=RISK\n\n[SESSION]\nBeginString=FIX.4.4\nSenderCompID=VENUE\nTargetCompID=RISK\n";
+    let acceptor = Acceptor::start(&acceptor_config(&dir, more));
+    let trader = initiator_config(&dir, acceptor.port, "");
+    let order = "order buy 100 AAPL 187.25 A1\nexpect 35=D|11=A1\nlogout\nwait disconnect\n";
+    let done = initiate(&trader, &dir.file("order.txt", order));
+    assert!(done.status.success(), "{}", both(&done));
+
+    // What was said before anybody listened: the order, and the same sent back.
+    let text = std::fs::read_to_string(&trader).expect("a configuration");
+    let risk = dir.file("risk.cfg", text.replace("=TRADER", "=RISK"));
+    let copies = "expect 35=D|11=A1|55=AAPL|115=TRADER|49=VENUE\nexpect 35=D|11=A1|55=AAPL|115=VENUE|!43\n";
+    let done = initiate(&risk, &dir.file("copies.txt", copies));
+    assert!(done.status.success(), "{}", both(&done));
+}
+
+#[test]
+fn a_drop_copy_to_nobody_is_a_mistake_of_the_file() {
+    let dir = Folder::new("fix-drop-copy-wrong");
+    let config = acceptor_config(&dir, "DropCopySession=NOBODY\n");
+    let done = common::run(&["fix", "acceptor", "-c", &config.display().to_string()]);
+    assert_eq!(done.status.code(), Some(2), "{}", both(&done));
+    assert!(text(&done.stderr).contains("NOBODY"), "{}", both(&done));
+}
+
+#[test]
 fn a_log_that_grows_is_followed() {
     let dir = Folder::new("fix-follow");
     let file = dir.file("log", "");

@@ -100,7 +100,7 @@ pub fn run(places: &Places, count: u64) -> Result<()> {
     }
     println!();
     let mut command = Command::new(&places.tickwire);
-    command.args(["bench", "--fix", "--messages", &count.to_string()]);
+    command.args(["fix", "bench", "--orders", &count.to_string()]);
     let status = command
         .status()
         .map_err(|e| format!("tickwire does not start: {e}"))?;

@@ -20,6 +20,7 @@ use tickwire_runtime::tls::Stream;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
+use super::dropcopy::DropCopies;
 use super::hours::Timetable;
 use super::msglog::MessageLog;
 use super::probes::Probes;
@@ -133,6 +134,7 @@ pub(super) struct Engine {
     next_slow: Nanos,
     core: Option<usize>,
     log: Option<MessageLog>,
+    copies: DropCopies,
     timetables: Vec<Timetable>,
     probes: Probes,
     report: ReportFlag,
@@ -197,6 +199,7 @@ impl Engine {
             next_slow: Nanos::ZERO,
             core: thread.and_then(|t| t.core),
             log: MessageLog::open(&setups)?,
+            copies: DropCopies::new(&setups)?,
             timetables: Vec::new(),
             probes: Probes::new(setups.len()),
             report: ReportFlag::install().map_err(system)?,
@@ -304,6 +307,7 @@ impl Engine {
             if app.turn(now, self)? == Flow::End {
                 break;
             }
+            self.copies.send(now, &mut self.table);
             self.drain(now, app);
             self.wait()?;
         }
@@ -685,6 +689,9 @@ impl Engine {
             let is_message = matches!(event, Event::Message { .. });
             if is_message {
                 self.probes.handed_over(id);
+                if let Some(message) = self.table.session(id).message() {
+                    self.copies.received(id, &message);
+                }
             }
             app.on_event(now, id, &event, &mut self.table);
             if is_message {
@@ -757,6 +764,7 @@ impl Engine {
             if let Some(session) = session {
                 self.probes.bytes_out(session, bytes.len(), &self.clock);
                 app.on_wire(now, session, Way::Out, bytes);
+                self.copies.sent(session, bytes);
                 if let Some(log) = &mut self.log {
                     log.bytes(now, session, Way::Out, bytes);
                 }
@@ -781,6 +789,7 @@ impl Engine {
         self.table.disconnect(now, id);
         if let Some(session) = session {
             app.on_closed(now, session);
+            self.copies.closed(session);
             self.events_of(now, session, app);
             if let Some(log) = &mut self.log {
                 log.closed(now, session);

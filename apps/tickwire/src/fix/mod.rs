@@ -6,6 +6,7 @@
 mod bench;
 mod cfg;
 mod driver;
+mod dropcopy;
 mod echo;
 mod engine;
 mod hours;

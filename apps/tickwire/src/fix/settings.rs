@@ -57,6 +57,8 @@ pub(super) struct Setup {
     pub(super) calendar: Option<Calendar>,
     /// The file that its application messages are copied to, both ways.
     pub(super) drop_copy: Option<PathBuf>,
+    /// TargetCompID of the session that gets copies of the application messages.
+    pub(super) drop_copy_session: Option<String>,
 }
 
 /// What a session's connection is protected by.
@@ -234,6 +236,7 @@ impl Reader {
             drop_copy: section
                 .text("DropCopyFile")
                 .map(|(path, _)| self.folder.join(path)),
+            drop_copy_session: section.text("DropCopySession").map(|(name, _)| name.to_owned()),
             log: section
                 .text("FileLogPath")
                 .map(|(path, _)| self.folder.join(path)),
