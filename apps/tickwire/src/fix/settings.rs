@@ -44,7 +44,7 @@ const WITHOUT_MEANING: [(&str, &str); 11] = [
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     /// Where its section begins in the file.
-    line: usize,
+    pub(super) line: usize,
     pub(super) config: SessionConfig,
     pub(super) rules: Option<Rules>,
     pub(super) transport: TransportSetup,

@@ -137,7 +137,7 @@ fn market_data(update: &MarketDataIncrementalRefresh<'_>, plain: &Plain) {
         .and_then(|f| std::str::from_utf8(&f.1).ok()?.parse().ok())
         .expect("a count");
     assert_eq!(entries.len(), said);
-    assert_eq!(entries.clone().count(), said);
+    assert_eq!(entries.count(), said);
     for entry in entries {
         let _ = (
             entry.md_update_action(),
