@@ -407,7 +407,7 @@ pub(crate) struct FixBenchArgs {
     #[arg(long, value_name = "HOW", value_parser = ["spin", "block"])]
     pub(crate) wait: Option<String>,
     /// Cores of the side that sends orders and of the other
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
     pub(crate) cores: Vec<usize>,
 }
 

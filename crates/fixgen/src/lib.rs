@@ -21,7 +21,7 @@
 //! an enumeration for every field with listed values (`values`), and the names of fields (`fields`). What they do at run
 //! time is [`tickwire_fix::typed`]. `docs/fix-dictionaries.md` is the user's guide.
 //!
-//! [`Dictionary`] reads the file, as it does for the validator; [`names`] turns names of FIX into names of Rust; [`emit`]
+//! [`Dictionary`] reads the file, as it does for the validator; `names` turns names of FIX into names of Rust; `emit`
 //! writes.
 #![forbid(unsafe_code)]
 

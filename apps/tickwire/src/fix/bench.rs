@@ -52,7 +52,12 @@ pub(super) fn run(args: &FixBenchArgs, stop: &StopFlag) -> Result<(), Failure> {
 fn measure(args: &FixBenchArgs, folder: &Path, stop: &StopFlag) -> Result<(), Failure> {
     let cores: Vec<Option<usize>> = match args.cores[..] {
         [trader, venue] => vec![Some(trader), Some(venue)],
-        _ => vec![None, None],
+        [] => vec![None, None],
+        _ => {
+            return Err(Failure::config(
+                "--cores needs two: of the side that sends orders and of the other, like 0,1",
+            ));
+        }
     };
     for (wait, name) in [(WaitStrategy::Spin, "spin"), (WaitStrategy::Poll, "block")] {
         if args.wait.as_ref().is_some_and(|w| w != name) {

@@ -1,5 +1,5 @@
-//! The machine, for reports: a latency figure means nothing without it; what harms latency on it ([`checks`]), and changing that
-//! ([`tune`]). Everything is read from files under a root folder, so
+//! The machine, for reports: a latency figure means nothing without it; what harms latency on it (`checks`), and changing that
+//! (`tune`). Everything is read from files under a root folder, so
 //! that tests can bring machines of their own; what cannot be read is left out.
 
 mod checks;
