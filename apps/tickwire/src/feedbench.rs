@@ -273,7 +273,7 @@ impl WithChannel for WarmPath<'_> {
         // An offer one tick better than the best, and away again.
         let best = |exchange: &Exchange, side| exchange.engine().best(listing.id, side).map(|l| l.price);
         while let (Some(bid), Some(ask)) = (best(&exchange, Side::Bid), best(&exchange, Side::Ask))
-            && ask.raw() - bid.raw() < 3 * listing.tick.raw()
+            && ask.raw() - bid.raw() < 3 * listing.tick().raw()
         {
             // Room between the best bid and the best offer.
             let first = exchange
@@ -290,7 +290,7 @@ impl WithChannel for WarmPath<'_> {
             let Some(ask) = best(&exchange, Side::Ask) else {
                 break;
             };
-            let better = Price::from_raw(ask.raw() - listing.tick.raw());
+            let better = Price::from_raw(ask.raw() - listing.tick().raw());
             let new = NewOrder::limit(listing.id, Side::Ask, better, Qty(100));
             now = now.after(1_000);
             let Ok(id) = exchange.trade(now, |engine, tape| engine.submit(&new, tape)) else {

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use tickwire_market::{InstrumentId, Qty, TradingStatus};
 
-use crate::order::{Cross, Execution, Indication, Listener, Order};
+use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::tape::{Listing, VenueTime};
 use crate::tape::{Milestone, Publisher, Tape};
 
@@ -121,6 +121,10 @@ impl Listener for Broadcast {
     fn executed(&mut self, execution: &Execution) {
         self.carriers(execution.maker.instrument)
             .for_each(|p| p.executed(execution));
+    }
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        self.carriers(fill.order.instrument)
+            .for_each(|p| p.cross_filled(fill));
     }
     fn reduced(&mut self, order: &Order, by: Qty) {
         self.carriers(order.instrument).for_each(|p| p.reduced(order, by));

@@ -20,7 +20,7 @@ use crate::broadcast::Broadcast;
 use crate::engine::Engine;
 use crate::flow::Flow;
 use crate::index::OrderIndex;
-use crate::order::{Execution, Listener, NO_MPID, NewOrder, Order, Owner, Reject};
+use crate::order::{CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Reject};
 use crate::tape::Tape;
 use crate::tape::{Listing, VenueTime};
 
@@ -385,16 +385,11 @@ impl Desk {
             Some(_) if !floor.is_open => Some(rejection(ord_rej_reason::EXCHANGE_CLOSED, b"closed")),
             Some(instrument) => {
                 let new = NewOrder {
-                    instrument,
-                    side: m.side,
                     order_type: m.order_type,
-                    price: order.price,
-                    qty: m.qty,
                     time_in_force: m.time_in_force,
-                    hidden: false,
-                    improvement: Price::ZERO,
-                    mpid: NO_MPID,
                     owner: owner(row),
+                    firm: Firm(id as u32 + 1),
+                    ..NewOrder::limit(instrument, m.side, order.price, m.qty)
                 };
                 let entered = self.act(now, Id::EMPTY, floor, |engine, out| engine.submit(&new, out));
                 entered.err().map(rejection_of)
@@ -647,6 +642,24 @@ fn rejection_of(reject: Reject) -> News {
         Reject::PriceRange => rejection(ord_rej_reason::EXCEEDS_LIMIT, b"price out of range"),
         Reject::Quantity => rejection(ord_rej_reason::INCORRECT_QUANTITY, b"quantity is zero"),
         Reject::UnknownOrder => rejection(ord_rej_reason::OTHER, b"unknown order"),
+        Reject::Lot => rejection(
+            ord_rej_reason::INCORRECT_QUANTITY,
+            b"quantity is not a multiple of the lot",
+        ),
+        Reject::Display => rejection(
+            ord_rej_reason::INCORRECT_QUANTITY,
+            b"nothing beside what is displayed",
+        ),
+        Reject::StopPrice => rejection(ord_rej_reason::EXCEEDS_LIMIT, b"stop price out of range"),
+        Reject::Instructions => rejection(
+            ord_rej_reason::EXCHANGE_OPTION,
+            b"instructions do not go together",
+        ),
+        Reject::PostOnly => rejection(ord_rej_reason::EXCHANGE_OPTION, b"post only, would take"),
+        Reject::PriceBand => rejection(ord_rej_reason::EXCEEDS_LIMIT, b"beyond the price band"),
+        Reject::Quote => rejection(ord_rej_reason::OTHER, b"not for quotes"),
+        Reject::Protected => rejection(ord_rej_reason::EXCHANGE_OPTION, b"protection triggered"),
+        Reject::NoFirm => rejection(ord_rej_reason::OTHER, b"no firm"),
         Reject::Full => rejection(ord_rej_reason::EXCHANGE_OPTION, b"book full"),
     }
 }
@@ -690,6 +703,14 @@ impl Reports<'_> {
         });
     }
 
+    /// Nothing to report but where the order is found from now on.
+    fn renumber(&mut self, old: &Order, new: &Order) {
+        let row = (old.owner.0 as usize).checked_sub(1);
+        if let Some(order) = row.and_then(|row| self.desk.ledger.get_mut(row)) {
+            order.order_id = new.id;
+        }
+    }
+
     fn tell_cancelled(&mut self, owner: Owner) {
         let news = News {
             exec_type: ExecType::Canceled,
@@ -723,6 +744,18 @@ impl Listener for Reports<'_> {
         }
         self.tell_fill(maker.owner, qty, price);
         self.tell_fill(taker.owner, qty, price);
+    }
+
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        self.tell_fill(fill.order.owner, fill.qty, fill.price);
+    }
+
+    fn refreshed(&mut self, old: &Order, new: &Order) {
+        self.renumber(old, new);
+    }
+
+    fn triggered(&mut self, old: &Order, new: &Order) {
+        self.renumber(old, new);
     }
 
     /// Only replacements reduce clients' orders.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
 
-use crate::order::{Execution, Order};
+use crate::order::{CrossFill, Execution, Order};
 
 /// What became of a level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +74,20 @@ impl DisplayedLevels {
         let maker = &execution.maker;
         let orders = if maker.qty.0 == 0 { -1 } else { 0 };
         self.change(maker, maker.price, -i64::from(execution.qty.0), orders)
+    }
+
+    /// A displayed order traded in an auction; `None` also if it waited outside the book.
+    pub fn cross_filled(&mut self, fill: &CrossFill) -> Option<LevelChange> {
+        if fill.from_book.is_zero() {
+            return None;
+        }
+        let orders = if fill.order.qty.is_zero() { -1 } else { 0 };
+        self.change(
+            &fill.order,
+            fill.order.price,
+            -i64::from(fill.from_book.0),
+            orders,
+        )
     }
 
     /// An order lost `by`.

@@ -13,6 +13,7 @@ use tickwire_market::{
 
 use crate::index::OrderIndex;
 use crate::order::{Cross, Execution, Indication, Listener, NewOrder, Order, Reject, StateHash};
+use crate::rules::{AuctionKind, Rules};
 
 /// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types").
 pub const PRICE_MAX: Price = Price::from_4dp(2_000_000_000);
@@ -89,7 +90,7 @@ impl Ladder {
 }
 
 struct Listed {
-    tick: i64,
+    rules: Rules,
     status: TradingStatus,
     last_sale: Price,
     /// Shares waiting for the closing cross, by side; not part of the book.
@@ -122,7 +123,7 @@ impl Engine {
             .collect();
         let listed = (0..instruments)
             .map(|_| Listed {
-                tick: Price::ONE_RAW / 100,
+                rules: Rules::default(),
                 status: TradingStatus::PreOpen,
                 last_sale: Price::ZERO,
                 on_close: [0; 2],
@@ -143,18 +144,18 @@ impl Engine {
         }
     }
 
-    /// Sets the smallest price step, before any order.
+    /// Sets an instrument's rules, before any order. The default is a tick of 0.01 and a lot of 1.
     ///
     /// # Panics
-    /// If the instrument does not exist or the tick is not above 0: configuration is validated before.
-    pub fn set_tick(&mut self, instrument: InstrumentId, tick: Price) {
-        assert!(tick > Price::ZERO, "a tick is above zero");
-        self.listed[instrument.index()].tick = tick.raw();
+    /// If the instrument does not exist or the lot is 0: configuration is validated before.
+    pub fn set_rules(&mut self, instrument: InstrumentId, rules: Rules) {
+        assert!(rules.lot > Qty::ZERO, "a lot is above zero");
+        self.listed[instrument.index()].rules = rules;
     }
 
-    /// The smallest price step.
-    pub fn tick(&self, instrument: InstrumentId) -> Option<Price> {
-        self.listing(instrument).ok().map(|l| Price::from_raw(l.tick))
+    /// An instrument's rules.
+    pub fn rules(&self, instrument: InstrumentId) -> Option<&Rules> {
+        self.listing(instrument).ok().map(|listed| &listed.rules)
     }
 
     /// Changes the trading status. Orders stay; only [`TradingStatus::Trading`] takes new ones.
@@ -296,6 +297,8 @@ impl Engine {
         let [buy, sell] = self.listing(instrument)?.on_close;
         out.indicated(&Indication {
             instrument,
+            kind: AuctionKind::Closing,
+            clearing: self.reference(instrument),
             paired: buy.min(sell),
             imbalance: buy.abs_diff(sell),
             side: if buy >= sell { Side::Bid } else { Side::Ask },
@@ -316,6 +319,7 @@ impl Engine {
         self.last_match += 1;
         out.crossed(&Cross {
             instrument,
+            kind: AuctionKind::Closing,
             qty: buy.min(sell),
             price,
             match_number: self.last_match,
@@ -437,6 +441,15 @@ impl Engine {
 
     fn check_new(&self, new: &NewOrder) -> Result<(), Reject> {
         self.check_status(new.instrument)?;
+        let is_plain = new.stop.is_none() && new.display.is_zero() && !new.post_only;
+        if !is_plain
+            || matches!(
+                new.time_in_force,
+                TimeInForce::AtTheOpening | TimeInForce::AtTheClose
+            )
+        {
+            return Err(Reject::Instructions);
+        }
         if new.qty.is_zero() {
             return Err(Reject::Quantity);
         }
@@ -458,7 +471,7 @@ impl Engine {
     }
 
     fn check_price(&self, instrument: InstrumentId, price: Price, improvement: Price) -> Result<(), Reject> {
-        let tick = self.listing(instrument)?.tick;
+        let tick = self.listing(instrument)?.rules.ticks.at(price).raw();
         if price <= Price::ZERO || price > PRICE_MAX || improvement < Price::ZERO || improvement >= price {
             return Err(Reject::PriceRange);
         }

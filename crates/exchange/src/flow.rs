@@ -121,12 +121,12 @@ impl Flow {
             })
             .collect();
         let makers = listings.iter().enumerate().map(|(rank, listing)| {
-            let fair = listing.start.raw() / listing.tick.raw() * FINE;
+            let fair = listing.start.raw() / listing.tick().raw() * FINE;
             // Liquid names are two ticks wide, the others up to ten.
             let half_spread = FINE + FINE * (rank.min(96) as i64) / 24;
             Maker {
                 id: listing.id,
-                tick: listing.tick.raw(),
+                tick: listing.tick().raw(),
                 fair,
                 own: 0,
                 start: fair,

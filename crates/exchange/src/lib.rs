@@ -42,6 +42,7 @@ mod pace;
 mod pitch;
 mod random;
 mod reference;
+mod rules;
 mod session;
 mod sip;
 mod tape;
@@ -69,11 +70,16 @@ pub use naive::NaiveEngine;
 pub use nyse::{NysePublisher, NysePublisherConfig, RequestLimits};
 pub use openbook::{OpenBookFormat, OpenBookPublisher, OpenBookWriter};
 pub use order::{
-    Cross, Execution, Indication, Listener, Mpid, NO_MPID, NewOrder, Order, Owner, Reject, StateHash,
+    CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, Mpid, NO_MPID, NewOrder, Order,
+    Owner, Reject, SelfTrade, StateHash, Terms,
 };
 pub use pace::PaceConfig;
 pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};
 pub use reference::Reference;
+pub use rules::{
+    AuctionKind, HaltedOrders, MassCancel, OnBreach, PostOnly, PriceBands, Protection, QuoteEntry, Rules,
+    TICK_STEPS_MAX, TickTable,
+};
 pub use sip::{Outage, SipModel, SipPublisher};
 pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,

@@ -49,12 +49,12 @@ pub fn market_listings(count: u16) -> (Vec<Listing>, usize) {
                 5 + rank.wrapping_mul(2_246_822_519) % 295,
             ),
         };
-        Listing {
-            id: InstrumentId(utp + rank + 1),
-            symbol: symbol.unwrap_or(Symbol::EMPTY),
-            tick: Price::from_4dp(100),
-            start: Price::from_4dp(dollars * 10_000),
-        }
+        let id = InstrumentId(utp + rank + 1);
+        Listing::equity(
+            id,
+            symbol.unwrap_or(Symbol::EMPTY),
+            Price::from_4dp(dollars * 10_000),
+        )
     });
     ((0..utp).map(listing).chain(cta).collect(), utp as usize)
 }
@@ -67,12 +67,12 @@ fn listing(rank: u32) -> Listing {
             5 + rank.wrapping_mul(2_654_435_761) % 295,
         ),
     };
-    Listing {
-        id: InstrumentId(rank + 1),
-        symbol: symbol.unwrap_or(Symbol::EMPTY),
-        tick: Price::from_4dp(100),
-        start: Price::from_4dp(dollars * 10_000),
-    }
+    let id = InstrumentId(rank + 1);
+    Listing::equity(
+        id,
+        symbol.unwrap_or(Symbol::EMPTY),
+        Price::from_4dp(dollars * 10_000),
+    )
 }
 
 /// `ZAAAA`, `ZAAAB`, ...: no listed name has five letters beginning with Z, save test symbols.
@@ -110,7 +110,7 @@ mod tests {
         for (i, l) in all.iter().enumerate() {
             assert_eq!(l.id.index(), i + 1);
             assert!(!l.symbol.is_empty() && symbols.insert(l.symbol), "{l:?}");
-            assert!(l.start > Price::ZERO && l.start.raw() % l.tick.raw() == 0);
+            assert!(l.start > Price::ZERO && l.start.raw() % l.tick().raw() == 0);
         }
     }
 }

@@ -24,7 +24,8 @@ use tickwire_wire::mdp3::{
 
 use crate::displayed::DisplayedLevels;
 use crate::engine::Engine;
-use crate::order::{Cross, Execution, Listener, Order};
+use crate::order::{Cross, CrossFill, Execution, Listener, Order};
+use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
 
 mod event;
@@ -305,7 +306,7 @@ impl Mdp3Publisher {
 
     /// `total`: how many there are, on the instrument replay feed.
     fn definition(&self, listed: &Listed, total: Option<u32>) -> FutureRoot {
-        let tick = Price9::of(listed.listing.tick);
+        let tick = Price9::of(listed.listing.tick());
         FutureRoot {
             indicator: indicator::END_OF_EVENT,
             total_reports: total.map(|n| n.into()).into(),
@@ -581,6 +582,16 @@ impl Listener for Mdp3Publisher {
         self.event.executed(execution);
     }
 
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        if self.displayed.cross_filled(fill).is_some() {
+            let action = match fill.order.qty.is_zero() {
+                true => OrderAction::Delete,
+                false => OrderAction::Update,
+            };
+            self.event.changed(&fill.order, action);
+        }
+    }
+
     fn reduced(&mut self, order: &Order, by: Qty) {
         self.displayed.reduced(order, by);
         self.event.changed(order, OrderAction::Update);
@@ -606,13 +617,14 @@ impl Listener for Mdp3Publisher {
         }
     }
 
-    /// The exchange has no closing cross: what crosses is a trade without aggressor, its price the day's settlement.
+    /// What crosses is a trade without aggressor; the closing's price is the day's settlement.
     fn crossed(&mut self, cross: &Cross) {
         if cross.qty > 0 {
             self.event.crossed(cross);
             self.publish(cross.instrument, 0);
         }
-        if let Some(index) = self.index(cross.instrument) {
+        let settles = cross.kind == AuctionKind::Closing;
+        if let Some(index) = self.index(cross.instrument).filter(|_| settles) {
             self.settle(index, cross.price);
         }
     }

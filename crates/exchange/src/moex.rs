@@ -23,7 +23,7 @@ use tickwire_wire::moex::{
 
 use crate::engine::Engine;
 use crate::mold::MessageStore;
-use crate::order::{Cross, Execution, Indication, Listener, Order};
+use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::tape::{Datagram, LineSet, Listing, Milestone, Publisher, Tape, VenueTime};
 
 pub use replay::MoexReplayRules;
@@ -414,14 +414,14 @@ impl MoexPublisher {
             description: listing.symbol.as_bytes(),
             currency: b"RUB",
             total_reports: u32::try_from(self.listings.len()).ok(),
-            min_price_increment: Some(listing.tick),
+            min_price_increment: Some(listing.tick()),
             face_value: None,
         };
         let board = Board {
             board: self.config.board.as_bytes(),
             session: b"N",
             trading_status: Some(status_code(self.statuses[place])),
-            round_lot: Some(1),
+            round_lot: Some(listing.rules.lot.0.max(1)),
         };
         let written = self.encoder.definition(
             self.templates.definition,
@@ -659,6 +659,14 @@ impl Listener for MoexPublisher {
             self.log_order(maker, Action::Delete);
         } else {
             self.log_order(maker, Action::Change);
+        }
+    }
+
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        match (fill.from_book.is_zero(), fill.order.qty.is_zero()) {
+            (true, _) => {}
+            (false, true) => self.log_order(&fill.order, Action::Delete),
+            (false, false) => self.log_order(&fill.order, Action::Change),
         }
     }
 

@@ -7,11 +7,12 @@ use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeIn
 
 use crate::engine::{EngineConfig, PRICE_MAX};
 use crate::order::{Execution, Listener, NewOrder, Order, Reject, StateHash};
+use crate::rules::Rules;
 
 /// The oracle. Same rules, same answers, same events as [`crate::Engine`] (without the closing cross).
 pub struct NaiveEngine {
     config: EngineConfig,
-    ticks: Vec<Price>,
+    rules: Vec<Rules>,
     statuses: Vec<TradingStatus>,
     /// In order of arrival.
     orders: Vec<Order>,
@@ -25,7 +26,7 @@ impl NaiveEngine {
         let n = config.instruments as usize + 1;
         NaiveEngine {
             config,
-            ticks: alloc::vec![Price::from_4dp(100); n],
+            rules: alloc::vec![Rules::default(); n],
             statuses: alloc::vec![TradingStatus::PreOpen; n],
             orders: Vec::new(),
             last_order_id: 0,
@@ -33,9 +34,9 @@ impl NaiveEngine {
         }
     }
 
-    /// See [`crate::Engine::set_tick`].
-    pub fn set_tick(&mut self, instrument: InstrumentId, tick: Price) {
-        self.ticks[instrument.index()] = tick;
+    /// See [`crate::Engine::set_rules`].
+    pub fn set_rules(&mut self, instrument: InstrumentId, rules: Rules) {
+        self.rules[instrument.index()] = rules;
     }
 
     /// See [`crate::Engine::set_status`].
@@ -78,14 +79,7 @@ impl NaiveEngine {
         };
         let mut order = Order {
             id: OrderId(self.last_order_id),
-            price: new.price,
-            improvement: new.improvement,
-            qty: new.qty,
-            instrument: new.instrument,
-            owner: new.owner,
-            mpid: new.mpid,
-            side: new.side,
-            hidden: new.hidden,
+            ..new.entered_as(OrderId(0))
         };
         out.accepted(&order);
         let available: u64 = self
@@ -256,7 +250,7 @@ impl NaiveEngine {
         if price <= Price::ZERO || price > PRICE_MAX || improvement < Price::ZERO || improvement >= price {
             return Err(Reject::PriceRange);
         }
-        let tick = self.ticks[instrument.index()].raw();
+        let tick = self.rules[instrument.index()].ticks.at(price).raw();
         if price.raw() % tick != 0 || improvement.raw() % tick != 0 {
             return Err(Reject::Tick);
         }

@@ -20,7 +20,7 @@ use crate::displayed::{DisplayedLevels, LevelChange};
 use crate::engine::Engine;
 use crate::mold::MessageStore;
 use crate::nyse::{Groups, NysePublisher, NysePublisherConfig, NyseWriter, PacketFormat, Refusal, Request};
-use crate::order::{Execution, Listener, Order};
+use crate::order::{CrossFill, Execution, Listener, Order};
 use crate::tape::{Listing, Milestone, Tape, VenueTime};
 
 mod requests;
@@ -345,6 +345,12 @@ impl Listener for OpenBookWriter {
         let change = self.levels.executed(execution);
         let link = execution.match_number as u32;
         self.tell(change, execution.qty.0, ReasonCode::Execution, link);
+    }
+
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        let change = self.levels.cross_filled(fill);
+        let link = fill.match_number as u32;
+        self.tell(change, fill.from_book.0, ReasonCode::Execution, link);
     }
 
     fn reduced(&mut self, order: &Order, by: Qty) {

@@ -6,9 +6,14 @@
 //! - a trade happens at the maker's price, or at a better one for the taker if the maker offered an improvement;
 //! - a replacement that only lowers the quantity keeps its priority, every other one gets a new [`OrderId`] and goes to
 //!   the tail of its queue (or trades first, if its new price is marketable);
+//! - an iceberg shows a slice; when that is gone the next one joins the tail of its queue under a new [`OrderId`];
 //! - a request that is rejected changes nothing.
+//!
+//! The rest stands in `docs/exchange.md`: auctions, stops, bands, self-trade prevention, quotes.
 
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
+
+use crate::rules::AuctionKind;
 
 /// Who entered an order: 0 is the simulator's own flow, other values are the caller's (an index of a ledger).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -18,6 +23,33 @@ pub struct Owner(pub u32);
 impl Owner {
     /// The simulator's own order flow.
     pub const HOUSE: Owner = Owner(0);
+}
+
+/// Whose risk an order is: the unit of self-trade prevention, mass cancels, quotes and market maker protection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Firm(pub u32);
+
+impl Firm {
+    /// Nobody's: trades with itself, may not quote.
+    pub const NONE: Firm = Firm(0);
+}
+
+/// What an incoming order does when it meets one of its own [`Firm`]. FIX SelfMatchPreventionInstruction (2964).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum SelfTrade {
+    /// They trade.
+    #[default]
+    Allow = 0,
+    /// The incoming order's rest is cancelled.
+    CancelNewest = 1,
+    /// The resting order is cancelled, reserve included.
+    CancelOldest = 2,
+    /// Both.
+    CancelBoth = 3,
+    /// Both lose the smaller quantity (of an iceberg, the slice's) without a trade.
+    Decrement = 4,
 }
 
 /// Market participant identifier, space padded; all spaces means none (the order is published without attribution).
@@ -39,8 +71,20 @@ pub struct NewOrder {
     pub price: Price,
     /// How much, not 0.
     pub qty: Qty,
-    /// Day orders rest; market orders never do.
+    /// Day orders rest and leave with [`Engine::expire_day`](crate::Engine::expire_day), orders good till cancelled stay;
+    /// market orders never rest. Orders at the opening or close wait, unshown, for that auction.
     pub time_in_force: TimeInForce,
+    /// The price at which a stop order is triggered: a trade at or above it for buys, at or below it for sells. Waits,
+    /// unshown, until then; becomes a market or limit order by `order_type`.
+    pub stop: Option<Price>,
+    /// How much of an iceberg is shown at once: above 0 and below `qty`. 0: no iceberg.
+    pub display: Qty,
+    /// Never takes: see [`PostOnly`](crate::PostOnly).
+    pub post_only: bool,
+    /// Whose risk it is.
+    pub firm: Firm,
+    /// What it does when it meets an order of its firm.
+    pub self_trade: SelfTrade,
     /// Not shown in market data; trades after displayed orders of the same price.
     pub hidden: bool,
     /// How much better than `price` a taker gets it, 0 or a multiple of the tick: such executions are published with
@@ -62,6 +106,11 @@ impl NewOrder {
             price,
             qty,
             time_in_force: TimeInForce::Day,
+            stop: None,
+            display: Qty::ZERO,
+            post_only: false,
+            firm: Firm::NONE,
+            self_trade: SelfTrade::Allow,
             hidden: false,
             improvement: Price::ZERO,
             mpid: NO_MPID,
@@ -71,21 +120,51 @@ impl NewOrder {
 
     /// Whether what does not trade at once stays in the book.
     pub(crate) fn rests(&self) -> bool {
-        self.order_type == OrderType::Limit && self.time_in_force == TimeInForce::Day
+        self.order_type == OrderType::Limit && stays(self.time_in_force)
     }
 
     pub(crate) fn entered_as(&self, id: OrderId) -> Order {
         Order {
             id,
-            price: self.price,
+            price: match self.order_type {
+                OrderType::Limit => self.price,
+                OrderType::Market => Price::ZERO,
+            },
             improvement: self.improvement,
             qty: self.qty,
             instrument: self.instrument,
             owner: self.owner,
             mpid: self.mpid,
+            firm: self.firm,
+            display: self.display,
+            reserve: Qty::ZERO,
             side: self.side,
             hidden: self.hidden,
+            time_in_force: self.time_in_force,
+            terms: Terms::of(self),
         }
+    }
+}
+
+/// Whether an order may rest in the book.
+pub(crate) fn stays(time_in_force: TimeInForce) -> bool {
+    matches!(time_in_force, TimeInForce::Day | TimeInForce::GoodTillCancel)
+}
+
+/// What else was agreed about an order, in one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Terms(u8);
+
+impl Terms {
+    const MARKET: u8 = 1;
+    const POST_ONLY: u8 = 2;
+    const QUOTE: u8 = 4;
+    const SELF_TRADE: u8 = 3;
+
+    fn of(new: &NewOrder) -> Terms {
+        let market = u8::from(new.order_type == OrderType::Market) * Terms::MARKET;
+        let post_only = u8::from(new.post_only) * Terms::POST_ONLY;
+        Terms(market | post_only | (new.self_trade as u8) << Terms::SELF_TRADE)
     }
 }
 
@@ -94,11 +173,11 @@ impl NewOrder {
 pub struct Order {
     /// The engine's number: counts up from 1, never used twice.
     pub id: OrderId,
-    /// Its limit.
+    /// Its limit; 0 of market orders.
     pub price: Price,
     /// See [`NewOrder::improvement`].
     pub improvement: Price,
-    /// What remains.
+    /// What remains; of a resting iceberg, what remains of the slice.
     pub qty: Qty,
     /// The instrument.
     pub instrument: InstrumentId,
@@ -106,10 +185,20 @@ pub struct Order {
     pub owner: Owner,
     /// Attribution.
     pub mpid: Mpid,
+    /// Whose risk it is.
+    pub firm: Firm,
+    /// See [`NewOrder::display`].
+    pub display: Qty,
+    /// What a resting iceberg has beside the slice.
+    pub reserve: Qty,
     /// Its side.
     pub side: Side,
     /// Not shown.
     pub hidden: bool,
+    /// How long it lives.
+    pub time_in_force: TimeInForce,
+    /// What else was agreed.
+    pub terms: Terms,
 }
 
 impl Order {
@@ -120,6 +209,37 @@ impl Order {
             Side::Ask => self.price.raw() - self.improvement.raw(),
         };
         Price::from_raw(better)
+    }
+
+    /// All that remains of it, reserve included.
+    pub fn leaves(&self) -> u64 {
+        u64::from(self.qty.0) + u64::from(self.reserve.0)
+    }
+
+    /// Whether it has no limit.
+    pub fn is_market(&self) -> bool {
+        self.terms.0 & Terms::MARKET != 0
+    }
+
+    /// Whether it never takes.
+    pub fn is_post_only(&self) -> bool {
+        self.terms.0 & Terms::POST_ONLY != 0
+    }
+
+    /// Whether it is a side of a [`QuoteEntry`](crate::QuoteEntry).
+    pub fn is_quote(&self) -> bool {
+        self.terms.0 & Terms::QUOTE != 0
+    }
+
+    /// What it does when it meets an order of its firm. Quotes cancel the oldest.
+    pub fn self_trade(&self) -> SelfTrade {
+        match self.terms.0 >> Terms::SELF_TRADE {
+            1 => SelfTrade::CancelNewest,
+            2 => SelfTrade::CancelOldest,
+            3 => SelfTrade::CancelBoth,
+            4 => SelfTrade::Decrement,
+            _ => SelfTrade::Allow,
+        }
     }
 }
 
@@ -138,30 +258,52 @@ pub struct Execution {
     pub match_number: u64,
 }
 
-/// Shares crossed at one price outside the continuous book.
+/// The result of an auction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cross {
     /// The instrument.
     pub instrument: InstrumentId,
-    /// How much.
+    /// Which auction.
+    pub kind: AuctionKind,
+    /// How much, 0 if nothing could trade.
     pub qty: u64,
-    /// At what price.
+    /// At what price; if nothing traded, the reference price.
     pub price: Price,
     /// Counts up together with those of [`Execution`].
     pub match_number: u64,
 }
 
-/// What a closing cross would do now.
+/// An order's part in an auction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CrossFill {
+    /// The order after it. It has left when nothing remains; an iceberg whose slice is gone shows the next one with
+    /// [`Listener::refreshed`].
+    pub order: Order,
+    /// How much it traded.
+    pub qty: Qty,
+    /// How much of that stood in the book: nothing of an order that waited for the auction, at most the slice of an iceberg.
+    pub from_book: Qty,
+    /// At what price.
+    pub price: Price,
+    /// That of the [`Cross`], which follows.
+    pub match_number: u64,
+}
+
+/// What an auction would do now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Indication {
     /// The instrument.
     pub instrument: InstrumentId,
+    /// Which auction: the one whose call phase it is, else the closing.
+    pub kind: AuctionKind,
     /// Shares that would cross.
     pub paired: u64,
     /// Shares left over.
     pub imbalance: u64,
     /// The side of what is left over, meaningless when it is 0.
     pub side: Side,
+    /// The price at which they would cross, 0 if nothing would.
+    pub clearing: Price,
     /// The reference price.
     pub price: Price,
 }
@@ -179,10 +321,47 @@ pub enum Reject {
     PriceRange,
     /// The quantity is 0.
     Quantity,
+    /// The quantity (or what is displayed of it) is not a multiple of the lot.
+    Lot,
+    /// The displayed quantity is not below the quantity.
+    Display,
+    /// The price of a stop order's trigger is not a price.
+    StopPrice,
+    /// Instructions that do not go together: see "Matching rules" in `docs/exchange.md`.
+    Instructions,
+    /// It may not take, and would.
+    PostOnly,
+    /// Beyond a price band.
+    PriceBand,
+    /// A quote's bid is not below its ask, or the request would replace a quote.
+    Quote,
+    /// The firm's protection was triggered and not reset yet.
+    Protected,
+    /// The request needs a firm.
+    NoFirm,
     /// No such order in the book.
     UnknownOrder,
     /// A configured capacity is exhausted: orders, or price levels of this side.
     Full,
+}
+
+/// Why an order leaves, or loses quantity, other than by a request about it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CancelReason {
+    /// A mass cancel.
+    MassCancel,
+    /// It met an order of its own firm.
+    SelfTrade,
+    /// Market maker protection.
+    Protection,
+    /// The auction it was for is over.
+    AuctionOver,
+    /// The day is over.
+    DayOver,
+    /// A triggered stop order found no room in the book.
+    NoRoom,
+    /// A new quote took its place.
+    Requoted,
 }
 
 /// Hears what an engine does, in order.
@@ -193,13 +372,51 @@ pub trait Listener {
     }
     /// It, or what is left of it, joined the tail of its queue.
     fn rested(&mut self, order: &Order);
+    /// It waits outside the book, unshown: a stop order until it is triggered, one at the opening or close for its auction.
+    /// When it leaves without having been in the book, [`Listener::expired`] tells.
+    fn parked(&mut self, order: &Order) {
+        let _ = order;
+    }
+    /// A waiting order was replaced: `new` waits. Both have the same number if it kept its priority.
+    fn reparked(&mut self, old: &Order, new: &Order) {
+        let _ = (old, new);
+    }
+    /// A stop order is triggered: it goes on under a new number, as if it had just been accepted.
+    fn triggered(&mut self, old: &Order, new: &Order) {
+        let _ = (old, new);
+    }
+    /// An iceberg's slice is gone (told before), the next one is `new`, with another number; [`Listener::rested`] follows.
+    fn refreshed(&mut self, old: &Order, new: &Order) {
+        let _ = (old, new);
+    }
     /// A trade.
     fn executed(&mut self, execution: &Execution);
-    /// A resting order lost `by` and kept its place; `order` is what remains, never 0.
+    /// An order's part in an auction; [`Listener::crossed`] follows.
+    fn cross_filled(&mut self, fill: &CrossFill);
+    /// Why the order of the next [`Listener::deleted`], [`Listener::expired`], [`Listener::reduced`] or
+    /// [`Listener::decremented`] leaves or loses quantity, when not by a request about it.
+    fn cancelled(&mut self, order: &Order, reason: CancelReason) {
+        let _ = (order, reason);
+    }
+    /// An incoming order lost `by` to prevent a trade with itself; `order` is what remains. At 0, [`Listener::expired`]
+    /// follows.
+    fn decremented(&mut self, order: &Order, by: Qty) {
+        let _ = (order, by);
+    }
+    /// An iceberg lost `by` of its reserve by request; what is shown stays as it is.
+    fn reserve_reduced(&mut self, order: &Order, by: Qty) {
+        let _ = (order, by);
+    }
+    /// Market maker protection was triggered: the firm's quotes of the group are cancelled next.
+    fn protected(&mut self, firm: Firm, group: u32) {
+        let _ = (firm, group);
+    }
+    /// A resting order lost `by` and kept its place; `order` is what remains, never 0. Of an iceberg the slice lost it, its
+    /// reserve is gone.
     fn reduced(&mut self, order: &Order, by: Qty);
     /// A resting order left the book by request.
     fn deleted(&mut self, order: &Order);
-    /// What an order could not trade at once was cancelled; it never rested.
+    /// What an order could not trade at once was cancelled, or it left while it waited; it never rested.
     fn expired(&mut self, order: &Order);
     /// A resting order was replaced. `rests`: the new one stands at the tail of its queue; otherwise it trades next, and
     /// what is left rests with [`Listener::rested`].
@@ -208,16 +425,17 @@ pub trait Listener {
     fn status(&mut self, instrument: InstrumentId, status: TradingStatus) {
         let _ = (instrument, status);
     }
-    /// A closing cross happened.
+    /// An auction took place.
     fn crossed(&mut self, cross: &Cross) {
         let _ = cross;
     }
-    /// What a closing cross would do was asked for publication.
+    /// What an auction would do was asked for publication.
     fn indicated(&mut self, indication: &Indication) {
         let _ = indication;
     }
-    /// The request is done: everything that it did to the instrument has been told. Called once for every request that
-    /// was not rejected; venues publish what a request did as one event.
+    /// The request is done: everything that it did to the instrument has been told. Called once for every instrument of
+    /// every request that was not rejected, and once for every stop order that is triggered; venues publish what was done
+    /// as one event.
     fn completed(&mut self, instrument: InstrumentId) {
         let _ = instrument;
     }
@@ -227,6 +445,7 @@ pub trait Listener {
 impl Listener for () {
     fn rested(&mut self, _: &Order) {}
     fn executed(&mut self, _: &Execution) {}
+    fn cross_filled(&mut self, _: &CrossFill) {}
     fn reduced(&mut self, _: &Order, _: Qty) {}
     fn deleted(&mut self, _: &Order) {}
     fn expired(&mut self, _: &Order) {}
@@ -243,9 +462,45 @@ impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
         self.0.rested(order);
         self.1.rested(order);
     }
+    fn parked(&mut self, order: &Order) {
+        self.0.parked(order);
+        self.1.parked(order);
+    }
+    fn reparked(&mut self, old: &Order, new: &Order) {
+        self.0.reparked(old, new);
+        self.1.reparked(old, new);
+    }
+    fn triggered(&mut self, old: &Order, new: &Order) {
+        self.0.triggered(old, new);
+        self.1.triggered(old, new);
+    }
+    fn refreshed(&mut self, old: &Order, new: &Order) {
+        self.0.refreshed(old, new);
+        self.1.refreshed(old, new);
+    }
     fn executed(&mut self, execution: &Execution) {
         self.0.executed(execution);
         self.1.executed(execution);
+    }
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        self.0.cross_filled(fill);
+        self.1.cross_filled(fill);
+    }
+    fn cancelled(&mut self, order: &Order, reason: CancelReason) {
+        self.0.cancelled(order, reason);
+        self.1.cancelled(order, reason);
+    }
+    fn decremented(&mut self, order: &Order, by: Qty) {
+        self.0.decremented(order, by);
+        self.1.decremented(order, by);
+    }
+    fn reserve_reduced(&mut self, order: &Order, by: Qty) {
+        self.0.reserve_reduced(order, by);
+        self.1.reserve_reduced(order, by);
+    }
+    fn protected(&mut self, firm: Firm, group: u32) {
+        self.0.protected(firm, group);
+        self.1.protected(firm, group);
     }
     fn reduced(&mut self, order: &Order, by: Qty) {
         self.0.reduced(order, by);
@@ -307,6 +562,9 @@ impl StateHash {
         self.word(order.improvement.raw() as u64);
         self.word(u64::from(order.qty.0) << 32 | u64::from(order.owner.0));
         self.word(u64::from(order.instrument.0) << 2 | u64::from(order.hidden) << 1 | order.side as u64);
+        self.word(u64::from(order.reserve.0) << 32 | u64::from(order.display.0));
+        let terms = u64::from(order.terms.0) << 8 | order.time_in_force as u64;
+        self.word(u64::from(order.firm.0) << 32 | terms);
     }
 
     /// The hash.

@@ -122,7 +122,7 @@ impl Session {
             self.phase = Phase::Seeding { next: 0 };
             return;
         };
-        engine.set_tick(listing.id, listing.tick);
+        engine.set_rules(listing.id, listing.rules);
         publisher.define(&listing);
         let known = engine.set_status(listing.id, TradingStatus::Trading, publisher);
         debug_assert!(known.is_ok(), "the engine is made for the listings");

@@ -13,7 +13,8 @@ use tickwire_market::{
 };
 
 use crate::engine::Engine;
-use crate::order::{Cross, Execution, Listener, Order};
+use crate::order::{Cross, CrossFill, Execution, Listener, Order};
+use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, ParticipantQuote, Publisher, Tape, VenueTime};
 
 /// How many participants have letters in both plans.
@@ -241,6 +242,14 @@ impl<P: Plan> Listener for SipPublisher<P> {
         self.follow(execution.maker.instrument, execution.price);
     }
 
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        if self.sip.model().is_told || fill.from_book.is_zero() {
+            return;
+        }
+        let update = self.sip.cross_filled(fill);
+        self.publish(update);
+    }
+
     fn reduced(&mut self, order: &Order, by: Qty) {
         if self.sip.model().is_told {
             return;
@@ -281,7 +290,8 @@ impl<P: Plan> Listener for SipPublisher<P> {
 
     fn crossed(&mut self, cross: &Cross) {
         let at = self.at();
-        if let Some(place) = self.place(cross.instrument) {
+        let closes = cross.kind == AuctionKind::Closing;
+        if let Some(place) = self.place(cross.instrument).filter(|_| closes) {
             let symbol = &self.listings[place].symbol;
             self.plan.closed(symbol, cross.instrument, &self.sip, at);
         }

@@ -3,10 +3,11 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
+use tickwire_market::{Contract, InstrumentId, Level, Nanos, Port, Price, SeqNo, Side, Symbol, Venue};
 
 use crate::engine::Engine;
 use crate::order::Listener;
+use crate::rules::Rules;
 
 /// Takes one message of a feed.
 pub trait MessageSink {
@@ -27,10 +28,30 @@ pub struct Listing {
     pub id: InstrumentId,
     /// Up to eight characters.
     pub symbol: Symbol,
-    /// Smallest price step, a multiple of 0.0001.
-    pub tick: Price,
+    /// What it is.
+    pub contract: Contract,
+    /// How it trades; ticks are multiples of 0.0001.
+    pub rules: Rules,
     /// Where its fair value starts, a multiple of the tick.
     pub start: Price,
+}
+
+impl Listing {
+    /// Shares with a tick of 0.01.
+    pub fn equity(id: InstrumentId, symbol: Symbol, start: Price) -> Listing {
+        Listing {
+            id,
+            symbol,
+            contract: Contract::Equity,
+            rules: Rules::default(),
+            start,
+        }
+    }
+
+    /// The smallest price step where its price starts.
+    pub fn tick(&self) -> Price {
+        self.rules.ticks.at(self.start)
+    }
 }
 
 /// The venue's clock reading of a message: nanoseconds since midnight where the venue is.
@@ -230,6 +251,9 @@ macro_rules! listener_of_writer {
         }
         fn executed(&mut self, execution: &$crate::Execution) {
             self.$writer.executed(execution);
+        }
+        fn cross_filled(&mut self, fill: &$crate::CrossFill) {
+            self.$writer.cross_filled(fill);
         }
         fn reduced(&mut self, order: &$crate::Order, by: tickwire_market::Qty) {
             self.$writer.reduced(order, by);

@@ -17,7 +17,8 @@ use tickwire_wire::zerocopy::IntoBytes;
 use crate::engine::Engine;
 use crate::mold::MessageStore;
 use crate::nyse::{Groups, NysePublisher, NysePublisherConfig, NyseWriter, PacketFormat, Refusal, Request};
-use crate::order::{Cross, Execution, Indication, Listener, Order};
+use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
+use crate::rules::AuctionKind;
 use crate::tape::{Listing, Milestone, Tape, VenueTime};
 
 mod requests;
@@ -444,6 +445,34 @@ impl Listener for XdpWriter {
         self.send(xdp::OrderExecution::KIND, message.as_bytes());
     }
 
+    /// Not printable: the cross itself is the print.
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        let Some(at) = self.place(fill.order.instrument) else {
+            return;
+        };
+        if fill.order.hidden || fill.from_book.is_zero() {
+            return;
+        }
+        let price = self.price(at, fill.price);
+        let (symbol_seq_num, source_time_ns) = self.next_of(at);
+        let message = xdp::OrderExecution {
+            source_time_ns,
+            symbol_index: fill.order.instrument.0.into(),
+            symbol_seq_num,
+            order_id: fill.order.id.0.into(),
+            trade_id: U32::new(fill.match_number as u32),
+            price,
+            volume: fill.from_book.0.into(),
+            printable_flag: 0,
+            trade_cond1: Char(b'@'),
+            trade_cond2: Char(b' '),
+            trade_cond3: Char(b' '),
+            trade_cond4: Char(b' '),
+            ..xdp::OrderExecution::NEW
+        };
+        self.send(xdp::OrderExecution::KIND, message.as_bytes());
+    }
+
     fn reduced(&mut self, order: &Order, _: Qty) {
         if let (Some(at), false) = (self.place(order.instrument), order.hidden) {
             let price = self.price(at, order.price);
@@ -512,7 +541,11 @@ impl Listener for XdpWriter {
             cross_id: U32::new(cross.match_number as u32),
             price,
             volume: quantity(cross.qty),
-            cross_type: Char(b'6'),
+            cross_type: Char(match cross.kind {
+                AuctionKind::Opening => b'O',
+                AuctionKind::Closing => b'6',
+                AuctionKind::Resumption => b'5',
+            }),
             ..xdp::CrossTrade::NEW
         };
         self.send(xdp::CrossTrade::KIND, message.as_bytes());
@@ -523,6 +556,7 @@ impl Listener for XdpWriter {
             return;
         };
         let price = self.price(at, indication.price);
+        let clearing = self.price(at, indication.clearing);
         let (symbol_seq_num, source_time_ns) = self.next_of(at);
         let side = match (indication.imbalance, indication.side) {
             (0, _) => Char(b' '),
@@ -537,10 +571,14 @@ impl Listener for XdpWriter {
             paired_qty: quantity(indication.paired),
             total_imbalance_qty: quantity(indication.imbalance),
             auction_time: 1600.into(),
-            auction_type: Char(b'C'),
+            auction_type: Char(match indication.kind {
+                AuctionKind::Opening => b'M',
+                AuctionKind::Closing => b'C',
+                AuctionKind::Resumption => b'H',
+            }),
             imbalance_side: side,
-            continuous_book_clearing: price,
-            auction_interest_clearing: price,
+            continuous_book_clearing: clearing,
+            auction_interest_clearing: clearing,
             unpaired_qty: quantity(indication.imbalance),
             unpaired_side: side,
             reserved: Char(b' '),

@@ -1,7 +1,7 @@
 //! The engine against the naive engine: same answers, same events, same books, on seeded command streams.
 
 use tickwire_exchange::{
-    Engine, EngineConfig, Execution, Listener, NaiveEngine, NewOrder, Order, Owner, StateHash,
+    CrossFill, Engine, EngineConfig, Execution, Listener, NaiveEngine, NewOrder, Order, Owner, StateHash,
 };
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 use tickwire_testdata::Rng;
@@ -32,6 +32,11 @@ impl Listener for Heard {
         self.say(3, &e.maker);
         self.say(e.match_number, &e.taker);
         self.hash.word(u64::from(e.qty.0) ^ e.price.raw() as u64);
+    }
+    fn cross_filled(&mut self, f: &CrossFill) {
+        self.say(9 + f.match_number, &f.order);
+        self.hash
+            .word(u64::from(f.qty.0) << 32 | u64::from(f.from_book.0));
     }
     fn reduced(&mut self, order: &Order, by: Qty) {
         self.say(4 + u64::from(by.0), order);
@@ -97,7 +102,7 @@ fn random_order(rng: &mut Rng, instruments: u32) -> NewOrder {
         hidden: rng.chance(1, 8),
         improvement: Price::from_4dp(if rng.chance(1, 10) { 100 } else { 0 }),
         owner: Owner(rng.below(4) as u32),
-        mpid: *b"    ",
+        ..NewOrder::limit(InstrumentId(1), side, Price::ZERO, Qty(1))
     }
 }
 
@@ -226,6 +231,7 @@ impl Listener for Trades {
     fn executed(&mut self, e: &Execution) {
         self.0.push((e.maker.id.0, e.qty.0, e.price));
     }
+    fn cross_filled(&mut self, _: &CrossFill) {}
     fn reduced(&mut self, _: &Order, _: Qty) {}
     fn deleted(&mut self, _: &Order) {}
     fn expired(&mut self, _: &Order) {}

@@ -48,7 +48,7 @@ impl<P: Publisher + Listener> Venue<P> {
         venue.publisher.set_time(NOW.since(MIDNIGHT));
         venue.publisher.milestone(Milestone::StartOfMessages);
         for listing in &venue.listings {
-            venue.engine.set_tick(listing.id, listing.tick);
+            venue.engine.set_rules(listing.id, listing.rules);
             venue.publisher.define(listing);
             let status = TradingStatus::Trading;
             venue
@@ -63,7 +63,7 @@ impl<P: Publisher + Listener> Venue<P> {
     fn rest(&mut self, orders: u32) {
         let listing = self.listings[0];
         for i in 1..=orders {
-            let price = Price::from_raw(listing.start.raw() - i64::from(i) * listing.tick.raw());
+            let price = Price::from_raw(listing.start.raw() - i64::from(i) * listing.tick().raw());
             let order = NewOrder::limit(InstrumentId(1), Side::Bid, price, Qty(100));
             self.engine.submit(&order, &mut self.publisher).unwrap();
         }

@@ -48,7 +48,7 @@ fn venue(account: Option<PitchAccount>) -> Venue {
     venue.publisher.set_time(MORNING);
     venue.publisher.milestone(Milestone::StartOfMessages);
     for listing in &all {
-        venue.engine.set_tick(listing.id, listing.tick);
+        venue.engine.set_rules(listing.id, listing.rules);
         let status = venue
             .engine
             .set_status(listing.id, TradingStatus::Trading, &mut ());

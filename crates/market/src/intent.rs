@@ -26,10 +26,16 @@ pub enum TimeInForce {
     /// Until the end of the session (59=0).
     #[default]
     Day = 0,
+    /// Until it is cancelled, over sessions (59=1).
+    GoodTillCancel = 1,
+    /// In the opening auction or not at all (59=2).
+    AtTheOpening = 2,
     /// What cannot trade at once is cancelled (59=3).
     ImmediateOrCancel = 3,
     /// All at once or nothing (59=4).
     FillOrKill = 4,
+    /// In the closing auction or not at all (59=7).
+    AtTheClose = 7,
 }
 
 /// FIX OrdType (40).

@@ -177,7 +177,7 @@ fn a_channel_reset_restates_every_book() {
                 // Every tenth order crosses the spread.
                 let behind = if n % 10 == 0 { -2 } else { 1 + n * 7 % 23 };
                 let up = if side == Side::Bid { -behind } else { behind };
-                let price = Price::from_raw(listing.start.raw() + up * listing.tick.raw());
+                let price = Price::from_raw(listing.start.raw() + up * listing.tick().raw());
                 let order = NewOrder::limit(listing.id, side, price, Qty(1 + n as u32 % 5));
                 engine.submit(&order, publisher).expect("it fits");
             }

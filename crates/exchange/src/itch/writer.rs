@@ -9,14 +9,15 @@ use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 use tickwire_wire::itch50::{
-    AddOrder, AddOrderMpid, CrossTrade, EventCode, MarketParticipantPosition, NetOrderImbalance, OrderCancel,
-    OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, RegShoRestriction, StockDirectory,
-    StockTradingAction, SystemEvent, Trade, side_char,
+    AddOrder, AddOrderMpid, CrossTrade, CrossType, EventCode, MarketParticipantPosition, NetOrderImbalance,
+    OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, RegShoRestriction,
+    StockDirectory, StockTradingAction, SystemEvent, Trade, side_char,
 };
 use tickwire_wire::layout::{Alpha, Char, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 
-use crate::order::{Cross, Execution, Indication, Listener, NO_MPID, Order};
+use crate::order::{Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
+use crate::rules::AuctionKind;
 use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
 
 /// The market makers named in attributed orders.
@@ -115,6 +116,14 @@ pub(super) fn write_add(order: &Order, stock: Alpha<8>, at: VenueTime, out: &mut
 /// Exact: the engine admits multiples of the tick up to [`crate::PRICE_MAX`], and ticks are multiples of 0.0001.
 fn price4(price: Price) -> Price4 {
     Price4::new((price.raw() / 100_000) as u32)
+}
+
+fn cross_type(kind: AuctionKind) -> CrossType {
+    match kind {
+        AuctionKind::Opening => CrossType::Opening,
+        AuctionKind::Closing => CrossType::Closing,
+        AuctionKind::Resumption => CrossType::HaltOrIpo,
+    }
 }
 
 /// Publishes into `S`.
@@ -269,6 +278,22 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
         }
     }
 
+    /// Not printable: the cross itself is the print.
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        if fill.order.hidden || fill.from_book.is_zero() {
+            return;
+        }
+        let executed = OrderExecutedWithPrice {
+            order_ref: fill.order.id.0.into(),
+            executed_shares: fill.from_book.0.into(),
+            match_number: fill.match_number.into(),
+            printable: Char(b'N'),
+            execution_price: price4(fill.price),
+            ..OrderExecutedWithPrice::at(fill.order.instrument.0 as u16, self.now)
+        };
+        self.send(executed.as_bytes());
+    }
+
     fn reduced(&mut self, order: &Order, by: Qty) {
         if !order.hidden {
             let cancel = OrderCancel {
@@ -327,7 +352,7 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
             stock: self.stock(cross.instrument),
             cross_price: price4(cross.price),
             match_number: cross.match_number.into(),
-            cross_type: Char(b'C'),
+            cross_type: cross_type(cross.kind).into(),
             ..CrossTrade::at(cross.instrument.0 as u16, self.now)
         };
         self.send(message.as_bytes());
@@ -340,16 +365,16 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
             (_, _, Side::Bid) => b'B',
             (_, _, Side::Ask) => b'S',
         };
-        let price = price4(indication.price);
+        let clearing = price4(indication.clearing);
         let message = NetOrderImbalance {
             paired_shares: indication.paired.into(),
             imbalance_shares: indication.imbalance.into(),
             direction: Char(direction),
             stock: self.stock(indication.instrument),
-            far_price: price,
-            near_price: price,
-            reference_price: price,
-            cross_type: Char(b'C'),
+            far_price: clearing,
+            near_price: clearing,
+            reference_price: price4(indication.price),
+            cross_type: cross_type(indication.kind).into(),
             price_variation: Char(b'L'),
             ..NetOrderImbalance::at(indication.instrument.0 as u16, self.now)
         };

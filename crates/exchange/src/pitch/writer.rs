@@ -18,7 +18,8 @@ use tickwire_wire::pitch::{
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
-use crate::order::{Cross, Execution, Indication, Listener, NO_MPID, Order};
+use crate::order::{Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
+use crate::rules::AuctionKind;
 use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
 
 const SECOND: u64 = 1_000_000_000;
@@ -247,6 +248,14 @@ impl<S: MessageSink> PitchWriter<S> {
     }
 }
 
+fn auction_type(kind: AuctionKind) -> AuctionType {
+    match kind {
+        AuctionKind::Opening => AuctionType::Opening,
+        AuctionKind::Closing => AuctionType::Closing,
+        AuctionKind::Resumption => AuctionType::Halt,
+    }
+}
+
 impl<S: MessageSink> Tape for PitchWriter<S> {
     fn set_time(&mut self, at: VenueTime) {
         self.now = self.now.max(at);
@@ -330,6 +339,26 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         }
     }
 
+    /// At the auction's price; its trade and its result follow with [`Listener::crossed`].
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        if fill.order.hidden || fill.from_book.is_zero() {
+            return;
+        }
+        let executed = OrderExecutedAtPriceSize {
+            time_offset: self.offset().into(),
+            order_id: self.id(fill.order.id).into(),
+            executed_qty: fill.from_book.0.into(),
+            remaining_qty: fill.order.qty.0.into(),
+            execution_id: (AUCTION_CLASS + fill.match_number % CLASS).into(),
+            price: long(fill.price),
+            ..OrderExecutedAtPriceSize::BLANK_MESSAGE
+        };
+        self.send(executed.as_bytes());
+        if fill.order.qty.is_zero() {
+            self.modified.remove(&fill.order.id);
+        }
+    }
+
     fn reduced(&mut self, order: &Order, by: Qty) {
         if order.hidden {
             return;
@@ -410,7 +439,7 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         }
     }
 
-    /// The closing auction, which only BZX has: its trade, then its result.
+    /// An auction, which only BZX has: its trade, then its result.
     fn crossed(&mut self, cross: &Cross) {
         let Some(&listing) = self.listing(cross.instrument) else {
             return;
@@ -424,7 +453,7 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         let summary = AuctionSummary {
             time_offset: self.offset().into(),
             symbol: long_symbol(&listing),
-            auction_type: AuctionType::Closing.into(),
+            auction_type: auction_type(cross.kind).into(),
             price: long(cross.price),
             shares: shares.into(),
             ..AuctionSummary::BLANK_MESSAGE
@@ -447,16 +476,16 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
             };
             u32::try_from(indication.paired + unpaired).unwrap_or(u32::MAX)
         };
-        let price = long(indication.price);
+        let clearing = long(indication.clearing);
         let update = AuctionUpdate {
             time_offset: self.offset().into(),
             symbol: long_symbol(listing),
-            auction_type: AuctionType::Closing.into(),
-            reference_price: price,
+            auction_type: auction_type(indication.kind).into(),
+            reference_price: long(indication.price),
             buy_shares: shares(Side::Bid).into(),
             sell_shares: shares(Side::Ask).into(),
-            indicative_price: price,
-            auction_only_price: price,
+            indicative_price: clearing,
+            auction_only_price: clearing,
             ..AuctionUpdate::BLANK_MESSAGE
         };
         self.send(update.as_bytes());

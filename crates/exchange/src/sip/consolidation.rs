@@ -16,7 +16,7 @@ use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
 
 use crate::displayed::DisplayedLevels;
 use crate::engine::Engine;
-use crate::order::{Execution, Order};
+use crate::order::{CrossFill, Execution, Order};
 
 /// A participant that fails for a while: its quotes are void.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,6 +257,16 @@ impl Consolidation {
             self.improve(maker, owner, -1);
         }
         self.refresh(maker.instrument, owner)
+    }
+
+    /// A displayed order traded in an auction.
+    pub(crate) fn cross_filled(&mut self, fill: &CrossFill) -> Option<Update> {
+        let owner = self.owner(&fill.order);
+        self.levels[owner].cross_filled(fill);
+        if fill.order.qty.is_zero() {
+            self.improve(&fill.order, owner, -1);
+        }
+        self.refresh(fill.order.instrument, owner)
     }
 
     /// An order lost `by`.

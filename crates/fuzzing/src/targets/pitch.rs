@@ -30,7 +30,7 @@ pub fn pitch_servers(bytes: &[u8]) {
     });
     publisher.milestone(Milestone::StartOfMessages);
     for listing in &listings {
-        engine.set_tick(listing.id, listing.tick);
+        engine.set_rules(listing.id, listing.rules);
         let _ = engine.set_status(listing.id, TradingStatus::Trading, &mut publisher);
     }
     let (mut choices, mut now) = (Choices::new(bytes), Nanos(Nanos::SECOND));
