@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::host::HostCommand;
+use crate::lab::LabCommand;
 use crate::protocol::Protocol;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
@@ -93,6 +94,16 @@ Examples:
     Host {
         #[command(subcommand)]
         command: HostCommand,
+    },
+    /// The latency lab: measurements as scenario files, run by one command each, kept, shown and compared
+    #[command(after_help = "\
+Examples:
+  tickwire lab list
+  tickwire lab run quadra
+  tickwire lab compare tickwire-lab/before tickwire-lab/after --fail-above 1.05 --at p99")]
+    Lab {
+        #[command(subcommand)]
+        command: LabCommand,
     },
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\

@@ -17,6 +17,7 @@ mod fix;
 mod host;
 mod hot;
 mod json;
+mod lab;
 mod latency_file;
 mod played;
 mod ports;
@@ -99,6 +100,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Decode(args) => decode::run(args),
         Command::Fix(args) => fix::run(args, &stop),
         Command::Host { command } => host::run(command, &stop),
+        Command::Lab { command } => lab::run(command, &stop),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());

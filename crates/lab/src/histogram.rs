@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::{Deserializer as HdrReader, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
 /// Values above this (100 s) count as this one; [`Histogram::max`] still tells the truth.
@@ -125,6 +126,35 @@ impl Histogram {
             .map(|v| (v.value_iterated_to(), v.count_at_value()))
     }
 
+    /// The mean, to three digits of each value; 0 if there is none.
+    pub fn mean(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.counts.mean() }
+    }
+
+    /// The standard deviation, to three digits of each value; 0 if there is none.
+    pub fn stdev(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.counts.stdev() }
+    }
+
+    /// What HdrHistogram's own code makes of this one, without the extremes beside it.
+    pub(crate) fn counts(&self) -> &Hdr<u64> {
+        &self.counts
+    }
+
+    /// The compressed form of HdrHistogram (V2, deflate), about a kilobyte.
+    pub fn pack(&self) -> Packed {
+        let mut v2 = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.counts, &mut v2)
+            .expect("memory takes all, and counts fit");
+        Packed {
+            v2,
+            min: self.min(),
+            max: self.max,
+            count: self.count(),
+        }
+    }
+
     /// The text format of HdrHistogram's own plotters (`.hgrm`), in microseconds.
     pub fn to_hgrm(&self) -> String {
         let mut out = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
@@ -150,6 +180,75 @@ impl Histogram {
             .expect("writing to a string");
         writeln!(out, "#[Max     = {max:12.3}, Total count    = {total:12}]").expect("writing to a string");
         out
+    }
+}
+
+/// A histogram that is finished: compressed as HdrHistogram's V2 format has it, with the true extremes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packed {
+    v2: Vec<u8>,
+    min: u64,
+    max: u64,
+    count: u64,
+}
+
+impl Packed {
+    /// From the compressed form, as a histogram log has it, and the extremes, which that has not.
+    ///
+    /// # Errors
+    /// Why these are no such bytes, or that they are of values that ours never are.
+    pub fn from_v2(v2: Vec<u8>, min: u64, max: u64) -> Result<Packed, String> {
+        let mut packed = Packed {
+            v2,
+            min,
+            max,
+            count: 0,
+        };
+        packed.count = packed.read()?.len();
+        Ok(packed)
+    }
+
+    fn read(&self) -> Result<Hdr<u64>, String> {
+        let counts: Hdr<u64> = HdrReader::new()
+            .deserialize(&mut self.v2.as_slice())
+            .map_err(|e| e.to_string())?;
+        let shape = (counts.low(), counts.high(), counts.sigfig());
+        match shape == (1, HIGHEST_NS, 3) {
+            true => Ok(counts),
+            false => Err(format!(
+                "a histogram of {shape:?} (lowest, highest, digits) where (1, {HIGHEST_NS}, 3) is written"
+            )),
+        }
+    }
+
+    /// The histogram.
+    pub fn unpack(&self) -> Histogram {
+        let mut histogram = Histogram::new();
+        if self.count > 0 {
+            histogram.counts = self.read().expect("read when it was made");
+            (histogram.min, histogram.max) = (self.min, self.max);
+        }
+        histogram
+    }
+
+    /// The compressed form.
+    pub fn v2(&self) -> &[u8] {
+        &self.v2
+    }
+
+    /// The least, 0 if there is none.
+    pub fn min(&self) -> u64 {
+        self.min
+    }
+
+    /// The most, 0 if there is none.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 }
 
@@ -262,6 +361,32 @@ mod tests {
             serde_json::from_str(&serde_json::to_string(&Histogram::new()).expect("serialises"))
                 .expect("reads");
         assert_eq!(empty, Histogram::new());
+    }
+
+    #[test]
+    fn a_packed_histogram_comes_back_whole_and_foreign_bytes_are_refused() {
+        let mut histogram = Histogram::new();
+        (0..1_000).for_each(|i| histogram.record(i * i * i));
+        histogram.record(u64::MAX);
+        for h in [histogram, Histogram::new()] {
+            let packed = h.pack();
+            assert_eq!(packed.unpack(), h);
+            assert_eq!(
+                Packed::from_v2(packed.v2().to_vec(), packed.min(), packed.max()),
+                Ok(packed)
+            );
+        }
+        assert!(Packed::from_v2(b"no histogram".to_vec(), 0, 0).is_err());
+        let mut v2 = Vec::new();
+        let other = Hdr::<u64>::new_with_bounds(1, 1_000, 2).expect("a valid one");
+        V2DeflateSerializer::new()
+            .serialize(&other, &mut v2)
+            .expect("written");
+        assert!(
+            Packed::from_v2(v2, 0, 0)
+                .expect_err("refused")
+                .contains("100000000000")
+        );
     }
 
     #[test]

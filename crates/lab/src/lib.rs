@@ -4,23 +4,42 @@
 //! per [`Stage`], a [`Summary`] line each, and a [`Report`]: text for the terminal, Markdown for documents, one HTML file with
 //! plots for the browser (nothing is loaded from anywhere). [`Results`] is the same as data.
 //!
+//! A measurement of a kind that can be repeated is a [`Scenario`]: a file that says load, repetitions and cores. What it measured
+//! is a [`RunRecord`], which becomes the files of a results folder ([`folder`]) and its report ([`report_of`]), and is compared
+//! with another one ([`compare`]).
+//!
 //! **Invariant.** Nothing here touches a clock, a socket or a file: ticks come in, text goes out.
 #![forbid(unsafe_code)]
 
+mod compare;
+pub mod folder;
 mod format;
 mod histogram;
+mod ledger;
 mod plot;
 mod probe;
+mod record;
 mod report;
 mod results;
+mod run_report;
+pub mod scenario;
+mod schedule;
 mod series;
+mod stalling;
 mod svg;
 mod table;
 
+pub use compare::{Comparison, PERCENTILES, Percentile, Row, Verdict, compare};
 pub use format::{format_count, format_ns};
-pub use histogram::{Histogram, Summary};
+pub use histogram::{Histogram, Packed, Summary};
+pub use ledger::{Ledger, Offer, Unexpected};
 pub use probe::{Probes, Sample, Stage, StageTimes};
+pub use record::{Case, Check, MISSING, Measure, Probe, Published, Recorder, Repetition, RunRecord, Samples};
 pub use report::Report;
 pub use results::Results;
+pub use run_report::{report_of, terminal_summary};
+pub use scenario::Scenario;
+pub use schedule::Schedule;
 pub use series::Series;
+pub use stalling::Stalling;
 pub use table::Table;

@@ -1,4 +1,4 @@
-//! The pictures of a latency report: percentile curve, histogram, latency over time. Latency is always on a logarithmic axis:
+//! The pictures of a latency report: percentile curve, histogram, cumulative distribution, latency over time as lines and as a heat map. Latency is always on a logarithmic axis:
 //! a tail a thousand times the median must not flatten everything else.
 
 use crate::format::{format_count, format_ns};
@@ -216,6 +216,54 @@ pub(crate) fn histogram(title: &str, histograms: &[(&str, &Histogram)]) -> Strin
     svg.finish(title)
 }
 
+/// What share of all is not slower than each latency: a line a histogram over a common logarithmic axis.
+pub(crate) fn cumulative(title: &str, histograms: &[(&str, &Histogram)]) -> String {
+    let shown: Vec<&(&str, &Histogram)> = histograms
+        .iter()
+        .filter(|(_, histogram)| !histogram.is_empty())
+        .collect();
+    // Up to the last but one in a thousand: beyond that the percentile curve shows more.
+    let (Some(low), Some(high)) = (
+        shown.iter().map(|(_, h)| h.min()).min(),
+        shown.iter().map(|(_, h)| h.at_quantile(0.9995)).max(),
+    ) else {
+        return nothing(title);
+    };
+    let (height, bottom) = (340.0, 40.0);
+    let mut svg = Svg::new(WIDTH, height);
+    let x = LogScale::new(low as f64 * 0.9, high as f64, LEFT, PLOT_RIGHT);
+    let y = |share: f64| height - bottom - share * (height - bottom - TOP);
+    for tick in x.ticks() {
+        svg.line("grid", (x.at(tick), TOP), (x.at(tick), height - bottom));
+        let at = (x.at(tick), height - bottom + 18.0);
+        svg.text("tick", at, Anchor::Middle, &short_ns(tick));
+    }
+    for percent in [0u32, 25, 50, 75, 100] {
+        let at = y(f64::from(percent) / 100.0);
+        svg.line("grid", (LEFT, at), (PLOT_RIGHT, at));
+        let text = format!("{percent} %");
+        svg.text("tick", (LEFT - 8.0, at + 4.0), Anchor::End, &text);
+    }
+    let middle = ((LEFT + PLOT_RIGHT) / 2.0, height - 4.0);
+    svg.text("axis", middle, Anchor::Middle, "latency");
+    for (i, (_, histogram)) in shown.iter().enumerate() {
+        let mut points = vec![(x.at(histogram.min() as f64), y(0.0))];
+        for step in 0..=240 {
+            let share = f64::from(step) / 240.0 * 0.9995;
+            points.push((x.at(histogram.at_quantile(share) as f64), y(share)));
+        }
+        svg.polyline(&format!("curve c{}", colour(i)), &points);
+    }
+    // Beside their medians the names would lie over the lines: a legend instead, in the order of the medians.
+    let mut order: Vec<usize> = (0..shown.len()).collect();
+    order.sort_by_key(|&i| shown[i].1.at_quantile(0.5));
+    for (line, &i) in order.iter().enumerate() {
+        let at = (PLOT_RIGHT + 12.0, TOP + 12.0 + line as f64 * LABEL_HEIGHT);
+        svg.text(&format!("label c{}", colour(i)), at, Anchor::Start, shown[i].0);
+    }
+    svg.finish(title)
+}
+
 fn histogram_panel(svg: &mut Svg, i: usize, histogram: &Histogram, x: &LogScale, top: f64, bottom: f64) {
     const BINS: usize = 140;
     let (low, high) = (x.low_value(), x.high_value());
@@ -313,6 +361,63 @@ pub(crate) fn timeseries(title: &str, series: &Series) -> String {
     );
     svg.finish(title)
 }
+
+/// How many latencies of each size there were in each span of time: the darker, the more.
+pub(crate) fn heat_map(title: &str, series: &Series) -> String {
+    const COLUMNS: usize = 90;
+    const ROWS: usize = 36;
+    let (Some(low), Some(high)) = (
+        series.points().iter().map(|p| p.1).min(),
+        series.points().iter().map(|p| p.1).max(),
+    ) else {
+        return nothing(title);
+    };
+    let (height, bottom) = (320.0, 40.0);
+    let mut svg = Svg::new(WIDTH, height);
+    let y = LogScale::new(low as f64 * 0.95, high as f64, height - bottom, TOP);
+    let span = series.span_ns() as f64 + 1.0;
+    let cell_width = (PLOT_RIGHT - LEFT) / COLUMNS as f64;
+    let cell_height = (height - bottom - TOP) / ROWS as f64;
+    let mut counts = vec![0u64; COLUMNS * ROWS];
+    for &(at, latency) in series.points() {
+        let column = (at as f64 / span * COLUMNS as f64) as usize;
+        let row = ((y.at(latency as f64) - TOP) / cell_height) as usize;
+        counts[column.min(COLUMNS - 1) * ROWS + row.min(ROWS - 1)] += 1;
+    }
+    latency_grid(&mut svg, &y);
+    time_axis(&mut svg, series.span_ns(), height - bottom);
+    let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
+    for (cell, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let from = (
+            LEFT + (cell / ROWS) as f64 * cell_width,
+            TOP + (cell % ROWS) as f64 * cell_height,
+        );
+        // A single one is seen beside thousands: by the logarithm of the count, in steps.
+        let shade = 1 + ((count as f64).ln_1p() / most.ln_1p() * 7.99) as usize;
+        let to = (from.0 + cell_width, from.1 + cell_height);
+        svg.rect(&format!("heat h{}", shade.min(SHADES)), from, to, "");
+    }
+    for shade in 1..=SHADES {
+        let top = TOP + (SHADES - shade) as f64 * 14.0;
+        let corner = (PLOT_RIGHT + 12.0, top);
+        svg.rect(
+            &format!("heat h{shade}"),
+            corner,
+            (PLOT_RIGHT + 26.0, top + 13.0),
+            "",
+        );
+        // The most that has this shade.
+        let count = ((shade as f64 / 7.99 * most.ln_1p()).exp_m1()).min(most);
+        if shade == 1 || shade == SHADES || shade == SHADES / 2 {
+            let at = (PLOT_RIGHT + 32.0, top + 11.0);
+            svg.text("tick", at, Anchor::Start, &short_count(count.max(1.0)));
+        }
+    }
+    svg.finish(title)
+}
+
+/// How many shades a heat map has.
+pub(crate) const SHADES: usize = 8;
 
 fn time_axis(svg: &mut Svg, span_ns: u64, y: f64) {
     let seconds = span_ns as f64 / 1e9;
@@ -437,7 +542,11 @@ mod tests {
             vec![("one", &one)],
             vec![("one", &one), ("same", &same)],
         ] {
-            for text in [percentile_curve("t", &histograms), histogram("t", &histograms)] {
+            for text in [
+                percentile_curve("t", &histograms),
+                histogram("t", &histograms),
+                cumulative("t", &histograms),
+            ] {
                 assert!(
                     text.ends_with("</svg>\n") && !text.contains("NaN") && !text.contains("inf"),
                     "{text}"
@@ -445,11 +554,31 @@ mod tests {
             }
         }
         for series in [Series::default(), point] {
-            let text = timeseries("t", &series);
-            assert!(
-                text.ends_with("</svg>\n") && !text.contains("NaN") && !text.contains("inf"),
-                "{text}"
-            );
+            for text in [timeseries("t", &series), heat_map("t", &series)] {
+                assert!(
+                    text.ends_with("</svg>\n") && !text.contains("NaN") && !text.contains("inf"),
+                    "{text}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn a_heat_map_shades_by_how_many_and_a_cumulative_curve_climbs_from_left_to_right() {
+        let mut series = Series::default();
+        (0..1_000).for_each(|i| series.push(i * 1_000, if i == 500 { 90_000 } else { 1_000 }));
+        let text = heat_map("t", &series);
+        // A cell in each column, one for the one that was slow, and the legend.
+        assert_eq!(text.matches("class=\"heat h").count(), 90 + 1 + SHADES);
+        let mut histogram = Histogram::new();
+        (1..1_000).for_each(|i| histogram.record(i * 100));
+        let text = cumulative("t", &[("x", &histogram)]);
+        let points = text.split("points=\"").nth(1).expect("a curve").split('"').next();
+        let xs: Vec<f64> = points
+            .expect("points")
+            .split(' ')
+            .map(|p| p.split(',').next().expect("x").parse().expect("a number"))
+            .collect();
+        assert!(xs.len() > 100 && xs.windows(2).all(|w| w[0] <= w[1]));
     }
 }

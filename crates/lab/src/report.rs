@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::format::escape;
-use crate::plot::{self, COLOURS};
+use crate::plot::{self, COLOURS, SHADES};
 use crate::{Histogram, Series, Table};
 
 /// One piece of a report.
@@ -99,6 +99,22 @@ impl Report {
             HOW,
             plot::histogram(title, histograms),
         ))
+    }
+
+    /// Adds the cumulative distribution of several histograms (up to eight are told apart by colour).
+    pub fn cumulative(self, title: &str, histograms: &[(&str, &Histogram)]) -> Report {
+        const HOW: &str = "What share of all was not slower than each latency, up to the 99.95th percentile; names in the order of the medians.";
+        self.with(Part::Plot(
+            title.to_owned(),
+            HOW,
+            plot::cumulative(title, histograms),
+        ))
+    }
+
+    /// Adds a heat map: time, latency, and how many.
+    pub fn heat_map(self, title: &str, series: &Series) -> Report {
+        const HOW: &str = "How many latencies of each size there were in each span of time; shades go by the logarithm of the count.";
+        self.with(Part::Plot(title.to_owned(), HOW, plot::heat_map(title, series)))
     }
 
     /// Adds latency over time.
@@ -215,11 +231,14 @@ fn indented(text: &str) -> String {
         .collect()
 }
 
-/// `.c0 { --c: var(--s0) }` and so on.
+/// `.c0 { --c: var(--s0) }` and so on; shades of heat maps likewise.
 fn colour_classes() -> String {
-    (0..COLOURS)
-        .map(|i| format!(".c{i} {{ --c: var(--s{i}) }}\n"))
-        .collect()
+    let colours = (0..COLOURS).map(|i| format!(".c{i} {{ --c: var(--s{i}) }}\n"));
+    let shades = (1..=SHADES).map(|i| {
+        let opacity = 0.06 + 0.94 * i as f64 / SHADES as f64;
+        format!(".h{i} {{ fill-opacity: {opacity:.2} }}\n")
+    });
+    colours.chain(shades).collect()
 }
 
 /// Colours that stay apart for colour-blind readers, on light and on dark ground.
@@ -257,6 +276,7 @@ svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-seri
 .tick { fill: var(--soft); font-size: 11px } .axis { fill: var(--soft) }
 .curve { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; stroke-linecap: round }
 .dot { fill: var(--c) } .bar { fill: var(--c) } .rate { fill: var(--soft); opacity: .45 }
+.heat { fill: var(--s0) }
 .leader { stroke: var(--c); stroke-width: 1; stroke-dasharray: 2 2; opacity: .7 }
 .label { fill: var(--c); font-weight: 600 }
 .median { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 4 3 }
@@ -282,6 +302,8 @@ mod tests {
             .percentiles("Percentiles", &[("total", &total)])
             .histogram("Histogram", &[("total", &total)])
             .timeseries("Over time", &series)
+            .cumulative("Cumulative", &[("total", &total)])
+            .heat_map("Heat map", &series)
     }
 
     #[test]
@@ -291,7 +313,7 @@ mod tests {
             assert!(!html.contains(foreign), "{foreign}");
         }
         assert!(html.contains("<h1>Tick &lt;to&gt; trade</h1>") && html.contains("Example &lt;9000&gt;"));
-        assert_eq!(html.matches("<svg").count(), 3);
+        assert_eq!(html.matches("<svg").count(), 5);
         for tag in ["figure", "table", "svg", "main", "dl", "text", "rect"] {
             assert_eq!(
                 html.matches(&format!("<{tag}")).count(),

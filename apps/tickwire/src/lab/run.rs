@@ -1,0 +1,248 @@
+//! A run in progress: what a scenario hands its cases, samples and checks to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tickwire_lab::scenario::RunSection;
+use tickwire_lab::{Case, Check, Published, Recorder, Repetition, RunRecord, Table, folder};
+use tickwire_runtime::affinity::{self, AwakeCores};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::host::Host;
+use tickwire_runtime::signal::StopFlag;
+
+use super::{pingpong, probe};
+use crate::failure::Failure;
+
+/// Which case of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CaseId(usize);
+
+/// A run in progress.
+pub(crate) struct Run<'a> {
+    record: RunRecord,
+    clock: Clock,
+    begun_tsc: u64,
+    stop: &'a StopFlag,
+    folder: PathBuf,
+    quiet: bool,
+    section: RunSection,
+    _awake: Option<AwakeCores>,
+}
+
+impl<'a> Run<'a> {
+    /// Describes the machine, measures the probe, and does to the process what the scenario wants done to it.
+    pub(super) fn begin(
+        mut record: RunRecord,
+        section: RunSection,
+        folder: PathBuf,
+        quiet: bool,
+        stop: &'a StopFlag,
+    ) -> Run<'a> {
+        let clock = Clock::calibrate();
+        let host = Host::describe(&clock);
+        let facts = host.facts().iter();
+        record.host = facts
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        record.host_warnings = host.warnings().to_vec();
+        record.probe = probe::measure(&clock);
+        let now = clock.now();
+        record.started_ns = now.0;
+        record.started = super::utc(now, "%Y-%m-%dT%H:%M:%SZ");
+        if section.lock_memory {
+            match affinity::lock_memory() {
+                Ok(()) => record.facts.push(("memory".to_owned(), "locked".to_owned())),
+                Err(e) => record.notes.push(format!("Memory is not locked: {e}.")),
+            }
+        }
+        let awake = section.awake.then(AwakeCores::hold).and_then(|held| match held {
+            Ok(awake) => {
+                record
+                    .facts
+                    .push(("idle cores".to_owned(), "kept awake".to_owned()));
+                Some(awake)
+            }
+            Err(e) => {
+                record.notes.push(format!("Idle cores sleep as they like: {e}."));
+                None
+            }
+        });
+        Run {
+            record,
+            clock,
+            begun_tsc: tsc(),
+            stop,
+            folder,
+            quiet,
+            section,
+            _awake: awake,
+        }
+    }
+
+    /// The clock of the run.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Set by Ctrl-C: loops look at it.
+    #[allow(dead_code, reason = "for kinds with long repetitions")]
+    pub(crate) fn stop(&self) -> &'a StopFlag {
+        self.stop
+    }
+
+    /// The results folder, for what a scenario writes beside the run's own files.
+    #[allow(dead_code, reason = "for kinds that keep files of their own")]
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An error when Ctrl-C was pressed: call it between repetitions.
+    pub(crate) fn go_on(&self) -> Result<(), Failure> {
+        match self.stop.is_set() {
+            true => Err(Failure::interrupted("ended before all was measured")),
+            false => Ok(()),
+        }
+    }
+
+    /// Says on standard error what is being done.
+    pub(crate) fn progress(&self, text: &str) {
+        if !self.quiet {
+            let seconds = self.clock.span_ns(tsc().wrapping_sub(self.begun_tsc)) / 1_000_000_000;
+            eprintln!("{:3}:{:02}  {text}", seconds / 60, seconds % 60);
+        }
+    }
+
+    /// A name and value that was found out while running.
+    #[allow(dead_code, reason = "for kinds that choose something while running")]
+    pub(crate) fn fact(&mut self, name: &str, value: impl Into<String>) {
+        self.record.facts.push((name.to_owned(), value.into()));
+    }
+
+    /// A sentence that every report shows: what was not available, and what was done instead. Said once.
+    pub(crate) fn note(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.record.notes.contains(&sentence) {
+            self.progress(&format!("note: {sentence}"));
+            self.record.notes.push(sentence);
+        }
+    }
+
+    /// Something that had to hold: one that did not makes the run end with exit code 1, with its results kept.
+    pub(crate) fn check(&mut self, name: impl Into<String>, passed: bool, found: impl Into<String>) {
+        let (name, found) = (name.into(), found.into());
+        if !passed {
+            self.progress(&format!("CHECK FAILED: {name}: {found}"));
+        }
+        self.record.checks.push(Check { name, passed, found });
+    }
+
+    /// A table of the scenario's own.
+    pub(crate) fn table(&mut self, table: Table) {
+        self.record.tables.push(table);
+    }
+
+    /// A published table, to stand beside ours.
+    pub(crate) fn published(&mut self, table: Table, differs: &str) {
+        self.record.published.push(Published {
+            table,
+            differs: differs.to_owned(),
+        });
+    }
+
+    /// Declares a case; its repetitions come later, in any order among the cases.
+    ///
+    /// # Panics
+    /// If there is one of that name.
+    pub(crate) fn case(&mut self, case: Case) -> CaseId {
+        assert!(
+            self.record.case(&case.name).is_none(),
+            "two cases '{}'",
+            case.name
+        );
+        self.record.cases.push(case);
+        CaseId(self.record.cases.len() - 1)
+    }
+
+    /// Where a repetition of a case is recorded.
+    pub(crate) fn recorder(&self, id: CaseId) -> Recorder {
+        self.record.cases[id.0].recorder(self.section.samples_kept.get() as usize)
+    }
+
+    /// Adds a repetition; `began` is the counter's reading ([`tsc`]) at its start.
+    pub(crate) fn repetition(&mut self, id: CaseId, began: u64, mut repetition: Repetition) {
+        repetition.started_ns = self.clock.span_ns(began.saturating_sub(self.begun_tsc));
+        self.record.cases[id.0].repetitions.push(repetition);
+    }
+
+    /// A case as it is now.
+    pub(crate) fn of(&self, id: CaseId) -> &Case {
+        &self.record.cases[id.0]
+    }
+
+    /// The state of the machine: half the round trip of a word in shared memory between two cores, median, nanoseconds.
+    /// `None`, with a note, where there is only one core.
+    pub(crate) fn shared_memory_ns(&mut self, cores: Option<(usize, usize)>) -> Option<u64> {
+        match pingpong::shared_memory(&self.clock, cores) {
+            Ok(found) => {
+                if found.backwards > 0 {
+                    self.record.probe.warning = Some(format!(
+                        "stamps of two cores ran backwards {} times: spans between threads are not to be trusted",
+                        found.backwards
+                    ));
+                }
+                Some(found.half_ns)
+            }
+            Err(why) => {
+                self.note(why);
+                None
+            }
+        }
+    }
+
+    /// By how much a span of that length may be wrong, nanoseconds.
+    pub(crate) fn probe_error_ns(&self, span_ns: u64) -> u64 {
+        self.record.probe.error_ns(span_ns)
+    }
+
+    /// What is written down.
+    pub(super) fn finish(mut self) -> RunRecord {
+        probe::watch_drift(&mut self.record.probe, &self.clock);
+        self.record.format = folder::FORMAT;
+        self.record
+    }
+}
+
+/// Core and priority of measured threads, to hand to them.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    cores: BTreeMap<String, usize>,
+    priority: i32,
+}
+
+impl Places {
+    /// Those of a scenario.
+    pub(crate) fn new(cores: &BTreeMap<String, usize>, section: &RunSection) -> Places {
+        Places {
+            cores: cores.clone(),
+            priority: section.realtime.get(),
+        }
+    }
+
+    /// The core of a role, `None` if it is left to the scheduler.
+    pub(crate) fn core(&self, role: &str) -> Option<usize> {
+        self.cores.get(role).copied()
+    }
+
+    /// Puts the calling thread where its role belongs; a sentence about what was not permitted.
+    pub(crate) fn enter(&self, role: &str) -> Result<Option<String>, Failure> {
+        if let Some(core) = self.core(role) {
+            affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+        }
+        if self.priority == 0 {
+            return Ok(None);
+        }
+        Ok(affinity::set_realtime(self.priority)
+            .err()
+            .map(|e| format!("Threads have no real-time priority: {e}.")))
+    }
+}
