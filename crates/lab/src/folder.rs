@@ -250,11 +250,13 @@ mod tests {
         }
     }
 
-    fn folder() -> BTreeMap<String, Vec<u8>> {
+    type Files = BTreeMap<String, Vec<u8>>;
+
+    fn folder() -> Files {
         record().files().into_iter().collect()
     }
 
-    fn read(files: &BTreeMap<String, Vec<u8>>) -> Result<RunRecord, String> {
+    fn read(files: &Files) -> Result<RunRecord, String> {
         RunRecord::from_files(|path| files.get(path).cloned().ok_or(format!("{path}: not there")))
     }
 
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_damaged_folder_is_refused_with_the_file_and_the_reason() {
-        let damaged = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>)| {
+        let damaged = |change: &dyn Fn(&mut Files)| {
             let mut files = folder();
             change(&mut files);
             read(&files).expect_err("refused")

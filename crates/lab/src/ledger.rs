@@ -159,7 +159,9 @@ mod tests {
     #[test]
     fn what_is_given_up_is_counted_and_its_answer_is_late() {
         let mut ledger = Ledger::new(3);
-        (1..=3).for_each(|i| drop(ledger.offer(at(10 * i))));
+        for i in 1..=3 {
+            ledger.offer(at(10 * i));
+        }
         ledger.answer(1).expect("open");
         assert_eq!(ledger.give_up_before(31), 1);
         assert_eq!(ledger.answer(0), Err(Unexpected::Late));

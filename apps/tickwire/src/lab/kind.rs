@@ -26,12 +26,15 @@ pub(crate) trait Kind {
     fn run(scenario: &Scenario<Self::Settings>, run: &mut Run<'_>) -> Result<(), Failure>;
 }
 
+/// A scenario that is run once.
+type Measured = dyn FnOnce(&mut Run<'_>) -> Result<(), Failure>;
+
 /// A scenario whose kind is known and whose file was checked, ready to run.
 pub(super) struct Ready {
     /// With every default filled in.
     pub(super) toml: String,
     /// Runs it.
-    pub(super) run: Box<dyn FnOnce(&mut Run<'_>) -> Result<(), Failure>>,
+    pub(super) run: Box<Measured>,
     /// What the runner itself needs of it.
     pub(super) section: tickwire_lab::scenario::RunSection,
 }

@@ -362,8 +362,6 @@ impl Rest {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn a_system_that_cannot_keep_up_is_refused_with_the_line() {
         let text = include_str!("../../../../examples/lab/selftest.toml");
