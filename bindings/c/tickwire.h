@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 56u
+#define TW_COUNTERS 62u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -116,7 +116,7 @@ enum {
     TW_WORD_SOURCE_FEED_NAME = 4, /* Its feed's name: text, padded with NUL. No name: the row is not in use. 4 words. */
     TW_WORD_SOURCE_PROTOCOL = 8, /* Its protocol's name: text, padded with NUL. 2 words. */
     TW_WORD_SOURCE_FEED = 10, /* Its feed's number, 0 to 31. */
-    TW_WORD_SOURCE_VENUE = 11, /* Its venue, as numbered in the table of venues. */
+    TW_WORD_SOURCE_VENUE = 11, /* Its venue, as numbered in the table of venues; 0 for none. */
     TW_WORD_SOURCE_RING = 12, /* The ring its events go to, all ones for none. */
     TW_WORD_SOURCE_LATENCY = 13, /* Histogram of its latency, packet in memory to book visible; all ones for none. */
     TW_WORD_SOURCE_SUPER_LATENCY = 14, /* Histogram of its latency, packet in memory to super book visible; all ones for none. */
@@ -380,6 +380,12 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"fix_resend_repeats", "FIX repeats", "events", "FIX resend requests from the same sequence number on as the one before; too many end the session."},
         {"fix_logons_refused", "FIX refused", "events", "FIX connections and logons refused: no Logon in time, an unknown or busy session, wrong credentials, outside its hours."},
         {"fix_throttled", "FIX throttled", "messages", "FIX application messages beyond the configured rate: delayed, rejected, or the end of their session."},
+        {"fix_logons", "FIX logons", "events", "Times a FIX session was logged on."},
+        {"fix_messages_in", "FIX in", "messages", "FIX application messages received in sequence, once."},
+        {"fix_messages_out", "FIX out", "messages", "FIX application messages sent, resends not counted."},
+        {"fix_bytes_in", "FIX bytes in", "bytes", "Bytes that FIX sessions took."},
+        {"fix_bytes_out", "FIX bytes out", "bytes", "Bytes that FIX sessions gave to be transmitted."},
+        {"fix_log_dropped", "FIX unlogged", "events", "Pieces of FIX messages and events that were not logged because the log's ring was full: the disk is too slow."},
     };
     return index < TW_COUNTERS ? &table[index] : NULL;
 }

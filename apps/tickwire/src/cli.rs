@@ -360,6 +360,7 @@ pub(crate) enum FixCommand {
 Examples:
   tickwire fix acceptor -c examples/fix/acceptor.cfg       its sessions, on loopback unless SocketAcceptAddress says otherwise
   tickwire fix acceptor -c venue.cfg --script fills.txt    answers as the script says; its steps: tickwire fix initiator --help
+  tickwire fix acceptor -c venue.cfg --folder /dev/shm/venue --metrics 127.0.0.1:9465    (then: tickwire stats --folder /dev/shm/venue)
 
 Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 nobody logged on
 in time, 130 Ctrl-C (after logging out).")]
@@ -494,6 +495,12 @@ pub(crate) struct FixSessionArgs {
     /// Shows at the end what each session did and how long each step of a message took; SIGUSR1 shows it at any time
     #[arg(long)]
     pub(crate) stats: bool,
+    /// Shows states, counters and latencies of the sessions in this folder, for `tickwire stats --folder DIR`, `top` and `check`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Serves them to Prometheus, at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "folder")]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
 }
 
 #[derive(Args, Debug)]

@@ -149,7 +149,7 @@ impl WithChannel for Pass<'_> {
                 feed_name: self.protocol.name().into(),
                 protocol: self.protocol.name().into(),
                 feed: 0,
-                venue,
+                venue: Some(venue),
                 ring: Some(0),
             },
         );

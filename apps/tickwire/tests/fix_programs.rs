@@ -386,3 +386,80 @@ fn sessions_go_over_tls_and_strangers_do_not() {
     let done = initiate(&initiator_config(&dir, acceptor.port, ""), &script);
     assert_eq!(done.status.code(), Some(4), "{}", both(&done));
 }
+
+fn until(mut done: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < PATIENCE, "it never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_template_admits_who_has_a_password_and_views_show_who_came() {
+    let dir = Folder::new("fix-template");
+    dir.file("users", "# traders\nann:open sesame\n");
+    let more = "\n[SESSION]\nBeginString=FIX.4.4\nSenderCompID=VENUE\nTargetCompID=*\nAcceptorTemplate=Y\nDynamicSessionsMax=1\n\
+                PasswordFile=users\nCancelOnDisconnect=ALL\nFileStorePath=store\nFileLogPath=log\n";
+    let region = dir.0.join("region").display().to_string();
+    let acceptor = Acceptor::with(&acceptor_config(&dir, more), &["--folder", &region]);
+    let stats = || {
+        let done = common::run(&["stats", "--folder", &region, "--json"]);
+        assert!(done.status.success(), "{}", both(&done));
+        serde_json::from_slice::<serde_json::Value>(&done.stdout).expect("JSON")
+    };
+    let plain = initiator_config(&dir, acceptor.port, "");
+    let plain = std::fs::read_to_string(&plain).expect("a configuration");
+    let as_user = |name: &str, user: &str, password: &str| {
+        let who = format!("Username={user}\nPassword={password}\n");
+        dir.file(
+            &format!("{name}.cfg"),
+            plain.replace("=TRADER", &format!("={name}")) + &who,
+        )
+    };
+
+    let steps = dir.file("refused.txt", "timeout 2\nwait logon\n");
+    for (user, password) in [("ann", "open sesam"), ("bob", "open sesame"), ("", "")] {
+        let done = initiate(&as_user("EVE", user, password), &steps);
+        assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+        let said = both(&done);
+        assert!(said.contains("Invalid username or password"), "{said}");
+    }
+    let store = |name: &str| dir.0.join(format!("store/FIX.4.4-VENUE-{name}.store"));
+    assert!(
+        !store("EVE").exists(),
+        "who never logged on leaves nothing behind"
+    );
+
+    let steps = "order buy 100 AAPL 187.25 A1\nexpect 35=D|11=A1\nlogout\nwait disconnect\n";
+    let done = initiate(
+        &as_user("ANN", "ann", "open sesame"),
+        &dir.file("order.txt", steps),
+    );
+    assert!(done.status.success(), "{}", both(&done));
+    assert!(store("ANN").exists());
+    let events = dir.0.join("log/FIX.4.4-VENUE-ANN.event.current.log");
+    let cancelled = || std::fs::read_to_string(&events).is_ok_and(|text| text.contains("is to be cancelled"));
+    until(cancelled);
+    // The only place is taken for good: its numbers are kept.
+    let done = initiate(
+        &as_user("BEN", "ann", "open sesame"),
+        &dir.file("late.txt", "timeout 2\nwait logon\n"),
+    );
+    assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+
+    let row = |name: &str| {
+        let all = stats();
+        let sources = all["sources"].as_array().cloned().unwrap_or_default();
+        sources.into_iter().find(|row| row["source"] == name)
+    };
+    until(|| {
+        row("VENUE -> ANN").is_some_and(|row| {
+            row["state"] == "stale"
+                && row["counters"]["fix_messages_in"] == 1
+                && row["counters"]["fix_logons"] == 1
+        })
+    });
+    assert_eq!(row("VENUE -> TRADER").expect("a row")["state"], "building");
+    assert_eq!(row("VENUE -> EVE"), None);
+}

@@ -130,18 +130,57 @@ fn identity_words(identity: &[u8]) -> [u64; IDENTITY_WORDS] {
     words
 }
 
-/// A hash of a record: four independent lanes, as one would wait for its own multiplications.
-fn hash(seq: u64, len: u64, words: impl Iterator<Item = u64>) -> u32 {
+/// A hash of a record: four independent lanes, as one would wait for its own multiplications. Word `n` goes to lane `n % 4`.
+struct Hash([u64; 4]);
+
+impl Hash {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mut lanes = [seq ^ K, len.wrapping_mul(K), K, !K];
-    for (at, word) in words.enumerate() {
-        let lane = &mut lanes[at % 4];
-        *lane = (*lane ^ word).wrapping_mul(K).rotate_left(29);
+
+    #[inline]
+    fn new(seq: u64, len: u64) -> Hash {
+        Hash([seq ^ Hash::K, len.wrapping_mul(Hash::K), Hash::K, !Hash::K])
     }
-    let all = lanes
-        .into_iter()
-        .fold(0_u64, |all, lane| (all.rotate_left(17) ^ lane).wrapping_mul(K));
-    (all >> 32) as u32
+
+    #[inline]
+    fn take(&mut self, lane: usize, word: u64) {
+        let lane = &mut self.0[lane % 4];
+        *lane = (*lane ^ word).wrapping_mul(Hash::K).rotate_left(29);
+    }
+
+    #[inline]
+    fn finish(self) -> u32 {
+        let all = self.0.into_iter().fold(0_u64, |all, lane| {
+            (all.rotate_left(17) ^ lane).wrapping_mul(Hash::K)
+        });
+        (all >> 32) as u32
+    }
+}
+
+fn hash(seq: u64, len: u64, words: impl Iterator<Item = u64>) -> u32 {
+    let mut hash = Hash::new(seq, len);
+    words.enumerate().for_each(|(n, word)| hash.take(n, word));
+    hash.finish()
+}
+
+/// Puts the words of a message into places for exactly as many, whole groups of four first; their hash goes on.
+#[inline]
+fn put_words(places: &[AtomicU64], message: &[u8], hash: &mut Hash) {
+    let (groups, rest) = message.as_chunks::<32>();
+    let (of_groups, of_rest) = places.split_at(groups.len() * 4);
+    for (places, group) in of_groups.as_chunks::<4>().0.iter().zip(groups) {
+        for (lane, (place, word)) in places.iter().zip(group.as_chunks::<8>().0).enumerate() {
+            let word = u64::from_le_bytes(*word);
+            place.store(word, Ordering::Release);
+            hash.take(lane, word);
+        }
+    }
+    for (lane, (place, bytes)) in of_rest.iter().zip(rest.chunks(8)).enumerate() {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let word = u64::from_le_bytes(word);
+        place.store(word, Ordering::Release);
+        hash.take(lane, word);
+    }
 }
 
 impl<M: Words> LastingStore<M> {
@@ -341,20 +380,26 @@ impl<M: Words> Store for LastingStore<M> {
             }
             self.put(HEAD, head);
         }
-        let (chunks, rest) = message.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let all = || {
-            let last = (!rest.is_empty()).then_some(u64::from_le_bytes(last));
-            chunks.iter().map(|c| u64::from_le_bytes(*c)).chain(last)
-        };
-        let first = tail + RECORD_HEAD as u64;
-        for (n, word) in all().enumerate() {
-            self.put(self.place(first + n as u64), word);
+        let mut hash = Hash::new(seq, message.len() as u64);
+        let ring = &self.memory.words()[RECORDS..RECORDS + self.capacity as usize];
+        let first = self.place(tail + RECORD_HEAD as u64) - RECORDS;
+        let words = words as usize;
+        match ring.get(first..first + words) {
+            Some(places) => put_words(places, message, &mut hash),
+            None => {
+                // Over the end of the ring and on from its beginning.
+                for (n, bytes) in message.chunks(8).enumerate() {
+                    let mut word = [0; 8];
+                    word[..bytes.len()].copy_from_slice(bytes);
+                    let word = u64::from_le_bytes(word);
+                    ring[(first + n) & (ring.len() - 1)].store(word, Ordering::Release);
+                    hash.take(n, word);
+                }
+            }
         }
-        let hash = hash(seq, message.len() as u64, all());
         self.put(self.place(tail), seq);
-        self.put(self.place(tail + 1), message.len() as u64 | u64::from(hash) << 32);
+        let second = message.len() as u64 | u64::from(hash.finish()) << 32;
+        self.put(self.place(tail + 1), second);
         self.put(TAIL, tail + size);
         self.put(NEXT_OUT, seq + 1);
         self.remember(seq, tail);

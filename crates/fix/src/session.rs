@@ -327,7 +327,7 @@ impl<S: Store> Session<S> {
         &self.core.store
     }
 
-    /// `fix_malformed`, `fix_rejects`, `fix_resends`.
+    /// Those of the table that begin with `fix_`, but `fix_log_dropped`: the log is the owner's.
     pub fn counters(&self) -> &Counters {
         &self.core.counters
     }
@@ -387,6 +387,7 @@ impl<S: Store> Session<S> {
             taken += n;
             let progress = self.pump();
             if taken == bytes.len() || (n == 0 && !progress) {
+                self.core.counters.add(Counter::FixBytesIn, taken as u64);
                 return taken;
             }
         }
@@ -423,6 +424,7 @@ impl<S: Store> Session<S> {
         }
         buf[..n].copy_from_slice(&self.core.out.as_slice()[..n]);
         self.core.out.consume(n);
+        self.core.counters.add(Counter::FixBytesOut, n as u64);
         Some(&buf[..n])
     }
 
@@ -549,6 +551,8 @@ impl<S: Store> Session<S> {
             .append(seq, message)
             .map_err(|_| SendError::StoreFailed)?;
         core.last_sent = now;
+        core.counters.bump(Counter::FixMessagesOut);
+        core.counters.add(Counter::FixBytesOut, message.len() as u64);
         Ok(message)
     }
 
@@ -1104,6 +1108,9 @@ impl<S: Store> Core<S> {
         {
             return outcome;
         }
+        if !is_session && fault.is_none() {
+            self.counters.bump(Counter::FixMessagesIn);
+        }
         if self.config.any_message && !is_session && fault.is_none() {
             self.events.push(Event::Message {
                 seq: SeqNo(seq),
@@ -1374,6 +1381,7 @@ impl<S: Store> Core<S> {
             .map_err(|_| SendError::StoreFailed)?;
         self.out.push(bytes);
         self.last_sent = self.now;
+        self.counters.bump(Counter::FixMessagesOut);
         Ok(SeqNo(seq))
     }
 
@@ -1401,6 +1409,8 @@ impl<S: Store> Core<S> {
         let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
         self.store.append(seq, copy).map_err(|_| SendError::StoreFailed)?;
         self.last_sent = self.now;
+        self.counters.bump(Counter::FixMessagesOut);
+        self.counters.add(Counter::FixBytesOut, copy.len() as u64);
         Ok(copy)
     }
 

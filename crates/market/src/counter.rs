@@ -104,6 +104,12 @@ counters! {
     FixResendRepeats "fix_resend_repeats" "FIX repeats" Events "FIX resend requests from the same sequence number on as the one before; too many end the session."
     FixLogonsRefused "fix_logons_refused" "FIX refused" Events "FIX connections and logons refused: no Logon in time, an unknown or busy session, wrong credentials, outside its hours."
     FixThrottled "fix_throttled" "FIX throttled" Messages "FIX application messages beyond the configured rate: delayed, rejected, or the end of their session."
+    FixLogons "fix_logons" "FIX logons" Events "Times a FIX session was logged on."
+    FixMessagesIn "fix_messages_in" "FIX in" Messages "FIX application messages received in sequence, once."
+    FixMessagesOut "fix_messages_out" "FIX out" Messages "FIX application messages sent, resends not counted."
+    FixBytesIn "fix_bytes_in" "FIX bytes in" Bytes "Bytes that FIX sessions took."
+    FixBytesOut "fix_bytes_out" "FIX bytes out" Bytes "Bytes that FIX sessions gave to be transmitted."
+    FixLogDropped "fix_log_dropped" "FIX unlogged" Events "Pieces of FIX messages and events that were not logged because the log's ring was full: the disk is too slow."
 }
 
 /// A value for every counter.

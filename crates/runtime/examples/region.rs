@@ -140,7 +140,7 @@ impl<'a> Known<'a> {
                 feed_name: (*feed_name).to_owned(),
                 protocol: "known".to_owned(),
                 feed: u8::from(*feed_name == "bzx"),
-                venue: *venue,
+                venue: Some(*venue),
                 ring: Some(0),
             };
             let number = number as u16;

@@ -111,7 +111,7 @@ fn source<'a>(region: &Region<'a, AtomicU64>) -> SourceWriter<'a, AtomicU64> {
         feed_name: "bzx".into(),
         protocol: "pitch".into(),
         feed: 0,
-        venue: Venue::Bzx,
+        venue: Some(Venue::Bzx),
         ring: Some(0),
     };
     let mut source = region.source(0, &identity);

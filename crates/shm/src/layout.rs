@@ -139,7 +139,7 @@ section! { source 352 "A channel of a feed. Written by its feed thread, each wor
     FEED_NAME "feed_name" 4 4 "Its feed's name: text, padded with NUL. No name: the row is not in use."
     PROTOCOL "protocol" 8 2 "Its protocol's name: text, padded with NUL."
     FEED "feed" 10 1 "Its feed's number, 0 to 31."
-    VENUE "venue" 11 1 "Its venue, as numbered in the table of venues."
+    VENUE "venue" 11 1 "Its venue, as numbered in the table of venues; 0 for none."
     RING "ring" 12 1 "The ring its events go to, all ones for none."
     LATENCY "latency" 13 1 "Histogram of its latency, packet in memory to book visible; all ones for none."
     SUPER_LATENCY "super_latency" 14 1 "Histogram of its latency, packet in memory to super book visible; all ones for none."

@@ -18,8 +18,8 @@ pub struct SourceIdentity {
     pub protocol: String,
     /// Its feed's number, 0 to 31.
     pub feed: u8,
-    /// Its venue.
-    pub venue: Venue,
+    /// Its venue; `None` for what is no feed: a FIX session.
+    pub venue: Option<Venue>,
     /// The ring its events go to.
     pub ring: Option<u32>,
 }
@@ -125,7 +125,7 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
         put(at::NAME, &text_to_words::<4>(identity.name.as_bytes()));
         put(at::PROTOCOL, &text_to_words::<2>(identity.protocol.as_bytes()));
         put(at::FEED, &[identity.feed.into()]);
-        put(at::VENUE, &[identity.venue as u64]);
+        put(at::VENUE, &[identity.venue.map_or(0, |venue| venue as u64)]);
         put(at::RING, &[identity.ring.map_or(layout::NONE, u64::from)]);
         put(at::LATENCY, &[index.map_or(layout::NONE, u64::from)]);
         put(at::SUPER_LATENCY, &[super_index.map_or(layout::NONE, u64::from)]);
@@ -278,7 +278,7 @@ pub struct Source {
     pub protocol: String,
     /// Its feed's number: its bit in the masks of super books.
     pub feed: u8,
-    /// Its venue, `None` when this version does not know it.
+    /// Its venue, `None` when it has none or this version does not know it.
     pub venue: Option<Venue>,
     /// The ring its events go to.
     pub ring: Option<u32>,

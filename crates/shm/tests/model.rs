@@ -189,7 +189,7 @@ fn source_identity() -> SourceIdentity {
         feed_name: String::new(),
         protocol: String::new(),
         feed: 0,
-        venue: Venue::Nasdaq,
+        venue: Some(Venue::Nasdaq),
         ring: None,
     }
 }

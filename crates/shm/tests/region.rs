@@ -40,7 +40,7 @@ fn identity(name: &str, feed: u8) -> SourceIdentity {
         feed_name: name.into(),
         protocol: "pitch".into(),
         feed,
-        venue: Venue::Bzx,
+        venue: Some(Venue::Bzx),
         ring: Some(0),
     }
 }

@@ -113,10 +113,10 @@ pub(crate) enum Notice {
 }
 
 /// Holds the folder for this process: the lock goes with it, however it ends.
-struct Held(#[expect(dead_code, reason = "holds the lock")] File);
+pub(crate) struct Held(#[expect(dead_code, reason = "holds the lock")] File);
 
 impl Held {
-    fn take(folder: &Path) -> Result<Held, Failure> {
+    pub(crate) fn take(folder: &Path) -> Result<Held, Failure> {
         let failed = |what: &str, e: std::io::Error| {
             Failure::system(format!(
                 "cannot {what} {}: {e}; give another folder with --folder or daemon.folder",
@@ -140,7 +140,7 @@ impl Held {
             let mut other = String::new();
             let _ = std::io::Read::read_to_string(&mut file, &mut other);
             return Err(Failure::system(format!(
-                "{} is in use by another `tickwire feed`, process {}; end that one, or give another folder with --folder",
+                "{} is in use by another tickwire, process {}; end that one, or give another folder with --folder",
                 folder.display(),
                 other.trim()
             )));
@@ -247,7 +247,7 @@ impl Plan {
                     feed_name: feed.name().into(),
                     protocol: feed.protocol().name().into(),
                     feed: number as u8,
-                    venue: feed.venue,
+                    venue: Some(feed.venue),
                     ring: has_rings.then_some(thread as u32),
                 });
                 sources.push(Source {

@@ -65,4 +65,9 @@ impl Application for Echo {
             _ => {}
         }
     }
+
+    fn on_admitted(&mut self, id: SessionId) {
+        self.seen.resize(self.seen.len().max(id.0 + 1), HashSet::new());
+        self.seen[id.0].clear();
+    }
 }

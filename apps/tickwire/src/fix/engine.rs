@@ -8,10 +8,11 @@
 //! What an application sends in answer to an event is on the wire before the next bytes are read.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::mpsc;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tickwire_fix::{Acceptor, ConnectionId, Event, Hosts, SessionId, Store};
+use tickwire_fix::{Acceptor, CompId, ConnectionId, Event, Hosts, Newcomer, SessionId, Store};
 use tickwire_market::Nanos;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::{ReportFlag, StopFlag};
@@ -25,6 +26,8 @@ use super::hours::Timetable;
 use super::msglog::MessageLog;
 use super::probes::Probes;
 use super::settings::{Host, Setup, Tls, TransportSetup};
+use super::stats::Shown;
+use super::users::Users;
 use crate::failure::Failure;
 
 /// Sessions and their connections.
@@ -38,6 +41,8 @@ const READS_PER_TURN: usize = 16;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a spinning loop looks at its listeners, its timers and the process's signals.
 const SLOW_NS: u64 = 200 * Nanos::MICRO;
+/// How often sessions are shown in the region.
+const SHOW_NS: u64 = 100 * Nanos::MILLI;
 /// Longest sleep.
 const SLEEP_NS: u64 = 100 * Nanos::MILLI;
 /// How long the last bytes of a connection may wait for the peer to read.
@@ -65,6 +70,9 @@ pub(super) trait Application {
 
     /// Bytes of a session, before the session sees them or after it wrote them.
     fn on_wire(&mut self, _now: Nanos, _id: SessionId, _way: Way, _bytes: &[u8]) {}
+
+    /// A session that a template admitted has this number from now on; another may have had it that never logged on.
+    fn on_admitted(&mut self, _id: SessionId) {}
 
     /// A session has lost its connection.
     fn on_closed(&mut self, _now: Nanos, _id: SessionId) {}
@@ -112,6 +120,17 @@ struct Outgoing {
     is_wanted: bool,
 }
 
+/// A session beside its state machine.
+#[derive(Default)]
+struct Own {
+    /// Who may log on; anybody with the right ids without.
+    users: Option<Users>,
+    /// The store's file of a session that a template admitted and that has never logged on: it goes with it.
+    fleeting: Option<PathBuf>,
+    /// It was admitted by a template.
+    is_admitted: bool,
+}
+
 /// A connection attempt is over.
 struct Opened {
     outgoing: usize,
@@ -125,6 +144,10 @@ pub(super) struct Engine {
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
     outgoing: Vec<Outgoing>,
+    /// By session.
+    own: Vec<Own>,
+    /// In the order of the table's.
+    templates: Vec<Setup>,
     waiter: Waiter,
     wake_up: (WakeUp, Watch),
     waker: Waker,
@@ -132,6 +155,8 @@ pub(super) struct Engine {
     input: Box<[u8]>,
     output: Box<[u8]>,
     next_slow: Nanos,
+    next_show: Nanos,
+    shown: Option<Arc<Shown>>,
     core: Option<usize>,
     log: Option<MessageLog>,
     copies: DropCopies,
@@ -169,17 +194,19 @@ impl Outgoing {
 
 impl Engine {
     /// Binds what listens and opens the stores, and says so. The sessions are of one thread.
-    pub(super) fn new(setups: Vec<Setup>) -> Result<Engine, Failure> {
-        Engine::of(setups, false)
+    pub(super) fn new(setups: Vec<Setup>, shown: Option<Arc<Shown>>) -> Result<Engine, Failure> {
+        Engine::of(setups, shown, false)
     }
 
     /// The same without a word, now and later.
     pub(super) fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
-        Engine::of(setups, true)
+        Engine::of(setups, None, true)
     }
 
-    fn of(setups: Vec<Setup>, is_quiet: bool) -> Result<Engine, Failure> {
-        let connections = setups.len() + SPARE_CONNECTIONS;
+    fn of(setups: Vec<Setup>, shown: Option<Arc<Shown>>, is_quiet: bool) -> Result<Engine, Failure> {
+        let connections = setups.iter().map(Setup::sessions_max).sum::<usize>() + SPARE_CONNECTIONS;
+        let (templates, sessions): (Vec<Setup>, Vec<Setup>) =
+            setups.iter().cloned().partition(|setup| setup.template.is_some());
         let thread = setups.first().map(|s| s.thread);
         let mut waiter = Waiter::new(thread.map_or(WaitStrategy::Poll, |t| t.wait));
         let (waker, wake_up) = wake::pair().map_err(system)?;
@@ -190,6 +217,8 @@ impl Engine {
             listeners: Vec::new(),
             links: (0..connections).map(|_| None).collect(),
             outgoing: Vec::new(),
+            own: Vec::new(),
+            templates: Vec::new(),
             waiter,
             wake_up: (wake_up, watch),
             waker,
@@ -197,11 +226,13 @@ impl Engine {
             input: vec![0; 64 << 10].into_boxed_slice(),
             output: vec![0; 64 << 10].into_boxed_slice(),
             next_slow: Nanos::ZERO,
+            next_show: Nanos::ZERO,
+            shown,
             core: thread.and_then(|t| t.core),
-            log: MessageLog::open(&setups)?,
-            copies: DropCopies::new(&setups)?,
+            log: MessageLog::open(&sessions, &templates)?,
+            copies: DropCopies::new(&sessions)?,
             timetables: Vec::new(),
-            probes: Probes::new(setups.len()),
+            probes: Probes::new(),
             report: ReportFlag::install().map_err(system)?,
             has_stats: false,
             is_quiet,
@@ -216,7 +247,13 @@ impl Engine {
                 bound.push(address);
             }
         }
-        setups.into_iter().try_for_each(|setup| engine.add(setup))?;
+        sessions.into_iter().try_for_each(|setup| engine.add(setup))?;
+        for setup in templates {
+            let most = setup.template.unwrap_or_default();
+            engine.say_of(&setup, format_args!("at most {most} sessions of"));
+            engine.table.add_template(setup.config, most);
+            engine.templates.push(setup);
+        }
         Ok(engine)
     }
 
@@ -240,17 +277,14 @@ impl Engine {
 
     fn add(&mut self, setup: Setup) -> Result<(), Failure> {
         let store = super::store::open(&setup, self.is_quiet)?;
-        let c = &setup.config;
-        if !self.is_quiet {
-            let tls = if setup.tls.is_some() { " with TLS" } else { "" };
-            say(format_args!(
-                "session {} {} -> {}{tls}",
-                c.version.name(),
-                c.sender,
-                c.target
-            ));
-        }
+        self.say_of(&setup, format_args!("session"));
         let session = self.table.add(setup.config, store, setup.rules);
+        let row = self.shown.as_ref().and_then(|shown| shown.row(&setup.config));
+        self.probes.add(session, row);
+        self.own.push(Own {
+            users: setup.users,
+            ..Own::default()
+        });
         if let Some(calendar) = setup.calendar {
             self.timetables.push(Timetable::new(session, calendar));
         }
@@ -266,6 +300,26 @@ impl Engine {
             });
         }
         Ok(())
+    }
+
+    fn say_of(&self, setup: &Setup, what: std::fmt::Arguments<'_>) {
+        if !self.is_quiet {
+            let c = &setup.config;
+            let any = |id: &CompId| {
+                if id.is_empty() {
+                    "*".to_string()
+                } else {
+                    id.to_string()
+                }
+            };
+            let tls = if setup.tls.is_some() { " with TLS" } else { "" };
+            say(format_args!(
+                "{what} {} {} -> {}{tls}",
+                c.version.name(),
+                any(&c.sender),
+                any(&c.target)
+            ));
+        }
     }
 
     /// Reports at the end, if it is to.
@@ -313,14 +367,24 @@ impl Engine {
         }
         self.log_out(app);
         if self.has_stats {
-            say(format_args!("{}", self.probes.report(&self.table)));
+            say(format_args!("{}", self.report_text()));
         }
+        self.probes
+            .show(self.clock.now(), &self.table, self.log_dropped());
         match stop.reason() {
             Some(reason) => Err(Failure::interrupted(format!(
                 "{reason}; every session was logged out"
             ))),
             None => Ok(()),
         }
+    }
+
+    fn log_dropped(&self) -> u64 {
+        self.log.as_ref().map_or(0, MessageLog::dropped)
+    }
+
+    fn report_text(&self) -> String {
+        self.probes.report(&self.table, self.log_dropped())
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
@@ -356,7 +420,11 @@ impl Engine {
             self.read_openings(now, app);
         }
         if self.report.take() {
-            say(format_args!("{}", self.probes.report(&self.table)));
+            say(format_args!("{}", self.report_text()));
+        }
+        if self.shown.is_some() && now >= self.next_show {
+            self.next_show = now.after(SHOW_NS);
+            self.probes.show(now, &self.table, self.log_dropped());
         }
         for timetable in &mut self.timetables {
             timetable.tell(now, &mut self.table);
@@ -453,6 +521,9 @@ impl Engine {
             }
         }
         self.table.settle(now);
+        while let Some(newcomer) = self.table.poll_newcomer() {
+            self.admit(now, &newcomer, app);
+        }
         for id in openings {
             if let Some(session) = self.table.session_of(id)
                 && let Some(link) = &mut self.links[id.0]
@@ -466,6 +537,60 @@ impl Engine {
             self.events(now, id, app);
             self.transmit(now, id, app);
             self.close_if_over(now, id, app);
+        }
+    }
+
+    /// Gives a session to somebody whom a template admits.
+    fn admit<A: Application>(&mut self, now: Nanos, newcomer: &Newcomer, app: &mut A) {
+        let template = &self.templates[newcomer.template];
+        let setup = template.of_newcomer(newcomer.config);
+        let file = setup.store.as_ref().map(|store| store.path.clone());
+        let fleeting = file.filter(|path| !path.exists());
+        let admitted = super::store::open(&setup, self.is_quiet)
+            .map(|store| self.table.admit(now, newcomer, store, setup.rules.clone()));
+        let id = match admitted {
+            Ok(Some(id)) => id,
+            Ok(None) => return,
+            Err(why) => {
+                eprintln!(
+                    "warning: {} is turned away: {}",
+                    newcomer.config.target, why.message
+                );
+                return self.table.turn_away(newcomer.connection);
+            }
+        };
+        self.timetables.retain(|timetable| timetable.session() != id);
+        if let Some(calendar) = setup.calendar.clone() {
+            let mut timetable = Timetable::new(id, calendar);
+            timetable.tell(now, &mut self.table);
+            self.timetables.push(timetable);
+        }
+        self.probes.add(id, None);
+        let own = Own {
+            users: setup.users.clone(),
+            fleeting,
+            is_admitted: true,
+        };
+        match self.own.get_mut(id.0) {
+            Some(place) => *place = own,
+            None => self.own.push(own),
+        }
+        if let Some(log) = &mut self.log
+            && let Err(why) = log.add(id, &setup)
+        {
+            eprintln!(
+                "warning: {} is not logged: {}",
+                newcomer.config.target, why.message
+            );
+        }
+        app.on_admitted(id);
+    }
+
+    /// The session of a template that has never logged on leaves nothing behind.
+    fn forget_fleeting(&mut self, id: SessionId) {
+        if let Some(path) = self.own[id.0].fleeting.take() {
+            // Whoever removed it before has done what was to be done.
+            let _ = std::fs::remove_file(path);
         }
     }
 
@@ -613,7 +738,7 @@ impl Engine {
     fn take_bytes<A: Application>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
         match (self.table.session_of(id), &mut self.links[id.0]) {
             (Some(session), _) => {
-                self.probes.bytes_in(session, len);
+                self.probes.bytes_in(session);
                 app.on_wire(now, session, Way::In, &self.input[..len]);
                 if let Some(log) = &mut self.log {
                     log.bytes(now, session, Way::In, &self.input[..len]);
@@ -658,7 +783,7 @@ impl Engine {
             self.transmit(now, id, app);
             stuck = if taken == 0 { stuck + 1 } else { 0 };
         }
-        self.probes.over();
+        self.probes.over(&self.clock);
         from
     }
 
@@ -676,9 +801,20 @@ impl Engine {
                 Event::LoggedOn { peer, .. } => {
                     self.tell(now, id, format_args!("{peer} logged on"));
                     self.probes.logged_on(id);
+                    if self.own[id.0].is_admitted {
+                        self.settle_in(id);
+                    }
                     if let Some(outgoing) = self.outgoing_mut(id) {
                         outgoing.attempts.logged_on(now);
                     }
+                }
+                Event::LogonRequested { peer } => self.decide(now, id, peer),
+                Event::CancelOrders { peer } => {
+                    self.tell(
+                        now,
+                        id,
+                        format_args!("{peer} is gone: what it has open is to be cancelled"),
+                    );
                 }
                 Event::Disconnect { reason, text } => {
                     let peer = self.table.session(id).peer();
@@ -688,14 +824,42 @@ impl Engine {
             }
             let is_message = matches!(event, Event::Message { .. });
             if is_message {
-                self.probes.handed_over(id);
+                self.probes.handed_over();
                 if let Some(message) = self.table.session(id).message() {
                     self.copies.received(id, &message);
                 }
             }
             app.on_event(now, id, &event, &mut self.table);
             if is_message {
-                self.probes.answered(id, &self.clock);
+                self.probes.answered();
+            }
+        }
+    }
+
+    /// A session that a template admitted has logged on: it stays.
+    #[cold]
+    fn settle_in(&mut self, id: SessionId) {
+        self.own[id.0].fleeting = None;
+        if let Some(shown) = &self.shown {
+            let config = self.table.session(id).config();
+            self.probes.show_in(id, || shown.row(config));
+        }
+    }
+
+    /// Whether somebody may log on, by the name and password in the Logon.
+    #[cold]
+    fn decide(&mut self, now: Nanos, id: SessionId, peer: &CompId) {
+        let session = self.table.session(id);
+        let verdict = match (&self.own[id.0].users, session.logon_request()) {
+            (Some(users), Some(request)) => users.judge(&request),
+            _ => return,
+        };
+        let session = self.table.session_mut(id);
+        match verdict {
+            Ok(()) => session.accept_logon(now),
+            Err(why) => {
+                session.refuse_logon(now, why);
+                self.tell(now, id, format_args!("{peer} refused: {why}"));
             }
         }
     }
@@ -762,7 +926,7 @@ impl Engine {
                 return;
             }
             if let Some(session) = session {
-                self.probes.bytes_out(session, bytes.len(), &self.clock);
+                self.probes.bytes_out(session);
                 app.on_wire(now, session, Way::Out, bytes);
                 self.copies.sent(session, bytes);
                 if let Some(log) = &mut self.log {
@@ -791,6 +955,7 @@ impl Engine {
             app.on_closed(now, session);
             self.copies.closed(session);
             self.events_of(now, session, app);
+            self.forget_fleeting(session);
             if let Some(log) = &mut self.log {
                 log.closed(now, session);
             }

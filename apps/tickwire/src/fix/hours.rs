@@ -1,4 +1,5 @@
-//! When sessions are open: QuickFIX's StartTime, EndTime, StartDay, EndDay, Weekdays and TimeZone as periods in UTC.
+//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, StartDay, EndDay, Weekdays and TimeZone as
+//! periods in UTC.
 //!
 //! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first of the
 //! two. Periods are computed for some weeks ahead and anew before they end.
@@ -23,6 +24,8 @@ pub(super) struct Calendar {
     zone: TimeZone,
     start: Time,
     end: Time,
+    /// From when on and until when one may be logged on, if not all the time.
+    logon: Option<(Time, Time)>,
     days: Days,
 }
 
@@ -67,6 +70,8 @@ impl Calendar {
     pub(super) fn read(section: &Section) -> Result<Option<Calendar>, Mistake> {
         let start = section.parsed("StartTime", "HH:MM:SS", time)?;
         let end = section.parsed("EndTime", "HH:MM:SS", time)?;
+        let logon = section.parsed("LogonTime", "HH:MM:SS", time)?;
+        let logout = section.parsed("LogoutTime", "HH:MM:SS", time)?;
         let day = "a day of the week";
         let start_day = section.parsed("StartDay", day, weekday)?;
         let end_day = section.parsed("EndDay", day, weekday)?;
@@ -85,8 +90,16 @@ impl Calendar {
         };
         let (start, end) = match (start, end) {
             (Some(start), Some(end)) => (start, end),
-            (None, None) if start_day.or(end_day).is_none() && weekdays.is_none() => return Ok(None),
-            (None, None) => return Err(wrong("days of a session need StartTime and EndTime")),
+            (None, None)
+                if start_day.or(end_day).is_none() && weekdays.is_none() && logon.or(logout).is_none() =>
+            {
+                return Ok(None);
+            }
+            (None, None) => {
+                return Err(wrong(
+                    "days of a session, LogonTime and LogoutTime need StartTime and EndTime",
+                ));
+            }
             _ => return Err(wrong("StartTime and EndTime go together")),
         };
         let days = match (start_day, end_day, weekdays) {
@@ -95,6 +108,16 @@ impl Calendar {
             (Some(start), Some(end), None) => Days::Week(start, end),
             (Some(_), Some(_), Some(_)) => return Err(wrong("give Weekdays, or StartDay and EndDay")),
             _ => return Err(wrong("StartDay and EndDay go together")),
+        };
+        let logon = match (logon, logout, &days) {
+            (None, None, _) => None,
+            (Some(_), Some(_), Days::Week(..)) => {
+                return Err(wrong(
+                    "LogonTime and LogoutTime are for sessions of a day, not for StartDay and EndDay",
+                ));
+            }
+            (Some(logon), Some(logout), Days::Of(_)) => Some((logon, logout)),
+            _ => return Err(wrong("LogonTime and LogoutTime go together")),
         };
         let zone = match (named, local) {
             (Some(_), true) => return Err(wrong("give TimeZone or UseLocalTime=Y, not both")),
@@ -106,6 +129,7 @@ impl Calendar {
             zone,
             start,
             end,
+            logon,
             days,
         }))
     }
@@ -125,7 +149,11 @@ impl Calendar {
                 .last()
                 .map_or(period.start, |last| last.end.max(period.start));
             if start < period.end {
-                periods.push(Period::new(start, period.end));
+                periods.push(Period {
+                    start,
+                    logon_start: period.logon_start.max(start),
+                    ..period
+                });
             }
         }
         Schedule::new(periods).ok()
@@ -154,7 +182,18 @@ impl Calendar {
             u64::try_from(ns).ok().map(Nanos)
         };
         let last = day.checked_add(length.days()).ok()?;
-        let period = Period::new(at(day, self.start)?, at(last, self.end)?);
+        let mut period = Period::new(at(day, self.start)?, at(last, self.end)?);
+        if let Some((logon, logout)) = self.logon {
+            let next = day.checked_add(1.days()).ok()?;
+            let first = |time, from: Nanos, before: Nanos| {
+                let both = [at(day, time), at(next, time)];
+                both.into_iter()
+                    .flatten()
+                    .find(|instant| (from..before).contains(instant))
+            };
+            period.logon_start = first(logon, period.start, period.end).unwrap_or(period.start);
+            period.logon_end = first(logout, period.logon_start.after(1), period.end).unwrap_or(period.end);
+        }
         (begins && period.start < period.end).then_some(period)
     }
 }
@@ -176,6 +215,11 @@ impl Timetable {
             schedule: None,
             due: Nanos::ZERO,
         }
+    }
+
+    /// Whose hours they are.
+    pub(super) fn session(&self) -> SessionId {
+        self.session
     }
 
     /// Tells the session its hours when they have changed.
@@ -221,6 +265,27 @@ mod tests {
         for (now, start, end) in cases {
             let expected = Period::new(at(start), at(end));
             assert_eq!(period(&calendar, now), expected, "{rules:?} at {now}");
+        }
+    }
+
+    #[test]
+    fn one_may_be_logged_on_for_a_part_of_the_session_overnight_too() {
+        let window = |rules: &str, now: &str| {
+            let period = period(&calendar(rules).unwrap().unwrap(), now);
+            (period.logon_start, period.logon_end)
+        };
+        let day = "StartTime=08:00:00\nEndTime=18:00:00\nLogonTime=09:00:00\nLogoutTime=17:30:00";
+        let expected = (at("2026-11-23T09:00:00Z"), at("2026-11-23T17:30:00Z"));
+        assert_eq!(window(day, "2026-11-23T10:00:00Z"), expected);
+        let night = "StartTime=18:00:00\nEndTime=17:00:00\nLogonTime=02:00:00\nLogoutTime=16:00:00";
+        let expected = (at("2026-11-24T02:00:00Z"), at("2026-11-24T16:00:00Z"));
+        assert_eq!(window(night, "2026-11-23T20:00:00Z"), expected);
+        for rules in [
+            "LogonTime=09:00:00\nLogoutTime=10:00:00",
+            "StartTime=08:00:00\nEndTime=18:00:00\nLogonTime=09:00:00",
+            "StartTime=08:00:00\nEndTime=18:00:00\nStartDay=mon\nEndDay=fri\nLogonTime=09:00:00\nLogoutTime=10:00:00",
+        ] {
+            assert!(calendar(rules).is_err(), "{rules}");
         }
     }
 

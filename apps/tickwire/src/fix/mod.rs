@@ -17,9 +17,12 @@ mod names;
 mod probes;
 mod script;
 mod settings;
+mod stats;
 mod store;
+mod users;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tickwire_fix::Role;
 use tickwire_runtime::signal::StopFlag;
@@ -30,6 +33,8 @@ use driver::Driver;
 use echo::Echo;
 use engine::{Application, Engine};
 use settings::{Setup, Wanted};
+use stats::Shown;
+pub(crate) use stats::{PROTOCOL, step_name};
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {
@@ -43,22 +48,48 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
 
 fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
     let setups = settings::load(&args.config, Wanted::Only(Role::Acceptor))?;
+    let views = Views::new(args, &setups)?;
     match &args.script {
-        Some(script) => play(setups, script, args.stats, stop),
+        Some(script) => play(setups, script, views, stop),
         None => {
             let echo = |engine: &Engine| Ok(Echo::new(engine.table.sessions()));
-            on_threads(setups, echo, args.stats, stop)
+            on_threads(setups, echo, views, stop)
         }
+    }
+}
+
+/// How a program's sessions are looked at.
+#[derive(Clone)]
+struct Views {
+    /// Reports at the end.
+    has_stats: bool,
+    shown: Option<Arc<Shown>>,
+}
+
+impl Views {
+    fn new(args: &FixSessionArgs, setups: &[Setup]) -> Result<Views, Failure> {
+        let rows = setups.iter().map(|setup| setup.sessions_max()).sum();
+        let shown = args.folder.as_ref();
+        let shown = shown.map(|folder| Shown::new(folder, rows, args.metrics).map(Arc::new));
+        Ok(Views {
+            has_stats: args.stats,
+            shown: shown.transpose()?,
+        })
+    }
+
+    fn engine(&self, setups: Vec<Setup>) -> Result<Engine, Failure> {
+        Ok(Engine::new(setups, self.shown.clone())?.with_stats(self.has_stats))
     }
 }
 
 fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
     let setups = settings::load(&args.config, Wanted::Only(Role::Initiator))?;
+    let views = Views::new(args, &setups)?;
     match &args.script {
-        Some(script) => play(setups, script, args.stats, stop),
+        Some(script) => play(setups, script, views, stop),
         None => {
             one_thread(&setups)?;
-            let mut engine = Engine::new(setups)?.with_stats(args.stats);
+            let mut engine = views.engine(setups)?;
             let mut driver = Driver::prompt(engine.table.sessions(), engine.waker())?;
             engine.run(&mut driver, stop)
         }
@@ -66,10 +97,11 @@ fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
 }
 
 /// Plays a script; its failures are known before anything is opened.
-fn play(setups: Vec<Setup>, script: &Path, stats: bool, stop: &StopFlag) -> Result<(), Failure> {
+fn play(setups: Vec<Setup>, script: &Path, views: Views, stop: &StopFlag) -> Result<(), Failure> {
     one_thread(&setups)?;
-    let mut driver = Driver::script(script, setups.len())?;
-    Engine::new(setups)?.with_stats(stats).run(&mut driver, stop)
+    let sessions = setups.iter().filter(|setup| setup.template.is_none()).count();
+    let mut driver = Driver::script(script, sessions)?;
+    views.engine(setups)?.run(&mut driver, stop)
 }
 
 fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
@@ -86,7 +118,7 @@ fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
 fn on_threads<A: Application + Send>(
     setups: Vec<Setup>,
     application: impl Fn(&Engine) -> Result<A, Failure>,
-    stats: bool,
+    views: Views,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
     let mut groups: Vec<Vec<Setup>> = Vec::new();
@@ -101,7 +133,7 @@ fn on_threads<A: Application + Send>(
     }
     let mut engines = Vec::new();
     for group in groups {
-        let engine = Engine::new(group)?.with_stats(stats);
+        let engine = views.engine(group)?;
         let app = application(&engine)?;
         engines.push((engine, app));
     }

@@ -8,8 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,6 +55,14 @@ pub(super) struct MessageLog {
     wanted: Vec<bool>,
     dropped: Arc<AtomicU64>,
     writer: Option<JoinHandle<()>>,
+    /// To the thread: the files of a session that was not there when it began.
+    added: mpsc::Sender<Added>,
+}
+
+/// Files of a session that comes later.
+struct Added {
+    session: usize,
+    files: Option<Files>,
 }
 
 /// The files of one session.
@@ -68,18 +76,21 @@ struct Files {
 
 impl MessageLog {
     /// Opens the files of sessions with a FileLogPath, in the order of their numbers; `None` if none has one.
-    pub(super) fn open(setups: &[Setup]) -> Result<Option<MessageLog>, Failure> {
+    /// Those of templates' sessions follow by [`MessageLog::add`].
+    pub(super) fn open(setups: &[Setup], templates: &[Setup]) -> Result<Option<MessageLog>, Failure> {
         let files = setups.iter().map(|s| Files::open(s).transpose());
         let files: Vec<Option<Files>> = files.map(Option::transpose).collect::<Result<_, _>>()?;
-        if files.iter().all(Option::is_none) {
+        if files.iter().all(Option::is_none) && !templates.iter().any(Files::are_wanted) {
             return Ok(None);
         }
+        let (added, additions) = mpsc::channel();
         let wanted = files.iter().map(Option::is_some).collect();
         let (producer, consumer) = spsc::ring(PIECES);
         let dropped = Arc::new(AtomicU64::new(0));
         let writer = Writer {
             consumer,
             files,
+            additions,
             dropped: dropped.clone(),
             said: 0,
             stamp: Stamp::new(Precision::Nanos),
@@ -93,7 +104,21 @@ impl MessageLog {
             wanted,
             dropped,
             writer: Some(writer),
+            added,
         }))
+    }
+
+    /// A session that came later, or in the place of another.
+    pub(super) fn add(&mut self, id: SessionId, setup: &Setup) -> Result<(), Failure> {
+        let files = Files::open(setup)?;
+        if self.wanted.len() <= id.0 {
+            self.wanted.resize(id.0 + 1, false);
+        }
+        self.wanted[id.0] = files.is_some();
+        let session = id.0;
+        // A thread that has ended has said why.
+        let _ = self.added.send(Added { session, files });
+        Ok(())
     }
 
     /// Bytes of a session. Never waits.
@@ -113,7 +138,6 @@ impl MessageLog {
     }
 
     /// Pieces for which there was no room.
-    #[cfg(test)]
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -149,8 +173,12 @@ impl Drop for MessageLog {
 }
 
 impl Files {
+    fn are_wanted(setup: &Setup) -> bool {
+        setup.log.is_some() || setup.drop_copy.is_some()
+    }
+
     fn open(setup: &Setup) -> Result<Option<Files>, Failure> {
-        if setup.log.is_none() && setup.drop_copy.is_none() {
+        if !Files::are_wanted(setup) {
             return Ok(None);
         }
         let open = |path: PathBuf| {
@@ -191,6 +219,7 @@ fn open_append(path: &Path) -> std::io::Result<BufWriter<File>> {
 struct Writer {
     consumer: Consumer<Piece>,
     files: Vec<Option<Files>>,
+    additions: mpsc::Receiver<Added>,
     dropped: Arc<AtomicU64>,
     /// Of these, so many have been told of.
     said: u64,
@@ -204,6 +233,8 @@ impl Writer {
             let mut wrote = false;
             while let Some(piece) = self.consumer.pop() {
                 wrote = true;
+                // Files come before the first piece that is for them.
+                self.add();
                 if let Err(e) = self.write(&piece) {
                     // What is left is dropped and counted, as when the disk is slow.
                     eprintln!("warning: the message log ends: {e}");
@@ -224,8 +255,19 @@ impl Writer {
         }
     }
 
+    fn add(&mut self) {
+        while let Ok(Added { session, files }) = self.additions.try_recv() {
+            if self.files.len() <= session {
+                self.files.resize_with(session + 1, || None);
+            }
+            if let Some(mut before) = std::mem::replace(&mut self.files[session], files) {
+                let _ = before.flush();
+            }
+        }
+    }
+
     fn write(&mut self, piece: &Piece) -> std::io::Result<()> {
-        let Some(files) = &mut self.files[piece.session as usize] else {
+        let Some(Some(files)) = self.files.get_mut(piece.session as usize) else {
             return Ok(());
         };
         let time = self.stamp.format(piece.at);
@@ -291,6 +333,7 @@ mod tests {
             copy: open_append(&folder.join("c")).ok(),
             framers: Default::default(),
         };
+        let (added, additions) = mpsc::channel();
         let (producer, consumer) = spsc::ring(4);
         let dropped = Arc::new(AtomicU64::new(0));
         let mut log = MessageLog {
@@ -298,6 +341,7 @@ mod tests {
             wanted: vec![true],
             dropped: dropped.clone(),
             writer: None,
+            added,
         };
         let password = vec![
             (35, b"A".to_vec()),
@@ -313,6 +357,7 @@ mod tests {
         let writer = Writer {
             consumer,
             files: vec![Some(files)],
+            additions,
             dropped,
             said: 0,
             stamp: Stamp::new(Precision::Nanos),

@@ -1,19 +1,21 @@
 //! What a session does and how long each step takes: stamps at bytes in, decoded, handed over, answered, bytes out.
 //!
-//! The first message of every read is stamped: five readings of the processor's counter and as many counts in histograms. Shown
-//! on SIGUSR1 and, with `--stats`, at the end.
+//! The first message of every read is stamped: five readings of the processor's counter; they are counted in histograms when
+//! the answer is out. Shown on SIGUSR1 and, with `--stats`, at the end; with a region ([`super::stats`]) in every view of it.
 
 use std::fmt::Write;
 
-use tickwire_fix::SessionId;
+use tickwire_fix::{SessionId, Status};
 use tickwire_lab::{Table, format_ns};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_shm::Histogram;
+use tickwire_shm::{Histogram, SourceState};
 
 use super::engine::Table as Sessions;
+use super::stats::Row;
 
 /// The steps between two stamps; the last is the whole way.
-const STEPS: [&str; 5] = [
+pub(crate) const STEPS: [&str; 5] = [
     "bytes in -> decoded",
     "decoded -> handed over",
     "handed over -> answered",
@@ -29,45 +31,65 @@ enum Stage {
     In,
     Decoded,
     Answered,
+    Out,
 }
 
 #[derive(Default)]
 struct OfSession {
     steps: [Histogram; STEPS.len()],
-    logons: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    messages: u64,
+    row: Option<Row>,
+    has_been_on: bool,
 }
 
 /// The probes of a thread's sessions.
 pub(super) struct Probes {
     sessions: Vec<OfSession>,
     stage: Stage,
+    session: SessionId,
     /// In the order of the stamps.
     stamps: [u64; 5],
 }
 
 impl Probes {
-    pub(super) fn new(sessions: usize) -> Probes {
+    pub(super) fn new() -> Probes {
         Probes {
-            sessions: (0..sessions).map(|_| OfSession::default()).collect(),
+            sessions: Vec::new(),
             stage: Stage::Idle,
+            session: SessionId(0),
             stamps: [0; 5],
+        }
+    }
+
+    /// A session is there from now on; what its place did before is forgotten.
+    pub(super) fn add(&mut self, id: SessionId, row: Option<Row>) {
+        let fresh = OfSession {
+            row,
+            ..OfSession::default()
+        };
+        match self.sessions.get_mut(id.0) {
+            Some(place) => *place = fresh,
+            None => self.sessions.push(fresh),
+        }
+    }
+
+    /// Shows a session in this row from now on, unless it has one.
+    pub(super) fn show_in(&mut self, id: SessionId, row: impl FnOnce() -> Option<Row>) {
+        let place = &mut self.sessions[id.0];
+        if place.row.is_none() {
+            place.row = row();
         }
     }
 
     /// A session has logged on.
     pub(super) fn logged_on(&mut self, id: SessionId) {
-        self.sessions[id.0].logons += 1;
+        self.sessions[id.0].has_been_on = true;
     }
 
     /// Bytes have come.
     #[inline]
-    pub(super) fn bytes_in(&mut self, id: SessionId, len: usize) {
-        self.sessions[id.0].bytes_in += len as u64;
+    pub(super) fn bytes_in(&mut self, id: SessionId) {
         self.stamps[0] = tsc();
-        self.stage = Stage::In;
+        (self.session, self.stage) = (id, Stage::In);
     }
 
     /// The session has seen them.
@@ -81,8 +103,7 @@ impl Probes {
 
     /// An application message is about to be handed over.
     #[inline]
-    pub(super) fn handed_over(&mut self, id: SessionId) {
-        self.sessions[id.0].messages += 1;
+    pub(super) fn handed_over(&mut self) {
         if self.stage == Stage::Decoded {
             self.stamps[2] = tsc();
         }
@@ -90,43 +111,72 @@ impl Probes {
 
     /// The application is done with it.
     #[inline]
-    pub(super) fn answered(&mut self, id: SessionId, clock: &Clock) {
-        if self.stage != Stage::Decoded {
-            return;
+    pub(super) fn answered(&mut self) {
+        if self.stage == Stage::Decoded {
+            self.stamps[3] = tsc();
+            self.stage = Stage::Answered;
         }
-        self.stamps[3] = tsc();
-        self.stage = Stage::Answered;
-        (0..3).for_each(|step| self.record(id, step, clock));
     }
 
     /// Bytes have gone out.
     #[inline]
-    pub(super) fn bytes_out(&mut self, id: SessionId, len: usize, clock: &Clock) {
-        self.sessions[id.0].bytes_out += len as u64;
-        if self.stage != Stage::Answered {
-            return;
+    pub(super) fn bytes_out(&mut self, id: SessionId) {
+        if self.stage == Stage::Answered && self.session == id {
+            self.stamps[4] = tsc();
+            self.stage = Stage::Out;
         }
-        self.stamps[4] = tsc();
-        self.stage = Stage::Idle;
-        self.record(id, 3, clock);
-        let whole = clock.span_ns(self.stamps[4].wrapping_sub(self.stamps[0]));
-        self.sessions[id.0].steps[4].record(whole);
     }
 
-    /// Nothing more will come of the bytes.
+    /// Nothing more will come of the bytes: counts the steps that were stamped.
     #[inline]
-    pub(super) fn over(&mut self) {
-        self.stage = Stage::Idle;
+    pub(super) fn over(&mut self, clock: &Clock) {
+        let steps = match self.stage {
+            Stage::Idle | Stage::In | Stage::Decoded => 0,
+            Stage::Answered => 3,
+            Stage::Out => 4,
+        };
+        let stage = std::mem::take(&mut self.stage);
+        let of_session = &mut self.sessions[self.session.0];
+        let mut count = |step: usize, from: u64, to: u64| {
+            let ns = clock.span_ns(to.wrapping_sub(from));
+            of_session.steps[step].record(ns);
+            if let Some(row) = &mut of_session.row {
+                row.step(step, ns);
+            }
+        };
+        for step in 0..steps {
+            count(step, self.stamps[step], self.stamps[step + 1]);
+        }
+        if stage == Stage::Out {
+            count(4, self.stamps[0], self.stamps[4]);
+        }
     }
 
-    #[inline]
-    fn record(&mut self, id: SessionId, step: usize, clock: &Clock) {
-        let span = self.stamps[step + 1].wrapping_sub(self.stamps[step]);
-        self.sessions[id.0].steps[step].record(clock.span_ns(span));
+    /// Shows states and counters in the region, if there is one.
+    pub(super) fn show(&mut self, now: Nanos, sessions: &Sessions, log_dropped: u64) {
+        for (at, probe) in self.sessions.iter_mut().enumerate() {
+            let Some(row) = &mut probe.row else { continue };
+            let session = sessions.session(SessionId(at));
+            let state = match session.status() {
+                Status::Active => SourceState::Live,
+                _ if !session.may_log_on(now) => SourceState::Ended,
+                _ if probe.has_been_on => SourceState::Stale,
+                _ => SourceState::Building,
+            };
+            let next_in = SeqNo(tickwire_fix::Store::next_in(session.store()));
+            let counters = Self::counters(session.counters(), log_dropped);
+            row.show(now, state, next_in, &counters);
+        }
+    }
+
+    fn counters(of_session: &Counters, log_dropped: u64) -> Counters {
+        let mut counters = of_session.clone();
+        counters.add(Counter::FixLogDropped, log_dropped);
+        counters
     }
 
     /// Everything as text.
-    pub(super) fn report(&self, sessions: &Sessions) -> String {
+    pub(super) fn report(&self, sessions: &Sessions, log_dropped: u64) -> String {
         let mut text = String::new();
         for (at, probe) in self.sessions.iter().enumerate() {
             let session = sessions.session(SessionId(at));
@@ -135,17 +185,13 @@ impl Probes {
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{name}: {:?}, next out {}, next in {}, {} logons, {} messages handed over, {} bytes in, {} bytes out",
+                "{name}: {:?}, next out {}, next in {}",
                 session.status(),
                 tickwire_fix::Store::next_out(session.store()),
                 tickwire_fix::Store::next_in(session.store()),
-                probe.logons,
-                probe.messages,
-                probe.bytes_in,
-                probe.bytes_out
             );
-            let counters = session.counters().iter().filter(|(_, n)| *n > 0);
-            for (counter, n) in counters {
+            let counters = Self::counters(session.counters(), log_dropped);
+            for (counter, n) in counters.iter().filter(|(_, n)| *n > 0) {
                 let _ = writeln!(text, "  {}: {n}", counter.spec().label);
             }
             if probe.steps[0].count > 0 {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
-    CompId, Credentials, Excess, HostOrder, HostsConfig, Precision, Role, Rules, Secret, SessionConfig,
-    SubIds, Text, Throttle, Version,
+    CancelOn, CompId, Credentials, Excess, HostOrder, HostsConfig, Precision, Role, Rules, Secret,
+    SessionConfig, SubIds, Text, Throttle, Version,
 };
 use tickwire_market::Nanos;
 use tickwire_runtime::tls::{ClientCertificates, Identity, TlsClient, TlsError, TlsServer};
@@ -20,6 +20,7 @@ use tickwire_runtime::wait::WaitStrategy;
 
 use super::cfg::{Mistake, Section, sections};
 use super::hours::Calendar;
+use super::users::Users;
 use crate::failure::Failure;
 
 /// Keys of QuickFIX that say nothing to us, each with the reason in a few words.
@@ -59,6 +60,10 @@ pub(super) struct Setup {
     pub(super) drop_copy: Option<PathBuf>,
     /// TargetCompID of the session that gets copies of the application messages.
     pub(super) drop_copy_session: Option<String>,
+    /// Who may log on; anybody with the right ids without.
+    pub(super) users: Option<Users>,
+    /// It is no session but what others are made from, so many at a time.
+    pub(super) template: Option<usize>,
 }
 
 /// What a session's connection is protected by.
@@ -77,6 +82,29 @@ impl Setup {
     pub(super) fn name(&self) -> String {
         name(&self.config)
     }
+
+    /// How many sessions it comes to.
+    pub(super) fn sessions_max(&self) -> usize {
+        self.template.unwrap_or(1)
+    }
+
+    /// A template's session for one counterparty, with a store of its own.
+    pub(super) fn of_newcomer(&self, config: SessionConfig) -> Setup {
+        let store = self.store.as_ref().map(|store| StoreSetup {
+            path: store.path.with_file_name(store_file(&config)),
+            ..store.clone()
+        });
+        Setup {
+            config,
+            store,
+            template: None,
+            ..self.clone()
+        }
+    }
+}
+
+fn store_file(config: &SessionConfig) -> String {
+    format!("{}.store", name(config))
 }
 
 fn name(config: &SessionConfig) -> String {
@@ -224,9 +252,12 @@ impl Reader {
             (said, _) => said.unwrap_or(Role::Acceptor),
         };
         let version = version(section)?;
-        let config = session_config(section, role, version)?;
+        let template = template(section, role)?;
+        let config = session_config(section, role, version, template.is_some())?;
         let setup = Setup {
             line: section.line,
+            users: self.users(section, role)?,
+            template,
             store: self.store(section, &config)?,
             rules: self.rules(section, version)?,
             transport: transport(section, role)?,
@@ -259,10 +290,31 @@ impl Reader {
             return Ok(None);
         };
         Ok(Some(StoreSetup {
-            path: self.folder.join(folder).join(format!("{}.store", name(config))),
+            path: self.folder.join(folder).join(store_file(config)),
             bytes: (mib.unwrap_or(64) as usize) << 20,
             sync_every_ms,
         }))
+    }
+
+    /// Username and Password of a session that listens are what it wants to be told, or PasswordFile has many of them.
+    fn users(&self, section: &Section, role: Role) -> Result<Option<Users>, Mistake> {
+        let file = section.text("PasswordFile");
+        let Credentials {
+            username, password, ..
+        } = credentials(section)?;
+        match (role, file) {
+            (Role::Initiator, _) => Ok(None),
+            (Role::Acceptor, Some((_, line))) if !username.is_empty() => Err(Mistake {
+                line,
+                what: "give PasswordFile, or Username and Password".into(),
+            }),
+            (Role::Acceptor, Some((path, line))) => match Users::read(&self.folder.join(path)) {
+                Ok(users) => Ok(Some(users)),
+                Err(what) => Err(Mistake { line, what }),
+            },
+            (Role::Acceptor, None) if username.is_empty() => Ok(None),
+            (Role::Acceptor, None) => Ok(Some(Users::one(username.as_bytes(), password))),
+        }
     }
 
     fn rules(&mut self, section: &Section, version: Version) -> Result<Option<Rules>, Mistake> {
@@ -421,14 +473,54 @@ fn identity_of(key: &str, value: &str, line: usize) -> Result<CompId, Mistake> {
     })
 }
 
-/// Identities, times and numbers of a session.
-fn session_config(section: &Section, role: Role, version: Version) -> Result<SessionConfig, Mistake> {
-    let comp_id =
-        |key| -> Result<CompId, Mistake> { section.needed(key).and_then(|(v, l)| identity_of(key, v, l)) };
+/// How many sessions at a time a template admits; `None` for a session.
+fn template(section: &Section, role: Role) -> Result<Option<usize>, Mistake> {
+    let most = |text: &str| text.parse::<usize>().ok().filter(|n| (1..=1024).contains(n));
+    let most = section.parsed("DynamicSessionsMax", "a number, 1 to 1024", most)?;
+    if !section.flag("AcceptorTemplate", false)? {
+        return Ok(None);
+    }
+    let wrong = |what: &str| Mistake {
+        line: section.line,
+        what: format!("AcceptorTemplate=Y: {what}"),
+    };
+    if role == Role::Initiator {
+        return Err(wrong("only sessions that listen can be made from a template"));
+    }
+    if section.text("DropCopySession").is_some() {
+        return Err(wrong(
+            "its sessions can have a DropCopyFile, not a DropCopySession",
+        ));
+    }
+    Ok(Some(most.unwrap_or(64)))
+}
+
+/// Identities, times and numbers of a session. In a template `*` stands for any identity.
+fn session_config(
+    section: &Section,
+    role: Role,
+    version: Version,
+    is_template: bool,
+) -> Result<SessionConfig, Mistake> {
+    let id = |key, value, line| match value {
+        "*" if is_template => Ok(CompId::EMPTY),
+        _ => identity_of(key, value, line),
+    };
+    let comp_id = |key| -> Result<CompId, Mistake> { section.needed(key).and_then(|(v, l)| id(key, v, l)) };
     let sub_id = |key| -> Result<CompId, Mistake> {
         let given = section.text(key);
-        given.map_or(Ok(CompId::EMPTY), |(value, line)| identity_of(key, value, line))
+        given.map_or(Ok(CompId::EMPTY), |(value, line)| id(key, value, line))
     };
+    let cancel = |text: &str| match text {
+        "N" => Some(CancelOn::Never),
+        "Y" => Some(CancelOn::ConnectionLost),
+        "ALL" => Some(CancelOn::AnyEnd),
+        _ => None,
+    };
+    let allowed = "N, Y (when a connection is lost) or ALL (after a logout too)";
+    let cancel_on = section.parsed("CancelOnDisconnect", allowed, cancel)?;
+    let credentials = credentials(section)?;
+    let has_users = !credentials.username.is_empty() || section.text("PasswordFile").is_some();
     let defaults =
         SessionConfig::new(role, comp_id("SenderCompID")?, comp_id("TargetCompID")?).of_version(version);
     let digits = |text: &str| match text {
@@ -455,7 +547,13 @@ fn session_config(section: &Section, role: Role, version: Version) -> Result<Ses
             target_location: sub_id("TargetLocationID")?,
         },
         qualifier: sub_id("SessionQualifier")?,
-        credentials: credentials(section)?,
+        credentials: match role {
+            Role::Initiator => credentials,
+            Role::Acceptor => Credentials::default(),
+        },
+        asks_about_logons: role == Role::Acceptor && has_users,
+        cancel_on: cancel_on.unwrap_or_default(),
+        cancel_after_ns: section.seconds("CancelOnDisconnectAfter", 0)?,
         is_test: match section.text("TestMessageIndicator") {
             None => None,
             Some(_) => Some(section.flag("TestMessageIndicator", false)?),
@@ -719,6 +817,21 @@ mod tests {
                 "none.xml",
             ),
             ("[DEFAULT]\nResetOnLogon=Y\n", "no [SESSION]", ""),
+            (
+                &SESSION.replace(
+                    "TargetCompID=B",
+                    "TargetCompID=*\nAcceptorTemplate=Y\nDynamicSessionsMax=0",
+                ),
+                "line 6",
+                "1 to 1024",
+            ),
+            (&format!("{SESSION}CancelOnDisconnect=maybe\n"), "line 7", "ALL"),
+            (&format!("{SESSION}PasswordFile=none\n"), "line 7", "none"),
+            (
+                &format!("{SESSION}AcceptorTemplate=Y\nDropCopySession=C\n"),
+                "line 1",
+                "DropCopyFile",
+            ),
             (
                 &format!("{SESSION}Thread=1\nThreadCore=1\n{SESSION}Thread=1\n"),
                 "line 9",

@@ -411,6 +411,11 @@ fn distribution(histogram: &Histogram) -> Distribution {
 
 /// A message type as its venue writes it; in decimal where the protocol is not known here.
 fn kind_name(protocol: &str, kind: u16) -> String {
+    if protocol == crate::fix::PROTOCOL
+        && let Some(step) = crate::fix::step_name(kind)
+    {
+        return step.into();
+    }
     let known = Protocol::ALL.into_iter().find(|known| known.name() == protocol);
     let form = known.map_or(TypeForm::Decimal, Protocol::type_form);
     MessageType(kind).written(form).to_string()

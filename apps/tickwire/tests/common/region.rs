@@ -158,7 +158,7 @@ fn fill<W: WriteWord>(region: &Region<'_, W>) {
             feed_name: feed_name.into(),
             protocol: protocol.into(),
             feed: number as u8,
-            venue,
+            venue: Some(venue),
             ring: Some(0),
         };
         let mut source = region.source(number as u16, &identity);

@@ -349,6 +349,7 @@ impl<S: Store> Core<S> {
         if answers {
             self.send_logon(terms.heartbeat_s, terms.resets, self.store.next_in());
         }
+        self.counters.bump(Counter::FixLogons);
         self.events.push(Event::LoggedOn {
             peer: self.writer.peer,
             heartbeat_s: terms.heartbeat_s,

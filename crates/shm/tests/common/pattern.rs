@@ -63,7 +63,7 @@ impl<'a, W: WriteWord> Patterned<'a, W> {
             feed_name: "pattern".into(),
             protocol: "none".into(),
             feed: 0,
-            venue: Venue::Nasdaq,
+            venue: Some(Venue::Nasdaq),
             ring: Some(0),
         };
         region.source(0, &identity).set_state(SourceState::Live);

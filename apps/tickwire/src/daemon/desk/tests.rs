@@ -52,7 +52,7 @@ impl WithChannel for Shown<'_> {
                 feed_name: "feed".into(),
                 protocol: "mdp3".into(),
                 feed: 0,
-                venue: channel.venue(),
+                venue: Some(channel.venue()),
                 ring: Some(0),
             },
         );
