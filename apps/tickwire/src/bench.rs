@@ -198,6 +198,17 @@ pub(crate) fn memory_path<const STAMPED: bool>(
     symbol: Symbol,
     clock: Clock,
 ) -> Result<HotPath<MemoryOut, STAMPED>, Failure> {
+    memory_path_to(MemoryOut::new(), books, symbols, symbol, clock)
+}
+
+/// The same with somewhere else for its orders to go.
+pub(crate) fn memory_path_to<O: OrderOut, const STAMPED: bool>(
+    out: O,
+    books: Books,
+    symbols: u32,
+    symbol: Symbol,
+    clock: Clock,
+) -> Result<HotPath<O, STAMPED>, Failure> {
     let config = Config::default();
     let mut rule = TickToTrade::new(&TradingConfig {
         instrument: InstrumentId(1),
@@ -224,7 +235,7 @@ pub(crate) fn memory_path<const STAMPED: bool>(
         rule,
         session: initiator,
         template,
-        out: MemoryOut::new(),
+        out,
         probes: Probes::new(1 << 16),
         clock,
         failure: None,

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::host::HostCommand;
 use crate::lab::LabCommand;
+use crate::play::PlayArgs;
 use crate::protocol::Protocol;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
@@ -71,6 +72,27 @@ Examples:
   tickwire replay capture.pcap --step                 one packet per Enter key
   tickwire replay -c examples/whole-market.toml day.pcap.zst   every configured feed at once, a table per feed")]
     Replay(ReplayArgs),
+    /// Sends captures to the network as they were recorded, faster, or one packet at a time with the orders waited for
+    #[command(after_help = "\
+Examples:
+  tickwire play day.pcap.zst                                      every datagram to its own group, by loopback, at its own speed
+  tickwire play --multiplier 3 --limit 50000000 --stat 5 day.pcap
+  tickwire play a.pcap b.pcap --pps 100000 --loop 10 --preload    two captures merged by time
+  tickwire play day.pcap --map '239.1.1.1:3000=239.9.9.9:4000' --map '239.1.1.2:*=239.9.9.8:*' --interface veth0
+  tickwire play moex.pcap --one-at-a-time 127.0.0.1:9878 --samples moex.csv --protocol moex --templates builtin
+
+Pacing: the thread sleeps while a packet is far off and spins over the last 200 us; how late each packet was is shown as a
+distribution. A late packet does not move those behind it. Give it a core of its own (--core).
+
+One at a time: a system under test connects by TCP (and logs on by FIX 4.4, or with --orders bytes says nothing), then each packet
+is sent, the order it causes is waited for, and answered as expired. N-1 is from last byte sent (taken before the call that sends)
+to first byte received; 1-1, from first byte to first byte, is computed for Ethernet of 10 Gbit/s.
+
+Safe by default: without --interface NAME, what would leave this machine by anything but loopback or a veth pair is refused.
+
+Exit codes: 0 played, 1 a capture is damaged or holds nothing to play, 2 wrong arguments or a destination that is refused,
+3 the network or a file refused, 4 the system under test went away, 130 Ctrl-C (what was sent is shown).")]
+    Play(PlayArgs),
     /// Prints one JSON object per message, every field named as in the specification
     #[command(after_help = "\
 Examples:

@@ -185,8 +185,8 @@ checked! {
     };
     /// An instrument's symbol.
     SymbolName(Symbol) from String, |s| match Symbol::new(s.as_bytes()) {
-        Some(id) if !id.is_empty() && id.as_bytes().len() <= 8 => Ok(id),
-        _ => Err(format!("symbol {s:?} must be 1 to 8 printable ASCII characters")),
+        Some(id) if !id.is_empty() => Ok(id),
+        _ => Err(format!("symbol {s:?} must be 1 to 23 printable ASCII characters")),
     };
 }
 

@@ -150,7 +150,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     Ok(c)
 }
 
-fn free_udp_port() -> Result<u16, Failure> {
+pub(crate) fn free_udp_port() -> Result<u16, Failure> {
     UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
         .and_then(|s| s.local_addr())
         .map(|a| a.port())
@@ -162,14 +162,14 @@ fn free_udp_port() -> Result<u16, Failure> {
 }
 
 /// One child process.
-struct Side {
+pub(crate) struct Side {
     name: &'static str,
-    child: ChildGuard,
+    pub(crate) child: ChildGuard,
     notices: Receiver<Notice>,
 }
 
 impl Side {
-    fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
+    pub(crate) fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
         let path = dir.join(format!("{name}.toml"));
         std::fs::write(&path, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
@@ -228,7 +228,7 @@ impl Side {
     }
 
     /// The newest progress, and the reason of a failure.
-    fn drain(&mut self) -> (Option<Notice>, Option<String>) {
+    pub(crate) fn drain(&mut self) -> (Option<Notice>, Option<String>) {
         let (mut newest, mut reason) = (None, None);
         for notice in self.notices.try_iter() {
             match notice {

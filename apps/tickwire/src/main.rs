@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cep;
 mod channels;
 mod cli;
 mod config;
@@ -19,6 +20,7 @@ mod hot;
 mod json;
 mod lab;
 mod latency_file;
+mod play;
 mod played;
 mod ports;
 mod protocol;
@@ -97,6 +99,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         }),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
+        Command::Play(args) => play::run(args, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Fix(args) => fix::run(args, &stop),
         Command::Host { command } => host::run(command, &stop),

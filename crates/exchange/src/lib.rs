@@ -57,7 +57,7 @@ pub use desk::{ClientOrder, DeskConfig, Outcome};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
 pub use flow::{Flow, FlowConfig};
-pub use generate::generate_itch;
+pub use generate::{LogEntry, generate_itch, generate_moex};
 pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};

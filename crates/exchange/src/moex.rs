@@ -47,7 +47,7 @@ pub struct MoexPublisherConfig {
     pub market: &'static str,
     /// The board of all instruments.
     pub board: &'static str,
-    /// The largest UDP payload, 256 to 2,048 bytes.
+    /// The largest UDP payload, 256 to 8,972 bytes; beyond 1,472 it takes jumbo frames, or fragments.
     pub datagram_max: usize,
     /// The most entries of one datagram, 1 to 128.
     pub entries_max: usize,
@@ -244,13 +244,23 @@ impl MoexPublisher {
             sent_at: Nanos::ZERO,
             stage: Stage::Open,
             others: VecDeque::new(),
-            scratch: vec![0; config.datagram_max.clamp(256, 2048)],
+            scratch: vec![0; config.datagram_max.clamp(256, 8_972)],
             snapshots: Loop::START,
             definitions: Loop::START,
             status_seq: 0,
             sessions: (0..config.connections).map(|_| ReplaySession::new()).collect(),
             config,
         })
+    }
+
+    /// From the next datagram on, at most so many entries each: 1 to 128.
+    pub fn set_entries_max(&mut self, entries: usize) {
+        self.config.entries_max = entries;
+    }
+
+    /// Entries that no datagram holds yet.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
     }
 
     fn place_of(&self, instrument: InstrumentId) -> Option<usize> {

@@ -61,6 +61,30 @@ impl ChildGuard {
         }
     }
 
+    /// Takes it off its core until [`ChildGuard::resume`] (SIGSTOP): for measuring something else there.
+    ///
+    /// # Errors
+    /// What the kernel says; that the child has ended is none.
+    pub fn pause(&mut self) -> io::Result<()> {
+        self.signal(libc::SIGSTOP)
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Errors
+    /// As [`ChildGuard::pause`].
+    pub fn resume(&mut self) -> io::Result<()> {
+        self.signal(libc::SIGCONT)
+    }
+
+    fn signal(&mut self, signal: i32) -> io::Result<()> {
+        match self.try_wait()? {
+            Some(_) => Ok(()),
+            // The process has not been waited for, so its id still belongs to it.
+            None => sys::send_signal(self.child.id(), signal),
+        }
+    }
+
     /// Asks it to stop (SIGTERM), waits up to `patience`, then kills it.
     ///
     /// # Errors
@@ -71,6 +95,8 @@ impl ChildGuard {
         }
         // The process has not been waited for, so its id still belongs to it.
         sys::send_signal(self.child.id(), libc::SIGTERM)?;
+        // One that is paused hears of it only when it goes on.
+        sys::send_signal(self.child.id(), libc::SIGCONT)?;
         if let Some(status) = self.wait_for(patience)? {
             return Ok(status);
         }

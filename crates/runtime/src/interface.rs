@@ -1,7 +1,8 @@
 //! Network interfaces, found by name or by address.
 
-use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::{fmt, fs};
 
 use crate::{NetError, sys};
 
@@ -12,6 +13,7 @@ pub struct Interface {
     index: u32,
     address: Option<Ipv4Addr>,
     up: bool,
+    loopback: bool,
 }
 
 impl Interface {
@@ -51,9 +53,28 @@ impl Interface {
                     index,
                     address,
                     up: flags & libc::IFF_UP as u32 != 0,
+                    loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
                 })
             })
             .collect()
+    }
+
+    /// The interface that datagrams to `destination` leave by, as the routing table says now; for destinations of this
+    /// machine, loopback. `None` where there is no route. Sends nothing.
+    pub fn towards(destination: Ipv4Addr) -> Option<Interface> {
+        if destination.is_loopback() {
+            return Interface::loopback().ok();
+        }
+        // Connecting a datagram socket looks the route up and takes the address of its interface.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((destination, 9)).ok()?;
+        let IpAddr::V4(ours) = socket.local_addr().ok()?.ip() else {
+            return None;
+        };
+        match ours == destination {
+            true => Interface::loopback().ok(),
+            false => Interface::all().into_iter().find(|i| i.address == Some(ours)),
+        }
     }
 
     /// The name, for example `eth0`.
@@ -74,6 +95,26 @@ impl Interface {
     /// Whether it is up.
     pub fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// Whether what is sent there stays on this machine: loopback, or one end of a veth pair, which joins network namespaces.
+    /// The latter is told by what the kernel shows of it: virtual, with a peer, and neither on top of a device nor of a
+    /// declared type (as VLANs and macvlans are). A container's own `eth0` is such an end too.
+    pub fn is_local(&self) -> bool {
+        self.loopback || self.is_veth()
+    }
+
+    fn is_veth(&self) -> bool {
+        let folder = Path::new("/sys/class/net").join(&self.name);
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let peer = read("iflink").trim().parse::<u32>();
+        let is_virtual =
+            fs::canonicalize(&folder).is_ok_and(|path| path.starts_with("/sys/devices/virtual/net"));
+        let stands_on_another = fs::read_dir(&folder).is_ok_and(|mut entries| {
+            entries.any(|entry| entry.is_ok_and(|e| e.file_name().as_encoded_bytes().starts_with(b"lower_")))
+        });
+        let is_declared = read("uevent").lines().any(|line| line.starts_with("DEVTYPE="));
+        is_virtual && peer.is_ok_and(|peer| peer != self.index) && !stands_on_another && !is_declared
     }
 }
 
@@ -105,7 +146,13 @@ mod tests {
     fn finds_loopback_by_name_and_by_address() {
         let by_name = Interface::find("lo").expect("lo exists");
         assert_eq!(Interface::find("127.0.0.1").expect("lo has it"), by_name);
-        assert!(by_name.index() >= 1 && by_name.is_up());
+        assert!(by_name.index() >= 1 && by_name.is_up() && by_name.is_local());
+    }
+
+    #[test]
+    fn the_way_to_this_machine_is_loopback() {
+        let way = Interface::towards(Ipv4Addr::new(127, 3, 2, 1)).expect("there is a way");
+        assert_eq!(way.name(), "lo");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod error;
 pub mod host;
 pub mod interface;
 pub mod itchfile;
+pub mod pace;
 pub mod shared;
 pub mod signal;
 pub mod spsc;

@@ -42,6 +42,7 @@ pub(super) struct Ready {
 /// The scenarios that come with the program.
 pub(super) const BUILT_IN: &[&str] = &[
     include_str!("../../../../examples/lab/selftest.toml"),
+    include_str!("../../../../examples/lab/cep.toml"),
     include_str!("../../../../examples/lab/bts.toml"),
 ];
 
@@ -55,11 +56,12 @@ pub(super) fn read(
     let heading = Heading::parse(text).map_err(|e| Failure::config(format!("{file}: {e}")))?;
     match heading.kind.as_str() {
         super::selftest::SelfTest::NAME => prepare::<super::selftest::SelfTest>(file, text, full, overrides),
+        super::cep::Cep::NAME => prepare::<super::cep::Cep>(file, text, full, overrides),
         "bts" => Err(Failure::config(format!(
             "{file}: kind 'bts' comes with the quoter and cannot be run yet; `tickwire lab list` shows what can"
         ))),
         other => Err(Failure::config(format!(
-            "{file}: line {}: there is no kind '{other}'; the kinds are selftest, bts",
+            "{file}: line {}: there is no kind '{other}'; the kinds are selftest, cep, bts",
             line_of(text, "kind")
         ))),
     }

@@ -1,6 +1,7 @@
 //! `tickwire lab`: scenarios, their results folders, reports and comparisons. What is measured, and how, is each kind's own module;
 //! what is kept and shown is `tickwire_lab`'s.
 
+mod cep;
 mod kind;
 mod pingpong;
 mod probe;

@@ -1,0 +1,397 @@
+//! `kind = "cep"`: packet to order, one at a time, as it was measured in 2017. What is sent and what must come back is
+//! `crate::cep`'s; here it is made into cases, tables and checks.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickwire_lab::scenario::{Shape, Wrong};
+use tickwire_lab::{Case, MISSING, Measure, Scenario, Table, format_count};
+use tickwire_runtime::clock::tsc;
+
+use super::kind::Kind;
+use super::run::{CaseId, Places, Run};
+use crate::cep::{COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, Row, SIZES, memory, sockets};
+use crate::channels::BUILT_IN;
+use crate::failure::Failure;
+use crate::play::single::Sample;
+
+pub(super) struct Cep;
+
+/// `[settings]`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    /// FAST template file of the market; `builtin` is the project's own small set.
+    templates: PathBuf,
+    /// Packets to the trader before the bare floor has its turn.
+    block: usize,
+    /// How long nothing may come where no order is due, and the pause before the next packet, microseconds.
+    quiet_us: u64,
+    /// Also over sockets; without, only in memory.
+    sockets: bool,
+    /// What is wrong on purpose: to see that the run fails.
+    fault: Fault,
+}
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// The naive book has not heard of one packet: an order is one too many, or has another price.
+    WrongBook,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            templates: PathBuf::from(BUILT_IN),
+            block: 500,
+            quiet_us: 30,
+            sockets: true,
+            fault: Fault::None,
+        }
+    }
+}
+
+const N1: &str = "From before the call that sends the packet to after the call that received the order's first bytes (published: \
+last byte sent to first byte received).";
+const ONE_ONE: &str = "Computed from N-1 by the published formula, N-1 + 6.4 * int((N + 7) / 8) ns: first byte to first byte on \
+Ethernet of 10 Gbit/s.";
+const CALL: &str = "The call that sends the packet; a part of N-1.";
+
+impl Kind for Cep {
+    const NAME: &'static str = "cep";
+    const ROLES: &'static [&'static str] = &["driver", "trader"];
+    const SHAPES: &'static [Shape] = &[Shape::OneAtATime];
+    type Settings = Settings;
+
+    fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
+        if scenario.settings.block == 0 {
+            return Err(Wrong::new("settings.block", "give 1 or more packets"));
+        }
+        if scenario.run.samples.get() <= scenario.run.warm_up {
+            return Err(Wrong::new(
+                "run.samples",
+                "give more packets than the warm-up takes away",
+            ));
+        }
+        Ok(())
+    }
+
+    fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
+        let settings = &scenario.settings;
+        let packets = u64::from(scenario.run.samples.get());
+        run.progress(&format!("generating {} packets", format_count(packets)));
+        let mut log = Log::generate(&LogConfig {
+            seed: scenario.run.seed,
+            packets,
+            templates: &settings.templates,
+        })?;
+        if settings.fault == Fault::WrongBook {
+            let at = log.last_with_order();
+            at.into_iter().for_each(|at| log.forget_offers(at));
+        }
+        run.fact("packets", format_count(log.len() as u64));
+        run.fact("packets with 1, 2, 3 to 4 ... 65 to 128 entries", shares(&log));
+        let cases = Cases::declare(run);
+        let places = Places::new(&scenario.cores, &scenario.run);
+        let mut all = Series::default();
+        for repetition in 1..=scenario.run.repetitions.get() {
+            run.go_on()?;
+            run.progress(&format!("in memory, repetition {repetition}"));
+            in_memory(scenario, run, &log, cases.memory, repetition, &mut all)?;
+            if settings.sockets {
+                run.go_on()?;
+                run.progress(&format!("over sockets, repetition {repetition}"));
+                over_sockets(scenario, run, &log, &cases, &places, repetition, &mut all)?;
+            }
+        }
+        tables(run, &all, settings.sockets);
+        Ok(())
+    }
+}
+
+/// What was declared.
+struct Cases {
+    trader: CaseId,
+    floor: CaseId,
+    memory: CaseId,
+}
+
+impl Cases {
+    fn declare(run: &mut Run<'_>) -> Cases {
+        let sockets = |label: &str| {
+            Case::new(&format!("sockets, {label}"), Measure::new("N-1", N1))
+                .measure(Measure::new("1-1 computed", ONE_ONE))
+                .measure(Measure::new("send call", CALL))
+                .tag("frame bytes")
+                .tag("entries")
+                .in_group("packet to order over sockets", label)
+        };
+        let memory = Case::new(
+            "memory",
+            Measure::new(
+                "order",
+                "From before the packet's bytes are looked at until the first order's bytes are in memory.",
+            ),
+        )
+        .measure(Measure::new("packet", "Until the packet is done with."))
+        .tag("frame bytes")
+        .tag("entries")
+        .in_group("packet to order in memory", "tickwire");
+        Cases {
+            trader: run.case(sockets("tickwire")),
+            floor: run.case(sockets("bare floor")),
+            memory: run.case(memory),
+        }
+    }
+}
+
+/// Every sample of all repetitions: entries, frame, nanoseconds.
+#[derive(Default)]
+struct Series {
+    trader: Vec<(u32, u32, u64)>,
+    floor: Vec<(u32, u32, u64)>,
+    memory: Vec<(u32, u32, u64)>,
+}
+
+fn in_memory(
+    scenario: &Scenario<Settings>,
+    run: &mut Run<'_>,
+    log: &Log,
+    id: CaseId,
+    repetition: u32,
+    all: &mut Series,
+) -> Result<(), Failure> {
+    let mut recorder = run.recorder(id);
+    let began = tsc();
+    let warm_up = scenario.run.warm_up as usize;
+    let pass = memory::pass(log, &scenario.settings.templates, warm_up, run.clock())?;
+    for timed in &pass.timed {
+        let frame = log.payload(timed.at).len() as u32 + crate::play::FRAME_HEADERS;
+        let entries = log.entries(timed.at);
+        recorder.record(
+            timed.at as u64,
+            &[timed.order_ns, timed.done_ns],
+            &[frame.into(), entries.into()],
+        );
+        all.memory.push((entries, frame, timed.order_ns));
+    }
+    let done = recorder.finish([
+        ("packets", log.len() as u64),
+        ("orders", pass.orders),
+        ("packets without order", pass.silent_ns.len() as u64),
+    ]);
+    run.repetition(id, began, done);
+    run.check(
+        format!("in memory, repetition {repetition}: the naive rule's orders, none else"),
+        pass.problems.count == 0,
+        pass.problems.found(pass.orders),
+    );
+    Ok(())
+}
+
+fn over_sockets(
+    scenario: &Scenario<Settings>,
+    run: &mut Run<'_>,
+    log: &Log,
+    cases: &Cases,
+    places: &Places,
+    repetition: u32,
+    all: &mut Series,
+) -> Result<(), Failure> {
+    let settings = &scenario.settings;
+    let pair = places.core("driver").zip(places.core("trader"));
+    let before = run.shared_memory_ns(pair);
+    let folder = run.folder().join("trader");
+    std::fs::create_dir_all(&folder)
+        .map_err(|e| Failure::system(format!("cannot create {}: {e}", folder.display())))?;
+    let options = sockets::Options {
+        templates: &settings.templates,
+        warm_up: scenario.run.warm_up as usize,
+        block: settings.block,
+        timeout_ns: scenario.load.timeout_ms.get() * 1_000_000,
+        quiet_ns: settings.quiet_us * 1_000,
+        driver_core: places.core("driver"),
+        trader_core: places.core("trader"),
+        folder: &folder,
+    };
+    let recorders = [cases.trader, cases.floor].map(|id| run.recorder(id));
+    let began = tsc();
+    let measured = sockets::run(log, &options, run.clock(), run.stop())?;
+    let after = run.shared_memory_ns(pair);
+    let sides = [
+        (cases.trader, &measured.samples, &mut all.trader),
+        (cases.floor, &measured.floor, &mut all.floor),
+    ];
+    for ((id, samples, kept), mut recorder) in sides.into_iter().zip(recorders) {
+        for sample in samples {
+            record(&mut recorder, sample);
+            if let (Some(entries), Some(n1)) = (sample.entries, sample.n1_ns) {
+                kept.push((entries, sample.frame_len, n1));
+            }
+        }
+        let mut done = recorder.finish([
+            ("packets", log.len() as u64),
+            ("measured", samples.len() as u64),
+            ("orders", samples.iter().map(|s| u64::from(s.orders)).sum()),
+        ]);
+        done.shared_memory_ns = before.zip(after);
+        run.repetition(id, began, done);
+    }
+    run.fact("bytes of an order", measured.order_len.to_string());
+    run.check(
+        format!("over sockets, repetition {repetition}: the naive rule's orders, none else"),
+        measured.problems.count == 0,
+        measured.problems.found(measured.orders),
+    );
+    Ok(())
+}
+
+fn record(recorder: &mut tickwire_lab::Recorder, sample: &Sample) {
+    recorder.record(
+        sample.packet,
+        &[
+            sample.n1_ns.unwrap_or(MISSING),
+            sample
+                .one_one_tenths()
+                .map_or(MISSING, |tenths| (tenths + 5) / 10),
+            sample.call_ns,
+        ],
+        &[sample.frame_len.into(), sample.entries.map_or(MISSING, u64::from)],
+    );
+}
+
+/// How many packets fall into each class of [`SIZES`].
+fn shares(log: &Log) -> String {
+    let counts = SIZES.map(|(_, from, to)| {
+        (0..log.len())
+            .filter(|&at| (from..=to).contains(&(log.entries(at) as usize)))
+            .count()
+    });
+    counts.map(|n| n.to_string()).join(", ")
+}
+
+fn tables(run: &mut Run<'_>, all: &Series, has_sockets: bool) {
+    let row = |series: &[(u32, u32, u64)]| Row::of(series.iter().map(|s| s.2));
+    let (trader, floor, memory) = (row(&all.trader), row(&all.floor), row(&all.memory));
+    let mut ours = Table::new("Packet to order (N-1), all repetitions", &COLUMNS);
+    let mut add = |name: &str, row: &Row| {
+        let cells = [name.to_owned()].into_iter().chain(row.cells());
+        ours = ours.clone().row(cells);
+    };
+    if has_sockets {
+        add("tickwire, sockets of the kernel", &trader);
+        add("bare floor: UDP in, TCP out", &floor);
+    }
+    add("tickwire, in memory (packet to order bytes)", &memory);
+    run.table(ours);
+    if has_sockets && floor.count > 0 {
+        let ratio = |ours: u64, bare: u64| format!("{:.2}", ours as f64 / bare.max(1) as f64);
+        let table = Table::new(
+            "Tickwire over the bare floor of this host, same packets, same run (goal: at most 1.30)",
+            &["", "p50", "p99", "p99.9"],
+        );
+        run.table(table.row([
+            "ratio".to_owned(),
+            ratio(trader.p50, floor.p50),
+            ratio(trader.p99, floor.p99),
+            ratio(trader.p99_9, floor.p99_9),
+        ]));
+    }
+    run.table(by_entries(all, has_sockets));
+    run.table(by_size(all, has_sockets));
+    let published = PUBLISHED.into_iter().fold(
+        Table::new("Published (2017)", &COLUMNS),
+        |table, (name, values)| table.row([name.to_owned()].into_iter().chain(values.map(|v| v.to_string()))),
+    );
+    run.published(published, DIFFERS);
+}
+
+/// Latency against the number of entries.
+fn by_entries(all: &Series, has_sockets: bool) -> Table {
+    let classes = SIZES.map(|(_, from, to)| {
+        let name = if from == to {
+            from.to_string()
+        } else {
+            format!("{from} to {to}")
+        };
+        (name, from as u32, to as u32)
+    });
+    by_class(
+        "Latency against the entries of the packet, ns",
+        "entries",
+        &classes,
+        |s| s.0,
+        all,
+        has_sockets,
+    )
+}
+
+/// Latency against the frame on the wire.
+fn by_size(all: &Series, has_sockets: bool) -> Table {
+    const EDGES: [u32; 8] = [0, 96, 128, 192, 256, 512, 1_514, 9_014];
+    let classes: Vec<(String, u32, u32)> = EDGES
+        .windows(2)
+        .map(|edge| (format!("{} to {}", edge[0] + 1, edge[1]), edge[0] + 1, edge[1]))
+        .collect();
+    by_class(
+        "Latency against the packet's frame, ns",
+        "frame bytes",
+        &classes,
+        |s| s.1,
+        all,
+        has_sockets,
+    )
+}
+
+fn by_class(
+    title: &str,
+    what: &str,
+    classes: &[(String, u32, u32)],
+    key: impl Fn(&(u32, u32, u64)) -> u32,
+    all: &Series,
+    has_sockets: bool,
+) -> Table {
+    let columns = [
+        what,
+        "packets",
+        "memory avg",
+        "memory p50",
+        "memory p99",
+        "sockets avg",
+        "sockets p50",
+        "sockets p99",
+        "floor p50",
+    ];
+    let mut table = Table::new(title, &columns);
+    for (name, from, to) in classes {
+        let of = |series: &[(u32, u32, u64)]| {
+            let within = series.iter().filter(|s| (*from..=*to).contains(&key(s)));
+            Row::of(within.map(|s| s.2))
+        };
+        let (memory, trader, floor) = (of(&all.memory), of(&all.trader), of(&all.floor));
+        if memory.count == 0 && trader.count == 0 {
+            continue;
+        }
+        let mut cells = vec![name.clone(), memory.count.max(trader.count).to_string()];
+        cells.extend([
+            format!("{:.0}", memory.avg),
+            memory.p50.to_string(),
+            memory.p99.to_string(),
+        ]);
+        if has_sockets {
+            cells.extend([
+                format!("{:.0}", trader.avg),
+                trader.p50.to_string(),
+                trader.p99.to_string(),
+                floor.p50.to_string(),
+            ]);
+        }
+        table = table.row(cells);
+    }
+    table
+}
