@@ -1,9 +1,12 @@
 //! The matching engine: price, display, time.
 //!
-//! Per instrument four ladders (bid and ask, displayed and hidden). A ladder is an array of price levels sorted so that
-//! the best stands last: nearly all changes happen there and move little. The orders of a level are a doubly linked
-//! list through one slab. An order is found by number through one hash table. Everything is allocated in
+//! Per instrument ten ladders: the book (bid and ask, displayed and hidden), and orders that wait (stops by their trigger,
+//! orders for the opening and for the closing by their limit, bid and ask each). A ladder is an array of price levels
+//! sorted so that the best stands last: nearly all changes happen there and move little. The orders of a level are a
+//! doubly linked list through one slab. An order is found by number through one hash table. Everything is allocated in
 //! [`Engine::new`]; what does not fit later is rejected with [`Reject::Full`].
+//!
+//! Within a level numbers ascend: whatever loses its priority gets a new one.
 
 use alloc::vec::Vec;
 
@@ -12,8 +15,16 @@ use tickwire_market::{
 };
 
 use crate::index::OrderIndex;
-use crate::order::{Cross, Execution, Indication, Listener, NewOrder, Order, Reject, StateHash};
-use crate::rules::{AuctionKind, Rules};
+use crate::order::{
+    CancelReason, Execution, Listener, NewOrder, Order, Place, Reject, SelfTrade, StateHash, stays,
+};
+use crate::rules::{AuctionKind, HaltedOrders, OnBreach, PostOnly, PriceBands, Rules};
+
+mod auction;
+mod quotes;
+
+use quotes::Quotes;
+pub(crate) use quotes::{Guard, PROTECTIONS_MAX, QUOTES_MAX};
 
 /// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types").
 pub const PRICE_MAX: Price = Price::from_4dp(2_000_000_000);
@@ -63,9 +74,13 @@ struct Rung {
     head: u32,
     tail: u32,
     orders: u32,
+    /// How many of them may have a reserve.
+    icebergs: u32,
 }
 
+/// A cache line.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Slot {
     order: Order,
     prev: u32,
@@ -92,10 +107,28 @@ impl Ladder {
 struct Listed {
     rules: Rules,
     status: TradingStatus,
+    /// Of the call phase, if it is one.
+    auction: AuctionKind,
     last_sale: Price,
-    /// Shares waiting for the closing cross, by side; not part of the book.
-    on_close: [u64; 2],
+    /// The static reference of price bands; 0 until there is one.
+    reference: Price,
 }
+
+/// What is done with a new order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It trades, then rests or expires.
+    Match,
+    /// It rests without trading.
+    Collect,
+    /// It waits outside the book.
+    Wait(Place),
+}
+
+/// Ladders of an instrument: four of the book, six of waiting orders.
+const LADDERS: usize = 10;
+/// Levels of a ladder of waiting orders.
+pub(crate) const WAITING_LEVELS_MAX: u32 = 64;
 
 /// See the module's description.
 pub struct Engine {
@@ -103,6 +136,9 @@ pub struct Engine {
     listed: Vec<Listed>,
     ladders: Vec<Ladder>,
     slots: Vec<Slot>,
+    /// Of stop orders, by slot.
+    triggers: Vec<Price>,
+    quotes: Quotes,
     free: u32,
     live: u32,
     index: OrderIndex,
@@ -125,17 +161,24 @@ impl Engine {
             .map(|_| Listed {
                 rules: Rules::default(),
                 status: TradingStatus::PreOpen,
+                auction: AuctionKind::Opening,
                 last_sale: Price::ZERO,
-                on_close: [0; 2],
+                reference: Price::ZERO,
             })
             .collect();
+        let levels = |ladder| match ladder % LADDERS {
+            0..4 => config.max_levels,
+            _ => config.max_levels.min(WAITING_LEVELS_MAX),
+        };
         Engine {
             config,
             listed,
-            ladders: (0..instruments * 4)
-                .map(|_| Ladder(Vec::with_capacity(config.max_levels as usize)))
+            ladders: (0..instruments * LADDERS)
+                .map(|ladder| Ladder(Vec::with_capacity(levels(ladder) as usize)))
                 .collect(),
             slots,
+            triggers: alloc::vec![Price::ZERO; config.max_orders as usize],
+            quotes: Quotes::new(&config),
             free: if config.max_orders > 0 { 0 } else { NIL },
             live: 0,
             index: OrderIndex::new(config.max_orders as usize),
@@ -158,7 +201,20 @@ impl Engine {
         self.listing(instrument).ok().map(|listed| &listed.rules)
     }
 
-    /// Changes the trading status. Orders stay; only [`TradingStatus::Trading`] takes new ones.
+    /// Sets the static reference of an instrument's price bands, which is also what an auction of market orders alone goes
+    /// by; every auction sets it anew. Above 0.
+    pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) -> Result<(), Reject> {
+        self.listing(instrument)?;
+        if price <= Price::ZERO || price > PRICE_MAX {
+            return Err(Reject::PriceRange);
+        }
+        self.listed[instrument.index()].reference = price;
+        Ok(())
+    }
+
+    /// Changes the trading status. Orders stay. [`TradingStatus::Trading`] matches, [`TradingStatus::Auction`] collects (see
+    /// [`Engine::begin_auction`]), halts and pauses do as [`Rules::halted`] says, [`TradingStatus::PreOpen`] takes orders at
+    /// the opening and close, every other status none. A crossed book cannot go on trading: an auction comes first.
     pub fn set_status(
         &mut self,
         instrument: InstrumentId,
@@ -166,9 +222,12 @@ impl Engine {
         out: &mut impl Listener,
     ) -> Result<(), Reject> {
         self.listing(instrument)?;
+        if status == TradingStatus::Trading && self.is_crossed(instrument) {
+            return Err(Reject::NotTrading);
+        }
         self.listed[instrument.index()].status = status;
         out.status(instrument, status);
-        out.completed(instrument);
+        self.settle(instrument, out);
         Ok(())
     }
 
@@ -177,62 +236,57 @@ impl Engine {
         self.listing(instrument).ok().map(|l| l.status)
     }
 
-    /// Enters an order. Its number is given even if it traded or expired whole.
+    /// Enters an order. Its number is given even if it traded or expired whole; a stop order that was triggered at once, and
+    /// an iceberg that showed its next slice, have another one already, which [`Listener`] told.
     pub fn submit(&mut self, new: &NewOrder, out: &mut impl Listener) -> Result<OrderId, Reject> {
-        self.check_new(new)?;
-        self.last_order_id += 1;
-        let mut order = new.entered_as(OrderId(self.last_order_id));
+        let (entry, mut order) = self.admit(new)?;
+        order.id = self.next_id();
+        let id = order.id;
         out.accepted(&order);
-        let limit = match new.order_type {
-            OrderType::Limit => key_of(!new.side, new.price),
-            OrderType::Market => i64::MIN,
-        };
-        if new.time_in_force == TimeInForce::FillOrKill && !self.can_fill(&order, limit) {
-            out.expired(&order);
-            out.completed(order.instrument);
-            return Ok(order.id);
-        }
-        self.sweep(&mut order, limit, out);
-        match (order.qty.is_zero(), new.rests()) {
-            (true, _) => {}
-            (false, true) => {
-                self.rest(order);
+        match entry {
+            Entry::Match => self.trade_in(order, out),
+            Entry::Collect => {
+                let order = order.sliced();
+                self.rest(order, Price::ZERO);
                 out.rested(&order);
             }
-            (false, false) => out.expired(&order),
+            Entry::Wait(_) => {
+                self.rest(order, new.stop.unwrap_or_default());
+                out.parked(&order);
+            }
         }
-        out.completed(order.instrument);
-        Ok(order.id)
+        self.settle(new.instrument, out);
+        Ok(id)
     }
 
-    /// Removes an order.
+    /// Removes an order, reserve included.
     pub fn cancel(&mut self, id: OrderId, out: &mut impl Listener) -> Result<(), Reject> {
         let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
+        let instrument = self.slots[slot as usize].order.instrument;
+        self.remove(slot, None, out);
+        out.completed(instrument);
+        Ok(())
+    }
+
+    /// Takes `by` from an order, which keeps its place; all of it removes the order. An iceberg loses its reserve first.
+    pub fn reduce(&mut self, id: OrderId, by: Qty, out: &mut impl Listener) -> Result<(), Reject> {
+        let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
         let order = self.slots[slot as usize].order;
-        self.unrest(slot);
-        out.deleted(&order);
+        if by.is_zero() {
+            return Err(Reject::Quantity);
+        }
+        if u64::from(by.0) >= order.leaves() {
+            return self.cancel(id, out);
+        }
+        self.check_lot(order.instrument, by)?;
+        self.lower(slot, by, None, out);
         out.completed(order.instrument);
         Ok(())
     }
 
-    /// Takes `by` from an order, which keeps its place; all of it removes the order.
-    pub fn reduce(&mut self, id: OrderId, by: Qty, out: &mut impl Listener) -> Result<(), Reject> {
-        let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
-        if by.is_zero() {
-            return Err(Reject::Quantity);
-        }
-        match self.slots[slot as usize].order.qty.checked_sub(by) {
-            None | Some(Qty::ZERO) => self.cancel(id, out),
-            Some(_) => {
-                let order = self.take(slot, by);
-                out.reduced(&order, by);
-                out.completed(order.instrument);
-                Ok(())
-            }
-        }
-    }
-
-    /// Gives an order another price and remaining quantity. Its number after that: the same when it kept its priority.
+    /// Gives an order another price and remaining quantity (reserve included). Its number after that: the same when it kept
+    /// its priority. A waiting order keeps its trigger; the price of a market order is ignored. Quotes are replaced by
+    /// [`Engine::mass_quote`] only.
     pub fn replace(
         &mut self,
         id: OrderId,
@@ -242,93 +296,107 @@ impl Engine {
     ) -> Result<OrderId, Reject> {
         let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
         let old = self.slots[slot as usize].order;
-        self.check_status(old.instrument)?;
+        if old.is_waiting() {
+            return self.replace_waiting(slot, self.triggers[slot as usize], price, qty, out);
+        }
+        if old.is_quote() {
+            return Err(Reject::Quote);
+        }
+        let entry = self.entry(old.instrument, old.time_in_force, false, false)?;
         self.check_price(old.instrument, price, old.improvement)?;
-        if qty.is_zero() {
-            return Err(Reject::Quantity);
+        self.check_qty(old.instrument, qty)?;
+        if price == old.price && u64::from(qty.0) <= old.leaves() {
+            let by = Qty((old.leaves() - u64::from(qty.0)) as u32);
+            if !by.is_zero() {
+                self.lower(slot, by, None, out);
+            }
+            out.completed(old.instrument);
+            return Ok(id);
         }
-        if price == old.price && qty <= old.qty {
-            let by = Qty(old.qty.0 - qty.0);
-            return if by.is_zero() {
-                out.completed(old.instrument);
-                Ok(id)
-            } else {
-                self.reduce(id, by, out).map(|()| id)
-            };
-        }
-        if !self.has_level_room(&old, price) {
-            return Err(Reject::Full);
-        }
-        self.last_order_id += 1;
+        self.check_band(old.instrument, old.side, price)?;
         let mut new = Order {
-            id: OrderId(self.last_order_id),
             price,
             qty,
+            reserve: Qty::ZERO,
             ..old
         };
+        if entry == Entry::Match && old.is_post_only() {
+            self.make_passive(&mut new)?;
+        }
+        if !self.has_level_room(&new, Price::ZERO) {
+            return Err(Reject::Full);
+        }
+        new.id = self.next_id();
         self.unrest(slot);
-        let limit = key_of(!new.side, price);
-        if self.best_maker(new.instrument, !new.side, limit).is_none() {
-            self.rest(new);
-            out.replaced(&old, &new, true);
-            out.completed(new.instrument);
-            return Ok(new.id);
+        let limit = key_of(!new.side, new.price);
+        if entry == Entry::Collect || self.best_maker(new.instrument, !new.side, limit).is_none() {
+            let rested = new.sliced();
+            self.rest(rested, Price::ZERO);
+            out.replaced(&old, &rested, true);
+        } else {
+            out.replaced(&old, &new, false);
+            self.trade_in(new, out);
         }
-        out.replaced(&old, &new, false);
-        self.sweep(&mut new, limit, out);
-        if !new.qty.is_zero() {
-            self.rest(new);
-            out.rested(&new);
-        }
-        out.completed(new.instrument);
+        self.settle(new.instrument, out);
         Ok(new.id)
     }
 
-    /// Adds shares to the closing cross of an instrument. They are not part of the book.
-    pub fn add_on_close(&mut self, instrument: InstrumentId, side: Side, qty: Qty) -> Result<(), Reject> {
-        self.listing(instrument)?;
-        let waiting = &mut self.listed[instrument.index()].on_close[side as usize];
-        *waiting = waiting.saturating_add(u64::from(qty.0));
-        Ok(())
+    /// As [`Engine::replace`] for a waiting stop order, with another trigger.
+    pub fn replace_stop(
+        &mut self,
+        id: OrderId,
+        stop: Price,
+        price: Price,
+        qty: Qty,
+        out: &mut impl Listener,
+    ) -> Result<OrderId, Reject> {
+        let slot = self.index.get(id.0).ok_or(Reject::UnknownOrder)?;
+        match self.slots[slot as usize].order.terms.place() {
+            Place::Stop => self.replace_waiting(slot, stop, price, qty, out),
+            _ => Err(Reject::UnknownOrder),
+        }
     }
 
-    /// Tells what the closing cross would do now.
-    pub fn indicate(&self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
-        let [buy, sell] = self.listing(instrument)?.on_close;
-        out.indicated(&Indication {
-            instrument,
-            kind: AuctionKind::Closing,
-            clearing: self.reference(instrument),
-            paired: buy.min(sell),
-            imbalance: buy.abs_diff(sell),
-            side: if buy >= sell { Side::Bid } else { Side::Ask },
-            price: self.reference(instrument),
-        });
-        out.completed(instrument);
-        Ok(())
+    fn replace_waiting(
+        &mut self,
+        slot: u32,
+        stop: Price,
+        price: Price,
+        qty: Qty,
+        out: &mut impl Listener,
+    ) -> Result<OrderId, Reject> {
+        let (old, trigger) = (self.slots[slot as usize].order, self.triggers[slot as usize]);
+        let price = if old.is_market() { old.price } else { price };
+        let is_stop = old.terms.place() == Place::Stop;
+        self.entry(old.instrument, old.time_in_force, old.is_market(), is_stop)?;
+        if is_stop {
+            self.check_stop(old.instrument, stop)?;
+        }
+        if !old.is_market() {
+            self.check_price(old.instrument, price, Price::ZERO)?;
+            self.check_band(old.instrument, old.side, price)?;
+        }
+        self.check_qty(old.instrument, qty)?;
+        if (price, stop) == (old.price, trigger) && qty <= old.qty {
+            if qty < old.qty {
+                self.lower(slot, Qty(old.qty.0 - qty.0), None, out);
+            }
+            out.completed(old.instrument);
+            return Ok(old.id);
+        }
+        let mut new = Order { price, qty, ..old };
+        if !self.has_level_room(&new, stop) {
+            return Err(Reject::Full);
+        }
+        new.id = self.next_id();
+        self.unrest(slot);
+        self.rest(new, stop);
+        out.reparked(&old, &new);
+        self.settle(new.instrument, out);
+        Ok(new.id)
     }
 
-    /// Closes an instrument: what is paired crosses at the reference price, the rest of the cross is void, displayed
-    /// orders stay as they are and nothing trades any more.
-    pub fn close(&mut self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
-        let [buy, sell] = self.listing(instrument)?.on_close;
-        let price = self.reference(instrument);
-        let listed = &mut self.listed[instrument.index()];
-        listed.on_close = [0; 2];
-        listed.status = TradingStatus::Closed;
-        self.last_match += 1;
-        out.crossed(&Cross {
-            instrument,
-            kind: AuctionKind::Closing,
-            qty: buy.min(sell),
-            price,
-            match_number: self.last_match,
-        });
-        out.completed(instrument);
-        Ok(())
-    }
-
-    /// The last sale, else a best price, else 0: the reference of the closing cross.
+    /// The last sale, else the static reference, else a best price, else 0: the reference of auctions.
     pub fn reference(&self, instrument: InstrumentId) -> Price {
         let Ok(listed) = self.listing(instrument) else {
             return Price::ZERO;
@@ -336,18 +404,27 @@ impl Engine {
         if listed.last_sale > Price::ZERO {
             return listed.last_sale;
         }
+        if listed.reference > Price::ZERO {
+            return listed.reference;
+        }
         let best = self
             .best(instrument, Side::Bid)
             .or_else(|| self.best(instrument, Side::Ask));
         best.map_or(Price::ZERO, |level| level.price)
     }
 
-    /// A resting order.
+    /// An order in the book, or one that waits.
     pub fn order(&self, id: OrderId) -> Option<&Order> {
         self.index.get(id.0).map(|slot| &self.slots[slot as usize].order)
     }
 
-    /// How many orders rest.
+    /// The trigger of a stop order that waits.
+    pub fn stop_price(&self, id: OrderId) -> Option<Price> {
+        let slot = self.index.get(id.0)? as usize;
+        (self.slots[slot].order.terms.place() == Place::Stop).then_some(self.triggers[slot])
+    }
+
+    /// How many orders rest or wait.
     pub fn live_orders(&self) -> u32 {
         self.live
     }
@@ -400,19 +477,39 @@ impl Engine {
         Some(&self.slots[rung.tail as usize].order)
     }
 
-    /// All orders in priority order: instrument, side, displayed then hidden, best price first, queue.
+    /// All orders of the books in priority order: instrument, side, displayed then hidden, best price first, queue.
     pub fn visit(&self, each: &mut impl FnMut(&Order)) {
-        for ladder in 4..self.ladders.len() {
-            for rung in self.ladders[ladder].0.iter().rev() {
-                self.chain(rung.head).for_each(&mut *each);
-            }
+        for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
+            self.visit_ladders(&ladders[..4], each);
         }
     }
 
-    /// A hash over all books.
+    /// All orders that wait: instrument, kind (stops, for the opening, for the closing), side, the next one first.
+    pub fn visit_parked(&self, each: &mut impl FnMut(&Order)) {
+        for ladders in self.ladders.chunks_exact(LADDERS).skip(1) {
+            self.visit_ladders(&ladders[4..], each);
+        }
+    }
+
+    fn visit_ladders(&self, ladders: &[Ladder], each: &mut impl FnMut(&Order)) {
+        for rung in ladders.iter().flat_map(|ladder| ladder.0.iter().rev()) {
+            self.chain(rung.head).for_each(&mut *each);
+        }
+    }
+
+    /// A hash over all orders, and what instruments remember.
     pub fn state_hash(&self) -> u64 {
         let mut hash = StateHash::default();
         self.visit(&mut |order| hash.order(order));
+        self.visit_parked(&mut |order| {
+            hash.order(order);
+            hash.word(self.stop_price(order.id).unwrap_or_default().raw() as u64);
+        });
+        for listed in &self.listed[1..] {
+            hash.word((listed.status as u64) << 8 | listed.auction as u64);
+            hash.word(listed.last_sale.raw() as u64);
+            hash.word(listed.reference.raw() as u64);
+        }
         hash.value()
     }
 
@@ -425,7 +522,7 @@ impl Engine {
 
     fn rungs(&self, instrument: InstrumentId, side: Side, hidden: bool) -> &[Rung] {
         match self.listing(instrument) {
-            Ok(_) => &self.ladders[ladder_at(instrument, side, hidden)].0,
+            Ok(_) => &self.ladders[instrument.index() * LADDERS + side as usize * 2 + usize::from(hidden)].0,
             Err(_) => &[],
         }
     }
@@ -439,59 +536,228 @@ impl Engine {
         })
     }
 
-    fn check_new(&self, new: &NewOrder) -> Result<(), Reject> {
-        self.check_status(new.instrument)?;
-        let is_plain = new.stop.is_none() && new.display.is_zero() && !new.post_only;
-        if !is_plain
-            || matches!(
-                new.time_in_force,
-                TimeInForce::AtTheOpening | TimeInForce::AtTheClose
-            )
-        {
-            return Err(Reject::Instructions);
+    /// Whether an order is taken, what is done with it, and how it is entered; without a number yet.
+    fn admit(&self, new: &NewOrder) -> Result<(Entry, Order), Reject> {
+        let listed = self.listing(new.instrument)?;
+        check_instructions(new)?;
+        let is_market = new.order_type == OrderType::Market;
+        let entry = self.entry(new.instrument, new.time_in_force, is_market, new.stop.is_some())?;
+        self.check_qty(new.instrument, new.qty)?;
+        if !new.display.is_zero() {
+            self.check_lot(new.instrument, new.display)?;
+            if new.display >= new.qty {
+                return Err(Reject::Display);
+            }
         }
-        if new.qty.is_zero() {
-            return Err(Reject::Quantity);
+        if let Some(stop) = new.stop {
+            self.check_stop(new.instrument, stop)?;
         }
-        if new.order_type == OrderType::Limit {
+        if !is_market {
             self.check_price(new.instrument, new.price, new.improvement)?;
+            if listed.rules.bands != PriceBands::default() {
+                self.check_band(new.instrument, new.side, new.price)?;
+            }
         }
-        if new.rests() {
-            let room = self.free != NIL && self.has_level_room(&new.entered_as(OrderId(0)), new.price);
-            return if room { Ok(()) } else { Err(Reject::Full) };
+        let mut order = new.entered_as(OrderId(0));
+        match entry {
+            Entry::Match if new.post_only => self.make_passive(&mut order)?,
+            Entry::Wait(place) => order.terms = order.terms.at(place),
+            _ => {}
         }
-        Ok(())
+        let stays = entry != Entry::Match || new.rests();
+        let has_room = || self.free != NIL && self.has_level_room(&order, new.stop.unwrap_or_default());
+        if stays && !has_room() {
+            return Err(Reject::Full);
+        }
+        Ok((entry, order))
     }
 
-    fn check_status(&self, instrument: InstrumentId) -> Result<(), Reject> {
-        match self.listing(instrument)?.status {
-            TradingStatus::Trading => Ok(()),
-            _ => Err(Reject::NotTrading),
+    /// What an instrument does now with an order of this kind.
+    fn entry(
+        &self,
+        instrument: InstrumentId,
+        time_in_force: TimeInForce,
+        is_market: bool,
+        is_stop: bool,
+    ) -> Result<Entry, Reject> {
+        let listed = self.listing(instrument)?;
+        entry_of(
+            listed.status,
+            listed.auction,
+            &listed.rules,
+            (time_in_force, is_market, is_stop),
+        )
+    }
+
+    fn check_qty(&self, instrument: InstrumentId, qty: Qty) -> Result<(), Reject> {
+        match qty {
+            Qty::ZERO => Err(Reject::Quantity),
+            _ => self.check_lot(instrument, qty),
         }
+    }
+
+    fn check_lot(&self, instrument: InstrumentId, qty: Qty) -> Result<(), Reject> {
+        let lot = self.listing(instrument)?.rules.lot.0;
+        let is_multiple = lot == 1 || qty.0.is_multiple_of(lot);
+        if is_multiple { Ok(()) } else { Err(Reject::Lot) }
     }
 
     fn check_price(&self, instrument: InstrumentId, price: Price, improvement: Price) -> Result<(), Reject> {
-        let tick = self.listing(instrument)?.rules.ticks.at(price).raw();
         if price <= Price::ZERO || price > PRICE_MAX || improvement < Price::ZERO || improvement >= price {
             return Err(Reject::PriceRange);
         }
+        let tick = self.listing(instrument)?.rules.ticks.at(price).raw();
         if price.raw() % tick != 0 || improvement.raw() % tick != 0 {
             return Err(Reject::Tick);
         }
         Ok(())
     }
 
-    /// Whether an order like this could rest at `price`. Asked before anything happens, and conservative: levels that the
-    /// order itself is about to leave still count.
-    fn has_level_room(&self, order: &Order, price: Price) -> bool {
-        let ladder = &self.ladders[ladder_at(order.instrument, order.side, order.hidden)];
-        ladder.0.len() < self.config.max_levels as usize || ladder.find(key_of(order.side, price)).is_ok()
+    fn check_stop(&self, instrument: InstrumentId, stop: Price) -> Result<(), Reject> {
+        if stop <= Price::ZERO || stop > PRICE_MAX {
+            return Err(Reject::StopPrice);
+        }
+        let is_tick = self.listing(instrument)?.rules.ticks.has(stop);
+        if is_tick { Ok(()) } else { Err(Reject::Tick) }
     }
 
-    /// The ladder whose best level trades next with an order limited to levels of at least `limit`.
+    /// Where a band refuses instead of pausing, a limit is within it.
+    fn check_band(&self, instrument: InstrumentId, side: Side, price: Price) -> Result<(), Reject> {
+        let listed = self.listing(instrument)?;
+        let edge = edge_of(&listed.rules.bands, listed.reference, listed.last_sale, side);
+        let is_beyond = edge.is_some_and(|edge| side.better(price, edge));
+        if is_beyond && listed.rules.bands.on_breach == OnBreach::Reject {
+            return Err(Reject::PriceBand);
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a post-only order would not trade.
+    fn make_passive(&self, order: &mut Order) -> Result<(), Reject> {
+        let limit = key_of(!order.side, order.price);
+        let Some(ladder) = self.best_maker(order.instrument, !order.side, limit) else {
+            return Ok(());
+        };
+        let rules = &self.listing(order.instrument)?.rules;
+        let best = self.ladders[ladder]
+            .0
+            .last()
+            .map(|rung| price_of(!order.side, rung.key));
+        let behind = best.map(|best| rules.ticks.behind(order.side, best));
+        let behind = behind.filter(|price| *price > Price::ZERO && *price <= PRICE_MAX);
+        match (rules.post_only, behind) {
+            (PostOnly::Reprice, Some(price)) if order.improvement < price => {
+                order.price = price;
+                Ok(())
+            }
+            _ => Err(Reject::PostOnly),
+        }
+    }
+
+    /// Whether an order like this could rest where it would. Asked before anything happens, and conservative: levels that
+    /// the order itself is about to leave still count.
+    fn has_level_room(&self, order: &Order, trigger: Price) -> bool {
+        let levels_max = match order.is_waiting() {
+            false => self.config.max_levels,
+            true => self.config.max_levels.min(WAITING_LEVELS_MAX),
+        };
+        let ladder = &self.ladders[ladder_of(order)];
+        ladder.0.len() < levels_max as usize || ladder.find(rung_key(order, trigger)).is_ok()
+    }
+
+    fn next_id(&mut self) -> OrderId {
+        self.last_order_id += 1;
+        OrderId(self.last_order_id)
+    }
+
+    /// The request is done: its consequences.
+    fn settle(&mut self, instrument: InstrumentId, out: &mut impl Listener) {
+        out.completed(instrument);
+        while let Some(slot) = self.elected(instrument) {
+            let (old, id) = (self.slots[slot as usize].order, self.next_id());
+            self.unrest(slot);
+            let new = Order {
+                id,
+                terms: old.terms.at(Place::Book),
+                ..old
+            };
+            out.triggered(&old, &new);
+            self.trade_in(new, out);
+            out.completed(instrument);
+        }
+        if self.quotes.has_tripped() {
+            self.withdraw_tripped(out);
+        }
+    }
+
+    /// The next stop order that the last sale triggers: on each side the one whose trigger was passed first, then the oldest;
+    /// between the sides the older one.
+    fn elected(&self, instrument: InstrumentId) -> Option<u32> {
+        let base = instrument.index() * LADDERS + 4;
+        let stops = &self.ladders[base..base + 2];
+        if stops[0].0.is_empty() && stops[1].0.is_empty() {
+            return None;
+        }
+        let listed = &self.listed[instrument.index()];
+        if listed.status != TradingStatus::Trading || listed.last_sale == Price::ZERO {
+            return None;
+        }
+        let first = |side: Side| {
+            let rung = stops[side as usize].0.last()?;
+            let trigger = price_of(!side, rung.key);
+            (trigger == listed.last_sale || side.better(listed.last_sale, trigger)).then_some(rung.head)
+        };
+        match (first(Side::Bid), first(Side::Ask)) {
+            (Some(bid), Some(ask)) => {
+                let [bid_id, ask_id] = [bid, ask].map(|slot| self.slots[slot as usize].order.id);
+                Some(if bid_id < ask_id { bid } else { ask })
+            }
+            (bid, ask) => bid.or(ask),
+        }
+    }
+
+    /// Trades an order against the book; what is left rests or expires.
+    fn trade_in(&mut self, mut order: Order, out: &mut impl Listener) {
+        let listed = &self.listed[order.instrument.index()];
+        let own_limit = match order.is_market() {
+            false => key_of(!order.side, order.price),
+            true => i64::MIN,
+        };
+        let bands = listed.rules.bands;
+        let edge = edge_of(&bands, listed.reference, listed.last_sale, order.side);
+        let limit = edge.map_or(own_limit, |edge| own_limit.max(key_of(!order.side, edge)));
+        if order.time_in_force == TimeInForce::FillOrKill && !self.can_fill(&order, limit) {
+            return out.expired(&order);
+        }
+        self.sweep(&mut order, limit, out);
+        if order.qty.is_zero() {
+            return;
+        }
+        let is_breach = edge.is_some()
+            && bands.on_breach == OnBreach::Pause
+            && self
+                .best_maker(order.instrument, !order.side, own_limit)
+                .is_some();
+        if order.is_market() || !stays(order.time_in_force) {
+            out.expired(&order);
+        } else if !self.has_level_room(&order, Price::ZERO) {
+            out.cancelled(&order, CancelReason::NoRoom);
+            out.expired(&order);
+        } else {
+            let order = order.sliced();
+            self.rest(order, Price::ZERO);
+            out.rested(&order);
+        }
+        if is_breach {
+            self.listed[order.instrument.index()].status = TradingStatus::Paused;
+            out.status(order.instrument, TradingStatus::Paused);
+        }
+    }
+
+    /// The ladder of a side's best level, displayed before hidden at the same price; `None` if nothing is within `limit`.
     fn best_maker(&self, instrument: InstrumentId, side: Side, limit: i64) -> Option<usize> {
-        let shown = ladder_at(instrument, side, false);
-        let best = |at: usize| self.ladders[at].0.last().map_or(i64::MIN, |rung| rung.key);
+        let shown = instrument.index() * LADDERS + side as usize * 2;
+        let best = |ladder: usize| self.ladders[ladder].0.last().map_or(i64::MIN, |rung| rung.key);
         let at = if best(shown + 1) > best(shown) {
             shown + 1
         } else {
@@ -502,20 +768,60 @@ impl Engine {
         (best(at) >= limit && best(at) != i64::MIN).then_some(at)
     }
 
+    fn is_crossed(&self, instrument: InstrumentId) -> bool {
+        let best = |side| {
+            let ladder = self.best_maker(instrument, side, i64::MIN)?;
+            self.ladders[ladder].0.last().map(|rung| price_of(side, rung.key))
+        };
+        matches!((best(Side::Bid), best(Side::Ask)), (Some(bid), Some(ask)) if bid >= ask)
+    }
+
+    /// Whether the book can fill all of an order. One that minds trading with its firm cannot count on what stands behind
+    /// an order of it, unless that would be cancelled out of the way.
     fn can_fill(&self, order: &Order, limit: i64) -> bool {
-        let mut wanted = u64::from(order.qty.0);
+        let minds = order.self_trade() != SelfTrade::Allow;
+        let mut wanted = order.leaves();
         for hidden in [false, true] {
             for rung in self.rungs(order.instrument, !order.side, hidden).iter().rev() {
                 if rung.key < limit {
                     break;
                 }
-                if rung.volume >= wanted {
+                let volume = if minds {
+                    match self.volume_of_others(order, rung) {
+                        Some(volume) => volume,
+                        None => return false,
+                    }
+                } else {
+                    self.volume(rung)
+                };
+                wanted = wanted.saturating_sub(volume);
+                if wanted == 0 && !minds {
                     return true;
                 }
-                wanted -= rung.volume;
             }
         }
-        false
+        wanted == 0
+    }
+
+    /// Without the orders that `taker` minds; `None` if one of those would end it.
+    fn volume_of_others(&self, taker: &Order, rung: &Rung) -> Option<u64> {
+        let mut volume = 0;
+        for maker in self.chain(rung.head) {
+            match taker.minds(maker) {
+                false => volume += maker.leaves(),
+                true if taker.self_trade() == SelfTrade::CancelOldest => {}
+                true => return None,
+            }
+        }
+        Some(volume)
+    }
+
+    /// With reserves.
+    fn volume(&self, rung: &Rung) -> u64 {
+        match rung.icebergs {
+            0 => rung.volume,
+            _ => self.chain(rung.head).map(Order::leaves).sum(),
+        }
     }
 
     fn sweep(&mut self, taker: &mut Order, limit: i64, out: &mut impl Listener) {
@@ -528,6 +834,10 @@ impl Engine {
             };
             let slot = rung.head;
             let resting = self.slots[slot as usize].order;
+            if taker.minds(&resting) {
+                self.prevent(taker, slot, out);
+                continue;
+            }
             let qty = resting.qty.min(taker.qty);
             taker.qty = Qty(taker.qty.0 - qty.0);
             let maker = if qty == resting.qty {
@@ -549,31 +859,122 @@ impl Engine {
                 price,
                 match_number: self.last_match,
             });
+            if resting.is_quote() {
+                self.count_against_quote(&resting, qty);
+            }
+            if taker.is_quote() {
+                let before = Order {
+                    qty: Qty(taker.qty.0 + qty.0),
+                    ..*taker
+                };
+                self.count_against_quote(&before, qty);
+            }
+            if maker.qty.is_zero() && !maker.reserve.is_zero() {
+                self.refresh(maker, out);
+            }
         }
     }
 
-    /// Takes less than all from an order in its place.
+    /// An iceberg shows its next slice.
+    fn refresh(&mut self, old: Order, out: &mut impl Listener) {
+        let new = Order {
+            id: self.next_id(),
+            ..old
+        }
+        .sliced();
+        out.refreshed(&old, &new);
+        self.rest(new, Price::ZERO);
+        out.rested(&new);
+    }
+
+    /// An incoming order has met one of its firm. Ends with its quantity 0 if that was the end of it.
+    fn prevent(&mut self, taker: &mut Order, slot: u32, out: &mut impl Listener) {
+        const WHY: Option<CancelReason> = Some(CancelReason::SelfTrade);
+        let mode = taker.self_trade();
+        if matches!(mode, SelfTrade::CancelOldest | SelfTrade::CancelBoth) {
+            self.remove(slot, WHY, out);
+        }
+        let by = match mode {
+            SelfTrade::Decrement => {
+                let leaves = self.slots[slot as usize].order.leaves();
+                let by = Qty(leaves.min(taker.qty.0.into()) as u32);
+                if u64::from(by.0) == leaves {
+                    self.remove(slot, WHY, out);
+                } else {
+                    self.lower(slot, by, WHY, out);
+                }
+                by
+            }
+            _ => Qty::ZERO,
+        };
+        out_of_the_way(taker, mode, by, out);
+    }
+
+    /// An order leaves.
+    fn remove(&mut self, slot: u32, reason: Option<CancelReason>, out: &mut impl Listener) {
+        let order = self.slots[slot as usize].order;
+        self.unrest(slot);
+        leave(&order, reason, out);
+    }
+
+    /// An order loses less than all it has, the reserve first, in its place.
+    fn lower(&mut self, slot: u32, by: Qty, reason: Option<CancelReason>, out: &mut impl Listener) {
+        let old = self.slots[slot as usize].order;
+        if by <= old.reserve {
+            let order = &mut self.slots[slot as usize].order;
+            order.reserve = Qty(old.reserve.0 - by.0);
+            let order = *order;
+            if let Some(reason) = reason {
+                out.cancelled(&order, reason);
+            }
+            return out.reserve_reduced(&order, by);
+        }
+        let shown = Qty(by.0 - old.reserve.0);
+        self.slots[slot as usize].order.reserve = Qty::ZERO;
+        let order = self.take(slot, shown);
+        if let Some(reason) = reason {
+            out.cancelled(&order, reason);
+        }
+        match order.is_waiting() {
+            true => out.reparked(&old, &order),
+            false => out.reduced(&order, shown),
+        }
+    }
+
+    /// Takes less than all from an order (of an iceberg, from its slice) in its place.
     fn take(&mut self, slot: u32, qty: Qty) -> Order {
         let order = &mut self.slots[slot as usize].order;
         order.qty = Qty(order.qty.0 - qty.0);
         let order = *order;
-        let ladder = &mut self.ladders[ladder_at(order.instrument, order.side, order.hidden)];
-        let at = ladder
-            .find(key_of(order.side, order.price))
-            .expect("a resting order has its level");
-        ladder.0[at].volume -= u64::from(qty.0);
+        let (ladder, at) = self.rung_of(slot);
+        self.ladders[ladder].0[at].volume -= u64::from(qty.0);
         order
     }
 
-    fn rest(&mut self, order: Order) {
+    fn rung_of(&self, slot: u32) -> (usize, usize) {
+        let order = &self.slots[slot as usize].order;
+        let ladder = ladder_of(order);
+        let key = match order.is_waiting() {
+            false => key_of(order.side, order.price),
+            true => rung_key(order, self.triggers[slot as usize]),
+        };
+        let at = self.ladders[ladder].find(key);
+        (ladder, at.expect("a resting order has its level"))
+    }
+
+    fn rest(&mut self, order: Order, trigger: Price) {
         let slot = self.free;
         assert_ne!(slot, NIL, "room was checked when the order was accepted");
         self.free = self.slots[slot as usize].next;
         self.live += 1;
         self.index.insert(order.id.0, slot);
-        let ladder = &mut self.ladders[ladder_at(order.instrument, order.side, order.hidden)];
-        let key = key_of(order.side, order.price);
+        if order.is_waiting() {
+            self.triggers[slot as usize] = trigger;
+        }
+        let ladder = &mut self.ladders[ladder_of(&order)];
+        let key = rung_key(&order, trigger);
         let qty = u64::from(order.qty.0);
+        let icebergs = u32::from(!order.display.is_zero());
         let prev = match ladder.find(key) {
             Ok(at) => {
                 let rung = &mut ladder.0[at];
@@ -581,6 +982,7 @@ impl Engine {
                 rung.tail = slot;
                 rung.volume += qty;
                 rung.orders += 1;
+                rung.icebergs += icebergs;
                 self.slots[prev as usize].next = slot;
                 prev
             }
@@ -593,6 +995,7 @@ impl Engine {
                         head: slot,
                         tail: slot,
                         orders: 1,
+                        icebergs,
                     },
                 );
                 NIL
@@ -606,14 +1009,13 @@ impl Engine {
     }
 
     fn unrest(&mut self, slot: u32) {
+        let (ladder, at) = self.rung_of(slot);
         let Slot { order, prev, next } = self.slots[slot as usize];
-        let ladder = &mut self.ladders[ladder_at(order.instrument, order.side, order.hidden)];
-        let at = ladder
-            .find(key_of(order.side, order.price))
-            .expect("a resting order has its level");
+        let ladder = &mut self.ladders[ladder];
         let rung = &mut ladder.0[at];
         rung.volume -= u64::from(order.qty.0);
         rung.orders -= 1;
+        rung.icebergs -= u32::from(!order.display.is_zero());
         match prev {
             NIL => rung.head = next,
             prev => self.slots[prev as usize].next = next,
@@ -632,6 +1034,133 @@ impl Engine {
     }
 }
 
-fn ladder_at(instrument: InstrumentId, side: Side, hidden: bool) -> usize {
-    instrument.index() * 4 + side as usize * 2 + usize::from(hidden)
+/// What becomes of the incoming order of a prevented trade.
+pub(crate) fn out_of_the_way(taker: &mut Order, mode: SelfTrade, by: Qty, out: &mut impl Listener) {
+    match mode {
+        SelfTrade::CancelNewest | SelfTrade::CancelBoth => {
+            out.cancelled(taker, CancelReason::SelfTrade);
+            out.expired(taker);
+            taker.qty = Qty::ZERO;
+        }
+        SelfTrade::Decrement => {
+            taker.qty = Qty(taker.qty.0 - by.0);
+            out.cancelled(taker, CancelReason::SelfTrade);
+            out.decremented(taker, by);
+            if taker.qty.is_zero() {
+                out.expired(taker);
+            }
+        }
+        SelfTrade::Allow | SelfTrade::CancelOldest => {}
+    }
+}
+
+/// Tells that an order has left.
+pub(crate) fn leave(order: &Order, reason: Option<CancelReason>, out: &mut impl Listener) {
+    if let Some(reason) = reason {
+        out.cancelled(order, reason);
+    }
+    match order.is_waiting() {
+        true => out.expired(order),
+        false => out.deleted(order),
+    }
+}
+
+/// Instructions that go together. See "Matching rules" in `docs/exchange.md`.
+pub(crate) fn check_instructions(new: &NewOrder) -> Result<(), Reject> {
+    let is_plain = new.rests() && new.stop.is_none();
+    let waits = !is_plain && (new.stop.is_some() || is_for_auction(new.time_in_force));
+    let is_iceberg = !new.display.is_zero();
+    let is_refused = is_iceberg && (!is_plain || new.hidden)
+        || new.post_only && !is_plain
+        || new.stop.is_some() && is_for_auction(new.time_in_force)
+        || waits && (new.hidden || new.improvement != Price::ZERO);
+    if is_refused {
+        Err(Reject::Instructions)
+    } else {
+        Ok(())
+    }
+}
+
+fn is_for_auction(time_in_force: TimeInForce) -> bool {
+    matches!(time_in_force, TimeInForce::AtTheOpening | TimeInForce::AtTheClose)
+}
+
+/// What an instrument in this state does with an order: how long it lives, whether it is a market order, whether it waits
+/// to be triggered.
+pub(crate) fn entry_of(
+    status: TradingStatus,
+    auction: AuctionKind,
+    rules: &Rules,
+    (time_in_force, is_market, is_stop): (TimeInForce, bool, bool),
+) -> Result<Entry, Reject> {
+    use TimeInForce::*;
+    use TradingStatus::*;
+    let collects =
+        status == Auction || matches!(status, Halted | Paused) && rules.halted == HaltedOrders::Collect;
+    if status == Trading && !is_stop && !is_for_auction(time_in_force) {
+        return Ok(Entry::Match);
+    }
+    match time_in_force {
+        AtTheClose if collects || matches!(status, PreOpen | Trading) => Ok(Entry::Wait(Place::Closing)),
+        AtTheOpening if status == PreOpen || (status, auction) == (Auction, AuctionKind::Opening) => {
+            Ok(Entry::Wait(Place::Opening))
+        }
+        AtTheOpening | AtTheClose => Err(Reject::NotTrading),
+        _ if is_stop && (collects || status == Trading) => Ok(Entry::Wait(Place::Stop)),
+        Day | GoodTillCancel if collects && !is_market => Ok(Entry::Collect),
+        Day | GoodTillCancel if status == Auction => Ok(Entry::Wait(place_of(auction))),
+        _ => Err(Reject::NotTrading),
+    }
+}
+
+/// Where orders wait for an auction.
+pub(crate) fn place_of(auction: AuctionKind) -> Place {
+    match auction {
+        AuctionKind::Closing => Place::Closing,
+        AuctionKind::Opening | AuctionKind::Resumption => Place::Opening,
+    }
+}
+
+/// The worst price at which an order of this side may trade; `None` without a band.
+pub(crate) fn edge_of(bands: &PriceBands, reference: Price, last_sale: Price, side: Side) -> Option<Price> {
+    if bands.static_ppm == 0 && bands.dynamic_ppm == 0 {
+        return None;
+    }
+    let edge = |around: Price, ppm: u32| {
+        let reach = (i128::from(around.raw()) * i128::from(ppm) / 1_000_000) as i64;
+        let edge = match side {
+            Side::Bid => around.raw().saturating_add(reach),
+            Side::Ask => around.raw().saturating_sub(reach),
+        };
+        (around > Price::ZERO && ppm > 0).then_some(Price::from_raw(edge))
+    };
+    let last = if last_sale > Price::ZERO {
+        last_sale
+    } else {
+        reference
+    };
+    let edges = [edge(reference, bands.static_ppm), edge(last, bands.dynamic_ppm)];
+    // The narrower one: the worse price for the order.
+    edges
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| if side.better(a, b) { b } else { a })
+}
+
+/// Waiting stop orders stand by their triggers, the first to be passed best; market orders before all others.
+fn rung_key(order: &Order, trigger: Price) -> i64 {
+    match order.terms.place() {
+        Place::Book => key_of(order.side, order.price),
+        Place::Stop => key_of(!order.side, trigger),
+        Place::Opening | Place::Closing if order.is_market() => i64::MAX,
+        Place::Opening | Place::Closing => key_of(order.side, order.price),
+    }
+}
+
+fn ladder_of(order: &Order) -> usize {
+    let base = order.instrument.index() * LADDERS;
+    match order.terms.place() {
+        Place::Book => base + order.side as usize * 2 + usize::from(order.hidden),
+        waiting => base + 2 + waiting as usize * 2 + order.side as usize,
+    }
 }

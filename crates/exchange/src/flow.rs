@@ -16,7 +16,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TimeInForce};
+use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce};
 
 use crate::engine::Engine;
 use crate::itch::MARKET_MAKERS;
@@ -62,6 +62,8 @@ const FINE: i64 = 256;
 const IMPROVE: i64 = -1;
 /// Instruments whose market makers wait to answer; further ones are filled up by the ordinary flow.
 const REACTIONS_MAX: usize = 1024;
+/// Orders for the close of one instrument.
+const CLOSING_ORDERS_MAX: u32 = 64;
 
 /// Shares of what a step does, of 10,000 messages; what is missing are the deletes, which come by time.
 #[rustfmt::skip]
@@ -94,6 +96,10 @@ struct Maker {
     start: i64,
     /// Half the spread around the fair value, in 1/256 ticks.
     half_spread: i64,
+    /// Market orders for the close, bought less sold.
+    on_close: i64,
+    /// How many there are.
+    closing_orders: u32,
 }
 
 /// See the module's description.
@@ -131,6 +137,8 @@ impl Flow {
                 own: 0,
                 start: fair,
                 half_spread,
+                on_close: 0,
+                closing_orders: 0,
             }
         });
         Flow {
@@ -247,7 +255,7 @@ impl Flow {
             Action::Reduce => self.reduce(id, engine, out),
             Action::Take => self.take(at, engine, out),
             Action::Dark => self.dark(engine, out),
-            Action::Indicate => self.indicate(id, engine, out),
+            Action::Indicate => self.indicate(at, engine, out),
         };
         if !done {
             let side = self.draw_side();
@@ -426,12 +434,36 @@ impl Flow {
         false
     }
 
-    fn indicate(&mut self, id: InstrumentId, engine: &mut Engine, out: &mut impl Listener) -> bool {
-        let (side, qty) = (self.draw_side(), self.draw_qty());
-        engine
-            .add_on_close(id, side, qty)
-            .and_then(|()| engine.indicate(id, out))
-            .is_ok()
+    /// A market order for the close, mostly on the side that has less and no more than that, and what the closing would do
+    /// then: the book has to give little.
+    fn indicate(&mut self, at: usize, engine: &mut Engine, out: &mut impl Listener) -> bool {
+        let lacks = if self.makers[at].on_close > 0 {
+            Side::Ask
+        } else {
+            Side::Bid
+        };
+        let side = if self.random.below(4) == 0 { !lacks } else { lacks };
+        let maker = &mut self.makers[at];
+        if maker.closing_orders < CLOSING_ORDERS_MAX {
+            let missing = maker.on_close.unsigned_abs().min(u64::from(u32::MAX)) as u32;
+            let drawn = draw_qty(&mut self.random).min(Qty(200));
+            let qty = if side == lacks && missing > 0 {
+                drawn.min(Qty(missing))
+            } else {
+                drawn
+            };
+            let order = NewOrder {
+                order_type: OrderType::Market,
+                time_in_force: TimeInForce::AtTheClose,
+                ..NewOrder::limit(maker.id, side, Price::ZERO, qty)
+            };
+            if engine.submit(&order, out).is_ok() {
+                let qty = i64::from(order.qty.0);
+                maker.on_close += if side == Side::Bid { qty } else { -qty };
+                maker.closing_orders += 1;
+            }
+        }
+        engine.indicate(maker.id, out).is_ok()
     }
 
     /// A house order near the touch.
@@ -535,16 +567,8 @@ impl Flow {
         ticks as i64
     }
 
-    /// Mostly one round lot, a fifth odd lots.
     fn draw_qty(&mut self) -> Qty {
-        let shares = match self.random.below(100) {
-            0..=19 => self.random.between(1, 99),
-            20..=69 => 100,
-            70..=84 => 200,
-            85..=95 => 100 * self.random.between(3, 5),
-            _ => 100 * self.random.between(6, 50),
-        };
-        Qty(shares as u32)
+        draw_qty(&mut self.random)
     }
 
     /// Lives near the touch are short, those of the last 15 % belong to orders behind it. Half of all orders are near
@@ -565,4 +589,16 @@ impl Flow {
             _ => self.random.log_between(143_000 * MS, 3_600_000 * MS),
         }
     }
+}
+
+/// Mostly one round lot, a fifth odd lots.
+fn draw_qty(random: &mut Random) -> Qty {
+    let shares = match random.below(100) {
+        0..=19 => random.between(1, 99),
+        20..=69 => 100,
+        70..=84 => 200,
+        85..=95 => 100 * random.between(3, 5),
+        _ => 100 * random.between(6, 50),
+    };
+    Qty(shares as u32)
 }

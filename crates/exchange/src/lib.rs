@@ -46,6 +46,7 @@ mod rules;
 mod session;
 mod sip;
 mod tape;
+mod twin;
 mod uqdf;
 mod venue;
 mod wheel;
@@ -84,6 +85,7 @@ pub use sip::{Outage, SipModel, SipPublisher};
 pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,
 };
+pub use twin::{Happened, Twin};
 pub use uqdf::{UqdfPublisher, UqdfPublisherConfig};
 pub use venue::{DayPhase, Exchange, ExchangeConfig};
 pub use xdp::{XdpFormat, XdpPublisher, XdpWriter};

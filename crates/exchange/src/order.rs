@@ -48,7 +48,7 @@ pub enum SelfTrade {
     CancelOldest = 2,
     /// Both.
     CancelBoth = 3,
-    /// Both lose the smaller quantity (of an iceberg, the slice's) without a trade.
+    /// Both lose the smaller quantity without a trade; an iceberg loses its reserve first.
     Decrement = 4,
 }
 
@@ -160,12 +160,43 @@ impl Terms {
     const POST_ONLY: u8 = 2;
     const QUOTE: u8 = 4;
     const SELF_TRADE: u8 = 3;
+    const PLACE: u8 = 6;
 
     fn of(new: &NewOrder) -> Terms {
         let market = u8::from(new.order_type == OrderType::Market) * Terms::MARKET;
         let post_only = u8::from(new.post_only) * Terms::POST_ONLY;
         Terms(market | post_only | (new.self_trade as u8) << Terms::SELF_TRADE)
     }
+
+    pub(crate) fn of_quote() -> Terms {
+        Terms(Terms::QUOTE | (SelfTrade::CancelOldest as u8) << Terms::SELF_TRADE)
+    }
+
+    pub(crate) fn at(self, place: Place) -> Terms {
+        Terms(self.0 & !(3 << Terms::PLACE) | (place as u8) << Terms::PLACE)
+    }
+
+    pub(crate) fn place(self) -> Place {
+        match self.0 >> Terms::PLACE {
+            1 => Place::Stop,
+            2 => Place::Opening,
+            3 => Place::Closing,
+            _ => Place::Book,
+        }
+    }
+}
+
+/// Where an order stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In the book.
+    Book = 0,
+    /// It waits to be triggered.
+    Stop = 1,
+    /// It waits for the opening, or for the auction after a halt.
+    Opening = 2,
+    /// It waits for the closing.
+    Closing = 3,
 }
 
 /// An order the engine accepted.
@@ -221,6 +252,11 @@ impl Order {
         self.terms.0 & Terms::MARKET != 0
     }
 
+    /// Whether it waits outside the book, see [`Listener::parked`].
+    pub fn is_waiting(&self) -> bool {
+        self.terms.place() != Place::Book
+    }
+
     /// Whether it never takes.
     pub fn is_post_only(&self) -> bool {
         self.terms.0 & Terms::POST_ONLY != 0
@@ -233,13 +269,31 @@ impl Order {
 
     /// What it does when it meets an order of its firm. Quotes cancel the oldest.
     pub fn self_trade(&self) -> SelfTrade {
-        match self.terms.0 >> Terms::SELF_TRADE {
+        match self.terms.0 >> Terms::SELF_TRADE & 7 {
             1 => SelfTrade::CancelNewest,
             2 => SelfTrade::CancelOldest,
             3 => SelfTrade::CancelBoth,
             4 => SelfTrade::Decrement,
             _ => SelfTrade::Allow,
         }
+    }
+
+    /// Whether a taker would meet an order of its own firm in it, and minds.
+    pub(crate) fn minds(&self, maker: &Order) -> bool {
+        self.firm != Firm::NONE && self.firm == maker.firm && self.self_trade() != SelfTrade::Allow
+    }
+
+    /// Of an iceberg that is about to rest: a slice and its reserve.
+    pub(crate) fn sliced(mut self) -> Order {
+        let all = self.leaves();
+        if self.display > Qty::ZERO && all > u64::from(self.display.0) {
+            self.qty = self.display;
+            self.reserve = Qty((all - u64::from(self.display.0)) as u32);
+        } else {
+            self.qty = Qty(all as u32);
+            self.reserve = Qty::ZERO;
+        }
+        self
     }
 }
 
@@ -309,11 +363,11 @@ pub struct Indication {
 }
 
 /// Why a request was refused. Nothing changed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reject {
     /// No such instrument.
     UnknownInstrument,
-    /// The instrument does not trade now.
+    /// The instrument does not trade now, or cannot before an auction because its book is crossed.
     NotTrading,
     /// The price (or the improvement) is not a multiple of the tick.
     Tick,
@@ -346,7 +400,7 @@ pub enum Reject {
 }
 
 /// Why an order leaves, or loses quantity, other than by a request about it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CancelReason {
     /// A mass cancel.
     MassCancel,

@@ -192,7 +192,7 @@ pub struct Protection {
     pub contracts: u64,
     /// Trades.
     pub trades: u32,
-    /// Sum over trades of the traded part of the quoted quantity, in percent (a quote of 50 that trades 10 adds 20).
+    /// Sum over trades of the traded part of what the quote had before, in percent (10 of 50 adds 20).
     pub percent: u64,
     /// Contracts traded on both sides: reached when as much was bought and as much sold.
     pub both_sides: u64,

@@ -99,6 +99,7 @@ impl Session {
     ) -> u64 {
         let before = publisher.total();
         publisher.set_time(due);
+        engine.set_time(due);
         match self.phase {
             Phase::Directory { next } => self.introduce(next, engine, publisher),
             Phase::Seeding { next } => self.seed(next, due, engine, publisher),

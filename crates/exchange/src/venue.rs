@@ -172,7 +172,9 @@ impl Exchange {
 
     /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.
     pub fn trade<T>(&mut self, now: Nanos, request: impl FnOnce(&mut Engine, &mut Broadcast) -> T) -> T {
-        self.tape.set_time(self.venue_time(now));
+        let time = self.venue_time(now);
+        self.tape.set_time(time);
+        self.engine.set_time(time);
         request(&mut self.engine, &mut self.tape)
     }
 

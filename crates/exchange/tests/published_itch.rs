@@ -28,8 +28,9 @@ fn rebuilds_the_books_of_the_engine_order_by_order() {
         let builder = build(seed, messages, symbols);
         for locate in 1..=u32::from(symbols) {
             for side in Side::BOTH {
+                // The closing cross has taken some.
                 assert!(
-                    builder.book(locate, side).len() >= 5,
+                    builder.book(locate, side).len() >= 3,
                     "{side:?} of {locate} has depth"
                 );
             }

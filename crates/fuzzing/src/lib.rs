@@ -228,6 +228,12 @@ pub const TARGETS: &[Target] = &[
         targets::book,
     ),
     target(
+        "engine",
+        "the matching engine answers, tells and stands as the naive one does",
+        seeds::none,
+        targets::engine,
+    ),
+    target(
         "shared_region",
         "whatever shared memory holds, reading it ends and stays within it",
         seeds::shared_regions,

@@ -44,7 +44,12 @@ impl Builder {
         );
         self.last_time = time;
         self.messages += 1;
-        *self.kinds.entry(bytes[0] as char).or_default() += 1;
+        // A fill of a cross, which an ordinary minute has none of, counts apart.
+        let kind = match &message {
+            Message::OrderExecutedWithPrice(m) if m.printable.get() == b'N' => 'c',
+            _ => bytes[0] as char,
+        };
+        *self.kinds.entry(kind).or_default() += 1;
         let locate = u32::from(u16::from_be_bytes([bytes[1], bytes[2]]));
         match message {
             Message::AddOrder(m) => {

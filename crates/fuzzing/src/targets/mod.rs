@@ -1,6 +1,7 @@
 //! The targets themselves, by the crate they are about.
 
 mod book;
+mod engine;
 mod feed;
 mod fix;
 mod fix_rules;
@@ -17,6 +18,7 @@ mod super_books;
 mod wire;
 
 pub use book::book;
+pub use engine::engine;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};
 pub use fix::{fix_decode, fix_session};
 pub(crate) use fix_rules::DICTIONARY as FIX_DICTIONARY;
