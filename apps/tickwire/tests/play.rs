@@ -367,3 +367,47 @@ fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("instead of"), "{said}");
 }
+
+/// The scenario, tiny: every feed is measured, the books end as the engines' own, and packets that never come fail the run.
+#[test]
+fn the_gati_scenario_compares_the_books_of_every_feed() {
+    let folder = Folder::new("lab-gati");
+    let scenario = |fault: &str| {
+        let fault = format!("settings.fault={fault}");
+        let out = folder.0.display().to_string();
+        let args = [
+            "lab",
+            "run",
+            "gati",
+            "--quiet",
+            "--out",
+            &out,
+            "--set",
+            "run.samples=6000",
+            "--set",
+            "run.repetitions=1",
+            "--set",
+            "settings.rate=2000",
+            "--set",
+            "settings.symbols=45",
+            "--set",
+            &fault,
+        ];
+        let output = run(&args);
+        let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+        (output.status.code(), said)
+    };
+    let (code, said) = scenario("none");
+    assert_eq!(code, Some(0), "{said}");
+    for part in [
+        "all feeds",
+        "1,563,686",
+        "sides of books equal",
+        "Set-up '3 turbo off'",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (code, said) = scenario("lose-packets");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("sides of books differ"), "{said}");
+}

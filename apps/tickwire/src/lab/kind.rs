@@ -43,6 +43,7 @@ pub(super) struct Ready {
 pub(super) const BUILT_IN: &[&str] = &[
     include_str!("../../../../examples/lab/selftest.toml"),
     include_str!("../../../../examples/lab/cep.toml"),
+    include_str!("../../../../examples/lab/gati.toml"),
     include_str!("../../../../examples/lab/bts.toml"),
 ];
 
@@ -57,11 +58,12 @@ pub(super) fn read(
     match heading.kind.as_str() {
         super::selftest::SelfTest::NAME => prepare::<super::selftest::SelfTest>(file, text, full, overrides),
         super::cep::Cep::NAME => prepare::<super::cep::Cep>(file, text, full, overrides),
+        super::gati::Gati::NAME => prepare::<super::gati::Gati>(file, text, full, overrides),
         "bts" => Err(Failure::config(format!(
             "{file}: kind 'bts' comes with the quoter and cannot be run yet; `tickwire lab list` shows what can"
         ))),
         other => Err(Failure::config(format!(
-            "{file}: line {}: there is no kind '{other}'; the kinds are selftest, cep, bts",
+            "{file}: line {}: there is no kind '{other}'; the kinds are selftest, cep, gati, bts",
             line_of(text, "kind")
         ))),
     }

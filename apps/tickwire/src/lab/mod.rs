@@ -2,6 +2,7 @@
 //! what is kept and shown is `tickwire_lab`'s.
 
 mod cep;
+mod gati;
 mod kind;
 mod pingpong;
 mod probe;
