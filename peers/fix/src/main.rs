@@ -21,6 +21,7 @@ mod hffix;
 mod ironfix;
 #[path = "../../../crates/fix/benches/messages/mod.rs"]
 mod messages;
+mod prepared;
 mod quickfix_cpp;
 
 /// Messages one behind the other, as they come from a connection.
@@ -68,8 +69,10 @@ fn main() {
     let orders = messages::orders();
     let (reports, refreshes) = (Wire::new(messages::reports()), Wire::new(messages::refreshes()));
     let dictionary = dictionary_path();
+    let prepared = prepared::orders(&orders);
     let tasks = [
         encode_task(&orders),
+        prepared::task(&prepared, whole_orders(&orders)),
         report_task(&reports),
         refresh_task(&refreshes),
         validate_task(&reports, dictionary.as_deref()),
@@ -151,6 +154,23 @@ fn encode_task(orders: &[messages::Order]) -> Task<'_> {
         bytes: bytes / orders.len(),
         expected: vec![bytes as u64],
         runs,
+    }
+}
+
+/// What the fastest other codec takes for an order, all of it written anew.
+fn whole_orders(orders: &[messages::Order]) -> Option<(&'static str, Run<'_>)> {
+    #[cfg(hffix)]
+    {
+        let bytes = orders
+            .iter()
+            .map(|order| messages::plain_order(order).len())
+            .sum();
+        Some(("hffix, the whole message", hffix::encode(orders, bytes)))
+    }
+    #[cfg(not(hffix))]
+    {
+        let _ = orders;
+        None
     }
 }
 

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long anything may take; a heartbeat interval is far longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long anything may take, on a machine busy with other things too (a JVM starts); a heartbeat interval is far longer.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub type Result<T> = std::result::Result<T, String>;
 

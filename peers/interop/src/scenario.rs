@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tickwire_fix::{Precision, Stamp};
+use tickwire_market::Nanos;
+
 use crate::engine::{Engine, Result, Tongue, field};
 use crate::proxy::{Proxy, Way};
 
@@ -215,26 +218,11 @@ impl Session {
 }
 
 fn utc_now() -> String {
-    let secs = std::time::SystemTime::now()
+    let ns = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs());
-    let (days, rest) = ((secs / 86_400) as i64, secs % 86_400);
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    format!(
-        "{year:04}{month:02}{day:02}-{:02}:{:02}:{:02}",
-        rest / 3_600,
-        rest / 60 % 60,
-        rest % 60
-    )
+        .map_or(0, |since| since.as_nanos() as u64);
+    let mut stamp = Stamp::new(Precision::Seconds);
+    String::from_utf8_lossy(stamp.format(Nanos(ns))).into_owned()
 }
 
 impl Pair<'_> {
@@ -249,7 +237,7 @@ impl Pair<'_> {
         line("[DEFAULT]\nConnectionType", role.name());
         line("StartTime", "00:00:00");
         line("EndTime", "00:00:00");
-        line("HeartBtInt", "30");
+        line("HeartBtInt", "300");
         line("ReconnectInterval", "1");
         line("SocketNodelay", "Y");
         line("ResetOnLogon", if reset { "Y" } else { "N" });
