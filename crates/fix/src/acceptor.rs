@@ -57,6 +57,8 @@ pub struct Acceptor<S: Store> {
     connections: Vec<Connection>,
     templates: Vec<Template>,
     counters: Counters,
+    /// Something may have happened since [`Acceptor::take_touched`].
+    is_touched: bool,
 }
 
 #[derive(Debug)]
@@ -105,7 +107,15 @@ impl<S: Store> Acceptor<S> {
             connections: core::iter::repeat_with(free).take(connections).collect(),
             templates: Vec::new(),
             counters: Counters::default(),
+            is_touched: true,
         }
+    }
+
+    /// Whether a session may have events, bytes to transmit or an end since this was asked last: somebody sent on one, or time
+    /// did something. What [`Acceptor::handle_bytes`] did is for its caller to look after.
+    #[inline]
+    pub fn take_touched(&mut self) -> bool {
+        core::mem::take(&mut self.is_touched)
     }
 
     /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version of `config` and
@@ -143,6 +153,7 @@ impl<S: Store> Acceptor<S> {
 
     /// A session, to send on.
     pub fn session_mut(&mut self, id: SessionId) -> &mut Session<S> {
+        self.is_touched = true;
         &mut self.sessions[id.0].session
     }
 
@@ -185,6 +196,7 @@ impl<S: Store> Acceptor<S> {
         if hosted.connection.is_some() {
             return None;
         }
+        self.is_touched = true;
         hosted.connection = Some(ConnectionId(at));
         hosted.session.handle_connected(now);
         self.connections[at] = Connection::Of(session);
@@ -309,12 +321,14 @@ impl<S: Store> Acceptor<S> {
     pub fn turn_away(&mut self, id: ConnectionId) {
         if let Some(connection @ Connection::Opening { .. }) = self.connections.get_mut(id.0) {
             *connection = Connection::Over;
+            self.is_touched = true;
             self.counters.bump(Counter::FixLogonsRefused);
         }
     }
 
     /// A connection belongs to a session from now on.
     fn hand_over(&mut self, now: Nanos, id: ConnectionId, session: SessionId) {
+        self.is_touched = true;
         let opening = core::mem::replace(&mut self.connections[id.0], Connection::Of(session));
         let hosted = &mut self.sessions[session.0];
         hosted.connection = Some(id);
@@ -400,6 +414,7 @@ impl<S: Store> Acceptor<S> {
     pub fn disconnect(&mut self, now: Nanos, id: ConnectionId) {
         let connection = core::mem::replace(&mut self.connections[id.0], Connection::Free);
         if let Connection::Of(session) = connection {
+            self.is_touched = true;
             let hosted = &mut self.sessions[session.0];
             hosted.connection = None;
             hosted.session.handle_disconnected(now);
@@ -410,6 +425,7 @@ impl<S: Store> Acceptor<S> {
     pub fn handle_timeout(&mut self, now: Nanos) {
         for hosted in &mut self.sessions {
             if hosted.session.poll_timeout().is_some_and(|t| t <= now) {
+                self.is_touched = true;
                 hosted.session.handle_timeout(now);
             }
         }

@@ -1,4 +1,5 @@
-//! Order entry: a byte stream that never waits, acknowledges at once and is never delayed by Nagle's algorithm.
+//! Order entry: a byte stream that never waits, acknowledges as soon as there is no answer to do it with, and is never delayed by
+//! Nagle's algorithm.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
@@ -26,6 +27,8 @@ pub struct TcpStream {
     /// What the kernel did not take yet, from `unsent_from` on. Bounded by `UNSENT_BYTES_MAX`.
     unsent: Vec<u8>,
     unsent_from: usize,
+    /// Bytes have come and nothing was sent since.
+    owes_acknowledgement: bool,
 }
 
 /// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that, [`TcpStream::send`] fails:
@@ -51,15 +54,21 @@ impl TcpStream {
             peer,
             unsent: Vec::with_capacity(UNSENT_BYTES_MAX),
             unsent_from: 0,
+            owes_acknowledgement: false,
         };
-        stream.acknowledge_at_once();
         Ok(stream)
     }
 
-    /// Linux falls back to delayed acknowledgements by itself, so this is asked for again after every receive.
-    fn acknowledge_at_once(&self) {
-        // A refusal costs latency, not correctness.
-        let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+    /// Acknowledges what was received, unless an answer has done so. An acknowledgement is a packet of its own, which an answer
+    /// must not wait for; a peer with Nagle's algorithm (RFC 896) waits for it before it sends its next small message, and
+    /// Linux would delay it by up to 40 ms. [`TcpStream::recv`] does it when there is nothing more; call it before a sleep
+    /// without such a receive.
+    #[inline]
+    pub fn acknowledge(&mut self) {
+        if std::mem::take(&mut self.owes_acknowledgement) {
+            // A refusal costs latency, not correctness.
+            let _ = sys::set_option(self.stream.as_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+        }
     }
 
     /// The next bytes, if any. Never waits.
@@ -71,11 +80,14 @@ impl TcpStream {
         match self.stream.read(buf) {
             Ok(0) => Ok(Received::Closed),
             Ok(len) => {
-                self.acknowledge_at_once();
+                self.owes_acknowledgement = true;
                 Ok(Received::Bytes(&buf[..len]))
             }
             Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Received::Nothing),
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {
+                    self.acknowledge();
+                    Ok(Received::Nothing)
+                }
                 io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Ok(Received::Closed),
                 _ => Err(error),
             },
@@ -92,6 +104,7 @@ impl TcpStream {
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.has_unsent() {
             let sent = write_some(&mut self.stream, bytes)?;
+            self.owes_acknowledgement &= sent == 0;
             return if sent == bytes.len() {
                 Ok(())
             } else {

@@ -208,6 +208,15 @@ impl Stream {
         }
     }
 
+    /// As [`TcpStream::acknowledge`].
+    #[inline]
+    pub fn acknowledge(&mut self) {
+        match self {
+            Stream::Plain(tcp) => tcp.acknowledge(),
+            Stream::Tls(tls) => tls.tcp.acknowledge(),
+        }
+    }
+
     /// As [`TcpStream::flush`].
     ///
     /// # Errors

@@ -100,7 +100,14 @@ impl<'r, C: Channel> Unit<'r, C> {
         self.channel.on_datagram(now, port, line, bytes, &mut sink);
         self.desk.note_packet(self.channel.next_seq());
         self.desk.settle(&self.channel, common);
-        // A group that is not over yet will never be.
+        if port != Port::Live {
+            self.desk.show_pending(common);
+        }
+    }
+
+    /// What was not said by a live packet is shown at once: it is no part of a group, or the group will never be over.
+    fn conclude(&mut self, common: &mut Common<'r>) {
+        self.desk.settle(&self.channel, common);
         self.desk.show_pending(common);
     }
 
@@ -239,7 +246,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
                 intake.recover(now, look.buffer, &mut self.channel, &mut sink)?;
             }
             intake.links(now, look.buffer, &mut self.channel, &mut sink);
-            self.desk.settle(&self.channel, common);
+            self.conclude(common);
         }
         Ok(any)
     }
@@ -256,7 +263,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
                 common,
             };
             self.channel.handle_timeout(now, &mut sink);
-            self.desk.settle(&self.channel, common);
+            self.conclude(common);
             if let Some(intake) = &mut self.intake {
                 intake.request(&mut self.channel)?;
             }
@@ -325,7 +332,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
             common,
         };
         self.channel.handle_timeout(now, &mut sink);
-        self.desk.settle(&self.channel, common);
+        self.conclude(common);
     }
 
     fn into_desk(self: Box<Self>) -> Desk<'r> {

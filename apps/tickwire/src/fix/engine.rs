@@ -100,6 +100,14 @@ struct Link {
     closing: Option<Nanos>,
 }
 
+impl Link {
+    /// It has more to do than to wait for the peer: bytes that found no room, an end.
+    #[inline]
+    fn is_unfinished(&self) -> bool {
+        self.wants_output || self.is_closed || self.closing.is_some()
+    }
+}
+
 /// A port that connections come to.
 struct Listener {
     socket: TcpListener,
@@ -143,6 +151,8 @@ pub(super) struct Engine {
     pub(super) clock: Clock,
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
+    /// Behind it there are no links.
+    links_end: usize,
     outgoing: Vec<Outgoing>,
     /// By session.
     own: Vec<Own>,
@@ -216,6 +226,7 @@ impl Engine {
             clock: Clock::calibrate(),
             listeners: Vec::new(),
             links: (0..connections).map(|_| None).collect(),
+            links_end: 0,
             outgoing: Vec::new(),
             own: Vec::new(),
             templates: Vec::new(),
@@ -350,19 +361,22 @@ impl Engine {
         loop {
             let now = self.clock.now();
             let is_slow = self.waiter.strategy() == WaitStrategy::Poll || now >= self.next_slow;
-            if is_slow {
-                if stop.is_set() {
-                    break;
-                }
-                self.next_slow = now.after(SLOW_NS);
-                self.slow(now, app)?;
+            if is_slow && stop.is_set() {
+                break;
             }
             self.read(now, app);
             if app.turn(now, self)? == Flow::End {
                 break;
             }
             self.copies.send(now, &mut self.table);
-            self.drain(now, app);
+            // What came is answered before anything that can wait.
+            if is_slow {
+                self.next_slow = now.after(SLOW_NS);
+                self.slow(now, app)?;
+            }
+            if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
+                self.drain(now, app);
+            }
             self.wait()?;
         }
         self.log_out(app);
@@ -401,7 +415,7 @@ impl Engine {
         let due = connects.chain(sessions).min();
         let now = self.clock.now();
         let mut longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
-        if self.links.iter().flatten().any(|link| link.stream.has_input()) {
+        if self.links().any(|link| link.stream.has_input()) {
             longest = 0;
         }
         self.waiter
@@ -482,7 +496,7 @@ impl Engine {
         let Some(oldest) = self.openings().min_by_key(since) else {
             return;
         };
-        if let Some(mut link) = self.links[oldest.0].take() {
+        if let Some(mut link) = self.take_link(oldest) {
             if let Some(watch) = link.watch {
                 self.waiter.forget(watch);
             }
@@ -493,6 +507,7 @@ impl Engine {
 
     fn put(&mut self, now: Nanos, id: ConnectionId, stream: Stream) {
         let watch = self.waiter.watch(&stream);
+        self.links_end = self.links_end.max(id.0 + 1);
         self.links[id.0] = Some(Link {
             stream,
             since: now,
@@ -505,9 +520,22 @@ impl Engine {
         });
     }
 
+    fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links[..self.links_end].iter().flatten()
+    }
+
+    /// Takes a link out.
+    fn take_link(&mut self, id: ConnectionId) -> Option<Link> {
+        let link = self.links[id.0].take();
+        while self.links_end > 0 && self.links[self.links_end - 1].is_none() {
+            self.links_end -= 1;
+        }
+        link
+    }
+
     /// Connections that have not said whose they are.
     fn openings(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let ids = (0..self.links.len()).map(ConnectionId);
+        let ids = (0..self.links_end).map(ConnectionId);
         ids.filter(|id| self.links[id.0].is_some() && self.table.session_of(*id).is_none())
     }
 
@@ -515,7 +543,7 @@ impl Engine {
         let openings: Vec<ConnectionId> = self.openings().collect();
         openings.iter().for_each(|id| self.read_one(now, *id, true, app));
         // Who closed before a new connection of the same session came is gone before that one is looked at.
-        for at in 0..self.links.len() {
+        for at in 0..self.links_end {
             if self.table.session_of(ConnectionId(at)).is_some() {
                 self.read_one(now, ConnectionId(at), true, app);
             }
@@ -668,7 +696,7 @@ impl Engine {
 
     /// Takes what connections of sessions sent.
     fn read<A: Application>(&mut self, now: Nanos, app: &mut A) {
-        for at in 0..self.links.len() {
+        for at in 0..self.links_end {
             let Some(link) = &self.links[at] else { continue };
             let id = ConnectionId(at);
             let Some(session) = self.table.session_of(id) else {
@@ -723,8 +751,9 @@ impl Engine {
                 }
             };
             self.take_bytes(now, id, len, app);
-            let has_more = self.links[id.0].as_ref().is_some_and(|l| l.stream.has_input());
-            if len < self.input.len() && !to_end && !has_more {
+            let Some(link) = &mut self.links[id.0] else { return };
+            if len < self.input.len() && !to_end && !link.stream.has_input() {
+                link.stream.acknowledge();
                 return;
             }
         }
@@ -876,7 +905,7 @@ impl Engine {
 
     /// Sends what sessions have to say by their timers and applications, and closes what is over.
     fn drain<A: Application>(&mut self, now: Nanos, app: &mut A) {
-        for at in 0..self.links.len() {
+        for at in 0..self.links_end {
             let id = ConnectionId(at);
             if self.links[at].is_none() {
                 continue;
@@ -944,7 +973,7 @@ impl Engine {
 
     fn close<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let session = self.table.session_of(id);
-        if let Some(mut link) = self.links[id.0].take() {
+        if let Some(mut link) = self.take_link(id) {
             if let Some(watch) = link.watch {
                 self.waiter.forget(watch);
             }
