@@ -7,34 +7,14 @@
 //! Bytes enter by [`GlimpseSession::handle_bytes`]. When [`GlimpseSession::take_login`] says what the client wants, the owner
 //! loads it; [`GlimpseSession::poll_transmit`] gives the bytes to send.
 
-use alloc::vec::Vec;
-
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire::itch50::EndOfSnapshot;
 use tickwire_wire::layout::trim;
-use tickwire_wire::soupbintcp::{LoginAccepted, LoginRejected, Packet, RejectReason, split};
+use tickwire_wire::soupbintcp::RejectReason;
 use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::mold::MessageStore;
-use crate::outbox::Outbox;
-
-/// Times of the service.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct GlimpseConfig {
-    /// Silence of ours before a heartbeat.
-    pub heartbeat_ns: u64,
-    /// Silence of the client before we hang up.
-    pub silence_max_ns: u64,
-}
-
-impl Default for GlimpseConfig {
-    fn default() -> GlimpseConfig {
-        GlimpseConfig {
-            heartbeat_ns: Nanos::SECOND,
-            silence_max_ns: 15 * Nanos::SECOND,
-        }
-    }
-}
+use crate::soup::{SoupRequest, SoupServer, SoupServerConfig, same_session};
 
 /// What a client wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,109 +30,78 @@ pub enum GlimpseLogin {
     },
 }
 
-/// Client packets are short; more than this waiting is not SoupBinTCP.
-const RECEIVE_MAX: usize = 1024;
 /// Bytes of a replay put together at once.
 const REPLAY_CHUNK: usize = 64 << 10;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Disconnected,
-    LoginAwaited,
-    Serving,
-    Replaying {
-        next: u64,
-    },
-    /// What is left goes out, then the transport is closed.
-    Closing,
-}
-
 /// See the module's description. Reusable: [`GlimpseSession::connect`] starts anew.
 pub struct GlimpseSession {
-    config: GlimpseConfig,
-    state: State,
+    /// Its output grows to the size of a snapshot once; bounded by the number of orders.
+    soup: SoupServer,
     login: Option<GlimpseLogin>,
-    received: Vec<u8>,
-    /// Grows to the size of a snapshot once; bounded by the number of orders.
-    out: Outbox,
-    sent_at: Nanos,
-    heard_at: Nanos,
+    /// The next message of a replay.
+    replaying: Option<u64>,
 }
 
 impl GlimpseSession {
     /// Not connected.
-    pub fn new(config: GlimpseConfig) -> GlimpseSession {
+    pub fn new(config: SoupServerConfig) -> GlimpseSession {
         GlimpseSession {
-            config,
-            state: State::Disconnected,
+            soup: SoupServer::new(config, REPLAY_CHUNK * 2),
             login: None,
-            received: Vec::with_capacity(RECEIVE_MAX),
-            out: Outbox::with_capacity(REPLAY_CHUNK * 2),
-            sent_at: Nanos::ZERO,
-            heard_at: Nanos::ZERO,
+            replaying: None,
         }
     }
 
     /// The transport is connected; the client logs in next.
     pub fn connect(&mut self, now: Nanos) {
-        self.received.clear();
-        self.out.clear();
-        self.login = None;
-        (self.sent_at, self.heard_at) = (now, now);
-        self.state = State::LoginAwaited;
+        (self.login, self.replaying) = (None, None);
+        self.soup.connect(now);
     }
 
     /// The transport is gone.
     pub fn disconnect(&mut self) {
-        self.state = State::Disconnected;
+        (self.login, self.replaying) = (None, None);
+        self.soup.disconnect();
     }
 
     /// Whether the transport is to be closed now: all is sent and the session is over.
     pub fn wants_close(&self) -> bool {
-        self.state == State::Closing && self.out.is_empty()
+        self.soup.wants_close()
     }
 
     /// Bytes from the client, cut anywhere. A client that does not speak the protocol is hung up on.
     pub fn handle_bytes(&mut self, now: Nanos, bytes: &[u8]) {
-        self.heard_at = now;
-        for part in bytes.chunks(RECEIVE_MAX / 2) {
-            if matches!(self.state, State::Disconnected | State::Closing) {
-                return;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = self.soup.handle_bytes(now, rest);
+            rest = &rest[taken..];
+            while let Some(request) = self.soup.poll_event() {
+                // Messages mean nothing here.
+                if let SoupRequest::Login(login) = request {
+                    self.login = Some(match trim(&login.session) {
+                        [] => GlimpseLogin::Snapshot,
+                        _ => GlimpseLogin::Replay {
+                            session: login.session,
+                            from: login.from,
+                        },
+                    });
+                }
             }
-            self.received.extend_from_slice(part);
-            let consumed = self.read_packets();
-            self.received.drain(..consumed);
-            if self.received.len() > RECEIVE_MAX / 2 {
-                self.state = State::Closing;
+            if taken == 0 {
+                // It goes on talking before its login was answered.
+                return self.soup.close();
             }
         }
     }
 
     /// Time has passed: heartbeat, or the client has been silent for too long.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        match self.state {
-            State::Disconnected | State::Closing => {}
-            _ if now.since(self.heard_at) >= self.config.silence_max_ns => self.state = State::Closing,
-            State::LoginAwaited => {}
-            State::Serving | State::Replaying { .. } => {
-                if now.since(self.sent_at) >= self.config.heartbeat_ns && self.out.is_empty() {
-                    self.put(&Packet::ServerHeartbeat);
-                    self.sent_at = now;
-                }
-            }
-        }
+        self.soup.handle_timeout(now);
     }
 
     /// When [`GlimpseSession::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let hang_up = self.heard_at.after(self.config.silence_max_ns);
-        match self.state {
-            State::Disconnected | State::Closing => None,
-            State::LoginAwaited => Some(hang_up),
-            State::Serving | State::Replaying { .. } => {
-                Some(hang_up.min(self.sent_at.after(self.config.heartbeat_ns)))
-            }
-        }
+        self.soup.poll_timeout()
     }
 
     /// A login that has not been answered yet.
@@ -162,10 +111,9 @@ impl GlimpseSession {
 
     /// Answers the login with a snapshot: `write` gives its messages, `next` is the first live message after it.
     pub fn load_snapshot(&mut self, next: SeqNo, write: impl FnOnce(&mut dyn FnMut(&[u8]))) {
-        self.accept(b"GLIMPSE", 1);
-        self.state = State::Serving;
-        write(&mut |message| self.put(&Packet::Sequenced(message)));
-        self.put(&Packet::Sequenced(EndOfSnapshot::at(next.0).as_bytes()));
+        self.soup.accept(b"GLIMPSE", SeqNo(1));
+        write(&mut |message| self.soup.send(message));
+        self.soup.send(EndOfSnapshot::at(next.0).as_bytes());
     }
 
     /// Answers the login with a replay, or refuses it: another session, or messages that are not kept any more.
@@ -178,99 +126,44 @@ impl GlimpseSession {
         } else {
             from.min(store.next())
         };
-        if trim(&session) != trim(&current) || next < store.first() {
-            self.put(&Packet::LoginRejected(&LoginRejected::new(
-                RejectReason::SessionNotAvailable,
-            )));
-            self.state = State::Closing;
-            return;
+        if !same_session(&session, &current) || next < store.first() {
+            return self.soup.reject(RejectReason::SessionNotAvailable);
         }
-        self.accept(trim(&current), next.0);
-        self.state = State::Replaying { next: next.0 };
+        self.soup.accept(trim(&current), next);
+        self.replaying = Some(next.0);
     }
 
     /// Puts messages of the store below `end` into the stream, as long as little waits; with `is_over` the session
     /// ends after the last one.
     pub fn pull(&mut self, store: &MessageStore, end: SeqNo, is_over: bool) {
-        let State::Replaying { mut next } = self.state else {
+        let Some(mut next) = self.replaying.filter(|_| self.soup.is_serving()) else {
             return;
         };
-        while next < end.0 && self.out.waiting() < REPLAY_CHUNK {
+        while next < end.0 && self.soup.waiting() < REPLAY_CHUNK {
             let Some(message) = store.get(SeqNo(next)) else {
                 // Forgotten while the client did not read.
-                self.state = State::Closing;
-                return;
+                return self.soup.close();
             };
-            self.put(&Packet::Sequenced(message));
+            self.soup.send(message);
             next += 1;
         }
-        self.state = State::Replaying { next };
+        self.replaying = Some(next);
         if is_over && next >= end.0 {
-            self.put(&Packet::EndOfSession);
-            self.state = State::Closing;
+            self.soup.end();
         }
     }
 
     /// Bytes to send, as many as fit.
     pub fn poll_transmit<'b>(&mut self, now: Nanos, buf: &'b mut [u8]) -> Option<&'b [u8]> {
-        let bytes = self.out.transmit(buf)?;
-        self.sent_at = now;
-        Some(bytes)
-    }
-
-    fn read_packets(&mut self) -> usize {
-        let mut consumed = 0;
-        loop {
-            let rest = &self.received[consumed..];
-            let Ok(split) = split(rest) else {
-                self.state = State::Closing;
-                return self.received.len();
-            };
-            let Some((packet, length)) = split else {
-                return consumed;
-            };
-            match (packet, self.state) {
-                (Packet::LoginRequest(login), State::LoginAwaited) if self.login.is_none() => {
-                    let from = SeqNo(login.sequence.get().unwrap_or(0));
-                    self.login = Some(match trim(&login.session.0) {
-                        [] => GlimpseLogin::Snapshot,
-                        _ => GlimpseLogin::Replay {
-                            session: login.session.0,
-                            from,
-                        },
-                    });
-                }
-                (Packet::LogoutRequest, _) => self.state = State::Closing,
-                // Heartbeats count as being heard; anything else from a client means nothing here.
-                _ => {}
-            }
-            consumed += length;
-        }
-    }
-
-    fn accept(&mut self, session: &[u8], sequence: u64) {
-        if let Some(accepted) = LoginAccepted::new(session, sequence) {
-            self.put(&Packet::LoginAccepted(&accepted));
-        }
-    }
-
-    fn put(&mut self, packet: &Packet<'_>) {
-        let out = self.out.tail();
-        let start = out.len();
-        let payload = match packet {
-            Packet::Sequenced(message) => message.len(),
-            _ => 64,
-        };
-        out.resize(start + payload + 3, 0);
-        let length = packet.encode(&mut out[start..]).unwrap_or(0);
-        out.truncate(start + length);
+        self.soup.poll_transmit(now, buf)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tickwire_wire::soupbintcp::LoginRequest;
+    use alloc::vec::Vec;
+    use tickwire_wire::soupbintcp::{LoginRequest, Packet, split};
 
     fn login(session: &[u8], sequence: u64) -> [u8; 49] {
         let request = LoginRequest::new(b"user", b"password", session, sequence).unwrap();
@@ -303,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_login_cut_anywhere_gets_the_snapshot_and_the_number_to_go_on_from() {
-        let mut session = GlimpseSession::new(GlimpseConfig::default());
+        let mut session = GlimpseSession::new(SoupServerConfig::default());
         for cut in 0..49 {
             session.connect(Nanos(1));
             let bytes = login(b"", 1);
@@ -326,7 +219,7 @@ mod tests {
     fn a_login_to_the_session_replays_it_and_follows_to_its_end() {
         let mut store = MessageStore::new(0, 100);
         (1..=50_u64).for_each(|i| store.push(&i.to_be_bytes()));
-        let mut session = GlimpseSession::new(GlimpseConfig::default());
+        let mut session = GlimpseSession::new(SoupServerConfig::default());
         session.connect(Nanos(1));
         session.handle_bytes(Nanos(1), &login(b"DAY", 48));
         let wanted = session.take_login().unwrap();
@@ -352,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_idle_server_beats_and_a_silent_or_talkative_client_is_hung_up_on() {
-        let mut session = GlimpseSession::new(GlimpseConfig::default());
+        let mut session = GlimpseSession::new(SoupServerConfig::default());
         let second = |n| Nanos(n * Nanos::SECOND);
         session.connect(second(0));
         session.handle_bytes(second(0), &login(b"", 1));

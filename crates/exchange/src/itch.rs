@@ -8,9 +8,10 @@ use tickwire_wire::itch50::MESSAGE_SIZE_MAX;
 use tickwire_wire::moldudp64;
 
 use crate::engine::Engine;
-use crate::glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
+use crate::glimpse::{GlimpseLogin, GlimpseSession};
 use crate::mold::{ChannelConfig, MoldChannel};
 use crate::order::{Listener, Order};
+use crate::soup::SoupServerConfig;
 
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
@@ -27,7 +28,7 @@ pub struct ItchPublisherConfig {
     /// The downstream channel.
     pub channel: ChannelConfig,
     /// The snapshot service.
-    pub glimpse: GlimpseConfig,
+    pub glimpse: SoupServerConfig,
     /// Snapshot connections are numbered 0 to this, exclusive.
     pub connections: usize,
 }
@@ -37,7 +38,7 @@ impl Default for ItchPublisherConfig {
         ItchPublisherConfig {
             venue: Venue::Nasdaq,
             channel: ChannelConfig::default(),
-            glimpse: GlimpseConfig::default(),
+            glimpse: SoupServerConfig::default(),
             connections: 4,
         }
     }

@@ -45,6 +45,7 @@ mod reference;
 mod rules;
 mod session;
 mod sip;
+mod soup;
 mod tape;
 mod twin;
 mod uqdf;
@@ -60,6 +61,8 @@ pub use engine::{Engine, EngineConfig, PRICE_MAX};
 pub use flow::{Flow, FlowConfig};
 pub use generate::{LogEntry, generate_itch, generate_moex};
 pub use glimpse::{GlimpseConfig, GlimpseLogin, GlimpseSession};
+pub use generate::generate_itch;
+pub use glimpse::{GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use listing::{listings, market_listings};
@@ -82,6 +85,7 @@ pub use rules::{
     TICK_STEPS_MAX, TickTable,
 };
 pub use sip::{Outage, SipModel, SipPublisher};
+pub use soup::{SoupLogin, SoupRequest, SoupServer, SoupServerConfig};
 pub use tape::{
     Datagram, LineSet, Listing, MessageSink, Milestone, ParticipantQuote, Publisher, Tape, VenueTime,
 };

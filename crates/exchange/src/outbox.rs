@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 const SENT_MAX: usize = 64 << 10;
 
 /// See the module's description.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     sent: usize,

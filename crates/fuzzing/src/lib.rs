@@ -114,6 +114,12 @@ pub const TARGETS: &[Target] = &[
         targets::xdp,
     ),
     target(
+        "ouch50",
+        "messages of both directions are refused or written back as they were",
+        seeds::ouch50,
+        targets::ouch50,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,

@@ -293,6 +293,10 @@ pub(crate) fn moex_requests() -> Vec<Vec<u8>> {
     seeds
 }
 
+pub(crate) fn ouch50() -> Vec<Vec<u8>> {
+    packets("ouch50")
+}
+
 pub(crate) fn soupbintcp() -> Vec<Vec<u8>> {
     let mut seeds = packets("soupbintcp");
     seeds.push(seeds.concat());

@@ -22,6 +22,7 @@ pub mod mdp3;
 pub mod moex;
 pub mod moldudp64;
 pub mod openbook;
+pub mod ouch50;
 pub mod pitch;
 pub mod soupbintcp;
 pub mod uqdf;

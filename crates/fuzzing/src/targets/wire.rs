@@ -1,7 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{cqs, itch50, mdp3, moldudp64, openbook, pitch, soupbintcp, uqdf, xdp};
+use tickwire_wire::{cqs, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -18,6 +18,31 @@ pub fn itch50(bytes: &[u8]) {
         fields += 1;
     });
     assert!(fields >= 2, "{} shows {fields} fields", message.name());
+}
+
+/// Layout and options together are the message, and written from them it is the same; every field and option is shown.
+pub fn ouch50(bytes: &[u8]) {
+    let read = [
+        ouch50::parse_inbound(bytes).map(|(m, options)| (m.as_bytes(), m.always_has_appendage(), options)),
+        ouch50::parse_outbound(bytes).map(|(m, options)| (m.as_bytes(), m.always_has_appendage(), options)),
+    ];
+    for (layout, has_tail, options) in read.into_iter().flatten() {
+        let mut own = layout.to_vec();
+        if has_tail || bytes.len() > layout.len() {
+            own.extend_from_slice(&(options.as_bytes().len() as u16).to_be_bytes());
+            own.extend_from_slice(options.as_bytes());
+        }
+        assert_eq!(own, bytes);
+        let mut shown = 0;
+        options.visit(&mut |name, value| {
+            let _ = format!("{name} {value}");
+            shown += 1;
+        });
+        assert_eq!(shown, options.iter().count());
+    }
+    if let Ok((message, _)) = ouch50::parse_inbound(bytes) {
+        message.visit(&mut |name, value| assert!(!name.is_empty() && format!("{value}").len() < 200));
+    }
 }
 
 /// Blocks are as many as counted and lie within the packet; a packet built of them is the packet.
