@@ -359,7 +359,7 @@ impl<'a> Venue<'a> {
                 Ok(Received::Nothing) => self.transmit(id).is_err(),
                 Ok(Received::Closed) | Err(_) => true,
             };
-            if is_over || self.market.exchange(0).wants_close(id).is_some() {
+            if is_over || self.market.exchange(0).wants_close(id) {
                 self.close_client(id, now)?;
             }
         }
@@ -403,7 +403,7 @@ impl<'a> Venue<'a> {
     }
 
     fn close_client(&mut self, id: usize, now: Nanos) -> Result<(), Failure> {
-        let reason = self.market.exchange(0).wants_close(id);
+        let is_ended = self.market.exchange(0).wants_close(id);
         let _ = self.transmit(id);
         let Some(mut client) = self.clients[id].take() else {
             return Ok(());
@@ -416,11 +416,9 @@ impl<'a> Venue<'a> {
             DayPhase::Waiting | DayPhase::Opening | DayPhase::Open
         );
         if early && self.config.exchange.stop_on_client_loss {
-            return Err(Failure::peer_lost(match reason {
-                Some(reason) => format!("the trader's session ended before the close: {reason:?}"),
-                None => {
-                    "the trader's connection was lost before the close; was it stopped or killed?".to_string()
-                }
+            return Err(Failure::peer_lost(match is_ended {
+                true => "the trader's session ended before the close",
+                false => "the trader's connection was lost before the close; was it stopped or killed?",
             }));
         }
         Ok(())

@@ -28,6 +28,7 @@ mod glimpse;
 mod impair;
 mod index;
 mod itch;
+mod journal;
 mod listing;
 mod market;
 mod mdp3;
@@ -55,7 +56,7 @@ mod xdp;
 
 pub use broadcast::{Broadcast, Outlet};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
-pub use desk::{ClientOrder, DeskConfig, Outcome};
+pub use desk::{ClientOrder, DeskConfig, FixPort, OuchPort, Outcome, Route};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
 pub use flow::{Flow, FlowConfig};
@@ -65,6 +66,9 @@ pub use generate::generate_itch;
 pub use glimpse::{GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
+pub use journal::{
+    Applied, Input, JOURNAL_BYTES_MAX, JOURNAL_MAGIC, JournalReader, JournalWriter, NotAJournal,
+};
 pub use listing::{listings, market_listings};
 pub use market::Market;
 pub use mdp3::{Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, Mdp3View};

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, Venue};
 
+use crate::order::StateHash;
 use crate::venue::{DayPhase, Exchange};
 
 /// See the module's description.
@@ -62,6 +63,22 @@ impl Market {
         self.venues
             .iter_mut()
             .for_each(|(_, exchange)| exchange.stop(now));
+    }
+
+    /// Goes on after a restart: order entry connections are gone, and the order flow does not catch up.
+    pub fn resume(&mut self, now: Nanos) {
+        self.venues
+            .iter_mut()
+            .for_each(|(_, exchange)| exchange.resume(now));
+    }
+
+    /// A hash over the venues' books, ledgers and sequence numbers: equal after equal inputs.
+    pub fn state_hash(&self) -> u64 {
+        let mut hash = StateHash::default();
+        self.venues
+            .iter()
+            .for_each(|(_, exchange)| hash.word(exchange.state_hash()));
+        hash.value()
     }
 
     /// Does what is due at every venue and tells the SIPs of it; true when more is due already. The first venue's close is

@@ -94,6 +94,11 @@ impl Pace {
         true
     }
 
+    /// The next message is not due before `now`.
+    pub(crate) fn resume(&mut self, now: u64) {
+        self.due = self.due.max(now);
+    }
+
     pub(crate) fn is_bursting(&self) -> bool {
         self.bursting
     }

@@ -43,6 +43,11 @@ impl Session {
         &mut self.flow
     }
 
+    /// Nothing is due before `now`: what was not done meanwhile is not made up for.
+    pub(crate) fn resume(&mut self, now: VenueTime) {
+        self.pace.resume(now);
+    }
+
     /// Whether client orders are taken: everything is seeded and nothing closed.
     pub(crate) fn is_open(&self) -> bool {
         self.phase == Phase::Continuous

@@ -14,7 +14,6 @@
 
 use alloc::vec::Vec;
 
-use tickwire_fix::DisconnectReason;
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, Venue};
 
 use crate::broadcast::{Broadcast, Outlet};
@@ -112,7 +111,7 @@ impl Exchange {
             engine,
             tape: Broadcast::new(outlets),
             session: Session::new(config.flow, config.pace, &config.listings, 0),
-            desk: Desk::new(config.desk, &config.listings),
+            desk: Desk::new(&config.desk, &config.listings),
             phase: DayPhase::Waiting,
             midnight: None,
             opened: Nanos::ZERO,
@@ -135,6 +134,7 @@ impl Exchange {
             let start = self.venue_time(now);
             self.session = Session::new(self.config.flow, self.config.pace, &self.config.listings, start);
             self.phase = DayPhase::Opening;
+            self.desk.begin(start);
         }
     }
 
@@ -146,7 +146,8 @@ impl Exchange {
             let mut reports = self.desk.reports(now);
             let batch = self.config.batch_messages;
             self.session
-                .advance(time, batch, &mut self.engine, &mut self.tape, &mut reports);
+                .advance(time, batch, &mut self.engine, &mut self.tape, reports.listener());
+            reports.deliver();
         }
         self.turn_page(now);
         let (desk, mut floor) = self.floor(time);
@@ -168,6 +169,14 @@ impl Exchange {
             desk.cancel_all(now, &mut floor);
             self.session.close();
         }
+    }
+
+    /// Goes on after a restart, see [`crate::Input::Resume`].
+    pub fn resume(&mut self, now: Nanos) {
+        let time = self.venue_time(now);
+        self.session.resume(time);
+        let (desk, mut floor) = self.floor(time);
+        desk.resume(now, &mut floor);
     }
 
     /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.
@@ -262,9 +271,20 @@ impl Exchange {
         self.desk.poll_transmit(id, buf)
     }
 
-    /// Why an order entry connection is to be closed, once everything is transmitted.
-    pub fn wants_close(&self, id: usize) -> Option<DisconnectReason> {
-        self.desk.closing(id)
+    /// Whether an order entry connection is to be closed, once everything is transmitted.
+    pub fn wants_close(&self, id: usize) -> bool {
+        self.desk.wants_close(id)
+    }
+
+    /// A hash over the books, the ledger and the sequence numbers of order entry: equal after equal inputs.
+    pub fn state_hash(&self) -> u64 {
+        let mut hash = StateHash::default();
+        hash.word(self.books_digest());
+        hash.word(self.desk.state_hash());
+        // Whether the last packets were sent is not of the inputs.
+        hash.word((self.phase as u64).min(DayPhase::Ending as u64));
+        hash.word(self.total());
+        hash.value()
     }
 
     /// An order entry connection is gone: its open orders are cancelled.
@@ -372,7 +392,8 @@ impl Exchange {
                 for outlet in self.tape.outlets_mut() {
                     outlet.publisher.end(now, self.config.linger_ns);
                 }
-                self.desk.logout(now);
+                let time = self.venue_time(now);
+                self.desk.logout(now, time);
             }
             DayPhase::Ending if self.tape.outlets().iter().all(|o| o.publisher.is_over()) => {
                 self.phase = DayPhase::Over

@@ -31,6 +31,7 @@ mod missing;
 mod moex;
 mod nyse;
 mod openbook;
+mod ouch;
 mod pattern;
 mod pitch;
 mod pitch_channel;
@@ -70,6 +71,7 @@ pub use nyse::{
 pub use openbook::{
     OpenBook, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, OpenBookRefresh,
 };
+pub use ouch::{OuchClient, OuchConfig, OuchEvent};
 pub use pattern::{BadPattern, Pattern};
 pub use pitch::{GapEvent, GapProxy, PitchConfig, PitchDecoder, PitchFeed, PitchLogin, PitchUnit, Spin};
 pub use pitch_channel::{PitchChannel, PitchChannelConfig};

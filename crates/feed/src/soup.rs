@@ -108,6 +108,9 @@ pub struct SoupClient {
     says_login: bool,
     says_heartbeat: bool,
     says_goodbye: bool,
+    /// Unnumbered messages that wait to be sent, as packets; the first `sent` bytes have been.
+    out: Vec<u8>,
+    sent: usize,
 }
 
 impl SoupClient {
@@ -126,6 +129,8 @@ impl SoupClient {
             says_login: false,
             says_heartbeat: false,
             says_goodbye: false,
+            out: Vec::new(),
+            sent: 0,
         }
     }
 
@@ -135,6 +140,23 @@ impl SoupClient {
         (self.start, self.end, self.failure) = (0, 0, None);
         (self.heard, self.said) = (now, now);
         (self.says_login, self.says_heartbeat, self.says_goodbye) = (true, false, false);
+        self.out.clear();
+        self.sent = 0;
+    }
+
+    /// Sends an unnumbered message. `false`, and nothing is sent, unless logged in, or if more than [`STREAM_CHUNK_MAX`] bytes
+    /// would wait: the server does not read. It is lost if the connection is.
+    pub fn send(&mut self, now: Nanos, message: &[u8]) -> bool {
+        let start = self.out.len();
+        let need = HEADER_SIZE + message.len();
+        if self.phase != Phase::In || start - self.sent + need > STREAM_CHUNK_MAX {
+            return false;
+        }
+        self.out.resize(start + need, 0);
+        let written = Packet::Unsequenced(message).encode(&mut self.out[start..]);
+        self.out.truncate(start + written.unwrap_or(0));
+        self.said = now;
+        written.is_some()
     }
 
     /// What to ask for at the next login: a session and the next number wanted in it.
@@ -203,6 +225,17 @@ impl SoupClient {
                 .get_mut(..LoginRequest::SIZE)?
                 .copy_from_slice(login.as_bytes());
             LoginRequest::SIZE
+        } else if self.sent < self.out.len() {
+            let len = buffer.len().min(self.out.len() - self.sent);
+            buffer[..len].copy_from_slice(&self.out[self.sent..self.sent + len]);
+            self.sent += len;
+            if self.sent == self.out.len() {
+                self.out.clear();
+                self.sent = 0;
+            }
+            // Whoever sends need not say that it lives.
+            self.says_heartbeat = false;
+            len
         } else if self.says_heartbeat {
             self.says_heartbeat = false;
             Packet::ClientHeartbeat.encode(buffer)?

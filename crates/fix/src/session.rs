@@ -490,6 +490,16 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// Answers it with a Reject (35=3): a field is missing or wrong.
+    pub fn reject(&mut self, now: Nanos, fault: Fault) {
+        self.core.follow_clock(now);
+        if let Some(message) = handed_out(self.handed, &self.index, &self.received, &self.early)
+            && let Some(seq) = Header::decode(&message).seq
+        {
+            self.core.send_reject(&message, seq, fault);
+        }
+    }
+
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
     pub fn logout(&mut self, now: Nanos, text: &str) {
         self.core.follow_clock(now);

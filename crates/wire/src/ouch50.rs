@@ -76,7 +76,11 @@ macro_rules! ouch_messages {
                 /// The message type byte.
                 pub const KIND: u8 = $kind;
                 /// A message with its type set, all else blank.
-                pub const NEW: $name = $name { kind: Char($kind), ..$name::BLANK };
+                pub const NEW: $name = {
+                    let mut new = $name::BLANK;
+                    new.kind = Char($kind);
+                    new
+                };
             }
         )*
 

@@ -1,0 +1,1114 @@
+//! FIX order entry: one acceptor for every version from 4.0 to 5.0 SP2.
+//!
+//! Sessions take any message ([`tickwire_fix::SessionConfig::any_message`]); what is ours is read field by field, because
+//! the fields of an order differ little from version to version, and answered in the version's own words ([`report`]).
+//! Supported: D, F, G, H, q (since 4.3), e and g (since 4.2). A message that lacks a field it must have is rejected
+//! (35=3), one whose values do not go together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else
+//! unknown likewise.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tickwire_fix::{
+    Acceptor, CompId, ConnectionId, Encoder, Event, Fault, Id, MemoryStore, Message, Precision, Role,
+    SendError, SessionConfig, SessionId, Stamp, Status, Store, Version, business_reject_reason,
+    cxl_rej_reason, ord_rej_reason, tag,
+};
+use tickwire_market::{
+    Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+};
+
+use super::ouch::OuchDesk;
+use super::{ClientOrder, DeskConfig, FixPort, Hands, Outcome, Refusal, Route, Saying, Told, Why, deliver};
+use crate::order::{CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
+
+/// Tags beyond those of the session layer. FIX 5.0 SP2, volume 6; 2964 of extension pack 254.
+mod own {
+    pub(super) const EXEC_INST: u32 = 18;
+    pub(super) const EXEC_TRANS_TYPE: u32 = 20;
+    pub(super) const STOP_PX: u32 = 99;
+    pub(super) const MAX_FLOOR: u32 = 111;
+    pub(super) const SECURITY_STATUS_REQ_ID: u32 = 324;
+    pub(super) const SECURITY_TRADING_STATUS: u32 = 326;
+    pub(super) const TRAD_SES_REQ_ID: u32 = 335;
+    pub(super) const TRADING_SESSION_ID: u32 = 336;
+    pub(super) const TRAD_SES_STATUS: u32 = 340;
+    pub(super) const EXEC_RESTATEMENT_REASON: u32 = 378;
+    pub(super) const MASS_CANCEL_REQUEST_TYPE: u32 = 530;
+    pub(super) const MASS_CANCEL_RESPONSE: u32 = 531;
+    pub(super) const MASS_CANCEL_REJECT_REASON: u32 = 532;
+    pub(super) const TOTAL_AFFECTED_ORDERS: u32 = 533;
+    pub(super) const DISPLAY_QTY: u32 = 1138;
+    pub(super) const MASS_ACTION_REPORT_ID: u32 = 1369;
+    pub(super) const SELF_MATCH_PREVENTION: u32 = 2964;
+}
+
+/// OrderID of what never became an order.
+const NO_ORDER: Id = match Id::new(b"NONE") {
+    Some(id) => id,
+    None => Id::EMPTY,
+};
+
+/// Why a message is not taken.
+enum Refused {
+    /// A field is missing, or not of its type: 35=3.
+    Field(Fault),
+    /// Well formed, but not to be done: 35=j.
+    Business(u16, &'static str),
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Refused {
+        Refused::Field(fault)
+    }
+}
+
+/// What a client asks for.
+enum Request {
+    New(New),
+    Cancel {
+        id: Id,
+        orig: Id,
+    },
+    Replace {
+        id: Id,
+        orig: Id,
+        qty: Qty,
+        price: Option<Price>,
+        ord_type: u8,
+    },
+    Status {
+        id: Id,
+    },
+    MassCancel {
+        id: Id,
+        kind: u8,
+        symbol: Option<Symbol>,
+        side: Option<Side>,
+    },
+    SecurityStatus {
+        id: Id,
+        symbol: Symbol,
+    },
+    SessionStatus {
+        id: Id,
+    },
+    Ignored,
+}
+
+/// NewOrderSingle.
+struct New {
+    id: Id,
+    symbol: Symbol,
+    side: Side,
+    qty: Qty,
+    ord_type: u8,
+    order_type: OrderType,
+    price: Option<Price>,
+    stop: Option<Price>,
+    time_in_force: TimeInForce,
+    display: Qty,
+    post_only: bool,
+    self_trade: Option<SelfTrade>,
+    cause: Option<Cause>,
+}
+
+/// A session, and what waits for it.
+struct Port {
+    port: FixPort,
+    waiting: VecDeque<Out>,
+    stamp: Stamp,
+}
+
+/// Something to be sent.
+#[derive(Clone, Copy)]
+enum Out {
+    Report(Saying),
+    CancelReject {
+        request: Id,
+        orig: Id,
+        order: Option<ClientOrder>,
+        is_replace: bool,
+        reason: u16,
+        text: &'static str,
+    },
+    MassCancelled {
+        id: Id,
+        kind: u8,
+        /// How many, or why not.
+        result: Result<u32, u16>,
+        symbol: Option<Symbol>,
+        side: Option<Side>,
+        report_id: u64,
+    },
+    UnknownOrder {
+        id: Id,
+        exec_id: u64,
+        at: Nanos,
+    },
+    SecurityStatus {
+        id: Id,
+        symbol: Symbol,
+        status: u64,
+    },
+    SessionStatus {
+        id: Id,
+        status: u64,
+    },
+}
+
+pub(super) struct FixDesk {
+    table: Acceptor<MemoryStore>,
+    ports: Vec<Port>,
+    /// The connection of the acceptor behind each of ours.
+    connections: Vec<Option<ConnectionId>>,
+    /// What sessions that nobody configured are like.
+    template: FixPort,
+    waiting_max: usize,
+    reports_lost: u64,
+    now: Nanos,
+}
+
+impl FixDesk {
+    pub(super) fn new(config: &DeskConfig) -> FixDesk {
+        let mut table = Acceptor::new(config.connections);
+        let template = FixPort {
+            comp_id: CompId::EMPTY,
+            version: Version::Fix44,
+            firm: Firm::NONE,
+            reset_on_logon: config.reset_on_logon,
+            cancel_on_disconnect: true,
+            self_trade: SelfTrade::Allow,
+        };
+        let mut ports = Vec::new();
+        for port in &config.sessions {
+            let session = session_of(config.comp_id, port);
+            table.add(session, store_of(&session), None);
+            ports.push(Port::of(*port));
+        }
+        if config.anyone {
+            table.add_template(session_of(config.comp_id, &template), config.connections);
+        }
+        FixDesk {
+            table,
+            ports,
+            connections: (0..config.connections).map(|_| None).collect(),
+            template,
+            waiting_max: config.waiting_max,
+            reports_lost: 0,
+            now: Nanos::ZERO,
+        }
+    }
+
+    pub(super) fn reports_lost(&self) -> u64 {
+        self.reports_lost
+    }
+
+    /// Sequence numbers, and how much waits.
+    pub(super) fn hash(&self, hash: &mut StateHash) {
+        for (at, port) in self.ports.iter().enumerate() {
+            let store = self.table.session(SessionId(at)).store();
+            hash.word(store.next_out());
+            hash.word(store.next_in());
+            hash.word(port.waiting.len() as u64);
+        }
+        hash.word(self.reports_lost);
+    }
+
+    pub(super) fn connect(&mut self, id: usize, now: Nanos) -> bool {
+        self.now = now;
+        match self.connections.get_mut(id) {
+            Some(connection @ None) => {
+                *connection = self.table.connect(now);
+                connection.is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whose open orders are to be cancelled.
+    pub(super) fn disconnect(&mut self, id: usize, now: Nanos) -> Option<Route> {
+        self.now = now;
+        let connection = self.connections.get_mut(id)?.take()?;
+        let session = self.table.session_of(connection);
+        self.table.disconnect(now, connection);
+        let session = session.filter(|s| self.ports[s.0].port.cancel_on_disconnect)?;
+        Some(Route::Fix(session.0))
+    }
+
+    pub(super) fn wants_close(&self, id: usize) -> bool {
+        let connection = self.connections.get(id).copied().flatten();
+        connection.is_some_and(|connection| self.table.wants_close(connection))
+    }
+
+    pub(super) fn handle_bytes(
+        &mut self,
+        id: usize,
+        bytes: &[u8],
+        hands: &mut Hands<'_, '_>,
+        ouch: &mut OuchDesk,
+    ) -> usize {
+        self.now = hands.now;
+        let Some(connection) = self.connections.get(id).copied().flatten() else {
+            return bytes.len();
+        };
+        let mut taken = 0;
+        loop {
+            let n = self.table.handle_bytes(hands.now, connection, &bytes[taken..]);
+            taken += n;
+            self.table.settle(hands.now);
+            while let Some(newcomer) = self.table.poll_newcomer() {
+                let store = store_of(&newcomer.config);
+                if let Some(session) = self.table.admit(hands.now, &newcomer, store, None) {
+                    let port = FixPort {
+                        comp_id: newcomer.config.target,
+                        // Nobody else's.
+                        firm: Firm((1 << 16) + session.0 as u32),
+                        ..self.template
+                    };
+                    match self.ports.get_mut(session.0) {
+                        Some(old) => *old = Port::of(port),
+                        None => self.ports.push(Port::of(port)),
+                    }
+                }
+            }
+            let progress = match self.table.session_of(connection) {
+                Some(session) => self.drain_events(session, hands, ouch),
+                None => false,
+            };
+            if taken == bytes.len() || (n == 0 && !progress) {
+                return taken;
+            }
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) {
+        if self.poll_timeout().is_none_or(|due| due > hands.now) {
+            return;
+        }
+        self.now = hands.now;
+        self.table.handle_timeout(hands.now);
+        self.table.settle(hands.now);
+        for session in 0..self.ports.len() {
+            self.drain_events(SessionId(session), hands, ouch);
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        self.table.poll_timeout()
+    }
+
+    pub(super) fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let connection = self.connections.get(id).copied().flatten()?;
+        if let Some(session) = self.table.session_of(connection)
+            && self.table.session(session).backlog() == 0
+        {
+            self.flush(session.0);
+        }
+        self.table.poll_transmit(connection, buf)
+    }
+
+    pub(super) fn logout(&mut self, now: Nanos) {
+        self.now = now;
+        for session in 0..self.ports.len() {
+            self.flush(session);
+            self.table
+                .session_mut(SessionId(session))
+                .logout(now, "end of session");
+        }
+    }
+
+    /// Tells a client about an order of its own.
+    pub(super) fn say(&mut self, session: usize, saying: &Saying) {
+        let version = self.ports[session].port.version;
+        let is_silent = match saying.told {
+            Told::Refreshed { .. } => true,
+            // The word came with 5.0.
+            Told::Triggered => !version.is_fixt(),
+            _ => false,
+        };
+        self.now = self.now.max(saying.at);
+        if !is_silent {
+            self.put(session, Out::Report(*saying));
+        }
+    }
+
+    fn put(&mut self, session: usize, out: Out) {
+        if self.ports[session].waiting.len() >= self.waiting_max {
+            self.reports_lost += 1;
+            return;
+        }
+        self.ports[session].waiting.push_back(out);
+        self.flush(session);
+    }
+
+    /// Sends what waits, as far as the session takes it.
+    fn flush(&mut self, session: usize) {
+        let id = SessionId(session);
+        let port = &mut self.ports[session];
+        while let Some(out) = port.waiting.front() {
+            let session = self.table.session_mut(id);
+            if session.status() != Status::Active {
+                return;
+            }
+            let (version, stamp) = (port.port.version, &mut port.stamp);
+            let sent = session.send_any(self.now, out.msg_type(), |e| out.encode(e, version, stamp));
+            match sent {
+                Ok(_) => {}
+                Err(SendError::NotEncodable | SendError::TooLong | SendError::StoreFailed) => {
+                    self.reports_lost += 1
+                }
+                Err(SendError::NotLoggedOn | SendError::Backlog | SendError::Throttled { .. }) => return,
+            }
+            port.waiting.pop_front();
+        }
+    }
+
+    fn drain_events(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) -> bool {
+        let mut any = false;
+        while let Some(event) = self.table.poll_event(id) {
+            any = true;
+            match event {
+                Event::Message { .. } => self.on_message(id, hands, ouch),
+                Event::LoggedOn { .. } => self.flush(id.0),
+                // Connections are closed when `wants_close` says so. Sessions here ask nobody about logons and cancel
+                // nothing of themselves.
+                Event::Disconnect { .. }
+                | Event::LogonRequested { .. }
+                | Event::CancelOrders { .. }
+                | Event::App { .. }
+                | Event::Gap { .. }
+                | Event::Rejected { .. } => {}
+            }
+        }
+        any
+    }
+
+    fn on_message(&mut self, id: SessionId, hands: &mut Hands<'_, '_>, ouch: &mut OuchDesk) {
+        let session = self.table.session_mut(id);
+        let Some(message) = session.message() else { return };
+        let request = match read(&message, self.ports[id.0].port.version) {
+            Ok(request) => request,
+            Err(Refused::Field(fault)) => return session.reject(hands.now, fault),
+            Err(Refused::Business(reason, text)) => return session.refuse_because(hands.now, reason, text),
+        };
+        let route = Route::Fix(id.0);
+        let port = self.ports[id.0].port;
+        let answer = match request {
+            Request::New(new) => {
+                enter(&new, route, &port, hands);
+                None
+            }
+            Request::Cancel { id, orig } => cancel(route, id, orig, hands),
+            Request::Replace {
+                id,
+                orig,
+                qty,
+                price,
+                ord_type,
+            } => replace(route, id, orig, qty, price, ord_type, hands),
+            Request::Status { id } => status(route, id, hands),
+            Request::MassCancel {
+                id,
+                kind,
+                symbol,
+                side,
+            } => Some(mass_cancel(route, id, kind, symbol, side, hands)),
+            Request::SecurityStatus { id, symbol } => {
+                let status = match hands.books.instrument(&symbol) {
+                    // SecurityTradingStatus: 17 ready to trade, 18 not available, 20 unknown or invalid.
+                    Some(_) if hands.floor.is_open => 17,
+                    Some(_) => 18,
+                    None => 20,
+                };
+                Some(Out::SecurityStatus { id, symbol, status })
+            }
+            Request::SessionStatus { id } => {
+                // TradSesStatus: 2 open, 3 closed.
+                let status = if hands.floor.is_open { 2 } else { 3 };
+                Some(Out::SessionStatus { id, status })
+            }
+            Request::Ignored => None,
+        };
+        deliver(hands.said, self, ouch);
+        if let Some(out) = answer {
+            self.put(id.0, out);
+        }
+    }
+}
+
+impl Port {
+    fn of(port: FixPort) -> Port {
+        Port {
+            stamp: Stamp::new(port.version.precision()),
+            port,
+            waiting: VecDeque::new(),
+        }
+    }
+}
+
+fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
+    let config = SessionConfig::new(Role::Acceptor, comp_id, port.comp_id);
+    SessionConfig {
+        any_message: true,
+        reset_on_logon: port.reset_on_logon,
+        fields_max: 2048,
+        precision: match port.version {
+            Version::Fix40 | Version::Fix41 => Precision::Seconds,
+            _ => config.precision,
+        },
+        ..config.of_version(port.version)
+    }
+}
+
+fn store_of(config: &SessionConfig) -> MemoryStore {
+    MemoryStore::new(config.store_messages, config.store_bytes)
+}
+
+fn enter(new: &New, route: Route, port: &FixPort, hands: &mut Hands<'_, '_>) {
+    let instrument = hands.books.instrument(&new.symbol);
+    let instrument = instrument.unwrap_or(InstrumentId::WHOLE_FEED);
+    let order = ClientOrder {
+        route,
+        firm: port.firm,
+        cl_ord_id: new.id,
+        venue_id: OrderId(0),
+        order_id: OrderId(0),
+        instrument,
+        symbol: new.symbol,
+        side: new.side,
+        order_type: new.order_type,
+        price: new.price.unwrap_or(Price::ZERO),
+        stop: new.stop,
+        display: new.display,
+        qty: new.qty,
+        time_in_force: new.time_in_force,
+        filled: Qty::ZERO,
+        cost: 0,
+        outcome: Outcome::Open,
+        cause: new.cause,
+        received: hands.now,
+        own: u32::from(new.ord_type),
+    };
+    let request = NewOrder {
+        order_type: new.order_type,
+        time_in_force: new.time_in_force,
+        stop: new.stop,
+        display: new.display,
+        post_only: new.post_only,
+        self_trade: new.self_trade.unwrap_or(port.self_trade),
+        owner: Owner::HOUSE,
+        ..NewOrder::limit(instrument, new.side, order.price, new.qty)
+    };
+    hands.enter(order, request, true);
+}
+
+/// The row of the order that a request is about; the request's own identifier is taken.
+fn target(route: Route, request: &Id, orig: &Id, hands: &mut Hands<'_, '_>) -> Result<usize, u16> {
+    let row = hands
+        .books
+        .find(route, orig)
+        .ok_or(cxl_rej_reason::UNKNOWN_ORDER)?;
+    if hands.books.find(route, request).is_some() {
+        return Err(cxl_rej_reason::DUPLICATE_CL_ORD_ID);
+    }
+    if hands.books.ledger[row].outcome != Outcome::Open {
+        return Err(cxl_rej_reason::TOO_LATE);
+    }
+    match hands.books.name(route, request, row) {
+        true => Ok(row),
+        false => Err(cxl_rej_reason::EXCHANGE_OPTION),
+    }
+}
+
+fn rejected(
+    route: Route,
+    request: Id,
+    orig: Id,
+    is_replace: bool,
+    reason: u16,
+    text: &'static str,
+    hands: &Hands<'_, '_>,
+) -> Option<Out> {
+    let row = hands.books.find(route, &orig);
+    Some(Out::CancelReject {
+        request,
+        orig,
+        order: row.map(|row| hands.books.ledger[row]),
+        is_replace,
+        reason,
+        text,
+    })
+}
+
+fn cancel(route: Route, id: Id, orig: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
+    let reason = match target(route, &id, &orig, hands) {
+        Ok(row) if hands.cancel(row, id, orig).is_ok() => return None,
+        Ok(_) => cxl_rej_reason::TOO_LATE,
+        Err(reason) => reason,
+    };
+    rejected(route, id, orig, false, reason, "", hands)
+}
+
+fn replace(
+    route: Route,
+    id: Id,
+    orig: Id,
+    qty: Qty,
+    price: Option<Price>,
+    ord_type: u8,
+    hands: &mut Hands<'_, '_>,
+) -> Option<Out> {
+    let row = match target(route, &id, &orig, hands) {
+        Ok(row) => row,
+        Err(reason) => return rejected(route, id, orig, true, reason, "", hands),
+    };
+    let before = hands.books.ledger[row];
+    let why = if !hands.floor.is_open {
+        "closed"
+    } else if u32::from(ord_type) != before.own {
+        "the order's type cannot be changed"
+    } else {
+        let changed = ClientOrder {
+            cl_ord_id: id,
+            qty,
+            price: price.unwrap_or(before.price),
+            ..before
+        };
+        match hands.replace(row, changed, orig) {
+            Ok(()) => return None,
+            Err(reject) => wording(reject).1,
+        }
+    };
+    let reason = cxl_rej_reason::EXCHANGE_OPTION;
+    rejected(route, id, orig, true, reason, why, hands)
+}
+
+fn status(route: Route, id: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
+    match hands.books.find(route, &id) {
+        Some(row) => {
+            let order = hands.books.ledger[row];
+            Some(Out::Report(hands.books.saying(&order, Told::Status, hands.now)))
+        }
+        None => {
+            hands.books.last_exec_id += 1;
+            Some(Out::UnknownOrder {
+                id,
+                exec_id: hands.books.last_exec_id,
+                at: hands.now,
+            })
+        }
+    }
+}
+
+/// MassCancelRequestType: 1 of an instrument, 7 all, of this session. MassCancelRejectReason: 0 not supported, 1 unknown
+/// instrument.
+fn mass_cancel(
+    route: Route,
+    id: Id,
+    kind: u8,
+    symbol: Option<Symbol>,
+    side: Option<Side>,
+    hands: &mut Hands<'_, '_>,
+) -> Out {
+    let instrument = symbol.and_then(|symbol| hands.books.instrument(&symbol));
+    let of_side = |order: &ClientOrder| order.route == route && side.is_none_or(|side| order.side == side);
+    let result = match (kind, instrument) {
+        (b'1', Some(instrument)) => Ok(hands.sweep(|o| of_side(o) && o.instrument == instrument)),
+        (b'1', None) => Err(1),
+        (b'7', _) => Ok(hands.sweep(of_side)),
+        _ => Err(0),
+    };
+    hands.books.last_exec_id += 1;
+    Out::MassCancelled {
+        id,
+        kind,
+        result,
+        symbol,
+        side,
+        report_id: hands.books.last_exec_id,
+    }
+}
+
+/// Reads a client's message.
+fn read(m: &Message<'_>, version: Version) -> Result<Request, Refused> {
+    const UNSUPPORTED: Refused = Refused::Business(
+        business_reject_reason::UNSUPPORTED_MESSAGE_TYPE,
+        "not for a venue",
+    );
+    match m.msg_type() {
+        b"D" => read_new(m).map(Request::New),
+        b"F" => Ok(Request::Cancel {
+            id: id_of(m, tag::CL_ORD_ID)?,
+            orig: id_of(m, tag::ORIG_CL_ORD_ID)?,
+        }),
+        b"G" => {
+            let ord_type = required(m, tag::ORD_TYPE, |m, f| m.char(f))?;
+            Ok(Request::Replace {
+                id: id_of(m, tag::CL_ORD_ID)?,
+                orig: id_of(m, tag::ORIG_CL_ORD_ID)?,
+                qty: required(m, tag::ORDER_QTY, |m, f| m.qty(f))?,
+                price: optional(m, tag::PRICE, |m, f| m.price(f))?,
+                ord_type,
+            })
+        }
+        b"H" => Ok(Request::Status {
+            id: id_of(m, tag::CL_ORD_ID)?,
+        }),
+        b"q" if version >= Version::Fix43 => Ok(Request::MassCancel {
+            id: id_of(m, tag::CL_ORD_ID)?,
+            kind: required(m, own::MASS_CANCEL_REQUEST_TYPE, |m, f| m.char(f))?,
+            symbol: optional(m, tag::SYMBOL, symbol)?,
+            side: optional(m, tag::SIDE, side)?,
+        }),
+        b"e" if version >= Version::Fix42 => Ok(Request::SecurityStatus {
+            id: id_of(m, own::SECURITY_STATUS_REQ_ID)?,
+            symbol: required(m, tag::SYMBOL, symbol)?,
+        }),
+        b"g" if version >= Version::Fix42 => Ok(Request::SessionStatus {
+            id: id_of(m, own::TRAD_SES_REQ_ID)?,
+        }),
+        b"j" => Ok(Request::Ignored),
+        _ => Err(UNSUPPORTED),
+    }
+}
+
+fn read_new(m: &Message<'_>) -> Result<New, Refused> {
+    let conditional = |text| Refused::Business(business_reject_reason::CONDITIONAL_FIELD_MISSING, text);
+    let ord_type = required(m, tag::ORD_TYPE, |m, f| m.char(f))?;
+    let mut time_in_force = optional(m, tag::TIME_IN_FORCE, time_in_force)?.unwrap_or_default();
+    let (order_type, is_stop) = match ord_type {
+        b'1' => (OrderType::Market, false),
+        b'2' => (OrderType::Limit, false),
+        b'3' => (OrderType::Market, true),
+        b'4' => (OrderType::Limit, true),
+        // Market and limit on close, up to 4.2.
+        b'5' => {
+            time_in_force = TimeInForce::AtTheClose;
+            (OrderType::Market, false)
+        }
+        b'B' => {
+            time_in_force = TimeInForce::AtTheClose;
+            (OrderType::Limit, false)
+        }
+        _ => return Err(Fault::value(tag::ORD_TYPE).into()),
+    };
+    let price = match order_type {
+        OrderType::Limit => {
+            let price = optional(m, tag::PRICE, |m, f| m.price(f))?;
+            Some(price.ok_or(conditional("Price (44) of a limit order is missing"))?)
+        }
+        OrderType::Market => None,
+    };
+    let stop = match is_stop {
+        true => {
+            let stop = optional(m, own::STOP_PX, |m, f| m.price(f))?;
+            Some(stop.ok_or(conditional("StopPx (99) of a stop order is missing"))?)
+        }
+        false => None,
+    };
+    let shown = optional(m, own::DISPLAY_QTY, |m, f| m.qty(f))?;
+    let shown = match shown {
+        Some(qty) => Some(qty),
+        None => optional(m, own::MAX_FLOOR, |m, f| m.qty(f))?,
+    };
+    let qty = required(m, tag::ORDER_QTY, |m, f| m.qty(f))?;
+    let instructions = optional(m, own::EXEC_INST, |m, f| Ok(m.value(f)))?.unwrap_or_default();
+    let self_trade = optional(m, own::SELF_MATCH_PREVENTION, |m, f| match m.unsigned(f)? {
+        0 => Ok(SelfTrade::Allow),
+        1 => Ok(SelfTrade::CancelNewest),
+        2 => Ok(SelfTrade::CancelOldest),
+        3 => Ok(SelfTrade::CancelBoth),
+        4 => Ok(SelfTrade::Decrement),
+        _ => Err(Fault::value(f.tag)),
+    })?;
+    Ok(New {
+        id: id_of(m, tag::CL_ORD_ID)?,
+        symbol: required(m, tag::SYMBOL, symbol)?,
+        side: required(m, tag::SIDE, side)?,
+        qty,
+        ord_type,
+        order_type,
+        price,
+        stop,
+        time_in_force,
+        // All of it shown is no iceberg.
+        display: shown.filter(|shown| *shown < qty).unwrap_or(Qty::ZERO),
+        post_only: instructions.split(|b| *b == b' ').any(|one| one == b"6"),
+        self_trade,
+        cause: cause(m),
+    })
+}
+
+fn required<'m, T>(
+    m: &Message<'m>,
+    tag: u32,
+    read: impl FnOnce(&Message<'m>, tickwire_fix::Field) -> Result<T, Fault>,
+) -> Result<T, Refused> {
+    let field = m.find(tag).ok_or(Fault::missing(tag))?;
+    Ok(read(m, field)?)
+}
+
+fn optional<'m, T>(
+    m: &Message<'m>,
+    tag: u32,
+    read: impl FnOnce(&Message<'m>, tickwire_fix::Field) -> Result<T, Fault>,
+) -> Result<Option<T>, Refused> {
+    match m.find(tag) {
+        Some(field) => Ok(Some(read(m, field)?)),
+        None => Ok(None),
+    }
+}
+
+fn id_of(m: &Message<'_>, tag: u32) -> Result<Id, Refused> {
+    required(m, tag, |m, f| m.text(f))
+}
+
+fn symbol(m: &Message<'_>, f: tickwire_fix::Field) -> Result<Symbol, Fault> {
+    Symbol::new(m.value(f)).ok_or(Fault::value(f.tag))
+}
+
+/// 5 and 6, selling short, are sales here.
+fn side(m: &Message<'_>, f: tickwire_fix::Field) -> Result<Side, Fault> {
+    match m.char(f)? {
+        b'1' => Ok(Side::Bid),
+        b'2' | b'5' | b'6' => Ok(Side::Ask),
+        _ => Err(Fault::value(f.tag)),
+    }
+}
+
+fn time_in_force(m: &Message<'_>, f: tickwire_fix::Field) -> Result<TimeInForce, Fault> {
+    Ok(match m.char(f)? {
+        b'0' => TimeInForce::Day,
+        b'1' => TimeInForce::GoodTillCancel,
+        b'2' => TimeInForce::AtTheOpening,
+        b'3' => TimeInForce::ImmediateOrCancel,
+        b'4' => TimeInForce::FillOrKill,
+        b'7' => TimeInForce::AtTheClose,
+        _ => return Err(Fault::value(f.tag)),
+    })
+}
+
+/// What caused the order, when all three fields are there and right.
+fn cause(m: &Message<'_>) -> Option<Cause> {
+    let number = |tag| m.find(tag).and_then(|f| m.unsigned(f).ok());
+    Some(Cause {
+        venue: Venue::from_u8(u8::try_from(number(tag::CAUSE_VENUE)?).ok()?)?,
+        seq: SeqNo(number(tag::CAUSE_SEQ)?),
+        recv_ts: Nanos(number(tag::CAUSE_RECV_TS)?),
+    })
+}
+
+/// OrdRejReason (103) and text.
+fn wording(reject: Reject) -> (u16, &'static str) {
+    match reject {
+        Reject::UnknownInstrument => (ord_rej_reason::UNKNOWN_SYMBOL, "unknown symbol"),
+        Reject::NotTrading => (ord_rej_reason::EXCHANGE_CLOSED, "not trading"),
+        Reject::Tick => (ord_rej_reason::OTHER, "price is not a multiple of the tick"),
+        Reject::PriceRange => (ord_rej_reason::EXCEEDS_LIMIT, "price out of range"),
+        Reject::Quantity => (ord_rej_reason::INCORRECT_QUANTITY, "quantity is zero"),
+        Reject::Lot => (
+            ord_rej_reason::INCORRECT_QUANTITY,
+            "quantity is not a multiple of the lot",
+        ),
+        Reject::Display => (
+            ord_rej_reason::INCORRECT_QUANTITY,
+            "nothing beside what is displayed",
+        ),
+        Reject::StopPrice => (ord_rej_reason::EXCEEDS_LIMIT, "stop price out of range"),
+        Reject::Instructions => (
+            ord_rej_reason::UNSUPPORTED_CHARACTERISTIC,
+            "instructions do not go together",
+        ),
+        Reject::PostOnly => (ord_rej_reason::EXCHANGE_OPTION, "post only, would take"),
+        Reject::PriceBand => (ord_rej_reason::EXCEEDS_LIMIT, "beyond the price band"),
+        Reject::Quote => (ord_rej_reason::OTHER, "not for quotes"),
+        Reject::Protected => (ord_rej_reason::EXCHANGE_OPTION, "protection triggered"),
+        Reject::NoFirm => (ord_rej_reason::OTHER, "no firm"),
+        Reject::UnknownOrder => (ord_rej_reason::OTHER, "unknown order"),
+        Reject::Full => (ord_rej_reason::EXCHANGE_OPTION, "book full"),
+    }
+}
+
+fn refusal(refusal: Refusal) -> (u16, &'static str) {
+    match refusal {
+        Refusal::Engine(reject) => wording(reject),
+        Refusal::UnknownSymbol => (ord_rej_reason::UNKNOWN_SYMBOL, "unknown symbol"),
+        Refusal::Closed => (ord_rej_reason::EXCHANGE_CLOSED, "closed"),
+        Refusal::Duplicate => (ord_rej_reason::DUPLICATE_ORDER, "duplicate ClOrdID"),
+        Refusal::NoRoom => (ord_rej_reason::EXCHANGE_OPTION, "no room for more orders today"),
+        Refusal::Disabled => (ord_rej_reason::EXCHANGE_OPTION, "order entry is disabled"),
+    }
+}
+
+fn why_text(why: Why) -> &'static str {
+    match why {
+        Why::Request | Why::TimeInForce => "",
+        Why::Swept => "cancelled with all others",
+        Why::Engine(reason) => match reason {
+            CancelReason::MassCancel => "mass cancel",
+            CancelReason::SelfTrade => "self-trade prevention",
+            CancelReason::Protection => "market maker protection",
+            CancelReason::AuctionOver => "the auction is over",
+            CancelReason::DayOver => "the day is over",
+            CancelReason::NoRoom => "book full",
+            CancelReason::Requoted => "requoted",
+        },
+    }
+}
+
+/// OrdStatus (39) as it stands.
+fn ord_status(order: &ClientOrder) -> u8 {
+    match order.outcome {
+        Outcome::Rejected => b'8',
+        Outcome::Filled => b'2',
+        Outcome::Cancelled => b'4',
+        Outcome::Open if order.filled.is_zero() => b'0',
+        Outcome::Open => b'1',
+    }
+}
+
+impl Out {
+    fn msg_type(&self) -> &'static [u8] {
+        match self {
+            Out::Report(_) | Out::UnknownOrder { .. } => b"8",
+            Out::CancelReject { .. } => b"9",
+            Out::MassCancelled { .. } => b"r",
+            Out::SecurityStatus { .. } => b"f",
+            Out::SessionStatus { .. } => b"h",
+        }
+    }
+
+    fn encode(&self, e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp) {
+        match *self {
+            Out::Report(ref saying) => report(e, version, stamp, saying),
+            Out::CancelReject {
+                request,
+                orig,
+                order,
+                is_replace,
+                reason,
+                text,
+            } => {
+                let order_id = order.map_or(NO_ORDER, |order| Id::from_number(order.venue_id.0));
+                e.text(tag::ORDER_ID, order_id.as_bytes());
+                e.text(tag::CL_ORD_ID, request.as_bytes());
+                if version >= Version::Fix41 {
+                    e.text(tag::ORIG_CL_ORD_ID, orig.as_bytes());
+                    e.char(tag::ORD_STATUS, order.as_ref().map_or(b'8', ord_status));
+                }
+                if version >= Version::Fix42 {
+                    e.char(tag::CXL_REJ_RESPONSE_TO, if is_replace { b'2' } else { b'1' });
+                }
+                e.unsigned(tag::CXL_REJ_REASON, cancel_reason(version, reason));
+                e.text_if(tag::TEXT, text.as_bytes());
+            }
+            Out::MassCancelled {
+                id,
+                kind,
+                result,
+                symbol,
+                side,
+                report_id,
+            } => {
+                e.text(tag::CL_ORD_ID, id.as_bytes());
+                e.unsigned(tag::ORDER_ID, report_id);
+                if version.is_fixt() {
+                    e.unsigned(own::MASS_ACTION_REPORT_ID, report_id);
+                }
+                e.char(own::MASS_CANCEL_REQUEST_TYPE, kind);
+                match result {
+                    Ok(orders) => {
+                        e.char(own::MASS_CANCEL_RESPONSE, kind);
+                        e.unsigned(own::TOTAL_AFFECTED_ORDERS, orders.into());
+                    }
+                    Err(reason) => {
+                        e.char(own::MASS_CANCEL_RESPONSE, b'0');
+                        e.unsigned(own::MASS_CANCEL_REJECT_REASON, reason.into());
+                    }
+                }
+                if let Some(symbol) = symbol {
+                    e.text(tag::SYMBOL, symbol.as_bytes());
+                }
+                if let Some(side) = side {
+                    e.char(tag::SIDE, b'1' + side as u8);
+                }
+            }
+            Out::UnknownOrder { id, exec_id, at } => {
+                e.text(tag::ORDER_ID, NO_ORDER.as_bytes());
+                e.text(tag::CL_ORD_ID, id.as_bytes());
+                e.unsigned(tag::EXEC_ID, exec_id);
+                if version <= Version::Fix42 {
+                    e.char(own::EXEC_TRANS_TYPE, b'3');
+                }
+                if version >= Version::Fix41 {
+                    e.char(
+                        tag::EXEC_TYPE,
+                        if version <= Version::Fix42 { b'8' } else { b'I' },
+                    );
+                }
+                e.char(tag::ORD_STATUS, b'8');
+                e.text(tag::SYMBOL, b"[N/A]");
+                e.char(tag::SIDE, b'1');
+                e.unsigned(tag::ORDER_QTY, 0);
+                nothing_filled(e, version);
+                e.timestamp(tag::TRANSACT_TIME, stamp, at);
+                e.text(tag::TEXT, b"unknown order");
+            }
+            Out::SecurityStatus { id, symbol, status } => {
+                e.text(own::SECURITY_STATUS_REQ_ID, id.as_bytes());
+                e.text(tag::SYMBOL, symbol.as_bytes());
+                e.unsigned(own::SECURITY_TRADING_STATUS, status);
+            }
+            Out::SessionStatus { id, status } => {
+                e.text(own::TRAD_SES_REQ_ID, id.as_bytes());
+                e.text(own::TRADING_SESSION_ID, b"1");
+                e.unsigned(own::TRAD_SES_STATUS, status);
+            }
+        }
+    }
+}
+
+/// CxlRejReason (102) as far as the version has it.
+fn cancel_reason(version: Version, reason: u16) -> u64 {
+    let last = match version {
+        Version::Fix40 | Version::Fix41 => 1,
+        Version::Fix42 => 3,
+        _ => u16::MAX,
+    };
+    // Too late is what remains of everything else.
+    if reason <= last { reason.into() } else { 0 }
+}
+
+fn nothing_filled(e: &mut Encoder<'_>, version: Version) {
+    e.unsigned(tag::LAST_QTY, 0);
+    e.unsigned(tag::LAST_PX, 0);
+    if version >= Version::Fix41 {
+        e.unsigned(tag::LEAVES_QTY, 0);
+    }
+    e.unsigned(tag::CUM_QTY, 0);
+    e.unsigned(tag::AVG_PX, 0);
+}
+
+/// ExecutionReport. Up to 4.2 it has ExecTransType (20), fills are ExecType 1 and 2 and a replaced order has OrdStatus 5; 4.0
+/// has neither ExecType nor LeavesQty.
+fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Saying) {
+    let Saying {
+        ref order,
+        told,
+        request,
+        exec_id,
+        at,
+    } = *saying;
+    let is_old = version <= Version::Fix42;
+    let (id, orig) = request.unwrap_or((order.cl_ord_id, Id::EMPTY));
+    let status = match told {
+        Told::Replaced if is_old && order.outcome == Outcome::Open => b'5',
+        _ => ord_status(order),
+    };
+    let exec_type = match told {
+        Told::Accepted => b'0',
+        Told::Refused(_) => b'8',
+        Told::Filled { .. } if is_old => status,
+        Told::Filled { .. } => b'F',
+        Told::Cancelled { .. } => b'4',
+        Told::Replaced => b'5',
+        // Lowered by the venue, which before 4.2 could not be said.
+        Told::Reduced { .. } if version >= Version::Fix42 => b'D',
+        Told::Reduced { .. } => b'5',
+        Told::Triggered => b'L',
+        Told::Refreshed { .. } | Told::Status if is_old => status,
+        Told::Refreshed { .. } | Told::Status => b'I',
+    };
+    match order.venue_id.0 {
+        0 => e.text(tag::ORDER_ID, NO_ORDER.as_bytes()),
+        number => e.unsigned(tag::ORDER_ID, number),
+    }
+    e.text(tag::CL_ORD_ID, id.as_bytes());
+    e.text_if(tag::ORIG_CL_ORD_ID, orig.as_bytes());
+    e.unsigned(tag::EXEC_ID, exec_id);
+    if is_old {
+        e.char(
+            own::EXEC_TRANS_TYPE,
+            if told == Told::Status { b'3' } else { b'0' },
+        );
+    }
+    if version >= Version::Fix41 {
+        e.char(tag::EXEC_TYPE, exec_type);
+    }
+    e.char(tag::ORD_STATUS, status);
+    let mut text = "";
+    match told {
+        Told::Refused(why) => {
+            let (reason, words) = refusal(why);
+            e.unsigned(tag::ORD_REJ_REASON, reject_reason(version, reason));
+            text = words;
+        }
+        Told::Reduced { why, .. } => {
+            if exec_type == b'D' {
+                // ExecRestatementReason: 5 partial decline of OrderQty.
+                e.unsigned(own::EXEC_RESTATEMENT_REASON, 5);
+            }
+            text = why_text(why);
+        }
+        Told::Cancelled { why, .. } => text = why_text(why),
+        _ => {}
+    }
+    e.text(tag::SYMBOL, order.symbol.as_bytes());
+    e.char(tag::SIDE, b'1' + order.side as u8);
+    e.unsigned(tag::ORDER_QTY, order.qty.0.into());
+    e.char(tag::ORD_TYPE, order.own as u8);
+    if order.order_type == OrderType::Limit {
+        e.price(tag::PRICE, order.price);
+    }
+    if let Some(stop) = order.stop {
+        e.price(own::STOP_PX, stop);
+    }
+    let is_on_close_type = matches!(order.own as u8, b'5' | b'B');
+    if !is_on_close_type {
+        e.char(tag::TIME_IN_FORCE, b'0' + order.time_in_force as u8);
+    }
+    if !order.display.is_zero() {
+        let tag = if version.is_fixt() {
+            own::DISPLAY_QTY
+        } else {
+            own::MAX_FLOOR
+        };
+        e.unsigned(tag, order.display.0.into());
+    }
+    match told {
+        Told::Filled { qty, price, .. } => {
+            e.unsigned(tag::LAST_QTY, qty.0.into());
+            e.price(tag::LAST_PX, price);
+        }
+        _ if version <= Version::Fix41 => {
+            e.unsigned(tag::LAST_QTY, 0);
+            e.unsigned(tag::LAST_PX, 0);
+        }
+        _ => {}
+    }
+    if version >= Version::Fix41 {
+        e.unsigned(tag::LEAVES_QTY, order.leaves().0.into());
+    }
+    e.unsigned(tag::CUM_QTY, order.filled.0.into());
+    e.price(tag::AVG_PX, order.average());
+    e.timestamp(tag::TRANSACT_TIME, stamp, at);
+    if let Some(cause) = order.cause {
+        e.unsigned(tag::CAUSE_VENUE, cause.venue as u64);
+        e.unsigned(tag::CAUSE_SEQ, cause.seq.0);
+        e.unsigned(tag::CAUSE_RECV_TS, cause.recv_ts.0);
+    }
+    e.text_if(tag::TEXT, text.as_bytes());
+}
+
+/// OrdRejReason (103) as far as the version has it: 0, broker's option, for the rest.
+fn reject_reason(version: Version, reason: u16) -> u64 {
+    let last = match version {
+        Version::Fix40 => 3,
+        Version::Fix41 => 5,
+        Version::Fix42 => 8,
+        Version::Fix43 => 15,
+        _ => u16::MAX,
+    };
+    if reason <= last { reason.into() } else { 0 }
+}

@@ -1,0 +1,914 @@
+//! Order entry: the ledger of every order that clients sent, and the ports they come by: FIX sessions of every version
+//! (`fix`), OUCH over SoupBinTCP (`ouch`).
+//!
+//! A port reads its protocol into what this module does to the engine: [`Desk::enter`], [`Desk::cancel`],
+//! [`Desk::reduce`], [`Desk::replace`], [`Desk::mass_cancel`]. What happens to a client's order, by request or because the
+//! market traded with it, is told to the port it came by as [`Told`], which the port words.
+//!
+//! Connections are numbered: first those of FIX, then those of OUCH. A session outlives its connections: what could not be
+//! sent waits, bounded, and is sent after the next logon.
+//!
+//! **Invariant.** What the desk does depends on its inputs alone (bytes, times, connections): the same inputs make the same
+//! ledger, the same sequence numbers and the same bytes. The journal relies on it.
+
+mod fix;
+mod ouch;
+
+use alloc::vec::Vec;
+
+use tickwire_fix::{CompId, Id, Version};
+use tickwire_market::{
+    Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
+};
+use tickwire_wire::layout::Alpha;
+
+use crate::broadcast::Broadcast;
+use crate::engine::Engine;
+use crate::flow::Flow;
+use crate::index::OrderIndex;
+use crate::order::{
+    CancelReason, CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Reject, SelfTrade, StateHash,
+};
+use crate::tape::Tape;
+use crate::tape::{Listing, VenueTime};
+
+use fix::FixDesk;
+use ouch::OuchDesk;
+
+/// A FIX session that is known before it logs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FixPort {
+    /// The client's CompID.
+    pub comp_id: CompId,
+    /// The version it speaks.
+    pub version: Version,
+    /// Whose risk its orders are.
+    pub firm: Firm,
+    /// Both sequence numbers start at 1 with every logon.
+    pub reset_on_logon: bool,
+    /// Its open orders are cancelled when its connection is lost, or it logs out.
+    pub cancel_on_disconnect: bool,
+    /// What its orders do when they meet one of their firm and do not say it themselves.
+    pub self_trade: SelfTrade,
+}
+
+/// A user of OUCH.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OuchPort {
+    /// Who logs in; case does not matter.
+    pub username: Alpha<6>,
+    /// With what; spaces: nothing is asked for.
+    pub password: Alpha<10>,
+    /// The firm's name in messages.
+    pub firm_name: Alpha<4>,
+    /// Whose risk its orders are.
+    pub firm: Firm,
+    /// Its open orders are cancelled when its connection is lost.
+    pub cancel_on_disconnect: bool,
+    /// What its orders do when they meet one of their firm and do not say it themselves.
+    pub self_trade: SelfTrade,
+}
+
+/// How order entry is set up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeskConfig {
+    /// Our CompID.
+    pub comp_id: CompId,
+    /// FIX connections are numbered 0 to this, exclusive.
+    pub connections: usize,
+    /// Orders of all clients in a day; further ones are rejected.
+    pub max_orders: usize,
+    /// Sessions by name.
+    pub sessions: Vec<FixPort>,
+    /// Whether others are let in as well: with 4.4, a firm each, and their orders go with the connection.
+    pub anyone: bool,
+    /// Both sequence numbers of those start at 1 with every logon.
+    pub reset_on_logon: bool,
+    /// Users of OUCH.
+    pub ouch: Vec<OuchPort>,
+    /// OUCH connections are numbered from [`DeskConfig::connections`] on, so many.
+    pub ouch_connections: usize,
+    /// The SoupBinTCP session of OUCH.
+    pub ouch_session: [u8; 10],
+    /// Reports that wait for a client that is not logged on or does not read, of each FIX session; further ones are counted
+    /// and lost.
+    pub waiting_max: usize,
+}
+
+impl Default for DeskConfig {
+    fn default() -> DeskConfig {
+        DeskConfig {
+            comp_id: CompId::new(b"EXCHANGE").unwrap_or(CompId::EMPTY),
+            connections: 4,
+            max_orders: 1 << 20,
+            sessions: Vec::new(),
+            anyone: true,
+            reset_on_logon: true,
+            ouch: Vec::new(),
+            ouch_connections: 0,
+            ouch_session: *b"TICKWIRE01",
+            waiting_max: 1 << 16,
+        }
+    }
+}
+
+/// What became of a client's order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// Refused; it never was in the market.
+    Rejected,
+    /// In the book, or waiting for its trigger or auction.
+    Open,
+    /// All filled.
+    Filled,
+    /// Cancelled, by request, by its time in force, with its connection or at the end of the day; maybe after fills.
+    Cancelled,
+}
+
+/// By which port an order came.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Route {
+    /// A FIX session, in the order of [`DeskConfig::sessions`], then in the order of coming.
+    Fix(usize),
+    /// A user of OUCH, in the order of [`DeskConfig::ouch`].
+    Ouch(usize),
+}
+
+/// One row of the ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClientOrder {
+    /// The port it came by.
+    pub route: Route,
+    /// Whose risk it is.
+    pub firm: Firm,
+    /// Its latest ClOrdID (replacements change it); of OUCH its UserRefNum.
+    pub cl_ord_id: Id,
+    /// The engine's first number of it: OrderID (37). 0 when rejected.
+    pub venue_id: OrderId,
+    /// The engine's present number of it, the one that market data shows.
+    pub order_id: OrderId,
+    /// The instrument; [`InstrumentId::WHOLE_FEED`] when its symbol was unknown.
+    pub instrument: InstrumentId,
+    /// As sent.
+    pub symbol: Symbol,
+    /// Its side.
+    pub side: Side,
+    /// Limit or market; of a stop order what it becomes.
+    pub order_type: OrderType,
+    /// Its limit, zero for market orders.
+    pub price: Price,
+    /// The price of its trigger.
+    pub stop: Option<Price>,
+    /// How much of it is shown; 0 is all.
+    pub display: Qty,
+    /// Its total quantity.
+    pub qty: Qty,
+    /// How long it lives.
+    pub time_in_force: TimeInForce,
+    /// How much of it is filled.
+    pub filled: Qty,
+    /// Fills times prices, in raw price units.
+    pub cost: i128,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The market data message that caused it, as the order says.
+    pub cause: Option<Cause>,
+    /// When its bytes were received.
+    pub received: Nanos,
+    /// What its port keeps about it: OrdType (40) as sent, or the row of OUCH's own terms.
+    pub(crate) own: u32,
+}
+
+impl ClientOrder {
+    pub(crate) fn leaves(&self) -> Qty {
+        match self.outcome {
+            Outcome::Open => Qty(self.qty.0.saturating_sub(self.filled.0)),
+            _ => Qty::ZERO,
+        }
+    }
+
+    pub(crate) fn average(&self) -> Price {
+        match self.filled.0 {
+            0 => Price::ZERO,
+            filled => Price::from_raw((self.cost / i128::from(filled)) as i64),
+        }
+    }
+}
+
+/// How a fill came about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Liquidity {
+    Added,
+    Removed,
+    Auction,
+}
+
+/// Why an order left or lost quantity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// By a request about it.
+    Request,
+    /// What an order that does not rest could not trade.
+    TimeInForce,
+    /// Its connection is gone, or its client asked for all of its orders.
+    Swept,
+    /// See [`CancelReason`].
+    Engine(CancelReason),
+}
+
+/// Why an order was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    Engine(Reject),
+    UnknownSymbol,
+    Closed,
+    Duplicate,
+    NoRoom,
+    Disabled,
+}
+
+/// What a port is told about an order of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    Accepted,
+    Refused(Refusal),
+    Filled {
+        qty: Qty,
+        price: Price,
+        match_number: u64,
+        liquidity: Liquidity,
+    },
+    /// All that was left of it, so much.
+    Cancelled {
+        qty: Qty,
+        why: Why,
+    },
+    /// It has lost `by`, and what it was asked to be is in the ledger.
+    Reduced {
+        by: Qty,
+        why: Why,
+    },
+    /// It is as the ledger says.
+    Replaced,
+    Triggered,
+    /// An iceberg shows its next slice of so much.
+    Refreshed {
+        shown: Qty,
+    },
+    /// Nothing happened: its state was asked for.
+    Status,
+}
+
+/// What is said to a port: the order as it is now, and what happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Saying {
+    pub(crate) order: ClientOrder,
+    pub(crate) told: Told,
+    /// The identifier of the request that this answers, and the one the order had before.
+    pub(crate) request: Option<(Id, Id)>,
+    /// Counts up over all ports.
+    pub(crate) exec_id: u64,
+    pub(crate) at: Nanos,
+}
+
+/// What the desk acts on while it handles a request.
+pub(crate) struct Floor<'a> {
+    pub(crate) engine: &'a mut Engine,
+    pub(crate) tape: &'a mut Broadcast,
+    pub(crate) flow: &'a mut Flow,
+    pub(crate) time: VenueTime,
+    /// Whether new orders are taken.
+    pub(crate) is_open: bool,
+}
+
+/// The request that is being handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Nothing,
+    /// About one order.
+    Order {
+        row: usize,
+        request: Id,
+        orig: Id,
+        is_replace: bool,
+    },
+    /// About many.
+    Sweep,
+}
+
+/// Orders and ports.
+struct Books {
+    ledger: Vec<ClientOrder>,
+    max_orders: usize,
+    /// Hash of route and identifier → row of the ledger. Two identifiers with the same 64-bit hash count as duplicates.
+    names: OrderIndex,
+    named: usize,
+    symbols: Vec<(Symbol, InstrumentId)>,
+    last_exec_id: u64,
+    unrecorded: u64,
+}
+
+pub(crate) struct Desk {
+    books: Books,
+    fix: FixDesk,
+    ouch: OuchDesk,
+    fix_connections: usize,
+}
+
+/// What a port may do while it handles its bytes: the other halves of the desk.
+struct Hands<'a, 'f> {
+    books: &'a mut Books,
+    floor: &'a mut Floor<'f>,
+    now: Nanos,
+    /// What happened, in order, for whichever port it is.
+    said: &'a mut Vec<Saying>,
+}
+
+impl Desk {
+    pub(crate) fn new(config: &DeskConfig, listings: &[Listing]) -> Desk {
+        let mut symbols: Vec<_> = listings.iter().map(|l| (l.symbol, l.id)).collect();
+        symbols.sort();
+        Desk {
+            books: Books {
+                ledger: Vec::with_capacity(config.max_orders),
+                max_orders: config.max_orders,
+                // Each order, and as many cancel and replace requests, have a name.
+                names: OrderIndex::new(config.max_orders * 2),
+                named: 0,
+                symbols,
+                last_exec_id: 0,
+                unrecorded: 0,
+            },
+            fix: FixDesk::new(config),
+            ouch: OuchDesk::new(config),
+            fix_connections: config.connections,
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> &[ClientOrder] {
+        &self.books.ledger
+    }
+
+    pub(crate) fn reports_lost(&self) -> u64 {
+        self.fix.reports_lost()
+    }
+
+    pub(crate) fn unrecorded(&self) -> u64 {
+        self.books.unrecorded
+    }
+
+    /// A hash over the ledger and every sequence number.
+    pub(crate) fn state_hash(&self) -> u64 {
+        let mut hash = StateHash::default();
+        for order in &self.books.ledger {
+            hash.word(order.venue_id.0);
+            hash.word(order.order_id.0);
+            hash.word(order.price.raw() as u64);
+            hash.word(u64::from(order.qty.0) << 32 | u64::from(order.filled.0));
+            hash.word(order.cost as u64);
+            hash.word(order.outcome as u64);
+            for chunk in order.cl_ord_id.as_bytes().chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                hash.word(u64::from_le_bytes(word));
+            }
+        }
+        self.fix.hash(&mut hash);
+        self.ouch.hash(&mut hash);
+        hash.word(self.books.last_exec_id);
+        hash.value()
+    }
+
+    /// The day begins: users of OUCH are told.
+    pub(crate) fn begin(&mut self, time: VenueTime) {
+        self.ouch.begin(time);
+    }
+
+    pub(crate) fn connect(&mut self, id: usize, now: Nanos) -> bool {
+        match id.checked_sub(self.fix_connections) {
+            None => self.fix.connect(id, now),
+            Some(id) => self.ouch.connect(id, now),
+        }
+    }
+
+    pub(crate) fn disconnect(&mut self, id: usize, now: Nanos, floor: &mut Floor<'_>) {
+        let gone = match id.checked_sub(self.fix_connections) {
+            None => self.fix.disconnect(id, now),
+            Some(id) => self.ouch.disconnect(id),
+        };
+        if let Some(route) = gone {
+            self.sweep(now, floor, |order| order.route == route);
+        }
+    }
+
+    /// A new process goes on: no connection is left.
+    pub(crate) fn resume(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+        for id in 0..self.fix_connections + self.ouch.connections() {
+            self.disconnect(id, now, floor);
+        }
+    }
+
+    /// Whether the transport is to be closed now; what is left to transmit is transmitted first.
+    pub(crate) fn wants_close(&self, id: usize) -> bool {
+        match id.checked_sub(self.fix_connections) {
+            None => self.fix.wants_close(id),
+            Some(id) => self.ouch.wants_close(id),
+        }
+    }
+
+    pub(crate) fn handle_bytes(
+        &mut self,
+        id: usize,
+        now: Nanos,
+        bytes: &[u8],
+        floor: &mut Floor<'_>,
+    ) -> usize {
+        let mut said = Vec::new();
+        let mut hands = Hands {
+            books: &mut self.books,
+            floor,
+            now,
+            said: &mut said,
+        };
+        let taken = match id.checked_sub(self.fix_connections) {
+            None => self.fix.handle_bytes(id, bytes, &mut hands, &mut self.ouch),
+            Some(id) => self.ouch.handle_bytes(id, bytes, &mut hands, &mut self.fix),
+        };
+        debug_assert!(said.is_empty(), "ports deliver what they did");
+        taken
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+        let mut said = Vec::new();
+        let mut hands = Hands {
+            books: &mut self.books,
+            floor,
+            now,
+            said: &mut said,
+        };
+        self.fix.handle_timeout(&mut hands, &mut self.ouch);
+        self.ouch.handle_timeout(now);
+    }
+
+    pub(crate) fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        match id.checked_sub(self.fix_connections) {
+            None => self.fix.poll_transmit(id, buf),
+            Some(id) => self.ouch.poll_transmit(id, buf),
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Nanos> {
+        [self.fix.poll_timeout(), self.ouch.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The end of the day for clients: open orders are cancelled.
+    pub(crate) fn cancel_all(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+        self.sweep(now, floor, |_| true);
+    }
+
+    /// Says goodbye on every connection.
+    pub(crate) fn logout(&mut self, now: Nanos, time: VenueTime) {
+        self.fix.logout(now);
+        self.ouch.end(time);
+    }
+
+    fn sweep(&mut self, now: Nanos, floor: &mut Floor<'_>, which: impl Fn(&ClientOrder) -> bool) {
+        let mut said = Vec::new();
+        let mut hands = Hands {
+            books: &mut self.books,
+            floor,
+            now,
+            said: &mut said,
+        };
+        hands.sweep(which);
+        deliver(&mut said, &mut self.fix, &mut self.ouch);
+    }
+
+    /// Hears what the market's own flow does to clients' orders; [`Reports::deliver`] tells it.
+    pub(crate) fn reports(&mut self, now: Nanos) -> Reports<'_> {
+        Reports {
+            hearing: Hearing {
+                books: &mut self.books,
+                said: Vec::new(),
+                now,
+                asked: Asked::Nothing,
+                disturbed: None,
+                reason: None,
+            },
+            fix: &mut self.fix,
+            ouch: &mut self.ouch,
+        }
+    }
+}
+
+/// Tells the ports.
+fn deliver(said: &mut Vec<Saying>, fix: &mut FixDesk, ouch: &mut OuchDesk) {
+    for saying in said.drain(..) {
+        match saying.order.route {
+            Route::Fix(session) => fix.say(session, &saying),
+            Route::Ouch(port) => ouch.say(port, &saying),
+        }
+    }
+}
+
+impl Books {
+    fn instrument(&self, symbol: &Symbol) -> Option<InstrumentId> {
+        let at = self
+            .symbols
+            .binary_search_by_key(symbol, |(symbol, _)| *symbol)
+            .ok()?;
+        Some(self.symbols[at].1)
+    }
+
+    /// The order that has, or had, this identifier.
+    fn find(&self, route: Route, id: &Id) -> Option<usize> {
+        self.names.get(name_hash(route, id)).map(|row| row as usize)
+    }
+
+    fn name(&mut self, route: Route, id: &Id, row: usize) -> bool {
+        if self.named >= self.max_orders * 2 {
+            return false;
+        }
+        self.named += 1;
+        self.names.insert(name_hash(route, id), row as u32);
+        true
+    }
+
+    fn saying(&mut self, order: &ClientOrder, told: Told, now: Nanos) -> Saying {
+        self.last_exec_id += 1;
+        Saying {
+            order: *order,
+            told,
+            request: None,
+            exec_id: self.last_exec_id,
+            at: now,
+        }
+    }
+}
+
+impl Hands<'_, '_> {
+    /// Enters an order and names it in the ledger. Everything about it is told, refusals too.
+    fn enter(&mut self, order: ClientOrder, new: NewOrder, is_enabled: bool) {
+        let mut order = order;
+        let refused = if self.books.find(order.route, &order.cl_ord_id).is_some() {
+            Some(Refusal::Duplicate)
+        } else if self.books.ledger.len() >= self.books.max_orders
+            || !self
+                .books
+                .name(order.route, &order.cl_ord_id, self.books.ledger.len())
+        {
+            self.books.unrecorded += 1;
+            Some(Refusal::NoRoom)
+        } else {
+            None
+        };
+        if let Some(refusal) = refused {
+            // It has no row: a duplicate is no order.
+            order.outcome = Outcome::Rejected;
+            let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
+            return self.said.push(saying);
+        }
+        self.books.ledger.push(order);
+        let row = self.books.ledger.len() - 1;
+        let refused = if order.instrument == InstrumentId::WHOLE_FEED {
+            Some(Refusal::UnknownSymbol)
+        } else if !self.floor.is_open {
+            Some(Refusal::Closed)
+        } else if !is_enabled {
+            Some(Refusal::Disabled)
+        } else {
+            let new = NewOrder {
+                owner: Owner(row as u32 + 1),
+                firm: order.firm,
+                ..new
+            };
+            let done = self.act(Asked::Nothing, |engine, out| engine.submit(&new, out));
+            done.err().map(Refusal::Engine)
+        };
+        if let Some(refusal) = refused {
+            self.books.ledger[row].outcome = Outcome::Rejected;
+            let order = self.books.ledger[row];
+            let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
+            self.said.push(saying);
+        }
+    }
+
+    /// Cancels what is left of an order.
+    fn cancel(&mut self, row: usize, request: Id, orig: Id) -> Result<(), Reject> {
+        let target = self.books.ledger[row].order_id;
+        let asked = Asked::Order {
+            row,
+            request,
+            orig,
+            is_replace: false,
+        };
+        self.act(asked, |engine, out| engine.cancel(target, out))
+    }
+
+    /// Takes `by` from an order, which keeps its place.
+    fn reduce(&mut self, row: usize, by: Qty, request: Id, orig: Id) -> Result<(), Reject> {
+        let target = self.books.ledger[row].order_id;
+        let asked = Asked::Order {
+            row,
+            request,
+            orig,
+            is_replace: false,
+        };
+        self.act(asked, |engine, out| engine.reduce(target, by, out))
+    }
+
+    /// Gives an order another price and total quantity, fills included, under another identifier.
+    fn replace(&mut self, row: usize, changed: ClientOrder, orig: Id) -> Result<(), Reject> {
+        let before = self.books.ledger[row];
+        // What is filled already cannot be taken back.
+        let remaining = Qty(changed.qty.0.saturating_sub(before.filled.0));
+        self.books.ledger[row] = changed;
+        let asked = Asked::Order {
+            row,
+            request: changed.cl_ord_id,
+            orig,
+            is_replace: true,
+        };
+        let told = self.said.len();
+        let done = self.act(asked, |engine, out| {
+            engine.replace(before.order_id, changed.price, remaining, out)
+        });
+        match done {
+            // Nothing but the name changed: the engine had nothing to tell.
+            Ok(_) if self.said.len() == told => {
+                let mut saying = self.books.saying(&changed, Told::Replaced, self.now);
+                saying.request = Some((changed.cl_ord_id, orig));
+                self.said.push(saying);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(e) => {
+                self.books.ledger[row] = before;
+                Err(e)
+            }
+        }
+    }
+
+    /// Cancels every open order that fits; how many.
+    fn sweep(&mut self, which: impl Fn(&ClientOrder) -> bool) -> u32 {
+        let mut cancelled = 0;
+        for row in 0..self.books.ledger.len() {
+            let order = self.books.ledger[row];
+            if order.outcome == Outcome::Open && which(&order) {
+                let done = self.act(Asked::Sweep, |engine, out| engine.cancel(order.order_id, out));
+                cancelled += u32::from(done.is_ok());
+            }
+        }
+        cancelled
+    }
+
+    /// Does something to the engine while publisher and clients listen.
+    fn act<T>(
+        &mut self,
+        asked: Asked,
+        request: impl FnOnce(&mut Engine, &mut (&mut Broadcast, &mut Hearing<'_>)) -> T,
+    ) -> T {
+        self.floor.tape.set_time(self.floor.time);
+        let mut hearing = Hearing {
+            books: self.books,
+            said: core::mem::take(self.said),
+            now: self.now,
+            asked,
+            disturbed: None,
+            reason: None,
+        };
+        let done = request(self.floor.engine, &mut (&mut *self.floor.tape, &mut hearing));
+        *self.said = hearing.said;
+        if let Some(instrument) = hearing.disturbed {
+            self.floor.flow.disturb(instrument, self.floor.time);
+        }
+        done
+    }
+}
+
+/// FNV-1a over route and identifier; never 0.
+fn name_hash(route: Route, id: &Id) -> u64 {
+    let (kind, number) = match route {
+        Route::Fix(n) => (0, n),
+        Route::Ouch(n) => (1, n),
+    };
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    let start = (number as u32)
+        .to_le_bytes()
+        .into_iter()
+        .fold(0xCBF2_9CE4_8422_2325, step);
+    id.as_bytes()
+        .iter()
+        .fold(step(start, kind), |hash, byte| step(hash, *byte))
+        .max(1)
+}
+
+/// Keeps the ledger while the engine works, and notes what ports are to be told.
+struct Hearing<'a> {
+    books: &'a mut Books,
+    said: Vec<Saying>,
+    now: Nanos,
+    asked: Asked,
+    /// A client took liquidity here.
+    disturbed: Option<InstrumentId>,
+    /// Why the order of the next event leaves.
+    reason: Option<CancelReason>,
+}
+
+impl Hearing<'_> {
+    /// Changes a client's order and notes it. Not about one: nothing.
+    fn tell(&mut self, owner: Owner, told: Told, change: impl FnOnce(&mut ClientOrder)) {
+        let Some(row) = (owner.0 as usize).checked_sub(1) else {
+            return;
+        };
+        let Some(order) = self.books.ledger.get_mut(row) else {
+            return;
+        };
+        change(order);
+        let order = *order;
+        let mut saying = self.books.saying(&order, told, self.now);
+        if let Asked::Order {
+            row: about,
+            request,
+            orig,
+            ..
+        } = self.asked
+            && about == row
+            && matches!(
+                told,
+                Told::Replaced | Told::Cancelled { .. } | Told::Reduced { .. }
+            )
+        {
+            saying.request = Some((request, orig));
+        }
+        self.said.push(saying);
+    }
+
+    fn fill(&mut self, owner: Owner, qty: Qty, price: Price, match_number: u64, liquidity: Liquidity) {
+        let told = Told::Filled {
+            qty,
+            price,
+            match_number,
+            liquidity,
+        };
+        self.tell(owner, told, |order| {
+            order.filled = Qty(order.filled.0 + qty.0);
+            order.cost += price.notional(u64::from(qty.0));
+            if order.filled >= order.qty {
+                order.outcome = Outcome::Filled;
+            }
+        });
+    }
+
+    /// What is left of an order is gone.
+    fn gone(&mut self, order: &Order, otherwise: Why) {
+        let why = match (self.reason.take(), self.asked) {
+            (Some(reason), _) => Why::Engine(reason),
+            (None, Asked::Sweep) => Why::Swept,
+            (None, Asked::Order { row, .. }) if order.owner == Owner(row as u32 + 1) => Why::Request,
+            (None, _) => otherwise,
+        };
+        let row = (order.owner.0 as usize).checked_sub(1);
+        let left = row
+            .and_then(|row| self.books.ledger.get(row))
+            .map_or(Qty::ZERO, ClientOrder::leaves);
+        let told = Told::Cancelled { qty: left, why };
+        self.tell(order.owner, told, |mine| mine.outcome = Outcome::Cancelled);
+    }
+
+    /// An order lost quantity and stays.
+    fn lost(&mut self, order: &Order, by: Qty) {
+        let is_replace = matches!(self.asked, Asked::Order { row, is_replace: true, .. }
+            if order.owner == Owner(row as u32 + 1));
+        match self.reason.take() {
+            Some(reason) => {
+                let why = Why::Engine(reason);
+                self.tell(order.owner, Told::Reduced { by, why }, |mine| {
+                    mine.qty = Qty(mine.qty.0.saturating_sub(by.0));
+                });
+            }
+            None if is_replace => self.tell(order.owner, Told::Replaced, |_| {}),
+            None => {
+                let why = Why::Request;
+                self.tell(order.owner, Told::Reduced { by, why }, |mine| {
+                    mine.qty = Qty(mine.qty.0.saturating_sub(by.0));
+                });
+            }
+        }
+    }
+
+    /// Where the order is found from now on.
+    fn renumber(&mut self, new: &Order) {
+        let row = (new.owner.0 as usize).checked_sub(1);
+        if let Some(order) = row.and_then(|row| self.books.ledger.get_mut(row)) {
+            order.order_id = new.id;
+        }
+    }
+}
+
+impl Listener for Hearing<'_> {
+    fn accepted(&mut self, order: &Order) {
+        self.tell(order.owner, Told::Accepted, |mine| {
+            mine.venue_id = order.id;
+            mine.order_id = order.id;
+            if mine.order_type == OrderType::Limit {
+                // A post-only order may have been given another one.
+                mine.price = order.price;
+            }
+        });
+    }
+
+    fn rested(&mut self, _: &Order) {}
+
+    fn executed(&mut self, execution: &Execution) {
+        let Execution {
+            maker,
+            taker,
+            qty,
+            price,
+            match_number,
+        } = *execution;
+        if taker.owner != Owner::HOUSE {
+            self.disturbed = Some(taker.instrument);
+        }
+        self.fill(maker.owner, qty, price, match_number, Liquidity::Added);
+        self.fill(taker.owner, qty, price, match_number, Liquidity::Removed);
+    }
+
+    fn cross_filled(&mut self, fill: &CrossFill) {
+        let liquidity = Liquidity::Auction;
+        self.fill(
+            fill.order.owner,
+            fill.qty,
+            fill.price,
+            fill.match_number,
+            liquidity,
+        );
+    }
+
+    fn refreshed(&mut self, _: &Order, new: &Order) {
+        self.renumber(new);
+        self.tell(new.owner, Told::Refreshed { shown: new.qty }, |_| {});
+    }
+
+    fn triggered(&mut self, _: &Order, new: &Order) {
+        self.renumber(new);
+        self.tell(new.owner, Told::Triggered, |_| {});
+    }
+
+    fn cancelled(&mut self, _: &Order, reason: CancelReason) {
+        self.reason = Some(reason);
+    }
+
+    fn decremented(&mut self, order: &Order, by: Qty) {
+        self.lost(order, by);
+    }
+
+    fn reserve_reduced(&mut self, order: &Order, by: Qty) {
+        self.lost(order, by);
+    }
+
+    fn reduced(&mut self, order: &Order, by: Qty) {
+        self.lost(order, by);
+    }
+
+    fn deleted(&mut self, order: &Order) {
+        self.gone(order, Why::Request);
+    }
+
+    fn expired(&mut self, order: &Order) {
+        self.gone(order, Why::TimeInForce);
+    }
+
+    fn replaced(&mut self, _: &Order, new: &Order, _: bool) {
+        self.renumber(new);
+        self.tell(new.owner, Told::Replaced, |_| {});
+    }
+
+    fn reparked(&mut self, _: &Order, new: &Order) {
+        self.renumber(new);
+        self.tell(new.owner, Told::Replaced, |_| {});
+    }
+}
+
+/// Hears the market's own flow.
+pub(crate) struct Reports<'a> {
+    hearing: Hearing<'a>,
+    fix: &'a mut FixDesk,
+    ouch: &'a mut OuchDesk,
+}
+
+impl Reports<'_> {
+    /// Who listens.
+    pub(crate) fn listener(&mut self) -> &mut impl Listener {
+        &mut self.hearing
+    }
+
+    /// Tells the ports what was heard.
+    pub(crate) fn deliver(mut self) {
+        deliver(&mut self.hearing.said, self.fix, self.ouch);
+    }
+}

@@ -1,0 +1,835 @@
+//! OUCH 5.0 order entry over SoupBinTCP: users log in, what they are told is numbered and kept, and who comes again gets what
+//! it missed.
+//!
+//! The rules are those of OUCH 5.0 (2023-05). A number (UserRefNum) not above the last one is ignored, so what is sent again
+//! does no harm. Of what the specification leaves to the venue: an order that is cut to nothing at once is accepted live and
+//! then cancelled; a replacement with the same price and no more shares keeps its priority; orders good till a time, pegged
+//! orders, minimum quantities and discretion are rejected; only the series of numbers 0 (UserRefIdx) is taken.
+
+use alloc::vec::Vec;
+
+use tickwire_fix::Id;
+use tickwire_market::{InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, TimeInForce};
+use tickwire_wire::layout::{Alpha, Char};
+use tickwire_wire::ouch50::{
+    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, CancelReason as OuchReason, CrossType,
+    DisableOrderEntryResponse, Display, EnableOrderEntryResponse, EnterOrder, EventCode, Inbound,
+    Liquidity as Flag, MESSAGE_SIZE_MAX, MassCancel, MassCancelResponse, ModifyOrder, OptionTag, Options,
+    OrderAccepted, OrderCanceled, OrderExecuted, OrderModified, OrderRejected, OrderReplaced, OrderRestated,
+    OrderSide, OrderState, QUANTITY_MAX, ReplaceOrder, RestatedReason, SystemEvent, encode, is_market,
+    parse_inbound, price_field, reject,
+};
+use tickwire_wire::soupbintcp::RejectReason;
+use tickwire_wire::zerocopy::IntoBytes;
+
+use super::fix::FixDesk;
+use super::{
+    ClientOrder, DeskConfig, Hands, Liquidity, OuchPort, Outcome, Refusal, Route, Saying, Told, Why, deliver,
+};
+use crate::mold::MessageStore;
+use crate::order::{CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
+use crate::soup::{SoupRequest, SoupServer, SoupServerConfig};
+use crate::tape::VenueTime;
+
+/// Bytes of messages kept for each user, and messages.
+const STORE_BYTES: usize = 16 << 20;
+const STORE_MESSAGES: usize = 1 << 18;
+/// Bytes that wait in a connection before more of the store is put into it.
+const PULL_BYTES: usize = 64 << 10;
+
+/// What an order has on the wire and the engine does not know.
+#[derive(Clone, Copy)]
+struct Terms {
+    user_ref: u32,
+    /// Of the order before, while a replacement is being told.
+    orig_user_ref: u32,
+    side: u8,
+    time_in_force: u8,
+    display: u8,
+    capacity: u8,
+    iso: u8,
+    cross: u8,
+    cl_ord_id: Alpha<14>,
+    post_only: bool,
+}
+
+struct Port {
+    port: OuchPort,
+    store: MessageStore,
+    /// The highest UserRefNum processed.
+    last_ref: u32,
+    is_enabled: bool,
+    /// Its connection.
+    connection: Option<usize>,
+}
+
+struct Connection {
+    soup: SoupServer,
+    /// Whose it is, once it has logged in.
+    port: Option<usize>,
+    /// The next message of the store to be sent.
+    next: u64,
+}
+
+pub(super) struct OuchDesk {
+    session: [u8; 10],
+    ports: Vec<Port>,
+    connections: Vec<Connection>,
+    terms: Vec<Terms>,
+    now: Nanos,
+    time: VenueTime,
+    is_over: bool,
+}
+
+impl OuchDesk {
+    pub(super) fn new(config: &DeskConfig) -> OuchDesk {
+        let port = |port: &OuchPort| Port {
+            port: *port,
+            store: MessageStore::new(STORE_BYTES, STORE_MESSAGES),
+            last_ref: 0,
+            is_enabled: true,
+            connection: None,
+        };
+        let connection = |_| Connection {
+            soup: SoupServer::new(SoupServerConfig::default(), PULL_BYTES * 2),
+            port: None,
+            next: 1,
+        };
+        OuchDesk {
+            session: config.ouch_session,
+            ports: config.ouch.iter().map(port).collect(),
+            connections: (0..config.ouch_connections).map(connection).collect(),
+            terms: Vec::new(),
+            now: Nanos::ZERO,
+            time: 0,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn hash(&self, hash: &mut StateHash) {
+        for port in &self.ports {
+            hash.word(port.store.next().0);
+            hash.word(u64::from(port.last_ref) << 1 | u64::from(port.is_enabled));
+        }
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub(super) fn begin(&mut self, time: VenueTime) {
+        self.time = time;
+        self.tell_all(EventCode::StartOfDay);
+    }
+
+    /// No more orders: everybody is told, and hung up on once everything is sent.
+    pub(super) fn end(&mut self, time: VenueTime) {
+        self.time = time;
+        self.tell_all(EventCode::EndOfDay);
+        self.is_over = true;
+    }
+
+    fn tell_all(&mut self, event: EventCode) {
+        for port in 0..self.ports.len() {
+            let message = SystemEvent {
+                timestamp: self.time.into(),
+                event: event.into(),
+                ..SystemEvent::NEW
+            };
+            self.send(port, message.as_bytes(), None);
+        }
+    }
+
+    pub(super) fn connect(&mut self, id: usize, now: Nanos) -> bool {
+        self.now = now;
+        match self.connections.get_mut(id).filter(|c| !c.soup.is_connected()) {
+            Some(connection) => {
+                connection.soup.connect(now);
+                connection.port = None;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whose open orders are to be cancelled.
+    pub(super) fn disconnect(&mut self, id: usize) -> Option<Route> {
+        let connection = self.connections.get_mut(id)?;
+        connection.soup.disconnect();
+        let at = connection.port.take()?;
+        let port = &mut self.ports[at];
+        port.connection = None;
+        port.port.cancel_on_disconnect.then_some(Route::Ouch(at))
+    }
+
+    pub(super) fn wants_close(&self, id: usize) -> bool {
+        self.connections.get(id).is_some_and(|c| c.soup.wants_close())
+    }
+
+    pub(super) fn handle_bytes(
+        &mut self,
+        id: usize,
+        bytes: &[u8],
+        hands: &mut Hands<'_, '_>,
+        fix: &mut FixDesk,
+    ) -> usize {
+        (self.now, self.time) = (hands.now, hands.floor.time);
+        let mut taken = 0;
+        loop {
+            let Some(connection) = self.connections.get_mut(id) else {
+                return bytes.len();
+            };
+            let n = connection.soup.handle_bytes(hands.now, &bytes[taken..]);
+            taken += n;
+            while let Some(request) = self.connections[id].soup.poll_event() {
+                match request {
+                    SoupRequest::Login(login) => self.log_in(id, &login),
+                    SoupRequest::Message(size) => {
+                        // A copy: the message lies in what the handlers change. Longer ones are none of OUCH's.
+                        let mut message = [0; 256];
+                        if let Some(message) = message.get_mut(..size) {
+                            message.copy_from_slice(self.connections[id].soup.message());
+                            self.on_message(id, message, hands);
+                            deliver(hands.said, fix, self);
+                        }
+                    }
+                }
+            }
+            if taken == bytes.len() || n == 0 {
+                return taken;
+            }
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        for connection in &mut self.connections {
+            if connection.soup.poll_timeout().is_some_and(|due| due <= now) {
+                connection.soup.handle_timeout(now);
+                self.now = now;
+            }
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Nanos> {
+        self.connections
+            .iter()
+            .filter_map(|c| c.soup.poll_timeout())
+            .min()
+    }
+
+    pub(super) fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
+        let now = self.now;
+        self.pull(id);
+        self.connections.get_mut(id)?.soup.poll_transmit(now, buf)
+    }
+
+    /// Puts what its user has not been sent yet into a connection, as long as little waits in it.
+    fn pull(&mut self, id: usize) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        let Some(port) = connection.port.filter(|_| connection.soup.is_serving()) else {
+            return;
+        };
+        let store = &self.ports[port].store;
+        while connection.soup.waiting() < PULL_BYTES {
+            match store.get(SeqNo(connection.next)) {
+                Some(message) => connection.soup.send(message),
+                // Forgotten while the client did not read.
+                None if connection.next < store.first().0 => return connection.soup.close(),
+                None => break,
+            }
+            connection.next += 1;
+        }
+        if self.is_over && connection.next >= store.next().0 {
+            connection.soup.end();
+        }
+    }
+
+    fn log_in(&mut self, id: usize, login: &crate::soup::SoupLogin) {
+        let same = |a: &[u8], b: &[u8]| a.trim_ascii().eq_ignore_ascii_case(b.trim_ascii());
+        let is_user = |port: &Port| {
+            let (user, password) = (&port.port.username, &port.port.password);
+            same(&user.0, &login.username.0)
+                && (password.trimmed().is_empty() || same(&password.0, &login.password.0))
+        };
+        let found = self.ports.iter().position(is_user);
+        let connection = &mut self.connections[id];
+        let Some(at) = found else {
+            return connection.soup.reject(RejectReason::NotAuthorized);
+        };
+        let port = &mut self.ports[at];
+        if !login.is_for(&self.session) || port.connection.is_some() {
+            return connection.soup.reject(RejectReason::SessionNotAvailable);
+        }
+        let next = match login.from.0 {
+            0 => port.store.next(),
+            from => SeqNo(from).min(port.store.next()),
+        };
+        if next < port.store.first() {
+            return connection.soup.reject(RejectReason::SessionNotAvailable);
+        }
+        connection.soup.accept(&self.session, next);
+        (connection.port, connection.next) = (Some(at), next.0);
+        port.connection = Some(id);
+    }
+
+    /// Keeps a message for its user; connections take it from there.
+    fn send(&mut self, port: usize, layout: &[u8], appendage: Option<&Appendage>) {
+        let mut buffer = [0; MESSAGE_SIZE_MAX];
+        let length = encode(layout, appendage, &mut buffer).unwrap_or(0);
+        self.ports[port].store.push(&buffer[..length]);
+    }
+
+    fn on_message(&mut self, id: usize, bytes: &[u8], hands: &mut Hands<'_, '_>) {
+        let Some(port) = self.connections[id].port else {
+            return;
+        };
+        // What cannot be read has no number to answer to: it is ignored.
+        let Ok((message, options)) = parse_inbound(bytes) else {
+            return;
+        };
+        match message {
+            Inbound::EnterOrder(m) => self.enter(port, m, options, hands),
+            Inbound::ReplaceOrder(m) => self.replace(port, m, hands),
+            Inbound::CancelOrder(m) => self.reduce(port, m.user_ref_num.get(), m.quantity.get(), hands),
+            Inbound::ModifyOrder(m) => self.modify(port, m, hands),
+            Inbound::MassCancel(m) => self.mass_cancel(port, m, options, hands),
+            Inbound::DisableOrderEntry(m) => self.switch(port, m.user_ref_num.get(), m.firm, false),
+            Inbound::EnableOrderEntry(m) => self.switch(port, m.user_ref_num.get(), m.firm, true),
+            Inbound::AccountQuery(_) => {
+                let message = AccountQueryResponse {
+                    timestamp: self.time.into(),
+                    next_user_ref_num: self.ports[port].last_ref.saturating_add(1).into(),
+                    ..AccountQueryResponse::NEW
+                };
+                self.send(port, message.as_bytes(), None);
+            }
+        }
+    }
+
+    /// Whether a number is new; then it is used up.
+    fn is_new(&mut self, port: usize, user_ref: u32) -> bool {
+        let last = &mut self.ports[port].last_ref;
+        let is_new = user_ref > *last;
+        *last = (*last).max(user_ref);
+        is_new
+    }
+
+    fn refuse(&mut self, port: usize, user_ref: u32, cl_ord_id: Alpha<14>, reason: u16) {
+        let message = OrderRejected {
+            timestamp: self.time.into(),
+            user_ref_num: user_ref.into(),
+            reason: reason.into(),
+            cl_ord_id,
+            ..OrderRejected::NEW
+        };
+        self.send(port, message.as_bytes(), None);
+    }
+
+    fn enter(&mut self, port: usize, m: &EnterOrder, options: Options<'_>, hands: &mut Hands<'_, '_>) {
+        let user_ref = m.user_ref_num.get();
+        if !self.is_new(port, user_ref) {
+            return;
+        }
+        let Port {
+            port: own,
+            is_enabled,
+            ..
+        } = &self.ports[port];
+        let (own, is_enabled) = (*own, *is_enabled);
+        let new = match read_order(m, options, &own) {
+            Ok(new) => new,
+            Err(reason) => return self.refuse(port, user_ref, m.cl_ord_id, reason),
+        };
+        let symbol = m.symbol.symbol().unwrap_or_default();
+        let instrument = hands.books.instrument(&symbol);
+        self.terms.push(Terms {
+            user_ref,
+            orig_user_ref: user_ref,
+            side: m.side.0,
+            time_in_force: m.time_in_force.0,
+            display: m.display.0,
+            capacity: m.capacity.0,
+            iso: m.iso_eligible.0,
+            cross: m.cross_type.0,
+            cl_ord_id: m.cl_ord_id,
+            post_only: new.post_only,
+        });
+        let order = ClientOrder {
+            route: Route::Ouch(port),
+            firm: own.firm,
+            cl_ord_id: Id::from_number(user_ref.into()),
+            venue_id: OrderId(0),
+            order_id: OrderId(0),
+            instrument: instrument.unwrap_or(InstrumentId::WHOLE_FEED),
+            symbol,
+            side: new.side,
+            order_type: new.order_type,
+            price: new.price,
+            stop: None,
+            display: new.display,
+            qty: new.qty,
+            time_in_force: new.time_in_force,
+            filled: Qty::ZERO,
+            cost: 0,
+            outcome: Outcome::Open,
+            cause: None,
+            received: hands.now,
+            own: self.terms.len() as u32 - 1,
+        };
+        let request = NewOrder {
+            instrument: order.instrument,
+            ..new
+        };
+        hands.enter(order, request, is_enabled);
+    }
+
+    /// The open order of a number; of a chain only the last one's.
+    fn open_order(&self, port: usize, user_ref: u32, hands: &Hands<'_, '_>) -> Option<usize> {
+        let row = hands
+            .books
+            .find(Route::Ouch(port), &Id::from_number(user_ref.into()))?;
+        let order = &hands.books.ledger[row];
+        let is_it = self
+            .terms
+            .get(order.own as usize)
+            .is_some_and(|t| t.user_ref == user_ref);
+        (is_it && order.outcome == Outcome::Open).then_some(row)
+    }
+
+    fn replace(&mut self, port: usize, m: &ReplaceOrder, hands: &mut Hands<'_, '_>) {
+        let (orig, user_ref) = (m.orig_user_ref_num.get(), m.user_ref_num.get());
+        let Some(row) = self.open_order(port, orig, hands) else {
+            return;
+        };
+        if user_ref <= self.ports[port].last_ref {
+            return;
+        }
+        let before = hands.books.ledger[row];
+        let id = Id::from_number(user_ref.into());
+        let price = m.price.checked_price().filter(|p| *p > Price::ZERO);
+        let qty = m.quantity.get();
+        let is_valid = (1..=QUANTITY_MAX).contains(&qty) && price.is_some() && qty > before.filled.0;
+        if !is_valid {
+            // The old order goes, the number is not used up.
+            let _ = hands.cancel(row, before.cl_ord_id, before.cl_ord_id);
+            return;
+        }
+        self.ports[port].last_ref = user_ref;
+        if !hands.floor.is_open || !hands.books.name(Route::Ouch(port), &id, row) {
+            return self.refuse(port, user_ref, m.cl_ord_id, reject::REPLACE_NOT_ALLOWED);
+        }
+        let at = before.own as usize;
+        let old = self.terms[at];
+        self.terms[at] = Terms {
+            user_ref,
+            orig_user_ref: orig,
+            iso: m.iso_eligible.0,
+            cl_ord_id: m.cl_ord_id,
+            ..old
+        };
+        let changed = ClientOrder {
+            cl_ord_id: id,
+            qty: Qty(qty),
+            price: price.unwrap_or(before.price),
+            ..before
+        };
+        if let Err(why) = hands.replace(row, changed, before.cl_ord_id) {
+            self.terms[at] = old;
+            self.refuse(port, user_ref, m.cl_ord_id, reason_of(why));
+        }
+    }
+
+    /// A new intended size; 0 is none. Nothing happens if it is not smaller.
+    fn reduce(&mut self, port: usize, user_ref: u32, intended: u32, hands: &mut Hands<'_, '_>) {
+        let Some(row) = self.open_order(port, user_ref, hands) else {
+            return;
+        };
+        let order = hands.books.ledger[row];
+        let id = order.cl_ord_id;
+        let keeps = intended.saturating_sub(order.filled.0);
+        let open = order.leaves().0;
+        if keeps == 0 {
+            let _ = hands.cancel(row, id, id);
+        } else if keeps < open {
+            let _ = hands.reduce(row, Qty(open - keeps), id, id);
+        }
+    }
+
+    fn modify(&mut self, port: usize, m: &ModifyOrder, hands: &mut Hands<'_, '_>) {
+        let user_ref = m.user_ref_num.get();
+        let Some(row) = self.open_order(port, user_ref, hands) else {
+            return;
+        };
+        let order = hands.books.ledger[row];
+        let terms = self.terms[order.own as usize];
+        let is_allowed =
+            matches!((terms.side, m.side.0), (b'S', b'E' | b'T') | (b'E', b'T')) || terms.side == m.side.0;
+        let keeps = m.quantity.get().saturating_sub(order.filled.0);
+        if !is_allowed || keeps == 0 || keeps > order.leaves().0 {
+            return;
+        }
+        self.terms[order.own as usize].side = m.side.0;
+        let by = order.leaves().0 - keeps;
+        if by > 0 {
+            let told = hands.said.len();
+            if hands
+                .reduce(row, Qty(by), order.cl_ord_id, order.cl_ord_id)
+                .is_err()
+            {
+                return;
+            }
+            // Told as modified, not as cancelled.
+            hands.said.truncate(told);
+        }
+        let message = OrderModified {
+            timestamp: self.time.into(),
+            user_ref_num: user_ref.into(),
+            side: m.side,
+            quantity: keeps.into(),
+            ..OrderModified::NEW
+        };
+        self.send(port, message.as_bytes(), None);
+    }
+
+    fn is_own_firm(&self, port: usize, firm: &Alpha<4>) -> bool {
+        let own = &self.ports[port].port.firm_name;
+        firm.trimmed().is_empty() || firm.trimmed() == own.trimmed()
+    }
+
+    fn mass_cancel(&mut self, port: usize, m: &MassCancel, options: Options<'_>, hands: &mut Hands<'_, '_>) {
+        let user_ref = m.user_ref_num.get();
+        if !self.is_new(port, user_ref) {
+            return;
+        }
+        if !self.is_own_firm(port, &m.firm) {
+            return self.refuse(port, user_ref, Alpha([b' '; 14]), reject::FIRM);
+        }
+        let symbol = m.symbol.symbol().filter(|s| !s.is_empty());
+        let instrument = symbol.map(|s| hands.books.instrument(&s).unwrap_or(InstrumentId::WHOLE_FEED));
+        let side = options
+            .char(OptionTag::Side)
+            .and_then(OrderSide::from_wire)
+            .map(OrderSide::side);
+        let message = MassCancelResponse {
+            timestamp: self.time.into(),
+            user_ref_num: user_ref.into(),
+            firm: m.firm,
+            symbol: m.symbol,
+            ..MassCancelResponse::NEW
+        };
+        self.send(port, message.as_bytes(), None);
+        hands.sweep(|order| {
+            order.route == Route::Ouch(port)
+                && instrument.is_none_or(|i| order.instrument == i)
+                && side.is_none_or(|s| order.side == s)
+        });
+    }
+
+    fn switch(&mut self, port: usize, user_ref: u32, firm: Alpha<4>, is_enabled: bool) {
+        if !self.is_new(port, user_ref) {
+            return;
+        }
+        if !self.is_own_firm(port, &firm) {
+            return self.refuse(port, user_ref, Alpha([b' '; 14]), reject::FIRM);
+        }
+        self.ports[port].is_enabled = is_enabled;
+        let (timestamp, user_ref_num) = (self.time.into(), user_ref.into());
+        if is_enabled {
+            let message = EnableOrderEntryResponse {
+                timestamp,
+                user_ref_num,
+                firm,
+                ..EnableOrderEntryResponse::NEW
+            };
+            self.send(port, message.as_bytes(), None);
+        } else {
+            let message = DisableOrderEntryResponse {
+                timestamp,
+                user_ref_num,
+                firm,
+                ..DisableOrderEntryResponse::NEW
+            };
+            self.send(port, message.as_bytes(), None);
+        }
+    }
+
+    /// Tells a user about an order of its own.
+    pub(super) fn say(&mut self, port: usize, saying: &Saying) {
+        let Some(&terms) = self.terms.get(saying.order.own as usize) else {
+            return;
+        };
+        let order = &saying.order;
+        let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
+        let price = match order.order_type {
+            OrderType::Market => ouch50::MARKET_PRICE,
+            OrderType::Limit => price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
+        };
+        match saying.told {
+            Told::Accepted => {
+                let message = OrderAccepted {
+                    timestamp,
+                    user_ref_num,
+                    side: Char(terms.side),
+                    quantity: order.qty.0.into(),
+                    symbol: Alpha::from_symbol(&order.symbol).unwrap_or(Alpha([b' '; 8])),
+                    price,
+                    time_in_force: Char(terms.time_in_force),
+                    display: Char(terms.display),
+                    order_ref_num: order.venue_id.0.into(),
+                    capacity: Char(terms.capacity),
+                    iso_eligible: Char(terms.iso),
+                    cross_type: Char(terms.cross),
+                    order_state: OrderState::Live.into(),
+                    cl_ord_id: terms.cl_ord_id,
+                    ..OrderAccepted::NEW
+                };
+                let options = self.echoed(port, order, &terms);
+                self.send(port, message.as_bytes(), Some(&options));
+            }
+            Told::Refused(why) => {
+                self.refuse(port, terms.user_ref, terms.cl_ord_id, refusal(why));
+            }
+            Told::Filled {
+                qty,
+                price,
+                match_number,
+                liquidity,
+            } => {
+                let flag = match liquidity {
+                    Liquidity::Added if terms.display == Display::Hidden as u8 => Flag::HiddenAdded,
+                    Liquidity::Added => Flag::Added,
+                    Liquidity::Removed => Flag::Removed,
+                    Liquidity::Auction if order.time_in_force == TimeInForce::AtTheClose => {
+                        Flag::ClosingCross
+                    }
+                    Liquidity::Auction => Flag::OpeningCross,
+                };
+                let message = OrderExecuted {
+                    timestamp,
+                    user_ref_num,
+                    quantity: qty.0.into(),
+                    price: price_field(price).unwrap_or(ouch50::MARKET_PRICE),
+                    liquidity_flag: flag.into(),
+                    match_number: match_number.into(),
+                    ..OrderExecuted::NEW
+                };
+                self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
+            }
+            Told::Cancelled { qty, why } => self.tell_less(port, order, &terms, qty, why),
+            Told::Reduced { by, why } => self.tell_less(port, order, &terms, by, why),
+            Told::Replaced => {
+                let message = OrderReplaced {
+                    timestamp,
+                    orig_user_ref_num: terms.orig_user_ref.into(),
+                    user_ref_num,
+                    side: Char(terms.side),
+                    quantity: order.leaves().0.into(),
+                    symbol: Alpha::from_symbol(&order.symbol).unwrap_or(Alpha([b' '; 8])),
+                    price,
+                    time_in_force: Char(terms.time_in_force),
+                    display: Char(terms.display),
+                    order_ref_num: order.order_id.0.into(),
+                    capacity: Char(terms.capacity),
+                    iso_eligible: Char(terms.iso),
+                    cross_type: Char(terms.cross),
+                    order_state: OrderState::Live.into(),
+                    cl_ord_id: terms.cl_ord_id,
+                    ..OrderReplaced::NEW
+                };
+                let options = self.echoed(port, order, &terms);
+                self.send(port, message.as_bytes(), Some(&options));
+            }
+            Told::Refreshed { shown } => {
+                let message = OrderRestated {
+                    timestamp,
+                    user_ref_num,
+                    reason: RestatedReason::ReserveRefresh.into(),
+                    ..OrderRestated::NEW
+                };
+                let options = Appendage::EMPTY
+                    .with_u32(OptionTag::DisplayQuantity, shown.0)
+                    .with(OptionTag::SecondaryOrdRefNum, &order.order_id.0.to_be_bytes());
+                self.send(port, message.as_bytes(), Some(&options));
+            }
+            Told::Triggered | Told::Status => {}
+        }
+    }
+
+    /// Shares of an order are gone.
+    fn tell_less(&mut self, port: usize, order: &ClientOrder, terms: &Terms, by: Qty, why: Why) {
+        let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
+        if why == Why::Engine(CancelReason::SelfTrade) {
+            let message = AiqCanceled {
+                timestamp,
+                user_ref_num,
+                decrement_shares: by.0.into(),
+                reason: OuchReason::SelfMatch.into(),
+                quantity_prevented: by.0.into(),
+                execution_price: price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
+                liquidity_flag: Flag::Removed.into(),
+                aiq_strategy: aiq_of(self.ports[port].port.self_trade).into(),
+                ..AiqCanceled::NEW
+            };
+            return self.send(port, message.as_bytes(), None);
+        }
+        let reason = match why {
+            Why::Request | Why::Swept => OuchReason::User,
+            Why::TimeInForce => OuchReason::ImmediateOrCancel,
+            Why::Engine(CancelReason::MassCancel | CancelReason::Requoted) => OuchReason::User,
+            Why::Engine(CancelReason::AuctionOver | CancelReason::DayOver) => OuchReason::Closed,
+            Why::Engine(CancelReason::Protection) => OuchReason::Supervisory,
+            Why::Engine(CancelReason::NoRoom | CancelReason::SelfTrade) => OuchReason::System,
+        };
+        let message = OrderCanceled {
+            timestamp,
+            user_ref_num,
+            quantity: by.0.into(),
+            reason: reason.into(),
+            ..OrderCanceled::NEW
+        };
+        self.send(port, message.as_bytes(), None);
+    }
+
+    /// The options of an order as accepted.
+    fn echoed(&self, port: usize, order: &ClientOrder, terms: &Terms) -> Appendage {
+        let mut options = Appendage::EMPTY.with(OptionTag::Firm, &self.ports[port].port.firm_name.0);
+        if !order.display.is_zero() {
+            options = options.with_u32(OptionTag::MaxFloor, order.display.0);
+        }
+        if terms.post_only {
+            options = options.with_char(OptionTag::PostOnly, b'P');
+        }
+        options
+    }
+}
+
+/// Reads a new order; `Err` is the reason to reject it for.
+fn read_order(m: &EnterOrder, options: Options<'_>, port: &OuchPort) -> Result<NewOrder, u16> {
+    let side = OrderSide::from_wire(m.side.0).ok_or(reject::SIDE)?.side();
+    let qty = m.quantity.get();
+    if !(1..=QUANTITY_MAX).contains(&qty) {
+        return Err(reject::QUANTITY);
+    }
+    let (order_type, price) = match is_market(m.price) {
+        true => (OrderType::Market, Price::ZERO),
+        false => (OrderType::Limit, m.price.checked_price().ok_or(reject::PRICE)?),
+    };
+    let time_in_force = match (CrossType::from_wire(m.cross_type.0), m.time_in_force.0) {
+        (Some(CrossType::Continuous), b'0' | b'5') => TimeInForce::Day,
+        (Some(CrossType::Continuous), b'3') => TimeInForce::ImmediateOrCancel,
+        (Some(CrossType::Opening), b'0' | b'3' | b'5') => TimeInForce::AtTheOpening,
+        (Some(CrossType::Closing), b'0' | b'3' | b'5') => TimeInForce::AtTheClose,
+        (Some(CrossType::Continuous), _) => return Err(reject::OTHER),
+        _ => return Err(reject::CROSS_ORDER),
+    };
+    let hidden = match Display::from_wire(m.display.0) {
+        Some(Display::Hidden) => true,
+        Some(Display::Visible | Display::Attributable) => false,
+        _ => return Err(reject::DISPLAY),
+    };
+    let firm = options.alpha4(OptionTag::Firm);
+    if firm.is_some_and(|firm| firm.trimmed() != port.firm_name.trimmed()) {
+        return Err(reject::FIRM);
+    }
+    if options
+        .char(OptionTag::PriceType)
+        .is_some_and(|kind| kind != b'L')
+    {
+        return Err(reject::PEG_TYPE);
+    }
+    if options.u32(OptionTag::MinQty).is_some_and(|qty| qty > 0) {
+        return Err(reject::MIN_QTY);
+    }
+    let unsupported = [
+        OptionTag::DiscretionPrice,
+        OptionTag::ExpireTime,
+        OptionTag::RandomReserves,
+    ];
+    if unsupported.into_iter().any(|tag| options.get(tag).is_some())
+        || options
+            .char(OptionTag::UserRefIdx)
+            .is_some_and(|index| index != 0)
+    {
+        return Err(reject::OTHER);
+    }
+    let self_trade = match options.char(OptionTag::AiqStrategy).map(AiqStrategy::from_wire) {
+        None => port.self_trade,
+        Some(Some(strategy)) => self_trade_of(strategy),
+        Some(None) => return Err(reject::OTHER),
+    };
+    let floor = options.u32(OptionTag::MaxFloor).filter(|floor| *floor < qty);
+    let mpid = match Display::from_wire(m.display.0) {
+        Some(Display::Attributable) => port.firm_name.0,
+        _ => crate::order::NO_MPID,
+    };
+    Ok(NewOrder {
+        order_type,
+        time_in_force,
+        display: floor.map_or(Qty::ZERO, Qty),
+        post_only: options.char(OptionTag::PostOnly) == Some(b'P'),
+        self_trade,
+        hidden,
+        mpid,
+        owner: Owner::HOUSE,
+        ..NewOrder::limit(InstrumentId::WHOLE_FEED, side, price, Qty(qty))
+    })
+}
+
+fn self_trade_of(strategy: AiqStrategy) -> SelfTrade {
+    match strategy {
+        AiqStrategy::None => SelfTrade::Allow,
+        AiqStrategy::Decrement => SelfTrade::Decrement,
+        AiqStrategy::CancelOldest => SelfTrade::CancelOldest,
+        AiqStrategy::CancelNewest => SelfTrade::CancelNewest,
+        AiqStrategy::CancelBoth => SelfTrade::CancelBoth,
+    }
+}
+
+fn aiq_of(self_trade: SelfTrade) -> AiqStrategy {
+    match self_trade {
+        SelfTrade::Allow => AiqStrategy::None,
+        SelfTrade::Decrement => AiqStrategy::Decrement,
+        SelfTrade::CancelOldest => AiqStrategy::CancelOldest,
+        SelfTrade::CancelNewest => AiqStrategy::CancelNewest,
+        SelfTrade::CancelBoth => AiqStrategy::CancelBoth,
+    }
+}
+
+fn reason_of(reject: Reject) -> u16 {
+    match reject {
+        Reject::UnknownInstrument => reject::SYMBOL,
+        Reject::NotTrading => reject::HALTED,
+        Reject::Tick | Reject::PriceRange | Reject::PriceBand | Reject::StopPrice => reject::PRICE,
+        Reject::Quantity | Reject::Lot => reject::QUANTITY,
+        Reject::Display => reject::MAX_FLOOR,
+        Reject::PostOnly => reject::CROSSED,
+        Reject::Protected => reject::RISK,
+        Reject::NoFirm => reject::FIRM,
+        Reject::Full => reject::PROCESSING_ERROR,
+        Reject::Instructions | Reject::Quote | Reject::UnknownOrder => reject::OTHER,
+    }
+}
+
+fn refusal(why: Refusal) -> u16 {
+    match why {
+        Refusal::Engine(reject) => reason_of(reject),
+        Refusal::UnknownSymbol => reject::SYMBOL,
+        Refusal::Closed => reject::CLOSED,
+        Refusal::Duplicate | Refusal::NoRoom => reject::PROCESSING_ERROR,
+        Refusal::Disabled => reject::RISK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_is_the_one_it_was() {
+        for strategy in AiqStrategy::ALL {
+            assert_eq!(aiq_of(self_trade_of(*strategy)), *strategy);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The journal of a market: everything that came in, in order, so that the same can be done again.
+//!
+//! What a [`Market`] does depends on its configuration and on its [`Input`]s alone. Live, each input is put into a
+//! [`JournalWriter`] and then [applied](Input::apply); the owner brings the bytes to a file **before** it sends anything
+//! that follows from them. After a restart the inputs are read back ([`JournalReader`]) and applied in the same order:
+//! books, ledger, FIX and OUCH sequence numbers, waiting reports and kept messages are what they were.
+//!
+//! ```text
+//!  file:    "TWJRNL01"  u32 length of the configuration  configuration, UTF-8  u32 sum of it  record*
+//!  record:  u32 length of what follows the sum  u32 sum  u64 now  u8 kind  ...       (little-endian)
+//!             1 open   2 time   3 stop   4 connect u16 id   5 disconnect u16 id   6 bytes u16 id, bytes
+//!             7 transmit u16 id, u32 room   8 resume   9 mark u64 state hash
+//! ```
+//! A record's sum covers its place in the file, its length and its bytes. The first record that is cut short or whose sum is
+//! wrong ends the journal: a process that died while it wrote left it, and nothing that follows from it was ever sent.
+//! Feeds are not journalled: their messages follow from the inputs too.
+
+use alloc::vec::Vec;
+
+use tickwire_market::Nanos;
+
+use crate::market::Market;
+
+/// How a file begins.
+pub const JOURNAL_MAGIC: [u8; 8] = *b"TWJRNL01";
+/// The longest piece of bytes in one record.
+pub const JOURNAL_BYTES_MAX: usize = 1 << 16;
+/// Length and sum of a record.
+const HEAD: usize = 8;
+/// Time and kind.
+const FIXED: usize = 9;
+
+/// One thing that came in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input<'a> {
+    /// The day begins.
+    Open,
+    /// Time has passed: [`Market::on_time`].
+    Time,
+    /// The day is ended.
+    Stop,
+    /// An order entry connection is there.
+    Connect(u16),
+    /// It is gone.
+    Disconnect(u16),
+    /// Bytes of it, as they were offered.
+    Bytes(u16, &'a [u8]),
+    /// Bytes for it were taken out, with room for so many.
+    Transmit(u16, u32),
+    /// A new process goes on: connections are gone, the order flow makes no haste to catch up.
+    Resume,
+    /// The state hash at this place, to be compared; does nothing.
+    Mark(u64),
+}
+
+impl Input<'_> {
+    fn kind(&self) -> u8 {
+        match self {
+            Input::Open => 1,
+            Input::Time => 2,
+            Input::Stop => 3,
+            Input::Connect(_) => 4,
+            Input::Disconnect(_) => 5,
+            Input::Bytes(..) => 6,
+            Input::Transmit(..) => 7,
+            Input::Resume => 8,
+            Input::Mark(_) => 9,
+        }
+    }
+
+    /// Does it. Order entry is the first venue's. What a transmission gives is in `buffer`, which must have its room.
+    pub fn apply(&self, now: Nanos, market: &mut Market, buffer: &mut [u8]) -> Applied {
+        match *self {
+            Input::Open => market.open(now),
+            Input::Time => return Applied::More(market.on_time(now)),
+            Input::Stop => market.stop(now),
+            Input::Connect(id) => {
+                return Applied::Admitted(market.exchange_mut(0).connect(id.into(), now));
+            }
+            Input::Disconnect(id) => market.exchange_mut(0).disconnect(id.into(), now),
+            Input::Bytes(id, bytes) => {
+                return Applied::Taken(market.exchange_mut(0).handle_bytes(id.into(), now, bytes));
+            }
+            Input::Transmit(id, room) => {
+                let room = buffer.len().min(room as usize);
+                let sent = market
+                    .exchange_mut(0)
+                    .poll_transmit(id.into(), &mut buffer[..room]);
+                return Applied::Sent(sent.map_or(0, <[u8]>::len));
+            }
+            Input::Resume => market.resume(now),
+            Input::Mark(_) => {}
+        }
+        Applied::Done
+    }
+}
+
+/// What an input gave back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applied {
+    /// Nothing.
+    Done,
+    /// Whether more is due already.
+    More(bool),
+    /// Whether the connection was admitted.
+    Admitted(bool),
+    /// How many bytes were taken.
+    Taken(usize),
+    /// How many bytes there are to send.
+    Sent(usize),
+}
+
+/// Why a journal cannot be read at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAJournal {
+    /// It does not begin like one.
+    Magic,
+    /// Its first part, with the configuration, is cut short or damaged: no input followed it.
+    Head,
+}
+
+impl core::fmt::Display for NotAJournal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            NotAJournal::Magic => "is not a journal of an exchange",
+            NotAJournal::Head => "is cut short before its first record",
+        })
+    }
+}
+
+/// Puts inputs into bytes.
+#[derive(Debug)]
+pub struct JournalWriter {
+    out: Vec<u8>,
+    /// Bytes of the file before `out`.
+    place: u64,
+}
+
+impl JournalWriter {
+    /// A new journal: the first bytes are its head.
+    pub fn new(configuration: &str) -> JournalWriter {
+        let mut out = Vec::with_capacity(1 << 16);
+        out.extend_from_slice(&JOURNAL_MAGIC);
+        out.extend_from_slice(&(configuration.len() as u32).to_le_bytes());
+        out.extend_from_slice(configuration.as_bytes());
+        out.extend_from_slice(&sum(0, configuration.as_bytes()).to_le_bytes());
+        JournalWriter { out, place: 0 }
+    }
+
+    /// Goes on with one of so many bytes.
+    pub fn after(place: u64) -> JournalWriter {
+        JournalWriter {
+            out: Vec::with_capacity(1 << 16),
+            place,
+        }
+    }
+
+    /// Adds an input. Bytes beyond [`JOURNAL_BYTES_MAX`] are a bug of the owner.
+    pub fn put(&mut self, now: Nanos, input: &Input<'_>) {
+        let start = self.out.len();
+        self.out.extend_from_slice(&[0; HEAD]);
+        self.out.extend_from_slice(&now.0.to_le_bytes());
+        self.out.push(input.kind());
+        match *input {
+            Input::Open | Input::Time | Input::Stop | Input::Resume => {}
+            Input::Connect(id) | Input::Disconnect(id) => self.out.extend_from_slice(&id.to_le_bytes()),
+            Input::Bytes(id, bytes) => {
+                debug_assert!(bytes.len() <= JOURNAL_BYTES_MAX, "the owner offers less at once");
+                self.out.extend_from_slice(&id.to_le_bytes());
+                self.out.extend_from_slice(bytes);
+            }
+            Input::Transmit(id, room) => {
+                self.out.extend_from_slice(&id.to_le_bytes());
+                self.out.extend_from_slice(&room.to_le_bytes());
+            }
+            Input::Mark(hash) => self.out.extend_from_slice(&hash.to_le_bytes()),
+        }
+        let length = (self.out.len() - start - HEAD) as u32;
+        let sum = sum(self.place + start as u64, &self.out[start + HEAD..]);
+        self.out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        self.out[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// What has not been brought to the file.
+    pub fn pending(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// It has.
+    pub fn written(&mut self) {
+        self.place += self.out.len() as u64;
+        self.out.clear();
+    }
+}
+
+/// Reads inputs back.
+#[derive(Clone, Debug)]
+pub struct JournalReader<'a> {
+    bytes: &'a [u8],
+    configuration: &'a str,
+    at: usize,
+}
+
+impl<'a> JournalReader<'a> {
+    /// A journal from its whole bytes.
+    pub fn new(bytes: &'a [u8]) -> Result<JournalReader<'a>, NotAJournal> {
+        let magic_length = bytes.len().min(JOURNAL_MAGIC.len());
+        if bytes[..magic_length] != JOURNAL_MAGIC[..magic_length] {
+            return Err(NotAJournal::Magic);
+        }
+        let length = word(bytes, 8).ok_or(NotAJournal::Head)? as usize;
+        let text = bytes
+            .get(12..)
+            .and_then(|rest| rest.get(..length))
+            .ok_or(NotAJournal::Head)?;
+        let expected = word(bytes, 12 + length).ok_or(NotAJournal::Head)?;
+        let configuration = core::str::from_utf8(text).map_err(|_| NotAJournal::Head)?;
+        if sum(0, text) != expected {
+            return Err(NotAJournal::Head);
+        }
+        Ok(JournalReader {
+            bytes,
+            configuration,
+            at: 16 + length,
+        })
+    }
+
+    /// The configuration it was written with.
+    pub fn configuration(&self) -> &'a str {
+        self.configuration
+    }
+
+    /// Where the next record begins: after the last, the length that the file has to be cut to.
+    pub fn place(&self) -> u64 {
+        self.at as u64
+    }
+
+    /// Bytes behind the last whole record.
+    pub fn torn(&self) -> u64 {
+        (self.bytes.len() - self.at) as u64
+    }
+}
+
+impl<'a> Iterator for JournalReader<'a> {
+    type Item = (Nanos, Input<'a>);
+
+    /// The next input; `None` at the end, or at the first record that is not whole.
+    fn next(&mut self) -> Option<(Nanos, Input<'a>)> {
+        let length = word(self.bytes, self.at)? as usize;
+        let expected = word(self.bytes, self.at + 4)?;
+        let body = self.bytes.get(self.at + HEAD..)?.get(..length)?;
+        if sum(self.at as u64, body) != expected {
+            return None;
+        }
+        let now = Nanos(u64::from_le_bytes(*body.first_chunk()?));
+        let rest = body.get(FIXED..)?;
+        let id = || rest.first_chunk().map(|id| u16::from_le_bytes(*id));
+        let input = match body[FIXED - 1] {
+            1 => Input::Open,
+            2 => Input::Time,
+            3 => Input::Stop,
+            4 => Input::Connect(id()?),
+            5 => Input::Disconnect(id()?),
+            6 => Input::Bytes(id()?, &rest[2..]),
+            7 => Input::Transmit(id()?, word(rest, 2)?),
+            8 => Input::Resume,
+            9 => Input::Mark(u64::from_le_bytes(*rest.first_chunk()?)),
+            _ => return None,
+        };
+        self.at += HEAD + length;
+        Some((now, input))
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// FNV-1a over a place and bytes, eight at a time, folded; tells torn from whole, not friend from foe.
+fn sum(place: u64, bytes: &[u8]) -> u32 {
+    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(23);
+    let start = step(step(0xCBF2_9CE4_8422_2325, place), bytes.len() as u64);
+    let hash = bytes.chunks(8).fold(start, |hash, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        step(hash, u64::from_le_bytes(word))
+    });
+    (hash ^ hash >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    const INPUTS: [Input<'_>; 9] = [
+        Input::Open,
+        Input::Time,
+        Input::Connect(3),
+        Input::Bytes(3, b"8=FIX.4.4"),
+        Input::Transmit(3, 4096),
+        Input::Mark(0x0123_4567_89AB_CDEF),
+        Input::Disconnect(3),
+        Input::Resume,
+        Input::Stop,
+    ];
+
+    fn journal() -> Vec<u8> {
+        let mut writer = JournalWriter::new("[exchange]\nseed = 1\n");
+        let mut file = Vec::new();
+        for (at, input) in (0..).zip(&INPUTS) {
+            writer.put(Nanos(100 + at), input);
+            if at % 2 == 0 {
+                file.extend_from_slice(writer.pending());
+                writer.written();
+            }
+        }
+        file
+    }
+
+    #[test]
+    fn inputs_come_back_as_they_went_in_whoever_wrote_them() {
+        let whole = journal();
+        let mut reader = JournalReader::new(&whole).unwrap();
+        assert_eq!(reader.configuration(), "[exchange]\nseed = 1\n");
+        let expected: Vec<_> = (100..).map(Nanos).zip(INPUTS).collect();
+        assert_eq!(reader.by_ref().collect::<Vec<_>>(), expected);
+        assert_eq!((reader.place(), reader.torn()), (whole.len() as u64, 0));
+        // Another process goes on.
+        let mut writer = JournalWriter::after(reader.place());
+        writer.put(Nanos(1), &Input::Time);
+        let longer = [&whole[..], writer.pending()].concat();
+        assert_eq!(JournalReader::new(&longer).unwrap().count(), INPUTS.len() + 1);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_gives_the_inputs_that_are_whole() {
+        let whole = journal();
+        let places: Vec<u64> = {
+            let mut reader = JournalReader::new(&whole).unwrap();
+            let mut places = vec![reader.place()];
+            while reader.next().is_some() {
+                places.push(reader.place());
+            }
+            places
+        };
+        for cut in 0..whole.len() {
+            match JournalReader::new(&whole[..cut]) {
+                Err(e) => assert!(e == NotAJournal::Head && (cut as u64) < places[0], "{cut}"),
+                Ok(mut reader) => {
+                    let count = reader.by_ref().count();
+                    assert_eq!(count, places.iter().filter(|p| **p <= cut as u64).count() - 1);
+                    assert_eq!(reader.place(), places[count]);
+                }
+            }
+        }
+        assert_eq!(JournalReader::new(b"something").unwrap_err(), NotAJournal::Magic);
+    }
+
+    #[test]
+    fn a_changed_byte_ends_the_journal_there_and_old_records_behind_it_do_not_count() {
+        let whole = journal();
+        let first = JournalReader::new(&whole).unwrap().place() as usize;
+        for at in first..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x40;
+            let read: Vec<_> = JournalReader::new(&damaged).unwrap().collect();
+            assert!(read.len() < INPUTS.len());
+            assert!(read.iter().zip(INPUTS).all(|(read, input)| read.1 == input));
+        }
+        // A record in another place is none.
+        let moved = [&whole[..first], &whole[first + 17..]].concat();
+        assert_eq!(JournalReader::new(&moved).unwrap().count(), 0);
+    }
+}
