@@ -45,12 +45,26 @@ Example:
   tickwire demo --feed mdp3 --loss 0.01
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
-    /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes FIX 4.4 orders
+    /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes orders by FIX and OUCH
     #[command(after_help = "\
+Ready when it prints its ports (standard error): \"listening: order entry on port 26404, OUCH on port 26405, ...\".
+With exchange.journal in the file it goes on where it was, however it ended; see `tickwire journal --help`.
+
 Examples:
   tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)
+  tickwire exchange -c examples/exchange.toml    every kind of instrument, FIX of several versions, OUCH, a journal
   tickwire exchange -c examples/cme.toml --write-capture cme.pcap")]
     Exchange(ExchangeArgs),
+    /// What is in the journal of an exchange, and whether it makes the market that it says
+    #[command(after_help = "\
+Exit codes: 0 all is well, 1 a replay did not make what was noted, 2 not a journal, 3 the file cannot be read.
+
+Examples:
+  tickwire journal exchange.journal              how much of what is in it
+  tickwire journal exchange.journal --verify     replays it and compares the state hashes noted in it
+  tickwire journal exchange.journal --orders     every client order and what became of it, as CSV
+  tickwire journal exchange.journal --config     the configuration it was written with")]
+    Journal(JournalArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
 Example:
@@ -277,6 +291,22 @@ pub(crate) struct ExchangeArgs {
     /// Of a capture: cut the session after so many packets, both lines counted, without a close
     #[arg(long, value_name = "N", requires = "write_capture")]
     pub(crate) packets: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JournalArgs {
+    /// The journal
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replay it and compare every state hash noted in it
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Replay it and print every client order
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) orders: bool,
+    /// Print the configuration it was written with
+    #[arg(long, conflicts_with_all = ["verify", "orders"])]
+    pub(crate) config: bool,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,7 @@ use tickwire_market::{Symbol, TimeInForce};
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::daemon::DaemonSection;
+use crate::entry::{self, FixSession, InstrumentSection, JournalSection, OuchSection};
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 
@@ -49,7 +50,7 @@ pub(crate) struct ReceiverSection {
     pub(crate) max_levels: u32,
 }
 
-/// The FIX 4.4 order entry session.
+/// Order entry: the demo's FIX 4.4 session, sessions by name, and OUCH.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OrderEntrySection {
@@ -60,6 +61,15 @@ pub(crate) struct OrderEntrySection {
     pub(crate) trader_comp_id: CompId,
     /// HeartBtInt, seconds.
     pub(crate) heartbeat_s: u32,
+    /// Whether clients that are not in `session` are let in as well: with FIX 4.4, numbers from 1 with every logon, and their
+    /// orders go with the connection.
+    pub(crate) anyone: bool,
+    /// FIX sessions by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) session: Vec<FixSession>,
+    /// OUCH 5.0 over SoupBinTCP; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ouch: Option<OuchSection>,
 }
 
 /// The simulated exchange.
@@ -70,7 +80,7 @@ pub(crate) struct ExchangeSection {
     pub(crate) core: i32,
     /// Seed of the order flow and of the impairments: one seed, one session.
     pub(crate) seed: u64,
-    /// Number of listed instruments.
+    /// Number of listed instruments, made up; `instrument` takes their place.
     pub(crate) symbols: Symbols,
     /// Average market data messages per second once the market is open.
     pub(crate) rate: Rate,
@@ -86,6 +96,12 @@ pub(crate) struct ExchangeSection {
     pub(crate) line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
     pub(crate) answer_requests: Probability,
+    /// Instruments by name, with their rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) instrument: Vec<InstrumentSection>,
+    /// Where everything that comes in is kept; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<JournalSection>,
 }
 
 /// What the network does to one line.
@@ -276,6 +292,9 @@ impl Default for OrderEntrySection {
             exchange_comp_id: id("EXCHANGE"),
             trader_comp_id: id("TRADER"),
             heartbeat_s: 5,
+            anyone: true,
+            session: Vec::new(),
+            ouch: None,
         }
     }
 }
@@ -294,6 +313,8 @@ impl Default for ExchangeSection {
             line_a: Impairment::default(),
             line_b: Impairment::default(),
             answer_requests: Probability(1.0),
+            instrument: Vec::new(),
+            journal: None,
         }
     }
 }
@@ -340,6 +361,10 @@ impl Config {
             .feed
             .iter_mut()
             .for_each(|feed| feed.resolve_templates(folder));
+        if let Some(journal) = &mut config.exchange.journal {
+            // Like every file a configuration names: from where it lies.
+            journal.file = folder.join(&journal.file);
+        }
         Ok(config)
     }
 
@@ -375,6 +400,7 @@ impl Config {
                 self.trader.lot.0, self.trader.risk.max_order_qty
             ));
         }
+        entry::check(&self.order_entry, &self.exchange.instrument)?;
         for (name, value) in [
             ("receiver.request_timeout_ms", self.receiver.request_timeout_ms),
             ("receiver.request_attempts", self.receiver.request_attempts),
@@ -409,6 +435,78 @@ mod tests {
     fn defaults_print_and_read_back() {
         let text = Config::default().to_toml();
         assert_eq!(parse(&text).unwrap().to_toml(), text);
+    }
+
+    #[test]
+    fn what_order_entry_and_instruments_say_is_checked_and_named() {
+        let line = [
+            (
+                "[[order_entry.session]]\ncomp_id = \"MM1\"\nfirm = 1\nversion = \"FIX.4.9\"\n",
+                "line 4",
+                "FIX.5.0SP2",
+            ),
+            (
+                "[[order_entry.session]]\ncomp_id = \"MM1\"\nfirm = 0\n",
+                "line 3",
+                "outside 1..=65535",
+            ),
+            (
+                "[[order_entry.session]]\ncomp_id = \"MM1\"\n",
+                "line 1",
+                "missing field `firm`",
+            ),
+            (
+                "[order_entry.ouch]\naddress = \"127.0.0.1:1\"\n[[order_entry.ouch.user]]\nusername = \"toolong\"\n",
+                "line 4",
+                "1 to 6",
+            ),
+            (
+                "[[exchange.instrument]]\nsymbol = \"A\"\nprice = 5\n",
+                "line 3",
+                "string",
+            ),
+            (
+                "[[exchange.instrument]]\nsymbol = \"A\"\nprice = \"-5\"\n",
+                "line 3",
+                "above 0",
+            ),
+            (
+                "[[exchange.instrument]]\nsymbol = \"A\"\nprice = \"5\"\nself_trade = 1\n",
+                "line 4",
+                "unknown field",
+            ),
+            (
+                "[exchange.journal]\nfile = \"j\"\ndurability = \"paper\"\n",
+                "line 3",
+                "process",
+            ),
+        ];
+        for (text, line, what) in line {
+            let e = parse(text).unwrap_err();
+            assert!(e.contains(line) && e.contains(what), "{e}");
+        }
+        let whole = [
+            (
+                "[[exchange.instrument]]\nsymbol = \"A\"\nprice = \"5.001\"\n",
+                "A: its price 5.001",
+            ),
+            (
+                "[[exchange.instrument]]\nsymbol = \"ES\"\nprice = \"5\"\nkind = \"future\"\n",
+                "ES: expiry is missing",
+            ),
+            (
+                "[[exchange.instrument]]\nsymbol = \"EU\"\nprice = \"5\"\nkind = \"currency\"\n",
+                "six letters",
+            ),
+            (
+                "[order_entry.ouch]\naddress = \"127.0.0.1:1\"\nuser = []\n",
+                "no user",
+            ),
+        ];
+        for (text, what) in whole {
+            let e = parse(text).unwrap_err();
+            assert!(e.contains(what), "{e}");
+        }
     }
 
     #[test]

@@ -12,11 +12,13 @@ mod config;
 mod daemon;
 mod decode;
 mod demo;
+mod entry;
 mod failure;
 mod feedbench;
 mod fix;
 mod host;
 mod hot;
+mod journal;
 mod json;
 mod lab;
 mod latency_file;
@@ -97,6 +99,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Trade(args) => side(args, |c, a| {
             trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
         }),
+        Command::Journal(args) => journal::run(args),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use tickwire_exchange::{
-    ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Listing, Market,
-    Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
+    Applied, ClientOrder, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input, Listing,
+    Market, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
@@ -22,13 +23,21 @@ use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::config::{Config, Impairment, Probability};
 use crate::demo::Notice;
+use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
+use crate::journal::{Journal, TRANSMIT_MAX};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
 use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, write_json};
 use crate::wiring;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
+/// Order entry connections at once: first those of FIX, then those of OUCH.
+const CLIENTS: usize = CONNECTIONS + OUCH_CONNECTIONS;
+/// How often time is told to a market whose journal is kept, when nothing is due.
+const TICK_NS: u64 = Nanos::MILLI;
+/// How often its state hash is noted.
+const MARK_NS: u64 = 60 * Nanos::SECOND;
 /// When a session in virtual time opens: 2026-01-05 14:30 UTC, 09:30 in New York.
 pub(crate) const VIRTUAL_START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
 
@@ -86,13 +95,20 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
     if !is_market {
         names = c.feed.first().map(|feed| feed.venue).into_iter().collect();
     }
-    let (listings, utp) = match is_market {
-        true => market_listings(e.symbols.0 as u16),
-        false => (listings(e.symbols.0 as u16), 0),
+    let (listings, utp) = match (e.instrument.is_empty(), is_market) {
+        (false, true) => {
+            return Err(Failure::config(
+                "exchange.instrument is for one venue; several venues share made-up instruments (exchange.symbols)",
+            ));
+        }
+        (false, false) => (entry::listed(&e.instrument).map_err(Failure::config)?, 0),
+        (true, true) => market_listings(e.symbols.0 as u16),
+        (true, false) => (listings(e.symbols.0 as u16), 0),
     };
+    let symbols = listings.len() as u32;
     // Directory, opening orders and bursts come on top of rate times duration.
     let flow = (f64::from(e.rate.0) * e.duration_s.0 * 1.5) as usize;
-    let once = e.symbols.0 as usize * 200 + (1 << 20);
+    let once = symbols as usize * 200 + (1 << 20);
     let mut outlets: Vec<Vec<Outlet>> = names.iter().map(|_| Vec::new()).collect();
     let mut published = Vec::new();
     for (index, feed) in c.feed.iter().enumerate() {
@@ -123,7 +139,7 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
             });
         }
     }
-    let max_live = 400_000.min(c.receiver.max_orders / 2).max(e.symbols.0 * 100);
+    let max_live = 400_000.min(c.receiver.max_orders / 2).max(symbols * 100);
     let venues = names.into_iter().zip(outlets).zip(0_u64..);
     let venues = venues.map(|((name, outlets), nth)| {
         let config = ExchangeConfig {
@@ -142,12 +158,7 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
                 },
                 ..PaceConfig::default()
             },
-            desk: DeskConfig {
-                comp_id: CompId::new(c.order_entry.exchange_comp_id.0.as_bytes())
-                    .expect("a symbol fits a CompID"),
-                connections: CONNECTIONS,
-                ..DeskConfig::default()
-            },
+            desk: entry::desk(&c.order_entry, CONNECTIONS),
             duration_ns: (e.duration_s.0 * 1e9) as u64,
             linger_ns: Nanos::SECOND,
             ..ExchangeConfig::default()
@@ -202,7 +213,14 @@ struct Venue<'a> {
     /// With the venue that each is of.
     outlets: Vec<(usize, OutletSockets)>,
     orders: TcpListener,
-    clients: [Option<Client>; CONNECTIONS],
+    ouch: Option<TcpListener>,
+    clients: [Option<Client>; CLIENTS],
+    journal: Option<Journal>,
+    /// When time was last told, and the state hash last noted.
+    ticked: Nanos,
+    marked: Nanos,
+    /// What is to be transmitted.
+    out: Vec<u8>,
     waiter: Waiter,
     departures: Departures,
     opened: Option<Nanos>,
@@ -223,6 +241,7 @@ pub(crate) fn run(
     crate::pin(config.exchange.core)?;
     let mut venue = Venue::start(config, clock)?;
     let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
+    let ouch = venue.ouch.as_ref().and_then(|ouch| ouch.local_addr().ok());
     let servers = venue.outlets.iter().flat_map(|(_, outlet)| outlet.listening());
     let servers: Vec<(String, u16)> = servers.map(|(port, at)| (port.name().to_string(), at)).collect();
     if is_child {
@@ -233,7 +252,8 @@ pub(crate) fn run(
             .map(|(name, at)| format!(", {name} on port {at}"))
             .collect();
         eprintln!(
-            "listening: order entry on port {order_entry}{servers}{}",
+            "listening: order entry on port {order_entry}{}{servers}{}",
+            ouch.map_or(String::new(), |at| format!(", OUCH on port {}", at.port())),
             if config.exchange.start_on_logon {
                 "; the session starts with the first logon"
             } else {
@@ -241,7 +261,14 @@ pub(crate) fn run(
             }
         );
     }
-    venue.serve(is_child, stop)?;
+    let served = venue.serve(is_child, stop);
+    // However it ends: what came in is kept, and what it came to.
+    let (now, mark) = (venue.clock.now(), Input::Mark(venue.market.state_hash()));
+    if venue.journal.is_some() {
+        venue.input(now, &mark);
+        venue.keep()?;
+    }
+    served?;
     let outcome = venue.results();
     if let Some(dir) = results {
         venue.write(dir, &outcome)?;
@@ -255,7 +282,28 @@ pub(crate) fn run(
 impl<'a> Venue<'a> {
     fn start(config: &'a Config, clock: Clock) -> Result<Venue<'a>, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
-        let (market, published) = market_of(config, None)?;
+        let (mut market, published) = market_of(config, None)?;
+        let now = clock.now();
+        let mut journal = None;
+        if let Some(section) = &config.exchange.journal {
+            let (mut opened, found) =
+                Journal::open(&section.file, section.durability, &config.to_toml(), &mut market)?;
+            if found.inputs > 0 {
+                eprintln!(
+                    "journal {}: {} inputs replayed, {} orders, {} bytes torn and cut, {:.1} s since the last",
+                    section.file.display(),
+                    found.inputs,
+                    market.exchange(0).ledger().len(),
+                    found.torn,
+                    now.since(found.last) as f64 / 1e9
+                );
+                for input in [Input::Mark(market.state_hash()), Input::Resume] {
+                    opened.put(now, &input);
+                    input.apply(now, &mut market, &mut []);
+                }
+            }
+            journal = Some(opened);
+        }
         let troubles = troubles_of(config);
         let outlets = published.iter().map(|p| {
             let seed = config.exchange.seed.wrapping_add((p.venue as u64) << 32);
@@ -266,17 +314,32 @@ impl<'a> Venue<'a> {
         let orders = TcpListener::bind(config.order_entry.address.into())
             .map_err(|e| Failure::system(e.to_string()))?;
         waiter.watch(&orders);
+        let ouch = match &config.order_entry.ouch {
+            Some(section) => {
+                let ouch =
+                    TcpListener::bind(section.address.into()).map_err(|e| Failure::system(e.to_string()))?;
+                waiter.watch(&ouch);
+                Some(ouch)
+            }
+            None => None,
+        };
         let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
+        let is_begun = market.phase() != DayPhase::Waiting;
         Ok(Venue {
             market,
             config,
             clock,
             outlets,
             orders,
-            clients: [const { None }; CONNECTIONS],
+            ouch,
+            clients: [const { None }; CLIENTS],
+            journal,
+            ticked: Nanos::ZERO,
+            marked: now,
+            out: vec![0; TRANSMIT_MAX],
             waiter,
             departures: Departures::with_capacity(packets as usize),
-            opened: None,
+            opened: (is_begun).then_some(now),
             at_close: None,
             over_since: None,
         })
@@ -285,16 +348,17 @@ impl<'a> Venue<'a> {
     fn serve(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
         let mut buffer = vec![0_u8; 1 << 16];
         let mut next_look = Nanos::ZERO;
-        if !self.config.exchange.start_on_logon {
+        if !self.config.exchange.start_on_logon && self.opened.is_none() {
             self.open(self.clock.now());
         }
         loop {
             let now = self.clock.now();
-            let more = self.market.on_time(now);
+            let more = self.tick(now)?;
             if self.at_close.is_none() && self.market.phase() == DayPhase::Closing {
                 self.at_close = Some(self.shown_levels());
             }
             let mut sent = false;
+            self.keep()?;
             for (venue, outlet) in &mut self.outlets {
                 sent |= outlet.publish(now, self.market.exchange_mut(*venue), &mut self.departures)?;
             }
@@ -329,34 +393,80 @@ impl<'a> Venue<'a> {
         }
     }
 
+    /// Gives the market an input, which is put into the journal.
+    fn input(&mut self, now: Nanos, input: &Input<'_>) -> Applied {
+        if let Some(journal) = &mut self.journal {
+            journal.put(now, input);
+        }
+        input.apply(now, &mut self.market, &mut self.out)
+    }
+
+    /// Brings the journal to its file: before anything is sent that follows from what is in it.
+    fn keep(&mut self) -> Result<(), Failure> {
+        match &mut self.journal {
+            Some(journal) => journal.flush(),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the market the time; whether more is due already. With a journal only when something is due, and each
+    /// [`TICK_NS`].
+    fn tick(&mut self, now: Nanos) -> Result<bool, Failure> {
+        if self.journal.is_none() {
+            return Ok(self.market.on_time(now));
+        }
+        let is_due = self.market.poll_timeout().is_some_and(|due| due <= now);
+        if !is_due && now.since(self.ticked) < TICK_NS {
+            return Ok(false);
+        }
+        self.ticked = now;
+        let more = self.input(now, &Input::Time) == Applied::More(true);
+        if now.since(self.marked) >= MARK_NS {
+            self.marked = now;
+            self.input(now, &Input::Mark(self.market.state_hash()));
+        }
+        self.keep()?;
+        Ok(more)
+    }
+
     fn open(&mut self, now: Nanos) {
-        self.market.open(now);
+        self.input(now, &Input::Open);
         self.opened = Some(now);
     }
 
     fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
         let failed = |e: io::Error| Failure::system(format!("accepting a connection failed: {e}"));
         while let Some(stream) = self.orders.accept().map_err(failed)? {
-            if let Some(id) = self.clients.iter().position(Option::is_none)
-                && self.market.exchange_mut(0).connect(id, now)
-            {
-                let watch = self.waiter.watch(&stream);
-                self.clients[id] = Some(Client { stream, watch });
-            }
+            self.admit(now, stream, 0..CONNECTIONS);
+        }
+        while let Some(ouch) = &mut self.ouch
+            && let Some(stream) = ouch.accept().map_err(failed)?
+        {
+            self.admit(now, stream, CONNECTIONS..CLIENTS);
         }
         Ok(())
     }
 
+    /// Gives a connection the first free number of its kind; without one it is closed.
+    fn admit(&mut self, now: Nanos, stream: TcpStream, mut ids: Range<usize>) {
+        if let Some(id) = ids.find(|id| self.clients[*id].is_none())
+            && self.input(now, &Input::Connect(id as u16)) == Applied::Admitted(true)
+        {
+            let watch = self.waiter.watch(&stream);
+            self.clients[id] = Some(Client { stream, watch });
+        }
+    }
+
     fn serve_orders(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        for id in 0..CONNECTIONS {
+        for id in 0..CLIENTS {
             let Some(client) = &mut self.clients[id] else {
                 continue;
             };
             let received = client.stream.recv(buffer);
             let now = self.clock.nanos_at(tsc());
             let is_over = match received {
-                Ok(Received::Bytes(bytes)) => self.take_orders(id, now, bytes),
-                Ok(Received::Nothing) => self.transmit(id).is_err(),
+                Ok(Received::Bytes(bytes)) => self.take_orders(id, now, bytes)?,
+                Ok(Received::Nothing) => self.transmit(id, now)?.is_none(),
                 Ok(Received::Closed) | Err(_) => true,
             };
             if is_over || self.market.exchange(0).wants_close(id) {
@@ -367,50 +477,67 @@ impl<'a> Venue<'a> {
     }
 
     /// Hands over what a client sent; `true` when the connection is over.
-    fn take_orders(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> bool {
+    fn take_orders(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> Result<bool, Failure> {
         while !bytes.is_empty() {
-            let taken = self.market.exchange_mut(0).handle_bytes(id, now, bytes);
+            let Applied::Taken(taken) = self.input(now, &Input::Bytes(id as u16, bytes)) else {
+                return Ok(true);
+            };
             bytes = &bytes[taken..];
-            match self.transmit(id) {
+            match self.transmit(id, now)? {
                 // Neither taken nor sent: the client does not read what it is sent.
-                Ok(false) if taken == 0 => return true,
-                Ok(_) => {}
-                Err(_) => return true,
+                Some(false) if taken == 0 => return Ok(true),
+                Some(_) => {}
+                None => return Ok(true),
             }
         }
-        false
+        Ok(false)
     }
 
-    /// Sends what is waiting for a client; whether there was anything.
-    fn transmit(&mut self, id: usize) -> io::Result<bool> {
-        let Some(client) = &mut self.clients[id] else {
-            return Ok(false);
-        };
-        let mut chunk = [0; 8192];
-        let mut any = false;
-        while let Some(bytes) = self.market.exchange_mut(0).poll_transmit(id, &mut chunk) {
-            any = true;
-            client.stream.send(bytes)?;
+    /// Sends what is waiting for a client; whether there was anything, `None` when the connection is lost.
+    fn transmit(&mut self, id: usize, now: Nanos) -> Result<Option<bool>, Failure> {
+        if self.clients[id].is_none() {
+            return Ok(Some(false));
         }
-        if client.stream.has_unsent() {
-            client.stream.flush()?;
+        let mut any = false;
+        loop {
+            let input = Input::Transmit(id as u16, TRANSMIT_MAX as u32);
+            let Applied::Sent(length @ 1..) = input.apply(now, &mut self.market, &mut self.out) else {
+                break;
+            };
+            // One that gave nothing has changed nothing.
+            if let Some(journal) = &mut self.journal {
+                journal.put(now, &input);
+            }
+            any = true;
+            self.keep()?;
+            if let Some(client) = &mut self.clients[id]
+                && client.stream.send(&self.out[..length]).is_err()
+            {
+                return Ok(None);
+            }
+        }
+        if let Some(client) = &mut self.clients[id]
+            && client.stream.has_unsent()
+            && client.stream.flush().is_err()
+        {
+            return Ok(None);
         }
         if any && self.opened.is_none() {
             let now = self.clock.now();
             self.open(now);
         }
-        Ok(any)
+        Ok(Some(any))
     }
 
     fn close_client(&mut self, id: usize, now: Nanos) -> Result<(), Failure> {
         let is_ended = self.market.exchange(0).wants_close(id);
-        let _ = self.transmit(id);
+        self.transmit(id, now)?;
         let Some(mut client) = self.clients[id].take() else {
             return Ok(());
         };
         self.waiter.forget(client.watch);
         client.stream.finish();
-        self.market.exchange_mut(0).disconnect(id, now);
+        self.input(now, &Input::Disconnect(id as u16));
         let early = matches!(
             self.market.exchange(0).phase(),
             DayPhase::Waiting | DayPhase::Opening | DayPhase::Open

@@ -98,8 +98,11 @@ fn recorded_sessions_decode_whole_and_encode_back_to_the_same_bytes() {
     assert_eq!(seen, expected.into());
 }
 
-/// Direction, type, size without appendage, and rows (offset, length, kind) of every layout in the digest.
-fn digest() -> Vec<(bool, u8, usize, Vec<(usize, usize, String)>)> {
+/// Offset, length, kind.
+type Row = (usize, usize, String);
+
+/// Whether inbound, type, size and rows of every layout in the digest.
+fn digest() -> Vec<(bool, u8, usize, Vec<Row>)> {
     let text = std::fs::read_to_string(testdata::specs("nasdaq-ouch50.md")).unwrap();
     let mut is_inbound = true;
     let mut layouts = Vec::new();

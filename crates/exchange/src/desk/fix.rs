@@ -913,7 +913,7 @@ impl Out {
             } => {
                 e.text(tag::CL_ORD_ID, id.as_bytes());
                 e.unsigned(tag::ORDER_ID, report_id);
-                if version.is_fixt() {
+                if version >= Version::Fix50Sp1 {
                     e.unsigned(own::MASS_ACTION_REPORT_ID, report_id);
                 }
                 e.char(own::MASS_CANCEL_REQUEST_TYPE, kind);
@@ -1025,7 +1025,9 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         number => e.unsigned(tag::ORDER_ID, number),
     }
     e.text(tag::CL_ORD_ID, id.as_bytes());
-    e.text_if(tag::ORIG_CL_ORD_ID, orig.as_bytes());
+    if version >= Version::Fix41 {
+        e.text_if(tag::ORIG_CL_ORD_ID, orig.as_bytes());
+    }
     e.unsigned(tag::EXEC_ID, exec_id);
     if is_old {
         e.char(
@@ -1068,7 +1070,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     if !is_on_close_type {
         e.char(tag::TIME_IN_FORCE, b'0' + order.time_in_force as u8);
     }
-    if !order.display.is_zero() {
+    if !order.display.is_zero() && version >= Version::Fix42 {
         let tag = if version.is_fixt() {
             own::DISPLAY_QTY
         } else {

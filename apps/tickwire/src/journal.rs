@@ -1,0 +1,284 @@
+//! The journal's file: written before anything leaves that follows from it, read back at the start, and `tickwire journal`.
+//!
+//! One process has it: the file is locked. What was put in is written by [`Journal::flush`], with one system call for
+//! everything since the last one. `process` durability leaves it to the page cache, which outlives the process however it
+//! dies; `disk` waits for the device.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tickwire_exchange::{ClientOrder, Input, JournalReader, JournalWriter, Market, Outcome, Route};
+use tickwire_lab::Table;
+use tickwire_market::Nanos;
+
+use crate::cli::JournalArgs;
+use crate::config::Config;
+use crate::entry::Durability;
+use crate::failure::Failure;
+
+/// Room of a transmission while a journal is replayed, and of one live.
+pub(crate) const TRANSMIT_MAX: usize = 8192;
+
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    writer: JournalWriter,
+    durability: Durability,
+}
+
+/// What was found in a journal.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) inputs: u64,
+    /// Bytes of a record that was not whole.
+    pub(crate) torn: u64,
+    /// The time of the last input.
+    pub(crate) last: Nanos,
+    /// State hashes that were noted, and how many of them the replay did not have.
+    pub(crate) marks: u64,
+    pub(crate) wrong_marks: u64,
+}
+
+impl Journal {
+    /// Opens or makes the file, and brings `market` to where it stood.
+    pub(crate) fn open(
+        path: &Path,
+        durability: Durability,
+        configuration: &str,
+        market: &mut Market,
+    ) -> Result<(Journal, Recovered), Failure> {
+        let failed = |what: &str, e: std::io::Error| {
+            Failure::system(format!("journal {}: {what} failed: {e}", path.display()))
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|e| failed("opening it", e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::config(format!(
+                    "journal {} is in use by another exchange",
+                    path.display()
+                )));
+            }
+            Err(TryLockError::Error(e)) => return Err(failed("locking it", e)),
+        }
+        let bytes = std::fs::read(path).map_err(|e| failed("reading it", e))?;
+        let (writer, recovered, length) = if is_new(&bytes) {
+            (JournalWriter::new(configuration), Recovered::default(), 0)
+        } else {
+            let mut reader = reader_of(path, &bytes)?;
+            if reader.configuration() != configuration {
+                return Err(Failure::config(format!(
+                    "journal {} was written with another configuration, and would not make the same market; move it \
+                     away, or give back the configuration (`tickwire journal {} --config` prints it)",
+                    path.display(),
+                    path.display()
+                )));
+            }
+            let recovered = replay(&mut reader, market);
+            if recovered.wrong_marks > 0 {
+                return Err(Failure::check(format!(
+                    "journal {}: {} of {} state hashes differ from those noted: another version wrote it; move it away",
+                    path.display(),
+                    recovered.wrong_marks,
+                    recovered.marks
+                )));
+            }
+            (JournalWriter::after(reader.place()), recovered, reader.place())
+        };
+        // Behind the last whole record nothing counts.
+        file.set_len(length).map_err(|e| failed("cutting it", e))?;
+        file.seek(SeekFrom::Start(length))
+            .map_err(|e| failed("going to its end", e))?;
+        let mut journal = Journal {
+            path: path.to_path_buf(),
+            file,
+            writer,
+            durability,
+        };
+        journal.flush()?;
+        Ok((journal, recovered))
+    }
+
+    /// Adds an input; [`Journal::flush`] writes it.
+    pub(crate) fn put(&mut self, now: Nanos, input: &Input<'_>) {
+        self.writer.put(now, input);
+    }
+
+    /// Writes what was put in. When it fails, nothing more may be sent: the exchange has to end.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        if self.writer.pending().is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all(self.writer.pending());
+        let written = written.and_then(|()| match self.durability {
+            Durability::Process => Ok(()),
+            Durability::Disk => self.file.sync_data(),
+        });
+        written.map_err(|e| {
+            Failure::system(format!(
+                "journal {} could not be written: {e}; the exchange stops, nothing was acknowledged that is not in it",
+                self.path.display()
+            ))
+        })?;
+        self.writer.written();
+        Ok(())
+    }
+}
+
+/// Nothing was ever written but perhaps a part of the head.
+fn is_new(bytes: &[u8]) -> bool {
+    bytes.is_empty()
+        || matches!(
+            JournalReader::new(bytes),
+            Err(tickwire_exchange::NotAJournal::Head)
+        )
+}
+
+fn reader_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<JournalReader<'a>, Failure> {
+    JournalReader::new(bytes).map_err(|e| Failure::config(format!("{} {e}", path.display())))
+}
+
+/// Does everything again. Datagrams are made and dropped: they were sent.
+fn replay(reader: &mut JournalReader<'_>, market: &mut Market) -> Recovered {
+    let mut found = Recovered::default();
+    let mut out = vec![0; TRANSMIT_MAX];
+    for (now, input) in reader.by_ref() {
+        found.inputs += 1;
+        found.last = now;
+        if let Input::Mark(hash) = input {
+            found.marks += 1;
+            found.wrong_marks += u64::from(market.state_hash() != hash);
+        }
+        input.apply(now, market, &mut out);
+        if input == Input::Time {
+            drop_datagrams(now, market);
+        }
+    }
+    found.torn = reader.torn();
+    found
+}
+
+fn drop_datagrams(now: Nanos, market: &mut Market) {
+    let venues = market.venues().map(|(_, exchange)| exchange.outlets().len());
+    let outlets: Vec<usize> = venues.collect();
+    for (venue, outlets) in outlets.into_iter().enumerate() {
+        let exchange = market.exchange_mut(venue);
+        for outlet in 0..outlets {
+            while exchange.poll_datagram(outlet, now).is_some() {}
+        }
+    }
+}
+
+/// `tickwire journal`: what is in one, and whether it makes the market that it says.
+pub(crate) fn run(args: &JournalArgs) -> Result<(), Failure> {
+    let path = &args.file;
+    let bytes =
+        std::fs::read(path).map_err(|e| Failure::system(format!("cannot read {}: {e}", path.display())))?;
+    let mut reader = reader_of(path, &bytes)?;
+    if args.config {
+        print!("{}", reader.configuration());
+        return Ok(());
+    }
+    if !args.verify && !args.orders {
+        return summary(&mut reader);
+    }
+    let config = Config::parse(reader.configuration()).map_err(|e| {
+        Failure::config(format!(
+            "{}: its configuration cannot be read: {e}",
+            path.display()
+        ))
+    })?;
+    let (mut market, _) = crate::venue::market_of(&config, None)?;
+    let found = replay(&mut reader, &mut market);
+    if args.orders {
+        println!("port,id,venue_id,symbol,side,qty,filled,price,outcome");
+        for order in market.exchange(0).ledger() {
+            println!("{}", row_of(order));
+        }
+        return Ok(());
+    }
+    println!(
+        "{} inputs replayed, {} orders, state hash {:016x}, {} of {} noted hashes are the same, {} bytes torn",
+        found.inputs,
+        market.exchange(0).ledger().len(),
+        market.state_hash(),
+        found.marks - found.wrong_marks,
+        found.marks,
+        found.torn
+    );
+    match found.wrong_marks {
+        0 => Ok(()),
+        n => Err(Failure::check(format!(
+            "{}: {n} noted state hashes differ: this version does not make the market that wrote it",
+            path.display()
+        ))),
+    }
+}
+
+fn row_of(order: &ClientOrder) -> String {
+    let port = match order.route {
+        Route::Fix(n) => format!("fix{n}"),
+        Route::Ouch(n) => format!("ouch{n}"),
+    };
+    let outcome = match order.outcome {
+        Outcome::Rejected => "rejected",
+        Outcome::Open => "open",
+        Outcome::Filled => "filled",
+        Outcome::Cancelled => "cancelled",
+    };
+    format!(
+        "{port},{},{},{},{:?},{},{},{},{outcome}",
+        order.cl_ord_id, order.venue_id.0, order.symbol, order.side, order.qty.0, order.filled.0, order.price
+    )
+}
+
+fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
+    const KINDS: [&str; 9] = [
+        "opened",
+        "time passed",
+        "stopped",
+        "connected",
+        "disconnected",
+        "bytes came",
+        "bytes left",
+        "resumed",
+        "state hash noted",
+    ];
+    let mut counts = [0_u64; KINDS.len()];
+    let (mut first, mut last) = (None, Nanos::ZERO);
+    for (now, input) in reader.by_ref() {
+        first.get_or_insert(now);
+        last = now;
+        let kind = match input {
+            Input::Open => 0,
+            Input::Time => 1,
+            Input::Stop => 2,
+            Input::Connect(_) => 3,
+            Input::Disconnect(_) => 4,
+            Input::Bytes(..) => 5,
+            Input::Transmit(..) => 6,
+            Input::Resume => 7,
+            Input::Mark(_) => 8,
+        };
+        counts[kind] += 1;
+    }
+    let mut table = Table::new("journal", &["input", "count"]);
+    for (name, count) in KINDS.iter().zip(counts) {
+        table = table.row([name.to_string(), count.to_string()]);
+    }
+    print!("{}", table.to_text());
+    println!(
+        "{:.3} s from first to last input, {} bytes, {} of them torn",
+        last.since(first.unwrap_or(last)) as f64 / 1e9,
+        reader.place() + reader.torn(),
+        reader.torn()
+    );
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! The exchange as a user runs it: orders by FIX and OUCH over real sockets, killed in the middle of its work again and again,
+//! and nothing that it acknowledged is lost.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use common::{Folder, Guard, free_ports, run, signal, text, tickwire};
+use tickwire_feed::{OuchClient, OuchConfig, OuchEvent, SoupConfig};
+use tickwire_fix::{CompId, Event, MemoryStore, Role, Session, SessionConfig, Status, Version};
+use tickwire_market::{Nanos, Price};
+use tickwire_wire::layout::{Alpha, Char};
+use tickwire_wire::ouch50::{Appendage, EnterOrder, Outbound, parse_outbound, price_field};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn now() -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    Nanos(since.as_nanos() as u64)
+}
+
+fn config(folder: &Folder) -> PathBuf {
+    let [a, b, c, d] = free_ports();
+    let text = format!(
+        r#"
+[[feed]]
+venue = "nasdaq"
+[[feed.channel]]
+name = "1"
+live = {{ a = "239.192.81.1:{a}", b = "239.192.81.2:{b}" }}
+requests = "127.0.0.1:{c}"
+snapshot_server = "127.0.0.1:{d}"
+
+[order_entry]
+address = "127.0.0.1:0"
+anyone = false
+[[order_entry.session]]
+comp_id = "MAKER"
+version = "FIX.4.2"
+firm = 1
+[order_entry.ouch]
+address = "127.0.0.1:0"
+[[order_entry.ouch.user]]
+username = "alice"
+password = "secret"
+firm_name = "FIRM"
+firm = 2
+
+[exchange]
+symbols = 5
+rate = 1000
+duration_s = 3600.0
+[exchange.journal]
+file = "exchange.journal"
+"#
+    );
+    folder.file("exchange.toml", text)
+}
+
+/// A running exchange.
+struct Exchange {
+    process: Guard,
+    fix: u16,
+    ouch: u16,
+    /// What it said before it listened.
+    said: Vec<String>,
+}
+
+impl Exchange {
+    fn start(config: &Path) -> Exchange {
+        let mut child = tickwire()
+            .args(["exchange", "-c"])
+            .arg(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut said = Vec::new();
+        let ready = loop {
+            let line = lines
+                .next()
+                .unwrap_or_else(|| panic!("it ended: {said:?}"))
+                .expect("text");
+            if line.starts_with("listening:") {
+                break line;
+            }
+            said.push(line);
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        let port = |what: &str| -> u16 {
+            let rest = ready
+                .split(&format!("{what} on port "))
+                .nth(1)
+                .unwrap_or_else(|| panic!("{ready}"));
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().expect("a port")
+        };
+        Exchange {
+            process: Guard(child),
+            fix: port("order entry"),
+            ouch: port("OUCH"),
+            said,
+        }
+    }
+
+    fn kill(mut self) {
+        self.process.0.kill().expect("it can be killed");
+        self.process.0.wait().expect("a child can be waited for");
+    }
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.set_nodelay(true).expect("an option of TCP");
+    stream
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .expect("a time-out");
+    stream
+}
+
+/// What there is to read; `false` when the connection is over.
+fn receive(stream: &mut TcpStream, buffer: &mut [u8], mut take: impl FnMut(&[u8])) -> bool {
+    match stream.read(buffer) {
+        Ok(0) => false,
+        Ok(n) => {
+            take(&buffer[..n]);
+            true
+        }
+        Err(e) => matches!(
+            e.kind(),
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+        ),
+    }
+}
+
+/// Orders by identifier: how much was filled as far as the client heard.
+type Heard = BTreeMap<String, u64>;
+
+struct Maker {
+    session: Session<MemoryStore>,
+    next: u32,
+    heard: Heard,
+}
+
+impl Maker {
+    fn new() -> Maker {
+        let id = |s: &str| CompId::new(s.as_bytes()).expect("short");
+        let config = SessionConfig {
+            any_message: true,
+            ..SessionConfig::new(Role::Initiator, id("MAKER"), id("EXCHANGE")).of_version(Version::Fix42)
+        };
+        Maker {
+            session: Session::new(config),
+            next: 1,
+            heard: Heard::new(),
+        }
+    }
+
+    fn order(&mut self) {
+        let id = format!("f{}", self.next);
+        // Every third one takes.
+        let (price, tif) = if self.next % 3 == 0 {
+            ("500", b'3')
+        } else {
+            ("1", b'0')
+        };
+        let sent = self.session.send_any(now(), b"D", |e| {
+            e.text(11, id.as_bytes());
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, 7);
+            e.char(40, b'2');
+            e.text(44, price.as_bytes());
+            e.char(59, tif);
+        });
+        if sent.is_ok() {
+            self.next += 1;
+        }
+    }
+
+    fn turn(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> bool {
+        while let Some(bytes) = self.session.poll_transmit(buffer) {
+            if stream.write_all(bytes).is_err() {
+                return false;
+            }
+        }
+        let mut all = Vec::new();
+        let is_open = receive(stream, buffer, |bytes| all.extend_from_slice(bytes));
+        let mut rest = &all[..];
+        loop {
+            let taken = self.session.handle_bytes(now(), rest);
+            rest = &rest[taken..];
+            while let Some(event) = self.session.poll_event() {
+                if let Event::Message { .. } = event {
+                    let message = self.session.message().expect("just told");
+                    let value = |tag| message.find(tag).map(|f| message.value(f));
+                    if message.msg_type() == b"8" && value(39) != Some(b"8") {
+                        let id = String::from_utf8(value(11).expect("required").to_vec()).expect("ASCII");
+                        let cum = message.find(14).and_then(|f| message.unsigned(f).ok());
+                        let heard = self.heard.entry(id).or_default();
+                        *heard = (*heard).max(cum.expect("required"));
+                    }
+                }
+            }
+            if rest.is_empty() {
+                return is_open;
+            }
+        }
+    }
+}
+
+struct Alice {
+    client: OuchClient,
+    heard: Heard,
+    accepted: u64,
+}
+
+impl Alice {
+    fn new() -> Alice {
+        let soup = SoupConfig {
+            username: Alpha::new(b"alice").expect("short"),
+            password: Alpha::new(b"secret").expect("short"),
+            ..SoupConfig::default()
+        };
+        Alice {
+            client: OuchClient::new(OuchConfig {
+                soup,
+                ..OuchConfig::default()
+            }),
+            heard: Heard::new(),
+            accepted: 0,
+        }
+    }
+
+    fn order(&mut self) {
+        let order = EnterOrder {
+            side: Char(b'B'),
+            quantity: 5.into(),
+            symbol: Alpha::new(b"MSFT").expect("short"),
+            price: price_field(Price::from_4dp(20_000)).expect("four decimals"),
+            time_in_force: Char(b'0'),
+            display: Char(b'Y'),
+            capacity: Char(b'P'),
+            iso_eligible: Char(b'N'),
+            cross_type: Char(b'N'),
+            ..EnterOrder::NEW
+        };
+        self.client.enter(now(), &order, &Appendage::EMPTY);
+    }
+
+    fn turn(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> bool {
+        while let Some(bytes) = self.client.poll_transmit(buffer) {
+            if stream.write_all(bytes).is_err() {
+                return false;
+            }
+        }
+        let client = &mut self.client;
+        let is_open = receive(stream, buffer, |bytes| client.handle_bytes(now(), bytes));
+        while let Some(event) = self.client.poll_event(now()) {
+            match event {
+                OuchEvent::Message { .. } => match parse_outbound(self.client.message()) {
+                    Ok((Outbound::OrderAccepted(m), _)) => {
+                        self.accepted += 1;
+                        let before = self.heard.insert(m.user_ref_num.get().to_string(), 0);
+                        assert_eq!(before, None, "accepted once");
+                    }
+                    Ok((Outbound::OrderExecuted(m), _)) => {
+                        let id = m.user_ref_num.get().to_string();
+                        *self.heard.get_mut(&id).expect("accepted before") += u64::from(m.quantity.get());
+                    }
+                    Ok(_) => {}
+                    Err(e) => panic!("{e}"),
+                },
+                OuchEvent::Ready { .. } => {}
+                OuchEvent::EndOfSession | OuchEvent::Failed(_) => return false,
+            }
+        }
+        is_open
+    }
+}
+
+/// Port and identifier to how much is filled, from the journal.
+fn ledger(journal: &Path) -> BTreeMap<(String, String), u64> {
+    let out = run(&["journal", journal.to_str().expect("text"), "--orders"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let rows = text(&out.stdout)
+        .lines()
+        .skip(1)
+        .map(str::to_string)
+        .collect::<Vec<_>>();
+    rows.iter()
+        .map(|row| {
+            let cells: Vec<&str> = row.split(',').collect();
+            (
+                (cells[0].to_string(), cells[1].to_string()),
+                cells[6].parse().expect("a number"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_and_again() {
+    let folder = Folder::new("exchange-kill");
+    let config = config(&folder);
+    let journal = folder.0.join("exchange.journal");
+    let (mut maker, mut alice) = (Maker::new(), Alice::new());
+    let mut buffer = vec![0; 16 << 10];
+    const ROUNDS: u32 = 5;
+    for round in 0..=ROUNDS {
+        let exchange = Exchange::start(&config);
+        assert_eq!(exchange.said.is_empty(), round == 0, "{:?}", exchange.said);
+        let mut fix = connect(exchange.fix);
+        let mut ouch = connect(exchange.ouch);
+        maker.session.handle_connected(now());
+        alice.client.handle_connected(now());
+        // Until both are in, then under load; in the last round until nothing is unanswered.
+        let deadline = Instant::now() + PATIENCE;
+        let mut loaded: Option<Instant> = None;
+        let mut quiet = 0;
+        loop {
+            assert!(
+                Instant::now() < deadline,
+                "round {round}: {:?}",
+                maker.session.status()
+            );
+            let before = maker.heard.len() + alice.heard.len();
+            assert!(maker.turn(&mut fix, &mut buffer), "round {round}: FIX ended");
+            assert!(alice.turn(&mut ouch, &mut buffer), "round {round}: OUCH ended");
+            let is_on = maker.session.status() == Status::Active && alice.client.is_ready();
+            if !is_on {
+                continue;
+            }
+            if round == ROUNDS {
+                let is_quiet =
+                    maker.heard.len() + alice.heard.len() == before && alice.client.unanswered() == 0;
+                quiet = if is_quiet { quiet + 1 } else { 0 };
+                if quiet > 100 {
+                    break;
+                }
+                continue;
+            }
+            for _ in 0..10 {
+                maker.order();
+                alice.order();
+            }
+            let since = *loaded.get_or_insert_with(Instant::now);
+            if since.elapsed() > Duration::from_millis(100 + 70 * u64::from(round)) && !maker.heard.is_empty()
+            {
+                break;
+            }
+        }
+        if round < ROUNDS {
+            exchange.kill();
+            maker.session.handle_disconnected(now());
+            alice.client.handle_closed();
+            while alice.client.poll_event(now()).is_some() {}
+            if round == 2 {
+                // A record that was being written.
+                let mut file = std::fs::OpenOptions::new()
+                    .append(true)
+                    .open(&journal)
+                    .expect("it is there");
+                file.write_all(&[0x2a; 21]).expect("room");
+            }
+        } else {
+            let mut exchange = exchange;
+            signal("TERM", exchange.process.0.id());
+            assert!(exchange.process.wait(PATIENCE).is_some());
+        }
+    }
+    let ledger = ledger(&journal);
+    let heard = maker
+        .heard
+        .iter()
+        .map(|(id, n)| (("fix0".to_string(), id.clone()), *n));
+    let heard = heard.chain(
+        alice
+            .heard
+            .iter()
+            .map(|(id, n)| (("ouch0".to_string(), id.clone()), *n)),
+    );
+    let mut compared = 0;
+    for (key, filled) in heard {
+        assert_eq!(ledger.get(&key), Some(&filled), "{key:?}");
+        compared += 1;
+    }
+    println!(
+        "{compared} acknowledged orders, {} in the ledger, {ROUNDS} kills",
+        ledger.len()
+    );
+    assert!(compared > 200, "{compared}");
+    assert!(maker.heard.values().any(|n| *n > 0), "some traded");
+    let out = run(&["journal", journal.to_str().expect("text"), "--verify"]);
+    let said = text(&out.stdout).to_string();
+    assert!(
+        out.status.success() && said.contains("noted hashes are the same"),
+        "{said}"
+    );
+    let marks: u32 = said
+        .split(" of ")
+        .nth(1)
+        .and_then(|s| s.split(' ').next())
+        .expect("a count")
+        .parse()
+        .expect("a number");
+    assert!(marks >= ROUNDS, "{said}");
+}
+
+#[test]
+fn a_journal_of_another_configuration_or_in_use_is_refused_with_what_to_do() {
+    let folder = Folder::new("exchange-other");
+    let config = config(&folder);
+    let first = Exchange::start(&config);
+    let second = run(&["exchange", "-c", config.to_str().expect("text")]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(text(&second.stderr).contains("in use by another exchange"));
+    first.kill();
+    let changed = std::fs::read_to_string(&config)
+        .expect("it is there")
+        .replace("symbols = 5", "symbols = 6");
+    let other = folder.file("other.toml", changed);
+    let refused = run(&["exchange", "-c", other.to_str().expect("text")]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("written with another configuration"));
+    let journal = folder.0.join("exchange.journal");
+    let out = run(&["journal", journal.to_str().expect("text"), "--config"]);
+    assert!(text(&out.stdout).contains("symbols = 5"));
+    let out = run(&["journal", config.to_str().expect("text")]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("is not a journal"));
+}

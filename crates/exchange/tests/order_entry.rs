@@ -1,0 +1,961 @@
+//! Order entry: FIX of every version and OUCH 5.0 on one engine, and the journal that brings all of it back. Every world here
+//! writes a journal; at its end the journal is played to a new market, whose state must be the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tickwire_exchange::{
+    Applied, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort, FlowConfig, Input, JournalReader,
+    JournalWriter, Market, OuchPort, Outcome, PaceConfig, SelfTrade, listings,
+};
+use tickwire_fix::dict::{Dictionary, Validation};
+use tickwire_fix::{
+    CompId, Encoder, Event, MemoryStore, Role, Rules, Session, SessionConfig, Status, Store, Version,
+};
+use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, Venue};
+use tickwire_testdata as testdata;
+use tickwire_wire::layout::{Alpha, Char};
+use tickwire_wire::ouch50::{
+    AccountQuery, Appendage, CancelOrder, DisableOrderEntry, EnableOrderEntry, EnterOrder, MassCancel,
+    ModifyOrder, ReplaceOrder, encode, parse_outbound, price_field,
+};
+use tickwire_wire::soupbintcp::{LoginRequest, Packet, split};
+use tickwire_wire::zerocopy::IntoBytes;
+
+/// 2026-01-05 14:30 UTC.
+const START: Nanos = Nanos(1_767_623_400 * Nanos::SECOND);
+const AAPL: InstrumentId = InstrumentId(1);
+const FIX_CONNECTIONS: u16 = 10;
+
+fn comp(name: &str) -> CompId {
+    CompId::new(name.as_bytes()).unwrap()
+}
+
+/// The CompID of the session of a version.
+fn client_of(version: Version) -> CompId {
+    comp(&version.name().replace('.', ""))
+}
+
+fn market() -> Market {
+    let port = |(version, firm)| FixPort {
+        comp_id: client_of(version),
+        version,
+        firm: Firm(firm),
+        reset_on_logon: false,
+        cancel_on_disconnect: false,
+        self_trade: SelfTrade::Allow,
+    };
+    let user = |name: &[u8], firm, self_trade| OuchPort {
+        username: Alpha::new(name).unwrap(),
+        password: Alpha::new(b"secret").unwrap(),
+        firm_name: Alpha::new(b"FIRM").unwrap(),
+        firm: Firm(firm),
+        cancel_on_disconnect: false,
+        self_trade,
+    };
+    let config = ExchangeConfig {
+        listings: listings(5),
+        max_orders: 20_000,
+        max_levels: 512,
+        flow: FlowConfig {
+            seed: 7,
+            max_live: 10_000,
+            ..FlowConfig::default()
+        },
+        // The market is quiet: what happens is what clients do.
+        pace: PaceConfig {
+            rate: 1,
+            burst_percent: 0,
+            ..PaceConfig::default()
+        },
+        desk: DeskConfig {
+            connections: FIX_CONNECTIONS.into(),
+            max_orders: 10_000,
+            sessions: Version::ALL.into_iter().zip(1..).map(port).collect(),
+            ouch: vec![
+                user(b"alice", 20, SelfTrade::Decrement),
+                user(b"bob", 21, SelfTrade::Allow),
+            ],
+            ouch_connections: 2,
+            ..DeskConfig::default()
+        },
+        ..ExchangeConfig::default()
+    };
+    Market::new(vec![(Venue::Nasdaq, Exchange::new(config, Vec::new()))])
+}
+
+struct World {
+    now: Nanos,
+    market: Market,
+    journal: JournalWriter,
+    file: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl World {
+    /// A market that is open.
+    fn new() -> World {
+        let mut world = World {
+            now: START,
+            market: market(),
+            journal: JournalWriter::new("a test's"),
+            file: Vec::new(),
+            out: vec![0; 1 << 16],
+        };
+        world.input(&Input::Open);
+        for _ in 0..200_000 {
+            if world.market.phase() == DayPhase::Open {
+                return world;
+            }
+            world.pass(Nanos::SECOND);
+        }
+        panic!("the market never opens");
+    }
+
+    fn input(&mut self, input: &Input<'_>) -> Applied {
+        self.journal.put(self.now, input);
+        self.file.extend_from_slice(self.journal.pending());
+        self.journal.written();
+        input.apply(self.now, &mut self.market, &mut self.out)
+    }
+
+    fn pass(&mut self, ns: u64) {
+        self.now = self.now.after(ns);
+        self.input(&Input::Time);
+    }
+
+    fn connect(&mut self, id: u16) {
+        assert_eq!(self.input(&Input::Connect(id)), Applied::Admitted(true));
+    }
+
+    /// Everything the exchange has for a connection.
+    fn drain(&mut self, id: u16) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            match self.input(&Input::Transmit(id, 4096)) {
+                Applied::Sent(0) => return all,
+                Applied::Sent(n) => all.extend_from_slice(&self.out[..n]),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn best(&self, side: Side) -> (Price, u32) {
+        let exchange = self.market.exchange(0);
+        let level = exchange
+            .levels(AAPL, side)
+            .next()
+            .expect("the book has both sides");
+        (level.price, level.qty.0 as u32)
+    }
+
+    /// A price where nobody else is.
+    fn far(&self, side: Side) -> Price {
+        let (best, _) = self.best(side);
+        let ticks = 30 * 10_000_000;
+        match side {
+            Side::Bid => Price::from_raw(best.raw() - ticks),
+            Side::Ask => Price::from_raw(best.raw() + ticks),
+        }
+    }
+
+    /// The journal makes the same market.
+    fn finish(self) -> Vec<u8> {
+        let mut again = market();
+        let mut reader = JournalReader::new(&self.file).unwrap();
+        let mut out = vec![0; 1 << 16];
+        for (now, input) in reader.by_ref() {
+            input.apply(now, &mut again, &mut out);
+        }
+        assert_eq!(reader.torn(), 0);
+        assert_eq!(again.state_hash(), self.market.state_hash());
+        assert_eq!(
+            again.exchange(0).engine().state_hash(),
+            self.market.exchange(0).engine().state_hash()
+        );
+        assert_eq!(again.exchange(0).ledger(), self.market.exchange(0).ledger());
+        self.file
+    }
+}
+
+/// A FIX client that checks every message it gets against its version's dictionary.
+struct FixClient {
+    id: u16,
+    session: Session<MemoryStore>,
+    /// What came, as `tag=value` without what differs from run to run.
+    said: Vec<String>,
+}
+
+/// Header, trailer, and numbers that count up.
+const VOLATILE: [u32; 15] = [8, 9, 10, 34, 49, 52, 56, 17, 37, 60, 1128, 369, 533, 1369, 6];
+
+impl FixClient {
+    fn new(id: u16, version: Version) -> FixClient {
+        let dictionary = |name: &str| {
+            let text = std::fs::read_to_string(testdata::fix(&format!("dictionaries/{name}.xml"))).unwrap();
+            Arc::new(Dictionary::parse(&text).unwrap())
+        };
+        let application = dictionary(&version.name().replace('.', ""));
+        let rules = Rules {
+            session: match version.is_fixt() {
+                true => dictionary("FIXT11"),
+                false => application.clone(),
+            },
+            application,
+            validation: Validation::default(),
+        };
+        let config = SessionConfig {
+            any_message: true,
+            ..SessionConfig::new(Role::Initiator, client_of(version), comp("EXCHANGE")).of_version(version)
+        };
+        FixClient {
+            id,
+            session: Session::with_rules(config, MemoryStore::new(1024, 1 << 20), Some(rules)),
+            said: Vec::new(),
+        }
+    }
+
+    fn log_on(&mut self, world: &mut World) {
+        world.connect(self.id);
+        self.session.handle_connected(world.now);
+        self.exchange(world);
+        assert_eq!(self.session.status(), Status::Active);
+    }
+
+    fn log_off_without_a_word(&mut self, world: &mut World) {
+        world.input(&Input::Disconnect(self.id));
+        self.session.handle_disconnected(world.now);
+    }
+
+    /// Moves bytes both ways until nobody has any.
+    fn exchange(&mut self, world: &mut World) {
+        let mut buffer = [0; 4096];
+        loop {
+            let mut moved = false;
+            while let Some(bytes) = self.session.poll_transmit(&mut buffer) {
+                let given = bytes.len();
+                let text = bytes.escape_ascii().to_string().replace("\\x01", "|");
+                assert!(
+                    !text.contains("|35=3|"),
+                    "what the exchange said is wrong: {text}"
+                );
+                assert_eq!(world.input(&Input::Bytes(self.id, bytes)), Applied::Taken(given));
+                moved = true;
+            }
+            let bytes = world.drain(self.id);
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let taken = self.session.handle_bytes(world.now, rest);
+                rest = &rest[taken..];
+                moved = true;
+                while let Some(event) = self.session.poll_event() {
+                    match event {
+                        Event::Message { .. } => self.note(),
+                        Event::Rejected {
+                            ref_tag,
+                            reason,
+                            text,
+                            ..
+                        } => {
+                            self.said.push(format!(
+                                "35=3|371={ref_tag}|373={}|58={text}",
+                                reason.unwrap_or(999)
+                            ));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if !moved {
+                let rejects = self.session.counters().get(Counter::FixRejects);
+                assert_eq!(
+                    rejects,
+                    0,
+                    "{}: {:?}",
+                    self.session.config().version.name(),
+                    self.said
+                );
+                return;
+            }
+        }
+    }
+
+    fn note(&mut self) {
+        let message = self.session.message().unwrap();
+        let shown = message.fields().iter().filter(|f| !VOLATILE.contains(&f.tag));
+        let texts = shown.map(|f| format!("{}={}", f.tag, message.value(*f).escape_ascii()));
+        self.said.push(texts.collect::<Vec<_>>().join("|"));
+    }
+
+    fn send(&mut self, world: &mut World, kind: &[u8], fields: impl FnOnce(&mut Encoder<'_>)) -> Vec<String> {
+        self.session.send_any(world.now, kind, fields).unwrap();
+        self.exchange(world);
+        std::mem::take(&mut self.said)
+    }
+
+    /// A limit order for the day, with further fields.
+    fn order(
+        &mut self,
+        world: &mut World,
+        id: &str,
+        side: Side,
+        price: Price,
+        qty: u32,
+        more: impl FnOnce(&mut Encoder<'_>),
+    ) -> Vec<String> {
+        self.send(world, b"D", |e| {
+            e.text(11, id.as_bytes());
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1' + side as u8);
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, qty.into());
+            e.char(40, b'2');
+            e.price(44, price);
+            more(e);
+        })
+    }
+
+    fn cancel(&mut self, world: &mut World, id: &str, orig: &str) -> Vec<String> {
+        self.send(world, b"F", |e| {
+            e.text(11, id.as_bytes());
+            e.text(41, orig.as_bytes());
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+        })
+    }
+}
+
+/// The values of some tags, in the order asked for.
+fn pick(said: &str, tags: &[u32]) -> String {
+    let fields: BTreeMap<u32, &str> = said
+        .split('|')
+        .filter_map(|field| field.split_once('='))
+        .map(|(tag, value)| (tag.parse().unwrap(), value))
+        .collect();
+    let value = |tag: &u32| fields.get(tag).map(|v| format!("{tag}={v}"));
+    tags.iter().filter_map(value).collect::<Vec<_>>().join(" ")
+}
+
+/// What happened to an order.
+const STATE: [u32; 9] = [35, 11, 41, 20, 150, 39, 38, 14, 151];
+
+#[test]
+fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
+    let mut world = World::new();
+    for (id, version) in (0..).zip(Version::ALL) {
+        let mut client = FixClient::new(id, version);
+        client.log_on(&mut world);
+        let is_old = version <= Version::Fix42;
+        let far = world.far(Side::Bid);
+        let states = |said: &[String]| -> Vec<String> { said.iter().map(|s| pick(s, &STATE)).collect() };
+        // What a version has no field for is not there.
+        let about = |id: &str, orig: &str| match version {
+            Version::Fix40 => format!("11={id}"),
+            _ => format!("11={id} 41={orig}"),
+        };
+        let line = |kind: &str, exec: &str, status: &str, rest: &str, leaves: &str| {
+            let mut line = format!("35=8 {kind}");
+            if is_old {
+                line += " 20=0";
+            }
+            if version >= Version::Fix41 {
+                line += &format!(" 150={exec}");
+            }
+            line += &format!(" 39={status} {rest}");
+            if version >= Version::Fix41 {
+                line += &format!(" 151={leaves}");
+            }
+            line
+        };
+
+        let said = client.order(&mut world, "a", Side::Bid, far, 300, |_| {});
+        assert_eq!(
+            states(&said),
+            [line("11=a", "0", "0", "38=300 14=0", "300")],
+            "{version:?}"
+        );
+        let said = client.send(&mut world, b"G", |e| {
+            e.text(11, b"b");
+            e.text(41, b"a");
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, 200);
+            e.char(40, b'2');
+            e.price(44, far);
+        });
+        let replaced = if is_old { "5" } else { "0" };
+        assert_eq!(
+            states(&said),
+            [line(&about("b", "a"), "5", replaced, "38=200 14=0", "200")],
+            "{version:?}"
+        );
+        let said = client.cancel(&mut world, "c", "b");
+        assert_eq!(
+            states(&said),
+            [line(&about("c", "b"), "4", "4", "38=200 14=0", "0")],
+            "{version:?}"
+        );
+        let said = client.cancel(&mut world, "d", "b");
+        assert_eq!(pick(&said[0], &[35, 11, 102]), "35=9 11=d 102=0");
+        assert_eq!(pick(&said[0], &[434]).is_empty(), version < Version::Fix42);
+
+        // Takes half of the best offer, the rest of an order that does not rest is cancelled.
+        let (ask, shown) = world.best(Side::Ask);
+        let said = client.order(&mut world, "e", Side::Bid, ask, shown + 10, |e| e.char(59, b'3'));
+        let (first, last) = (pick(&said[0], &STATE), said.last().unwrap());
+        let all = shown + 10;
+        assert_eq!(
+            first,
+            line("11=e", "0", "0", &format!("38={all} 14=0"), &all.to_string())
+        );
+        let filled: u32 = said
+            .iter()
+            .filter_map(|s| {
+                pick(s, &[32])
+                    .strip_prefix("32=")
+                    .map(|n| n.parse::<u32>().unwrap())
+            })
+            .sum();
+        assert!(filled >= shown, "hidden orders trade too");
+        let end = if filled == all { "2" } else { "4" };
+        assert_eq!(pick(last, &[39]), format!("39={end}"), "{version:?}");
+        let fill = pick(&said[1], &[150, 31]);
+        if version >= Version::Fix43 {
+            assert!(fill.starts_with("150=F 31="), "{fill}");
+        } else if version >= Version::Fix41 {
+            assert!(
+                fill.starts_with("150=1 31=") || fill.starts_with("150=2 31="),
+                "{fill}"
+            );
+        }
+
+        for id in ["f", "h"] {
+            let said = client.order(&mut world, id, Side::Bid, far, 10, |_| {});
+            assert_eq!(pick(&said[0], &[39]), "39=0", "{version:?}");
+        }
+        let said = client.order(&mut world, "a", Side::Bid, far, 1, |_| {});
+        assert_eq!(pick(&said[0], &[39, 58]), "39=8 58=duplicate ClOrdID");
+
+        // Status of one, then all are cancelled.
+        let status = |world: &mut World, client: &mut FixClient, id: &str| {
+            client.send(world, b"H", |e| {
+                e.text(11, id.as_bytes());
+                e.text(55, b"AAPL");
+                e.char(54, b'1');
+            })
+        };
+        let said = status(&mut world, &mut client, "f");
+        let asked = if is_old { "20=3 39=0" } else { "39=0" };
+        assert_eq!(pick(&said[0], &[20, 39]), asked);
+        let said = status(&mut world, &mut client, "nobody");
+        assert_eq!(pick(&said[0], &[39, 58]), "39=8 58=unknown order");
+        let sweep = |e: &mut Encoder<'_>| {
+            e.text(11, b"q");
+            e.char(530, b'7');
+            e.text(60, b"20260105-14:30:00");
+        };
+        if version >= Version::Fix43 {
+            let mut said = client.send(&mut world, b"q", sweep);
+            assert_eq!(
+                pick(&said.pop().unwrap(), &[35, 11, 530, 531]),
+                "35=r 11=q 530=7 531=7"
+            );
+            said.sort();
+            let gone: Vec<_> = said.iter().map(|s| pick(s, &[11, 39])).collect();
+            assert_eq!(gone, ["11=f 39=4", "11=h 39=4"]);
+            let said = client.send(&mut world, b"g", |e| {
+                e.text(335, b"t");
+                e.char(263, b'0');
+            });
+            assert_eq!(pick(&said[0], &[35, 335, 340]), "35=h 335=t 340=2");
+        } else {
+            let said = client.send(&mut world, b"q", sweep);
+            assert_eq!(said.len(), 1, "no mass cancel before 4.3: {said:?}");
+            for orig in ["f", "h"] {
+                client.cancel(&mut world, &format!("x{orig}"), orig);
+            }
+        }
+        assert_eq!(world.market.exchange(0).reports_lost(), 0);
+    }
+    world.finish();
+}
+
+#[test]
+fn what_a_message_lacks_is_said_by_reject_and_what_does_not_go_together_by_business_reject() {
+    let mut world = World::new();
+    let mut client = FixClient::new(0, Version::Fix44);
+    client.log_on(&mut world);
+    let said = client.send(&mut world, b"D", |e| {
+        e.text(11, b"a");
+        e.char(54, b'1');
+        e.unsigned(38, 1);
+        e.char(40, b'1');
+    });
+    assert!(said[0].starts_with("35=3|371=55|373=1"), "{said:?}");
+    let said = client.send(&mut world, b"D", |e| {
+        e.text(11, b"a");
+        e.text(55, b"AAPL");
+        e.char(54, b'1');
+        e.unsigned(38, 1);
+        e.char(40, b'2');
+    });
+    assert_eq!(pick(&said[0], &[35, 372, 380]), "35=j 372=D 380=5");
+    let said = client.send(&mut world, b"D", |e| {
+        e.text(11, b"a");
+        e.text(55, b"AAPL");
+        e.char(54, b'9');
+        e.unsigned(38, 1);
+        e.char(40, b'1');
+    });
+    assert!(said[0].starts_with("35=3|371=54|373=5"), "{said:?}");
+    let said = client.send(&mut world, b"B", |e| e.text(148, b"news"));
+    assert_eq!(pick(&said[0], &[35, 372, 380]), "35=j 372=B 380=3");
+    assert!(world.market.exchange(0).ledger().is_empty());
+    world.finish();
+}
+
+#[test]
+fn reports_wait_for_a_client_that_is_gone_and_what_was_lost_on_the_way_is_sent_again() {
+    let mut world = World::new();
+    let mut maker = FixClient::new(0, Version::Fix42);
+    let mut taker = FixClient::new(1, Version::Fix50Sp2);
+    maker.log_on(&mut world);
+    taker.log_on(&mut world);
+    // Inside the spread or at the best: the maker's order is the best bid.
+    let (bid, _) = world.best(Side::Bid);
+    let (ask, _) = world.best(Side::Ask);
+    let price = Price::from_raw((bid.raw() + 10_000_000).min(ask.raw() - 10_000_000));
+    maker.order(&mut world, "m", Side::Bid, price, 100, |_| {});
+    maker.log_off_without_a_word(&mut world);
+    let first = taker.order(&mut world, "t", Side::Ask, price, 30, |_| {});
+    assert!(first.iter().any(|s| pick(s, &[32]) == "32=30"), "{first:?}");
+    world.pass(Nanos::SECOND);
+    maker.log_on(&mut world);
+    let fills: Vec<_> = maker
+        .said
+        .drain(..)
+        .map(|s| pick(&s, &[11, 150, 32, 151]))
+        .collect();
+    assert_eq!(fills, ["11=m 150=1 32=30 151=70"]);
+
+    // Sent, but lost with the connection: the client asks for it by its number.
+    taker
+        .session
+        .send_any(world.now, b"D", |e| {
+            e.text(11, b"u");
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'2');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, 70);
+            e.char(40, b'2');
+            e.price(44, price);
+        })
+        .unwrap();
+    taker.exchange(&mut world);
+    let lost = world.drain(0);
+    assert!(!lost.is_empty());
+    maker.log_off_without_a_word(&mut world);
+    maker.log_on(&mut world);
+    let fills: Vec<_> = maker
+        .said
+        .drain(..)
+        .map(|s| pick(&s, &[11, 150, 32, 151]))
+        .collect();
+    assert_eq!(fills, ["11=m 150=2 32=70 151=0"]);
+    world.finish();
+}
+
+/// A user of OUCH, message by message.
+struct User {
+    id: u16,
+    name: &'static [u8],
+    /// The next message expected.
+    next: u64,
+    stream: Vec<u8>,
+}
+
+impl User {
+    fn new(id: u16, name: &'static [u8]) -> User {
+        User {
+            id: FIX_CONNECTIONS + id,
+            name,
+            next: 1,
+            stream: Vec::new(),
+        }
+    }
+
+    fn log_in(&mut self, world: &mut World) -> Vec<String> {
+        world.connect(self.id);
+        self.stream.clear();
+        let login = LoginRequest::new(self.name, b"secret", b"", self.next).unwrap();
+        world.input(&Input::Bytes(self.id, login.as_bytes()));
+        self.heard(world)
+    }
+
+    fn send(&mut self, world: &mut World, layout: &[u8], options: Option<&Appendage>) -> Vec<String> {
+        let (mut message, mut packet) = ([0; 256], [0; 300]);
+        let length = encode(layout, options, &mut message).unwrap();
+        let length = Packet::Unsequenced(&message[..length])
+            .encode(&mut packet)
+            .unwrap();
+        world.input(&Input::Bytes(self.id, &packet[..length]));
+        self.heard(world)
+    }
+
+    /// Name and some fields of every message.
+    fn heard(&mut self, world: &mut World) -> Vec<String> {
+        self.stream.extend(world.drain(self.id));
+        let mut said = Vec::new();
+        while let Some((packet, length)) = split(&self.stream).unwrap() {
+            match packet {
+                Packet::Sequenced(message) => {
+                    self.next += 1;
+                    let (message, options) = parse_outbound(message).unwrap();
+                    let mut line = message.name().to_string();
+                    let mut add = |name: &'static str, value: tickwire_wire::layout::FieldValue<'_>| {
+                        let wanted = [
+                            "UserRefNum",
+                            "OrigUserRefNum",
+                            "Quantity",
+                            "Reason",
+                            "EventCode",
+                            "NextUserRefNum",
+                            "DecrementShares",
+                            "DisplayQuantity",
+                            "Side",
+                            "LiquidityFlag",
+                            "MaxFloor",
+                        ];
+                        if wanted.contains(&name) {
+                            line += &format!(" {name}={value}");
+                        }
+                    };
+                    message.visit(&mut add);
+                    options.visit(&mut add);
+                    said.push(line);
+                }
+                Packet::LoginAccepted(a) => said.push(format!("in at {}", a.sequence.get().unwrap())),
+                Packet::LoginRejected(r) => said.push(format!("refused {}", r.reason.0 as char)),
+                Packet::EndOfSession => said.push("end".to_string()),
+                Packet::ServerHeartbeat => {}
+                other => panic!("{other:?}"),
+            }
+            self.stream.drain(..length);
+        }
+        said
+    }
+}
+
+fn enter(number: u32, side: u8, price: Price, quantity: u32) -> EnterOrder {
+    EnterOrder {
+        user_ref_num: number.into(),
+        side: Char(side),
+        quantity: quantity.into(),
+        symbol: Alpha::new(b"AAPL").unwrap(),
+        price: price_field(price).unwrap(),
+        time_in_force: Char(b'0'),
+        display: Char(b'Y'),
+        capacity: Char(b'P'),
+        iso_eligible: Char(b'N'),
+        cross_type: Char(b'N'),
+        cl_ord_id: Alpha::new(b"mine").unwrap(),
+        ..EnterOrder::NEW
+    }
+}
+
+#[test]
+fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
+    let none = Some(&Appendage::EMPTY);
+    let mut world = World::new();
+    let mut alice = User::new(0, b"alice");
+    assert_eq!(alice.log_in(&mut world), ["in at 1", "SystemEvent EventCode=S"]);
+    let far = world.far(Side::Bid);
+
+    let say = |world: &mut World, alice: &mut User, m: EnterOrder| alice.send(world, m.as_bytes(), none);
+    assert_eq!(
+        say(&mut world, &mut alice, enter(5, b'B', far, 300)),
+        ["OrderAccepted UserRefNum=5 Side=B Quantity=300"]
+    );
+    // A number that is not above the last is ignored.
+    assert!(say(&mut world, &mut alice, enter(5, b'B', far, 300)).is_empty());
+    assert!(say(&mut world, &mut alice, enter(4, b'B', far, 300)).is_empty());
+    // A rejected order's number is used up.
+    assert_eq!(
+        say(&mut world, &mut alice, enter(6, b'B', far, 1_000_000)),
+        ["OrderRejected UserRefNum=6 Reason=19"]
+    );
+    let other = EnterOrder {
+        symbol: Alpha::new(b"NOSUCH").unwrap(),
+        ..enter(7, b'B', far, 1)
+    };
+    assert_eq!(
+        say(&mut world, &mut alice, other),
+        ["OrderRejected UserRefNum=7 Reason=23"]
+    );
+    let bad_side = enter(8, b'X', far, 1);
+    assert_eq!(
+        say(&mut world, &mut alice, bad_side),
+        ["OrderRejected UserRefNum=8 Reason=9"]
+    );
+    assert_eq!(
+        alice.send(&mut world, AccountQuery::NEW.as_bytes(), None),
+        ["AccountQueryResponse NextUserRefNum=9"]
+    );
+
+    // A cancel says how much is to remain; what is superfluous is ignored.
+    let cancel = |number: u32, quantity: u32| CancelOrder {
+        user_ref_num: number.into(),
+        quantity: quantity.into(),
+        ..CancelOrder::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, cancel(5, 200).as_bytes(), None),
+        ["OrderCanceled UserRefNum=5 Quantity=100 Reason=U"]
+    );
+    assert!(alice.send(&mut world, cancel(5, 200).as_bytes(), None).is_empty());
+    assert!(alice.send(&mut world, cancel(99, 0).as_bytes(), None).is_empty());
+
+    // A replacement takes another number; invalid details cancel the old order and use up none.
+    let replace = |orig: u32, number: u32, quantity: u32, price: Price| ReplaceOrder {
+        orig_user_ref_num: orig.into(),
+        user_ref_num: number.into(),
+        quantity: quantity.into(),
+        price: price_field(price).unwrap(),
+        time_in_force: Char(b'0'),
+        display: Char(b'Y'),
+        iso_eligible: Char(b'N'),
+        ..ReplaceOrder::NEW
+    };
+    let lower = Price::from_raw(far.raw() - 10_000_000);
+    assert_eq!(
+        alice.send(&mut world, replace(5, 9, 250, lower).as_bytes(), none),
+        ["OrderReplaced OrigUserRefNum=5 UserRefNum=9 Side=B Quantity=250"]
+    );
+    assert!(
+        alice.send(&mut world, cancel(5, 0).as_bytes(), None).is_empty(),
+        "5 is no more"
+    );
+    assert!(
+        alice
+            .send(&mut world, replace(9, 9, 250, far).as_bytes(), none)
+            .is_empty()
+    );
+    assert_eq!(
+        alice.send(&mut world, replace(9, 10, 0, far).as_bytes(), none),
+        ["OrderCanceled UserRefNum=9 Quantity=250 Reason=U"]
+    );
+
+    // Takes: executed, the rest of an order that does not rest is cancelled.
+    let (ask, shown) = world.best(Side::Ask);
+    let taking = EnterOrder {
+        time_in_force: Char(b'3'),
+        ..enter(10, b'B', ask, shown)
+    };
+    let said = say(&mut world, &mut alice, taking);
+    assert_eq!(
+        said[0],
+        format!("OrderAccepted UserRefNum=10 Side=B Quantity={shown}")
+    );
+    assert!(
+        said[1..]
+            .iter()
+            .all(|s| s.starts_with("OrderExecuted UserRefNum=10") && s.ends_with("LiquidityFlag=R"))
+    );
+
+    // Selling, then selling short, with less; a sweep.
+    let high = world.far(Side::Ask);
+    say(&mut world, &mut alice, enter(11, b'S', high, 100));
+    let modify = ModifyOrder {
+        user_ref_num: 11.into(),
+        side: Char(b'T'),
+        quantity: 60.into(),
+        ..ModifyOrder::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, modify.as_bytes(), None),
+        ["OrderModified UserRefNum=11 Side=T Quantity=60"]
+    );
+    assert_eq!(
+        alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), none),
+        ["OrderAccepted UserRefNum=12 Side=B Quantity=50"]
+    );
+    let sweep = MassCancel {
+        user_ref_num: 13.into(),
+        firm: Alpha::new(b"FIRM").unwrap(),
+        ..MassCancel::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, sweep.as_bytes(), none),
+        [
+            "MassCancelResponse UserRefNum=13",
+            "OrderCanceled UserRefNum=11 Quantity=60 Reason=U",
+            "OrderCanceled UserRefNum=12 Quantity=50 Reason=U"
+        ]
+    );
+
+    // Order entry switched off and on.
+    let off = DisableOrderEntry {
+        user_ref_num: 14.into(),
+        firm: Alpha::new(b"FIRM").unwrap(),
+        ..DisableOrderEntry::NEW
+    };
+    let on = EnableOrderEntry {
+        user_ref_num: 16.into(),
+        firm: Alpha::new(b"FIRM").unwrap(),
+        ..EnableOrderEntry::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, off.as_bytes(), none),
+        ["DisableOrderEntryResponse UserRefNum=14"]
+    );
+    assert_eq!(
+        say(&mut world, &mut alice, enter(15, b'B', far, 1)),
+        ["OrderRejected UserRefNum=15 Reason=32"]
+    );
+    assert_eq!(
+        alice.send(&mut world, on.as_bytes(), none),
+        ["EnableOrderEntryResponse UserRefNum=16"]
+    );
+
+    say(&mut world, &mut alice, enter(17, b'B', far, 40));
+
+    // The connection is lost; what happens meanwhile comes with the next login.
+    let seen = alice.next;
+    world.input(&Input::Disconnect(alice.id));
+    let mut bob = User::new(1, b"bob");
+    bob.log_in(&mut world);
+    world.input(&Input::Disconnect(bob.id));
+    alice.next = seen - 2;
+    let again = alice.log_in(&mut world);
+    assert_eq!(again.len(), 3);
+    assert_eq!(again[0], format!("in at {}", seen - 2));
+
+    // The day ends.
+    world.input(&Input::Stop);
+    while world.market.phase() != DayPhase::Over {
+        world.pass(Nanos::SECOND);
+    }
+    let said = alice.heard(&mut world);
+    assert_eq!(said.last().unwrap(), "end");
+    assert_eq!(said[said.len() - 2], "SystemEvent EventCode=E");
+    assert!(said.iter().any(|s| s.starts_with("OrderCanceled UserRefNum=17")));
+    world.finish();
+}
+
+#[test]
+fn logins_need_the_password_the_session_and_a_place() {
+    let mut world = World::new();
+    let mut alice = User::new(0, b"ALICE");
+    assert_eq!(alice.log_in(&mut world)[0], "in at 1");
+    let mut twin = User::new(1, b"alice");
+    assert_eq!(twin.log_in(&mut world), ["refused S"], "one connection at a time");
+    world.input(&Input::Disconnect(twin.id));
+    for (name, password, session, reason) in [
+        (&b"alice"[..], &b"wrong"[..], &b""[..], 'A'),
+        (b"carol", b"secret", b"", 'A'),
+        (b"bob", b"secret", b"YESTERDAY", 'S'),
+    ] {
+        world.connect(twin.id);
+        twin.stream.clear();
+        let login = LoginRequest::new(name, password, session, 1).unwrap();
+        world.input(&Input::Bytes(twin.id, login.as_bytes()));
+        assert_eq!(twin.heard(&mut world), [format!("refused {reason}")]);
+        assert!(world.market.exchange(0).wants_close(twin.id.into()));
+        world.input(&Input::Disconnect(twin.id));
+    }
+    world.finish();
+}
+
+#[test]
+fn a_market_goes_on_from_its_journal_wherever_it_was_cut() {
+    let mut world = World::new();
+    let mut rng = testdata::Rng::new(11);
+    let mut fix = FixClient::new(0, Version::Fix44);
+    let mut alice = User::new(0, b"alice");
+    fix.log_on(&mut world);
+    alice.log_in(&mut world);
+    let far = [world.far(Side::Bid), world.far(Side::Ask)];
+    for number in 1..150_u32 {
+        let side = if rng.below(2) == 0 { Side::Bid } else { Side::Ask };
+        let (best, _) = world.best(!side);
+        let price = if rng.below(3) == 0 {
+            best
+        } else {
+            far[side as usize]
+        };
+        let qty = 1 + rng.below(50) as u32;
+        match rng.below(4) {
+            0 => drop(fix.order(&mut world, &number.to_string(), side, price, qty, |_| {})),
+            1 => drop(fix.cancel(&mut world, &format!("c{number}"), &(number / 2).to_string())),
+            2 => {
+                let side = if side == Side::Bid { b'B' } else { b'S' };
+                alice.send(
+                    &mut world,
+                    enter(number, side, price, qty).as_bytes(),
+                    Some(&Appendage::EMPTY),
+                );
+            }
+            _ => world.pass(Nanos::SECOND),
+        }
+    }
+    assert!(
+        world
+            .market
+            .exchange(0)
+            .ledger()
+            .iter()
+            .any(|o| o.outcome == Outcome::Open)
+    );
+    let hash = world.market.state_hash();
+    let file = world.finish();
+
+    // A process that died in the middle of a record: what is whole is done again, then the rest of the day happens.
+    let inputs: Vec<_> = JournalReader::new(&file).unwrap().collect();
+    let mut out = vec![0; 1 << 16];
+    for cut in [file.len() / 3, file.len() / 2 + 5, file.len() - 1] {
+        let mut reader = JournalReader::new(&file[..cut]).unwrap();
+        let mut again = market();
+        let done = reader
+            .by_ref()
+            .map(|(now, input)| input.apply(now, &mut again, &mut out))
+            .count();
+        assert!(done < inputs.len() && reader.torn() > 0);
+        for (now, input) in &inputs[done..] {
+            input.apply(*now, &mut again, &mut out);
+        }
+        assert_eq!(again.state_hash(), hash);
+    }
+
+    // A new process: connections are gone, orders and numbers are not.
+    let mut again = market();
+    for (now, input) in inputs {
+        input.apply(now, &mut again, &mut out);
+    }
+    let open = |market: &Market| {
+        let ledger = market.exchange(0).ledger();
+        ledger.iter().filter(|o| o.outcome == Outcome::Open).count()
+    };
+    let before = open(&again);
+    Input::Resume.apply(START.after(Nanos::SECOND * 3_600), &mut again, &mut out);
+    assert_eq!(open(&again), before);
+    assert_eq!(
+        Input::Connect(0).apply(START, &mut again, &mut out),
+        Applied::Admitted(true)
+    );
+    let login = LoginRequest::new(b"alice", b"secret", b"", alice.next).unwrap();
+    Input::Connect(FIX_CONNECTIONS).apply(START, &mut again, &mut out);
+    Input::Bytes(FIX_CONNECTIONS, login.as_bytes()).apply(START, &mut again, &mut out);
+    let Applied::Sent(n) = Input::Transmit(FIX_CONNECTIONS, 4096).apply(START, &mut again, &mut out) else {
+        panic!()
+    };
+    let Ok(Some((Packet::LoginAccepted(accepted), _))) = split(&out[..n]) else {
+        panic!()
+    };
+    assert_eq!(accepted.sequence.get(), Some(alice.next));
+    assert!(fix.session.store().next_in() > 1);
+}
