@@ -120,6 +120,18 @@ pub const TARGETS: &[Target] = &[
         targets::ouch50,
     ),
     target(
+        "order_entry",
+        "whatever clients say, an exchange speaks its protocols, and its journal makes it again",
+        seeds::order_entry,
+        targets::order_entry,
+    ),
+    target(
+        "journal",
+        "inputs lie within the file and are the same bytes when written again",
+        seeds::journal,
+        targets::journal,
+    ),
+    target(
         "soupbintcp",
         "a packet takes no more than there is and encodes to what it was",
         seeds::soupbintcp,

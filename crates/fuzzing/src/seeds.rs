@@ -1,10 +1,12 @@
 //! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
 
 use crate::targets::FIX_DICTIONARY;
-use tickwire_fix::naive;
+use tickwire_exchange::{Input, JournalWriter};
+use tickwire_fix::{CompId, Role, Session, SessionConfig, naive};
 use tickwire_market::Nanos;
 use tickwire_testdata::vectors;
-use tickwire_wire::xdp;
+use tickwire_wire::zerocopy::IntoBytes;
+use tickwire_wire::{soupbintcp, xdp};
 
 pub(crate) fn none() -> Vec<Vec<u8>> {
     vec![Vec::new()]
@@ -291,6 +293,56 @@ pub(crate) fn moex_requests() -> Vec<Vec<u8>> {
         seeds.push(seed);
     }
     seeds
+}
+
+/// Operations of order entry: a FIX client and a user of OUCH log in, order and cancel.
+pub(crate) fn order_entry() -> Vec<Vec<u8>> {
+    let operation =
+        |what: u8, id: u8, bytes: &[u8]| [&[what << 2 | id, bytes.len() as u8][..], bytes].concat();
+    let unsequenced = |message: &[u8]| {
+        let mut packet = [0; 300];
+        let length = soupbintcp::Packet::Unsequenced(message).encode(&mut packet);
+        packet[..length.expect("it fits")].to_vec()
+    };
+    let login = soupbintcp::LoginRequest::new(b"alice", b"", b"", 1).expect("short");
+    let mut ouch = [operation(0, 2, &[]), operation(5, 2, login.as_bytes())].concat();
+    for vector in vectors("ouch50")
+        .iter()
+        .filter(|v| v.name.starts_with("inbound/"))
+    {
+        ouch.extend(operation(5, 2, &unsequenced(&vector.bytes)));
+    }
+    ouch.extend([3 << 2 | 2, 250]);
+    let id = |name: &[u8]| CompId::new(name).expect("short");
+    let config = SessionConfig::new(Role::Initiator, id(b"CLIENT"), id(b"EXCHANGE"));
+    let (mut session, now) = (Session::new(config), crate::targets::order_entry::START);
+    let (mut fix, mut buffer) = (operation(0, 0, &[]), [0; 250]);
+    session.handle_connected(now);
+    while let Some(bytes) = session.poll_transmit(&mut buffer) {
+        fix.extend(operation(5, 0, bytes));
+    }
+    fix.extend([3 << 2, 250]);
+    vec![Vec::new(), [&fix[..], &ouch].concat(), fix, ouch]
+}
+
+/// A journal of every kind of input.
+pub(crate) fn journal() -> Vec<Vec<u8>> {
+    let mut writer = JournalWriter::new("seed = 1");
+    let inputs = [
+        Input::Open,
+        Input::Time,
+        Input::Connect(1),
+        Input::Bytes(1, b"bytes"),
+        Input::Transmit(1, 512),
+        Input::Mark(7),
+        Input::Disconnect(1),
+        Input::Resume,
+        Input::Stop,
+    ];
+    for (at, input) in (0..).zip(&inputs) {
+        writer.put(Nanos(at), input);
+    }
+    vec![Vec::new(), writer.pending().to_vec()]
 }
 
 pub(crate) fn ouch50() -> Vec<Vec<u8>> {
