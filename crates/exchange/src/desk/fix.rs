@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 
 use tickwire_fix::{
     Acceptor, CompId, ConnectionId, Encoder, Event, Fault, Id, MemoryStore, Message, Precision, Role,
-    SendError, SessionConfig, SessionId, Stamp, Status, Store, Version, business_reject_reason,
-    cxl_rej_reason, ord_rej_reason, tag,
+    SendError, SessionConfig, SessionId, Stamp, Store, Version, business_reject_reason, cxl_rej_reason,
+    ord_rej_reason, tag,
 };
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -348,9 +348,6 @@ impl FixDesk {
         let port = &mut self.ports[session];
         while let Some(out) = port.waiting.front() {
             let session = self.table.session_mut(id);
-            if session.status() != Status::Active {
-                return;
-            }
             let (version, stamp) = (port.port.version, &mut port.stamp);
             let sent = session.send_any(self.now, out.msg_type(), |e| out.encode(e, version, stamp));
             match sent {
