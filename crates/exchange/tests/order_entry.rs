@@ -17,7 +17,7 @@ use tickwire_testdata as testdata;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
     AccountQuery, Appendage, CancelOrder, DisableOrderEntry, EnableOrderEntry, EnterOrder, MassCancel,
-    ModifyOrder, ReplaceOrder, encode, parse_outbound, price_field,
+    ModifyOrder, OptionTag, ReplaceOrder, encode, parse_outbound, price_field,
 };
 use tickwire_wire::soupbintcp::{LoginRequest, Packet, split};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -433,10 +433,32 @@ fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
             );
         }
 
-        for id in ["f", "h"] {
-            let said = client.order(&mut world, id, Side::Bid, far, 10, |_| {});
-            assert_eq!(pick(&said[0], &[39]), "39=0", "{version:?}");
-        }
+        // Instructions: iceberg, post only that would take, stop that waits, duplicate.
+        let said = client.order(&mut world, "f", Side::Bid, far, 500, |e| e.unsigned(111, 100));
+        // Before 4.2 a report cannot say how much is shown.
+        let shown = match version {
+            Version::Fix40 | Version::Fix41 => "39=0",
+            Version::Fix42 | Version::Fix43 | Version::Fix44 => "39=0 111=100",
+            _ => "39=0 1138=100",
+        };
+        assert_eq!(pick(&said[0], &[39, 111, 1138]), shown, "{version:?}");
+        let (ask, _) = world.best(Side::Ask);
+        let said = client.order(&mut world, "g", Side::Bid, ask, 1, |e| e.text(18, b"1 6"));
+        assert_eq!(
+            pick(&said[0], &[39, 103, 58]),
+            "39=8 103=0 58=post only, would take"
+        );
+        let said = client.send(&mut world, b"D", |e| {
+            e.text(11, b"h");
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, 10);
+            e.char(40, b'3');
+            e.price(99, Price::from_raw(ask.raw() + 50 * 10_000_000));
+        });
+        assert_eq!(pick(&said[0], &[39, 40]), "39=0 40=3", "{version:?} {said:?}");
         let said = client.order(&mut world, "a", Side::Bid, far, 1, |_| {});
         assert_eq!(pick(&said[0], &[39, 58]), "39=8 58=duplicate ClOrdID");
 
@@ -767,7 +789,7 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
             .all(|s| s.starts_with("OrderExecuted UserRefNum=10") && s.ends_with("LiquidityFlag=R"))
     );
 
-    // Selling, then selling short, with less; a sweep.
+    // Selling, then selling short, with less; an iceberg; a sweep.
     let high = world.far(Side::Ask);
     say(&mut world, &mut alice, enter(11, b'S', high, 100));
     let modify = ModifyOrder {
@@ -780,9 +802,10 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         alice.send(&mut world, modify.as_bytes(), None),
         ["OrderModified UserRefNum=11 Side=T Quantity=60"]
     );
+    let floor = Appendage::EMPTY.with_u32(OptionTag::MaxFloor, 10);
     assert_eq!(
-        alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), none),
-        ["OrderAccepted UserRefNum=12 Side=B Quantity=50"]
+        alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), Some(&floor)),
+        ["OrderAccepted UserRefNum=12 Side=B Quantity=50 MaxFloor=10"]
     );
     let sweep = MassCancel {
         user_ref_num: 13.into(),
@@ -822,7 +845,22 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         ["EnableOrderEntryResponse UserRefNum=16"]
     );
 
+    // Meets its own: nothing trades, both lose the same.
     say(&mut world, &mut alice, enter(17, b'B', far, 40));
+    // Nobody else is between: the sale reaches down to it only through the book, so it is offered where it stands alone.
+    let (bid, _) = world.best(Side::Bid);
+    let above = Price::from_raw(bid.raw() + 10_000_000);
+    if above < world.best(Side::Ask).0 {
+        say(&mut world, &mut alice, enter(18, b'B', above, 40));
+        let said = say(&mut world, &mut alice, enter(19, b'S', above, 10));
+        let prevented: Vec<_> = said.iter().filter(|s| s.starts_with("AIQCanceled")).collect();
+        assert_eq!(prevented.len(), 2, "{said:?}");
+        assert!(
+            prevented
+                .iter()
+                .all(|s| s.contains("DecrementShares=10 Reason=Q"))
+        );
+    }
 
     // The connection is lost; what happens meanwhile comes with the next login.
     let seen = alice.next;
