@@ -635,7 +635,13 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        let shown = self.at_close.clone().unwrap_or_else(|| self.shown_levels());
+        // A book that the close has emptied is compared as it was before; any other as the closing auction left it.
+        let mut shown = self.shown_levels();
+        for (now, before) in shown.iter_mut().zip(self.at_close.iter().flatten()) {
+            if now.1.iter().all(Vec::is_empty) {
+                now.1.clone_from(&before.1);
+            }
+        }
         for (symbol, sides) in shown {
             for side in Side::BOTH {
                 levels.book(symbol.as_str(), side, sides[side as usize].iter().copied())?;
