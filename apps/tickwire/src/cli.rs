@@ -275,9 +275,19 @@ pub(crate) struct SideArgs {
     /// Folder for the results of this side
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
+    /// Be this simple venue, or its trader, instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
+    #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
+    pub(crate) venue: Option<SimpleVenue>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) child_of: Option<u32>,
+}
+
+/// Venues that are not made of a matching engine and feeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum SimpleVenue {
+    /// A message at a set interval, an order for each: the exchange of `tickwire lab run quadra`
+    Quadra,
 }
 
 #[derive(Args, Debug)]

@@ -88,6 +88,8 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => demo::run(args, &stop),
+        Command::Exchange(args) if args.side.venue.is_some() => lab::exchange_alone(&args.side.config, &stop),
+        Command::Trade(args) if args.venue.is_some() => lab::trader_alone(&args.config, &stop),
         Command::Exchange(args) => match &args.write_capture {
             Some(path) => side(&args.side, |c, a| {
                 recording::write(c, path, args.packets, a.results.as_deref(), &stop)

@@ -24,7 +24,7 @@ pub fn report_of(record: &RunRecord) -> Report {
         report = report.table(table.clone());
     }
     if !record.published.is_empty() {
-        report = report.heading("What was published");
+        report = report.heading("Beside it");
     }
     for published in &record.published {
         report = report
@@ -54,7 +54,7 @@ pub fn report_of(record: &RunRecord) -> Report {
     report.listing("Configuration, with defaults", &record.scenario_toml)
 }
 
-/// What a terminal shows at the end of a run: checks, tables, notes.
+/// What a terminal shows at the end of a run: tables, the checks that failed, notes.
 pub fn terminal_summary(record: &RunRecord) -> String {
     let histograms: Vec<Histogram> = record.cases.iter().map(|case| case.histogram(0)).collect();
     let mut parts = vec![case_table(record, &histograms).to_text()];
@@ -62,7 +62,16 @@ pub fn terminal_summary(record: &RunRecord) -> String {
     for published in &record.published {
         parts.push(format!("{}{}\n", published.table.to_text(), published.differs));
     }
-    parts.push(check_table(record).to_text());
+    parts.push(match record.failures().as_slice() {
+        [] => format!("checks: all {} held\n", record.checks.len()),
+        failed => {
+            let failed = RunRecord {
+                checks: failed.iter().map(|check| (*check).clone()).collect(),
+                ..RunRecord::default()
+            };
+            check_table(&failed).to_text()
+        }
+    });
     parts.extend((!record.notes.is_empty()).then(|| format!("{}\n", record.notes.join("\n"))));
     parts.join("\n")
 }

@@ -84,10 +84,14 @@ impl Table {
     }
 
     /// Whether a column holds words, which are set to the left: the first one, and those in which any cell begins with
-    /// anything but a digit or a sign.
+    /// anything but a digit or a sign, or is as long as a sentence.
     fn is_words(&self, column: usize) -> bool {
-        let numeric =
-            |cell: &String| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        const SENTENCE: usize = 30;
+        let numeric = |cell: &String| {
+            cell.is_empty()
+                || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+                    && cell.chars().count() < SENTENCE
+        };
         column == 0 || !self.rows.iter().all(|row| numeric(&row[column]))
     }
 

@@ -154,6 +154,17 @@ pub(crate) fn recv_message(
     buf: &mut [u8],
     control: &mut ControlBuffer,
 ) -> io::Result<MessageHeader> {
+    receive_message(fd, buf, control, libc::MSG_DONTWAIT | libc::MSG_TRUNC)
+}
+
+/// Bytes of a stream, or the next datagram, with its control messages.
+#[inline]
+pub(crate) fn receive_message(
+    fd: BorrowedFd<'_>,
+    buf: &mut [u8],
+    control: &mut ControlBuffer,
+    flags: i32,
+) -> io::Result<MessageHeader> {
     let mut iov = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -165,7 +176,7 @@ pub(crate) fn recv_message(
     msg.msg_control = control.0.as_mut_ptr().cast();
     msg.msg_controllen = control.0.len();
     // SAFETY: `iov` and the control pointer describe exclusively borrowed buffers that outlive the call, with their lengths.
-    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut msg, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut msg, flags) };
     if len < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -469,4 +480,95 @@ impl Drop for Mapping {
         // SAFETY: mapped by `new` with this length and not unmapped since; nothing borrowed from it outlives it.
         unsafe { libc::munmap(self.address.as_ptr().cast(), self.bytes) };
     }
+}
+
+/// `timeval` of `SO_RCVTIMEO` in socket(7).
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct ReceiveTimeout {
+    seconds: i64,
+    micros: i64,
+}
+const _: () = assert!(size_of::<ReceiveTimeout>() == size_of::<libc::timeval>());
+// SAFETY: two fields of eight bytes, so no padding; every bit pattern valid.
+unsafe impl OptionValue for ReceiveTimeout {}
+
+/// Makes a socket block, for everybody who shares it, for at most so long at a time.
+pub(crate) fn block_for(fd: BorrowedFd<'_>, micros: i64) -> io::Result<()> {
+    let timeout = ReceiveTimeout {
+        seconds: micros / 1_000_000,
+        micros: micros % 1_000_000,
+    };
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, timeout)?;
+    // SAFETY: reading and setting flags of a descriptor touches no memory of ours.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(
+            fd.as_raw_fd(),
+            libc::F_SETFL,
+            flags & !libc::O_NONBLOCK,
+        ))
+        .map(drop)
+    }
+}
+
+/// Bytes of a stream, or a datagram cut to the buffer.
+#[inline]
+pub(crate) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8], flags: i32) -> io::Result<usize> {
+    // SAFETY: pointer and length describe an exclusively borrowed buffer; no flag of ours writes more than that.
+    let len = unsafe { libc::recv(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len(), flags) };
+    if len < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(len as usize)
+    }
+}
+
+/// An epoll instance that watches one descriptor for input.
+pub(crate) fn epoll_of(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers; a non-negative result is a new descriptor that nobody else owns.
+    let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+    let mut event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: 0,
+    };
+    // SAFETY: the pointer is to a local that lives through the call; both descriptors are open.
+    let ret = unsafe {
+        libc::epoll_ctl(
+            epoll.as_raw_fd(),
+            libc::EPOLL_CTL_ADD,
+            fd.as_raw_fd(),
+            &raw mut event,
+        )
+    };
+    check(ret).map(|_| epoll)
+}
+
+/// Waits until the watched descriptor is ready or `timeout_ns` have passed; the number of events.
+pub(crate) fn epoll_wait(epoll: BorrowedFd<'_>, timeout_ns: u64) -> io::Result<usize> {
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+    };
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: room for one event is given, in a local that outlives the call as the time does; the signal mask may be null. Called
+    // by number, since older C libraries lack the function (epoll_pwait2(2), Linux 5.11).
+    let ready = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            &raw mut event,
+            1,
+            &raw const timeout,
+            std::ptr::null::<libc::sigset_t>(),
+            0,
+        )
+    };
+    check(ready as libc::c_int).map(|n| n as usize)
+}
+
+/// Moves the calling thread into a network namespace.
+pub(crate) fn enter_network_namespace(namespace: &std::fs::File) -> io::Result<()> {
+    // SAFETY: no memory is involved; only what the thread opens from now on is different.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }

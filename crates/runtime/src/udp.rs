@@ -313,8 +313,14 @@ fn parse_control(mut control: &[u8]) -> ControlStamps {
     stamps
 }
 
+/// The kernel's receive time among control messages.
+#[inline]
+pub(crate) fn control_stamp(control: &[u8]) -> Option<NonZeroU64> {
+    parse_control(control).kernel_ns
+}
+
 /// A `timespec` of two 64-bit words in nanoseconds.
-fn timespec_ns(data: &[u8]) -> Option<NonZeroU64> {
+pub(crate) fn timespec_ns(data: &[u8]) -> Option<NonZeroU64> {
     let (seconds, rest) = data.split_first_chunk::<8>()?;
     let (nanos, _) = rest.split_first_chunk::<8>()?;
     let seconds = u64::from_ne_bytes(*seconds).checked_mul(1_000_000_000)?;

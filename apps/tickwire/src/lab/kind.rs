@@ -41,6 +41,7 @@ pub(super) struct Ready {
 
 /// The scenarios that come with the program.
 pub(super) const BUILT_IN: &[&str] = &[
+    include_str!("../../../../examples/lab/quadra.toml"),
     include_str!("../../../../examples/lab/selftest.toml"),
     include_str!("../../../../examples/lab/cep.toml"),
     include_str!("../../../../examples/lab/gati.toml"),
@@ -56,6 +57,7 @@ pub(super) fn read(
 ) -> Result<Ready, Failure> {
     let heading = Heading::parse(text).map_err(|e| Failure::config(format!("{file}: {e}")))?;
     match heading.kind.as_str() {
+        super::quadra::Quadra::NAME => prepare::<super::quadra::Quadra>(file, text, full, overrides),
         super::selftest::SelfTest::NAME => prepare::<super::selftest::SelfTest>(file, text, full, overrides),
         super::cep::Cep::NAME => prepare::<super::cep::Cep>(file, text, full, overrides),
         super::gati::Gati::NAME => prepare::<super::gati::Gati>(file, text, full, overrides),
@@ -63,7 +65,7 @@ pub(super) fn read(
             "{file}: kind 'bts' comes with the quoter and cannot be run yet; `tickwire lab list` shows what can"
         ))),
         other => Err(Failure::config(format!(
-            "{file}: line {}: there is no kind '{other}'; the kinds are selftest, cep, gati, bts",
+            "{file}: line {}: there is no kind '{other}'; the kinds are quadra, selftest, cep, gati, bts",
             line_of(text, "kind")
         ))),
     }
@@ -83,6 +85,21 @@ fn prepare<K: Kind + 'static>(
     full: bool,
     overrides: &[(String, String)],
 ) -> Result<Ready, Failure> {
+    let scenario = scenario::<K>(file, text, full, overrides)?;
+    Ok(Ready {
+        toml: scenario.to_toml(),
+        section: scenario.run.clone(),
+        run: Box::new(move |run| K::run(&scenario, run)),
+    })
+}
+
+/// Reads a scenario of a kind and checks it whole.
+pub(super) fn scenario<K: Kind>(
+    file: &str,
+    text: &str,
+    full: bool,
+    overrides: &[(String, String)],
+) -> Result<Scenario<K::Settings>, Failure> {
     let scenario: Scenario<K::Settings> =
         Scenario::parse(text, full, overrides).map_err(|e| Failure::config(format!("{file}: {e}")))?;
     check_common::<K>(&scenario)
@@ -91,11 +108,7 @@ fn prepare<K: Kind + 'static>(
             let line = line_of(text, wrong.key);
             Failure::config(format!("{file}: line {line}: {}: {}", wrong.key, wrong.reason))
         })?;
-    Ok(Ready {
-        toml: scenario.to_toml(),
-        section: scenario.run.clone(),
-        run: Box::new(move |run| K::run(&scenario, run)),
-    })
+    Ok(scenario)
 }
 
 fn check_common<K: Kind>(scenario: &Scenario<K::Settings>) -> Result<(), Wrong> {

@@ -6,6 +6,7 @@ mod gati;
 mod kind;
 mod pingpong;
 mod probe;
+mod quadra;
 mod run;
 mod selftest;
 
@@ -20,6 +21,7 @@ use tickwire_market::Nanos;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::failure::Failure;
+pub(crate) use quadra::{exchange_alone, trader_alone};
 use run::Run;
 
 #[derive(Subcommand, Debug)]

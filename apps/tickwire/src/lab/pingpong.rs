@@ -62,7 +62,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
             let mut halves = Histogram::new();
             let mut answer = 0;
             // Bounded by time too: the other side may get no core for long.
-            let deadline = tsc() + clock.span_ticks(Duration::from_millis(200).as_nanos() as u64);
+            let deadline = tsc() + clock.span_ticks(Duration::from_millis(40).as_nanos() as u64);
             for round in 0..ROUNDS + WARM_UP {
                 let sent = tsc();
                 // SYNC ping: pairs with the load above.
@@ -95,7 +95,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
     });
     match halves.is_empty() {
         true => Err(
-            "The state of the machine is not shown: the other core was not to be had for 200 ms.".to_owned(),
+            "The state of the machine is not shown: the other core was not to be had for 40 ms.".to_owned(),
         ),
         false => Ok(SharedMemory {
             half_ns: halves.at_quantile(0.5),

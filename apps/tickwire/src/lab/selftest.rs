@@ -74,7 +74,12 @@ impl Kind for SelfTest {
         }
         let (settings, interval) = (&scenario.settings, scenario.load.intervals_us[0].get());
         let every = settings.stall_every.max(1);
-        if settings.delay_us * every + settings.stall_us >= interval * every {
+        let stalls = if settings.stall_every > 0 {
+            settings.stall_us
+        } else {
+            0
+        };
+        if settings.delay_us * every + stalls >= interval * every {
             let reason = format!(
                 "answers take longer than their interval of {interval} µs on average: latency would grow for ever; make delay or stalls shorter"
             );

@@ -86,6 +86,8 @@ impl Host {
                 files.choice("sys/kernel/mm/transparent_hugepage/enabled"),
             ),
             ("kernel", files.text("proc/sys/kernel/osrelease")),
+            ("boot parameters", latency_parameters(&files)),
+            ("mitigations", mitigations(&files, cpu)),
             (
                 "kernel clock source",
                 files.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
@@ -125,6 +127,52 @@ impl Host {
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
+}
+
+/// The boot parameters that decide about isolation, ticks, idle states and mitigations.
+fn latency_parameters(files: &Files) -> Option<String> {
+    const NAMES: [&str; 9] = [
+        "isolcpus",
+        "nohz_full",
+        "rcu_nocbs",
+        "mitigations",
+        "idle",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "irqaffinity",
+        "skew_tick",
+    ];
+    let line = files.text("proc/cmdline")?;
+    let chosen = line
+        .split_whitespace()
+        .filter(|word| NAMES.contains(&word.split('=').next().unwrap_or("")));
+    let chosen: Vec<&str> = chosen.collect();
+    Some(if chosen.is_empty() {
+        "none that concern latency".to_owned()
+    } else {
+        chosen.join(" ")
+    })
+}
+
+/// The processor faults that the kernel works around, which makes system calls dearer.
+fn mitigations(files: &Files, cpu: &str) -> Option<String> {
+    let folder = format!("{cpu}/vulnerabilities");
+    let names = files.names(&folder);
+    if names.is_empty() {
+        return None;
+    }
+    let active = names.into_iter().filter(|name| {
+        files
+            .text(&format!("{folder}/{name}"))
+            .is_some_and(|text| text.starts_with("Mitigation"))
+    });
+    let mut active: Vec<String> = active.collect();
+    active.sort();
+    Some(if active.is_empty() {
+        "none active".to_owned()
+    } else {
+        active.join(", ")
+    })
 }
 
 /// `0-3, 8`: ascending numbers with runs drawn together.
@@ -175,6 +223,15 @@ pub(crate) mod tests {
                 ),
                 ("proc/meminfo", "MemTotal:       65801356 kB\nMemFree: 1 kB\n"),
                 ("proc/loadavg", "0.10 0.20 0.30 2/345 6789\n"),
+                ("proc/cmdline", "quiet isolcpus=4-7 root=/dev/sda nohz_full=4-7\n"),
+                (
+                    "sys/devices/system/cpu/vulnerabilities/retbleed",
+                    "Mitigation: untrained return thunk\n",
+                ),
+                (
+                    "sys/devices/system/cpu/vulnerabilities/meltdown",
+                    "Not affected\n",
+                ),
                 ("sys/devices/system/cpu/online", "0-15\n"),
                 ("sys/devices/system/cpu/isolated", "4-7\n"),
                 ("sys/devices/system/cpu/smt/active", "0\n"),
@@ -198,6 +255,8 @@ pub(crate) mod tests {
             ("frequency governor", "performance"),
             ("memory", "62.8 GiB"),
             ("huge pages", "madvise"),
+            ("boot parameters", "isolcpus=4-7 nohz_full=4-7"),
+            ("mitigations", "retbleed"),
             ("load", "0.10 (1 minute), 2/345 running now"),
         ];
         assert_eq!(

@@ -1,0 +1,146 @@
+//! Two network namespaces joined by a pair of virtual Ethernet devices: a network of two hosts on one machine. Made by `ip`
+//! (iproute2) as root, and removed when dropped.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use crate::sys;
+
+/// Addresses of the two ends (RFC 2544 keeps 198.18.0.0/15 for measuring).
+const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
+/// Hardware addresses, locally administered, so that neither end has to ask for the other's.
+const HARDWARE: [&str; 2] = ["02:00:00:00:18:01", "02:00:00:00:18:02"];
+
+/// Both namespaces.
+#[derive(Debug)]
+pub struct VethPair {
+    names: [String; 2],
+}
+
+impl VethPair {
+    /// Makes them, with names that begin with `prefix` (at most 8 letters and digits) and are this process's own.
+    ///
+    /// # Errors
+    /// The `ip` command that failed and what it said: without root, without iproute2, without veth in the kernel.
+    pub fn create(prefix: &str) -> io::Result<VethPair> {
+        let id = std::process::id();
+        let pair = VethPair {
+            names: [format!("{prefix}-{id}-a"), format!("{prefix}-{id}-b")],
+        };
+        let [a, b] = &pair.names;
+        // From here on dropping `pair` removes what was made.
+        ip(&["netns", "add", a])?;
+        ip(&["netns", "add", b])?;
+        ip(&[
+            "link",
+            "add",
+            "veth0",
+            "address",
+            HARDWARE[0],
+            "netns",
+            a,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "veth0",
+            "address",
+            HARDWARE[1],
+            "netns",
+            b,
+        ])?;
+        for (i, name) in pair.names.iter().enumerate() {
+            let address = format!("{}/24", ADDRESSES[i]);
+            let other = ADDRESSES[1 - i].to_string();
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+            ip(&["-n", name, "addr", "add", &address, "dev", "veth0"])?;
+            ip(&["-n", name, "link", "set", "veth0", "up"])?;
+            ip(&["-n", name, "route", "add", "224.0.0.0/4", "dev", "veth0"])?;
+            let far = HARDWARE[1 - i];
+            ip(&[
+                "-n",
+                name,
+                "neigh",
+                "add",
+                &other,
+                "lladdr",
+                far,
+                "dev",
+                "veth0",
+                "nud",
+                "permanent",
+            ])?;
+        }
+        Ok(pair)
+    }
+
+    /// The address of an end, 0 or 1.
+    pub fn address(&self, end: usize) -> Ipv4Addr {
+        ADDRESSES[end]
+    }
+
+    /// Moves the calling thread into the namespace of an end, 0 or 1: sockets and interfaces that it opens from now on are those of
+    /// that host.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn enter(&self, end: usize) -> io::Result<()> {
+        let file = File::open(format!("/var/run/netns/{}", self.names[end]))?;
+        sys::enter_network_namespace(&file)
+    }
+}
+
+impl Drop for VethPair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // The devices go with their namespace; one that was never made cannot be removed.
+            let _ = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new("ip").args(arguments).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!(
+        "`ip {}`: {}",
+        arguments.join(" "),
+        said.trim()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Interface;
+
+    #[test]
+    fn a_thread_in_a_namespace_sees_its_end_only_and_nothing_is_left_behind() {
+        let pair = match VethPair::create("twtest") {
+            Ok(pair) => pair,
+            Err(why) => return eprintln!("NOT TESTED: no network namespaces here: {why}"),
+        };
+        for end in [0, 1] {
+            std::thread::scope(|scope| {
+                let inside = scope.spawn(|| {
+                    pair.enter(end).expect("entered");
+                    let device = Interface::find("veth0").expect("it is there");
+                    assert_eq!(device.address(), Some(pair.address(end)));
+                });
+                inside.join().expect("no panic");
+            });
+        }
+        let names = pair.names.clone();
+        drop(pair);
+        assert!(
+            names
+                .iter()
+                .all(|name| !std::path::Path::new(&format!("/var/run/netns/{name}")).exists())
+        );
+    }
+}
