@@ -16,13 +16,14 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce};
+use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
 use crate::engine::Engine;
 use crate::itch::MARKET_MAKERS;
 use crate::order::{Listener, NewOrder, Order, Owner, Reject};
 use crate::random::Random;
 use crate::reference::Reference;
+use crate::rules::AuctionKind;
 use crate::tape::Listing;
 use crate::wheel::Wheel;
 
@@ -41,6 +42,38 @@ pub struct FlowConfig {
     pub reaction_ns: u64,
     /// A price path shared with other venues, which the fair value follows within half a tick; `None`: it walks freely.
     pub reference: Option<Reference>,
+    /// Orders that not every venue has.
+    pub kinds: OrderKinds,
+}
+
+/// Shares of kinds of orders that not every venue has, in a million. They change what a seed gives only where they are not 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OrderKinds {
+    /// Of new orders: icebergs that show a quarter.
+    pub icebergs_ppm: u32,
+    /// Of new orders: post-only.
+    pub post_only_ppm: u32,
+    /// Of new orders: a stop order beside it, some ticks beyond the touch.
+    pub stops_ppm: u32,
+    /// Of steps: a halt, and the auction that ends it.
+    pub halts_ppm: u32,
+}
+
+impl OrderKinds {
+    /// None of them: the default.
+    pub const NONE: OrderKinds = OrderKinds {
+        icebergs_ppm: 0,
+        post_only_ppm: 0,
+        stops_ppm: 0,
+        halts_ppm: 0,
+    };
+    /// A few of each.
+    pub const FEW: OrderKinds = OrderKinds {
+        icebergs_ppm: 20_000,
+        post_only_ppm: 20_000,
+        stops_ppm: 5_000,
+        halts_ppm: 500,
+    };
 }
 
 impl Default for FlowConfig {
@@ -52,6 +85,7 @@ impl Default for FlowConfig {
             min_levels: 6,
             reaction_ns: 50_000,
             reference: None,
+            kinds: OrderKinds::NONE,
         }
     }
 }
@@ -221,6 +255,9 @@ impl Flow {
         }
         self.walk(at, now);
         self.withdraw(at, engine, out);
+        if self.random.ppm(self.config.kinds.halts_ppm) {
+            self.halt(at, now, engine, out);
+        }
         self.act(at, now, engine, out);
         Some(at)
     }
@@ -329,8 +366,75 @@ impl Flow {
             },
             ..NewOrder::limit(self.makers[at].id, side, price, self.draw_qty())
         };
+        let order = self.vary(order);
         let entered = engine.submit(&order, out);
         self.live(entered, distance, now);
+        if self.random.ppm(self.config.kinds.stops_ppm) {
+            self.stop(at, side, now, engine, out);
+        }
+    }
+
+    /// An iceberg of four slices, a post-only order, or the order as it was.
+    fn vary(&mut self, order: NewOrder) -> NewOrder {
+        let kinds = self.config.kinds;
+        if self.random.ppm(kinds.icebergs_ppm) {
+            return NewOrder {
+                qty: Qty(order.qty.0.saturating_mul(4)),
+                display: order.qty,
+                ..order
+            };
+        }
+        NewOrder {
+            post_only: self.random.ppm(kinds.post_only_ppm),
+            ..order
+        }
+    }
+
+    /// A stop order to buy above the best offer, or to sell below the best bid.
+    fn stop(&mut self, at: usize, side: Side, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        let maker = &self.makers[at];
+        let Some(touch) = engine.best(maker.id, !side) else {
+            return;
+        };
+        let ticks = self.random.between(1, 5) as i64 * maker.tick;
+        let trigger = touch.price.raw() + if side == Side::Bid { ticks } else { -ticks };
+        let order = NewOrder {
+            stop: Some(Price::from_raw(trigger)),
+            order_type: OrderType::Market,
+            ..NewOrder::limit(maker.id, side, Price::ZERO, self.draw_qty())
+        };
+        let entered = engine.submit(&order, out);
+        self.live(entered, 0, now);
+    }
+
+    /// A halt, a call phase in which some orders cross, and the auction.
+    fn halt(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        let (id, tick) = (self.makers[at].id, self.makers[at].tick);
+        let halted = engine
+            .set_status(id, TradingStatus::Halted, out)
+            .and_then(|()| engine.begin_auction(id, AuctionKind::Resumption, out));
+        if halted.is_err() {
+            return;
+        }
+        for side in Side::BOTH {
+            for ticks in 0..3 {
+                let Some(touch) = engine.best(id, !side) else {
+                    break;
+                };
+                let into = if side == Side::Bid {
+                    ticks * tick
+                } else {
+                    -ticks * tick
+                };
+                let price = Price::from_raw(touch.price.raw() + into);
+                let entered = engine.submit(&NewOrder::limit(id, side, price, self.draw_qty()), out);
+                self.live(entered, 0, now);
+            }
+        }
+        let resumed = engine
+            .indicate(id, out)
+            .and_then(|()| engine.uncross(id, TradingStatus::Trading, out));
+        debug_assert!(resumed.is_ok(), "it is a call phase");
     }
 
     /// Remembers the end of an order's life. A refused order (capacity) has none.

@@ -25,22 +25,32 @@ const MARKET_OPEN: u64 = 34_200 * 1_000_000_000;
 ///
 /// Gives the engine as it stands in the end: the books that the messages must rebuild.
 pub fn generate_itch(seed: u64, messages: u64, symbols: u16, out: &mut impl FnMut(&[u8])) -> Engine {
-    let listings = listings(symbols);
-    let max_live = 400_000.max(u32::from(symbols) * 200);
-    let mut engine = Engine::new(EngineConfig {
-        instruments: symbols.into(),
-        max_orders: max_live + 1000,
-        max_levels: 512,
-    });
     let flow = FlowConfig {
         seed,
-        max_live,
+        max_live: 400_000.max(u32::from(symbols) * 200),
         ..FlowConfig::default()
     };
     let pace = PaceConfig {
         rate: 100_000,
         ..PaceConfig::default()
     };
+    generate_itch_of(flow, pace, messages, symbols, out)
+}
+
+/// As [`generate_itch`], of any flow at any pace.
+pub fn generate_itch_of(
+    flow: FlowConfig,
+    pace: PaceConfig,
+    messages: u64,
+    symbols: u16,
+    out: &mut impl FnMut(&[u8]),
+) -> Engine {
+    let listings = listings(symbols);
+    let mut engine = Engine::new(EngineConfig {
+        instruments: symbols.into(),
+        max_orders: flow.max_live + 1000,
+        max_levels: 512,
+    });
     let mut session = Session::new(flow, pace, &listings, MARKET_OPEN);
     let mut publisher = ItchWriter::new(&listings, |message: &[u8]| out(message));
     let mut published = 0;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use support::Builder;
 use tickwire_exchange::{
     ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, ItchPublisher, ItchPublisherConfig, Outcome, Outlet, PaceConfig, listings,
+    ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet, PaceConfig, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -32,6 +32,7 @@ fn config(seed: u64, duration_ms: u64) -> ExchangeConfig {
         flow: FlowConfig {
             seed,
             max_live: 50_000,
+            kinds: OrderKinds::FEW,
             ..FlowConfig::default()
         },
         pace: PaceConfig {

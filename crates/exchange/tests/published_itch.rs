@@ -5,8 +5,10 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::Builder;
-use tickwire_exchange::{StateHash, generate_itch};
+use tickwire_exchange::{FlowConfig, OrderKinds, PaceConfig, StateHash, generate_itch, generate_itch_of};
 use tickwire_market::Side;
+use tickwire_testdata::{captures, file_bytes};
+use tickwire_wire::itch50::{Message, parse};
 
 fn build(seed: u64, messages: u64, symbols: u16) -> Builder {
     println!("seed {seed}");
@@ -99,4 +101,138 @@ fn one_seed_is_one_stream_and_another_seed_another() {
     };
     assert_eq!(hash(11), hash(11));
     assert_ne!(hash(11), hash(12));
+}
+
+/// What happened to an order, when, as a recording of one instrument has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Added,
+    Deleted,
+    Other,
+}
+
+/// Nanoseconds, what, which order. A replacement is a deletion and an addition, as in the recordings.
+type Record = (u64, Kind, u64);
+
+/// Statistics of one instrument's order flow.
+#[derive(Debug)]
+struct Shape {
+    /// Of all events, in a thousand: additions, deletions.
+    added: u64,
+    deleted: u64,
+    /// Of lives that ended with a deletion, in a thousand: shorter than 1 s, than 10 s.
+    below_1_s: u64,
+    below_10_s: u64,
+    /// Of the gaps between events, in a thousand: shorter than a tenth of the mean gap (95 if events came independently).
+    short_gaps: u64,
+    /// Variance over mean of the number of events in windows of twenty mean gaps (1 if events came independently).
+    dispersion: u64,
+}
+
+impl Shape {
+    fn of(records: &[Record]) -> Shape {
+        let thousandth = |part: usize, all: usize| (part * 1000 / all.max(1)) as u64;
+        let share = |kind| thousandth(records.iter().filter(|r| r.1 == kind).count(), records.len());
+        let (mut born, mut lives) = (BTreeMap::new(), Vec::new());
+        for (at, kind, id) in records {
+            match kind {
+                Kind::Added => drop(born.insert(*id, *at)),
+                Kind::Deleted => lives.extend(born.remove(id).map(|since| at - since)),
+                Kind::Other => {}
+            }
+        }
+        let below = |limit: u64| thousandth(lives.iter().filter(|life| **life < limit).count(), lives.len());
+        let (first, last) = (records[0].0, records[records.len() - 1].0);
+        let mean = (last - first) / (records.len() as u64 - 1);
+        let gaps = records
+            .windows(2)
+            .filter(|pair| pair[1].0 - pair[0].0 < mean / 10);
+        let mut windows = vec![0_u64; ((last - first) / (20 * mean)) as usize + 1];
+        records
+            .iter()
+            .for_each(|r| windows[((r.0 - first) / (20 * mean)) as usize] += 1);
+        let variance: u64 = windows.iter().map(|n| n.abs_diff(20).pow(2)).sum::<u64>() / windows.len() as u64;
+        Shape {
+            added: share(Kind::Added),
+            deleted: share(Kind::Deleted),
+            below_1_s: below(1_000_000_000),
+            below_10_s: below(10_000_000_000),
+            short_gaps: thousandth(gaps.count(), records.len()),
+            dispersion: variance / 20,
+        }
+    }
+}
+
+/// A day of a name: LOBSTER's messages (time in seconds, type, order, size, price, direction).
+fn recorded(path: &str) -> Shape {
+    let text = String::from_utf8(file_bytes(&captures(path))).expect("text");
+    let records: Vec<Record> = text
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(',');
+            let seconds: f64 = fields.next()?.parse().ok()?;
+            let kind = match fields.next()? {
+                "1" => Kind::Added,
+                "3" => Kind::Deleted,
+                _ => Kind::Other,
+            };
+            Some(((seconds * 1e9) as u64, kind, fields.next()?.parse().ok()?))
+        })
+        .collect();
+    Shape::of(&records)
+}
+
+/// The flow's most active instrument beside the recorded names. Recorded are AAPL's first 999 messages and AMZN's whole day, both
+/// of 2012-06-21; each statistic of the flow lies between theirs, or off the nearer one by no more than stated.
+#[test]
+fn has_the_shares_lives_and_bursts_of_recorded_names() {
+    let flow = FlowConfig {
+        seed: 8,
+        max_live: 50_000,
+        kinds: OrderKinds::FEW,
+        ..FlowConfig::default()
+    };
+    let pace = PaceConfig {
+        rate: 2_000,
+        ..PaceConfig::default()
+    };
+    let mut records: Vec<Record> = Vec::new();
+    generate_itch_of(flow, pace, 400_000, 20, &mut |bytes| {
+        let at = u64::from_be_bytes([0, 0, bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10]]);
+        if bytes[1..3] != [0, 1] {
+            return;
+        }
+        match parse(bytes).expect("a well-formed message") {
+            Message::AddOrder(m) => records.push((at, Kind::Added, m.order_ref.get())),
+            Message::AddOrderMpid(m) => records.push((at, Kind::Added, m.order_ref.get())),
+            Message::OrderDelete(m) => records.push((at, Kind::Deleted, m.order_ref.get())),
+            Message::OrderReplace(m) => {
+                records.push((at, Kind::Deleted, m.original_order_ref.get()));
+                records.push((at, Kind::Added, m.new_order_ref.get()));
+            }
+            Message::OrderExecuted(_)
+            | Message::OrderExecutedWithPrice(_)
+            | Message::OrderCancel(_)
+            | Message::Trade(_) => records.push((at, Kind::Other, 0)),
+            _ => {}
+        }
+    });
+    let ours = Shape::of(&records);
+    let aapl = recorded("books/lobster/AAPL_first1000_message_10.csv");
+    let amzn = recorded("books/lobster/AMZN_2012-06-21_34200000_57600000_message_1.csv");
+    println!("AAPL {aapl:?}\nAMZN {amzn:?}\nours {ours:?}");
+    type Statistic = (&'static str, fn(&Shape) -> u64, u64);
+    let statistics: [Statistic; 6] = [
+        ("additions", |s| s.added, 30),
+        ("deletions", |s| s.deleted, 120),
+        ("lives below 1 s", |s| s.below_1_s, 100),
+        ("lives below 10 s", |s| s.below_10_s, 60),
+        ("short gaps", |s| s.short_gaps, 350),
+        ("dispersion", |s| s.dispersion, 12),
+    ];
+    for (name, of, tolerance) in statistics {
+        let (low, high) = (of(&aapl).min(of(&amzn)), of(&aapl).max(of(&amzn)));
+        let is_near = (low.saturating_sub(tolerance)..=high + tolerance).contains(&of(&ours));
+        assert!(is_near, "{name}: ours {}, recorded {low} to {high}", of(&ours));
+    }
 }

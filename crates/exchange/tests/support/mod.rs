@@ -26,6 +26,8 @@ pub struct Builder {
     pub levels: BTreeMap<(u32, Side), BTreeMap<Price, u64>>,
     pub kinds: BTreeMap<char, u64>,
     pub names: BTreeMap<u32, String>,
+    /// Not trading: books may be crossed.
+    pub halted: std::collections::BTreeSet<u32>,
     pub messages: u64,
     pub last_time: u64,
     pub ended: bool,
@@ -105,6 +107,15 @@ impl Builder {
                     "one directory entry each"
                 );
             }
+            Message::StockTradingAction(m) if m.trading_state.get() == b'T' => {
+                let crossed = self.best(locate, Side::Bid) >= self.best(locate, Side::Ask);
+                let both = self.best(locate, Side::Bid).is_some() && self.best(locate, Side::Ask).is_some();
+                assert!(!(crossed && both), "book {locate} trades and is crossed");
+                self.halted.remove(&locate);
+            }
+            Message::StockTradingAction(_) => {
+                self.halted.insert(locate);
+            }
             Message::SystemEvent(m) => self.ended = m.event.get() == b'C',
             _ => {}
         }
@@ -132,7 +143,7 @@ impl Builder {
         let (bid, ask) = (self.best(locate, Side::Bid), self.best(locate, Side::Ask));
         if let (Some(bid), Some(ask)) = (bid, ask) {
             assert!(
-                bid < ask,
+                bid < ask || self.halted.contains(&locate),
                 "book {locate} is crossed at message {}: {bid} {ask}",
                 self.messages
             );
