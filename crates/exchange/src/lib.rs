@@ -59,9 +59,9 @@ pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{ClientOrder, DeskConfig, FixPort, OuchPort, Outcome, Route};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX};
-pub use glimpse::{GlimpseLogin, GlimpseSession};
 pub use flow::{Flow, FlowConfig, OrderKinds};
 pub use generate::{LogEntry, generate_itch, generate_itch_of, generate_moex};
+pub use glimpse::{GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use journal::{
