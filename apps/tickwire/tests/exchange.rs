@@ -165,7 +165,7 @@ impl Maker {
     fn order(&mut self) {
         let id = format!("f{}", self.next);
         // Every third one takes.
-        let (price, tif) = if self.next % 3 == 0 {
+        let (price, tif) = if self.next.is_multiple_of(3) {
             ("500", b'3')
         } else {
             ("1", b'0')
