@@ -635,11 +635,23 @@ impl<'a> Venue<'a> {
 
     fn write(&self, dir: &Path, results: &ExchangeResults) -> Result<(), Failure> {
         let mut levels = LevelWriter::create(&dir.join("books-exchange.txt"))?;
-        // A book that the close has emptied is compared as it was before; any other as the closing auction left it.
+        // A book that the close has emptied on its channel is compared as the closing auction left it, like any other.
+        let exchange = self.market.exchange(0);
         let mut shown = self.shown_levels();
-        for (now, before) in shown.iter_mut().zip(self.at_close.iter().flatten()) {
-            if now.1.iter().all(Vec::is_empty) {
-                now.1.clone_from(&before.1);
+        for (symbol, sides) in &mut shown {
+            let was_shown = self.at_close.iter().flatten();
+            let had_levels = was_shown
+                .into_iter()
+                .any(|(other, before)| other == symbol && before.iter().any(|side| !side.is_empty()));
+            let listing = exchange
+                .listings()
+                .iter()
+                .find(|listing| listing.symbol == *symbol);
+            if had_levels
+                && sides.iter().all(Vec::is_empty)
+                && let Some(listing) = listing
+            {
+                *sides = Side::BOTH.map(|side| exchange.levels(listing.id, side).collect());
             }
         }
         for (symbol, sides) in shown {

@@ -402,7 +402,7 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
     for part in [
         "all feeds",
         "1,563,686",
-        "sides of books equal",
+        "checks: all 2 held",
         "Set-up '3 turbo off'",
     ] {
         assert!(said.contains(part), "{part}: {said}");

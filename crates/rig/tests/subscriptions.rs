@@ -237,7 +237,7 @@ impl Feed for Uqdf {
 /// How many days; more are asked for with `SEEDS`.
 fn seeds() -> u64 {
     let asked = std::env::var("SEEDS").ok();
-    asked.and_then(|seeds| seeds.parse().ok()).unwrap_or(5)
+    asked.and_then(|seeds| seeds.parse().ok()).unwrap_or(2)
 }
 
 fn day<F: Feed>(config: &RigConfig, instruments: u16, refuses: bool) -> Outcome<F::Channel> {

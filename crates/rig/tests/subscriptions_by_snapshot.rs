@@ -84,7 +84,7 @@ impl Feed for Pitch {
 /// How many days; more are asked for with `SEEDS`.
 fn seeds() -> u64 {
     let asked = std::env::var("SEEDS").ok();
-    asked.and_then(|seeds| seeds.parse().ok()).unwrap_or(3)
+    asked.and_then(|seeds| seeds.parse().ok()).unwrap_or(1)
 }
 
 const ROOM: usize = 4 << 20;
