@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
@@ -16,6 +17,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 
 use crate::tcp::{Received, TcpStream};
+use crate::wait::{WaitStrategy, Waiter};
 
 /// Why certificates and keys could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -248,6 +250,22 @@ impl Stream {
         }
     }
 
+    /// Waits, up to `timeout`, for the end of the handshake of a client; for a thread that may wait. Without TLS there is nothing
+    /// to wait for.
+    ///
+    /// A server of TLS 1.3 is also given a moment to send its session ticket, the only sign that its side of the handshake is
+    /// over (RFC 8446, section 4.6.1): some servers, QuickFIX/J's on MINA 2.2 among them, keep what comes right behind the
+    /// client's `Finished` until something else comes, which after a Logon is never.
+    ///
+    /// # Errors
+    /// What the kernel or rustls says; `TimedOut`; `ConnectionAborted` when the server closes.
+    pub fn establish(&mut self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Tls(tls) => tls.establish(timeout),
+        }
+    }
+
     /// As [`TcpStream::finish`]; the other side is told that this is no cut.
     pub fn finish(&mut self) {
         match self {
@@ -274,6 +292,10 @@ impl AsFd for Stream {
 /// The largest record and its head (RFC 8446, section 5.2).
 const RECORD_BYTES: usize = 5 + (1 << 14) + 256;
 
+/// How long a server may take from the end of the handshake, as its client sees it, to its session ticket. One that sends none
+/// costs this once a connection.
+const TICKET_WAIT: Duration = Duration::from_millis(250);
+
 /// A connection with TLS. See [`Stream`].
 #[derive(Debug)]
 pub struct TlsStream {
@@ -284,6 +306,16 @@ pub struct TlsStream {
     from: usize,
     to: usize,
     may_have_more: bool,
+}
+
+/// What [`TlsStream::pull_in`] met.
+enum Pulled {
+    /// Bytes, perhaps not a whole record.
+    Some,
+    /// Nothing at the moment.
+    Nothing,
+    /// The end of the connection.
+    Closed,
 }
 
 /// Where rustls writes.
@@ -348,24 +380,76 @@ impl TlsStream {
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return self.ended(),
                 Err(e) => return Err(e),
             }
-            if self.from == self.to {
-                match self.tcp.recv(&mut self.raw)? {
-                    Received::Bytes(bytes) => (self.from, self.to) = (0, bytes.len()),
-                    Received::Nothing => {
-                        self.may_have_more = false;
-                        return Ok(Received::Nothing);
-                    }
-                    Received::Closed => return self.ended(),
+            match self.pull_in()? {
+                Pulled::Some => {}
+                Pulled::Nothing => {
+                    self.may_have_more = false;
+                    return Ok(Received::Nothing);
+                }
+                Pulled::Closed => return self.ended(),
+            }
+        }
+    }
+
+    /// Hands what the socket has to rustls, and its answer to the socket.
+    fn pull_in(&mut self) -> io::Result<Pulled> {
+        if self.from == self.to {
+            match self.tcp.recv(&mut self.raw)? {
+                Received::Bytes(bytes) => (self.from, self.to) = (0, bytes.len()),
+                Received::Nothing => return Ok(Pulled::Nothing),
+                Received::Closed => return Ok(Pulled::Closed),
+            }
+        }
+        let mut rest = &self.raw[self.from..self.to];
+        self.connection.read_tls(&mut rest)?;
+        self.from = self.to - rest.len();
+        let state = self.connection.process_new_packets();
+        // What is answered includes the reason why it was refused.
+        let pushed = self.push_out();
+        state.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {e}")))?;
+        pushed?;
+        Ok(Pulled::Some)
+    }
+
+    /// See [`Stream::establish`].
+    fn establish(&mut self, timeout: Duration) -> io::Result<()> {
+        let mut until = Instant::now() + timeout;
+        let mut was_handshaking = true;
+        let mut waiter = Waiter::new(WaitStrategy::Poll);
+        let watch = waiter.watch(&self.tcp);
+        loop {
+            let is_handshaking = self.connection.is_handshaking();
+            if was_handshaking && !is_handshaking {
+                until = until.min(Instant::now() + TICKET_WAIT);
+                was_handshaking = false;
+            }
+            let has_ticket = match &self.connection {
+                Connection::Client(client) => client.tls13_tickets_received() > 0,
+                Connection::Server(_) => true,
+            };
+            let is_1_3 = self.connection.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3);
+            let left = until.saturating_duration_since(Instant::now());
+            if !is_handshaking && (has_ticket || !is_1_3 || left.is_zero()) {
+                // What came behind the ticket is not seen by a wait for the socket.
+                self.may_have_more = true;
+                return Ok(());
+            }
+            if left.is_zero() {
+                let reason = format!("no TLS handshake within {timeout:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+            }
+            match self.pull_in()? {
+                Pulled::Some => {}
+                Pulled::Nothing => {
+                    let flushed = self.tcp.flush()?;
+                    waiter.want_output(watch, !flushed);
+                    waiter.wait(left.as_nanos() as u64)?;
+                }
+                Pulled::Closed => {
+                    let reason = "closed before the TLS handshake was over";
+                    return Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason));
                 }
             }
-            let mut rest = &self.raw[self.from..self.to];
-            self.connection.read_tls(&mut rest)?;
-            self.from = self.to - rest.len();
-            let state = self.connection.process_new_packets();
-            // What is answered includes the reason why it was refused.
-            let pushed = self.push_out();
-            state.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {e}")))?;
-            pushed?;
         }
     }
 
@@ -380,7 +464,6 @@ mod tests {
     use super::*;
     use crate::tcp::TcpListener;
     use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-    use std::time::{Duration, Instant};
 
     /// Certificates of a test, in files.
     struct Files(PathBuf);
@@ -487,6 +570,53 @@ mod tests {
         while far.recv(&mut buf).unwrap() != Received::Closed {
             assert!(begin.elapsed() < Duration::from_secs(20), "no end");
         }
+    }
+
+    #[test]
+    fn a_client_that_waits_for_the_handshake_gives_its_server_time_to_end_it() {
+        let files = Files::new("establish");
+        let mut server = TlsServer::new(&files.identity("ca-localhost"), &ClientCertificates::None).unwrap();
+        let client = TlsClient::new(&files.path("ca.pem"), None).unwrap();
+        let patience = Duration::from_secs(20);
+        // With a ticket, and without one.
+        for tickets in [2, 0] {
+            Arc::make_mut(&mut server.0).send_tls13_tickets = tickets;
+            let (mut near, mut far) = pair(&server, &client, "localhost");
+            far.send(b"first word").unwrap();
+            let answering = std::thread::spawn(move || {
+                let begin = Instant::now();
+                let mut buf = [0; 100];
+                while begin.elapsed() < patience {
+                    match far.recv(&mut buf).unwrap() {
+                        Received::Bytes(bytes) => return bytes.to_vec(),
+                        Received::Nothing => drop(far.flush().unwrap()),
+                        Received::Closed => break,
+                    }
+                }
+                panic!("nothing came");
+            });
+            near.establish(patience).unwrap();
+            let Stream::Tls(tls) = &near else { unreachable!() };
+            let Connection::Client(state) = &tls.connection else {
+                unreachable!()
+            };
+            assert!(!state.is_handshaking());
+            assert_eq!(state.tls13_tickets_received() > 0, tickets > 0);
+            assert!(near.has_input(), "what came with the ticket waits for nobody");
+            near.send(b"logon").unwrap();
+            assert_eq!(answering.join().unwrap(), b"logon");
+            let (mut buf, begin) = ([0; 100], Instant::now());
+            while near.recv(&mut buf).unwrap() != Received::Bytes(b"first word") {
+                assert!(begin.elapsed() < patience, "the first word is lost");
+            }
+        }
+        // Nobody answers; and somebody who ends it.
+        let (mut near, far) = pair(&server, &client, "localhost");
+        let error = near.establish(Duration::from_millis(10)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(far);
+        let error = near.establish(patience).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 
     #[test]

@@ -1034,7 +1034,11 @@ fn open(host: &Host, tls: Option<&Tls>) -> Result<Stream, String> {
         let stream = connected.and_then(|tcp| match tls {
             Some(Tls::Client { client, name }) => {
                 let name = name.as_ref().unwrap_or(&host.name);
-                client.connect(tcp, name).map_err(|e| e.to_string())
+                let mut stream = client.connect(tcp, name).map_err(|e| e.to_string())?;
+                match stream.establish(CONNECT_TIMEOUT) {
+                    Ok(()) => Ok(stream),
+                    Err(e) => Err(format!("{host}: {e}")),
+                }
             }
             _ => Ok(Stream::Plain(tcp)),
         });
