@@ -11,6 +11,7 @@ use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session,
 use tickwire_market::{
     Counter, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
 };
+use tickwire_options::{Kind, Terms, black76, edge, implied};
 use tickwire_shm::{Identity, Next, Reader, Record, Region, RegionConfig, RegionState};
 use tickwire_trading::{TickToTrade, TradingConfig};
 use tickwire_wire::itch50;
@@ -27,6 +28,7 @@ pub(crate) fn every_crate() -> bool {
         && market_data_becomes_orders()
         && a_record_is_shared()
         && an_order_arrives()
+        && an_option_has_a_value()
 }
 
 fn market_data_becomes_orders() -> bool {
@@ -97,6 +99,25 @@ fn a_record_is_shared() -> bool {
     let place = reader.ring(0);
     ring.event(3, &event);
     place.is_some_and(|mut place| place.next(&reader) == Next::Record(Record::Event(3, event)))
+}
+
+/// A value, its volatility back, and its price on a tick.
+fn an_option_has_a_value() -> bool {
+    let terms = Terms {
+        forward: 5000.0,
+        strike: 5100.0,
+        years: 0.25,
+        vol: 0.15,
+        rate: 0.045,
+        kind: Kind::Call,
+    };
+    let Ok(value) = black76::price(&terms) else {
+        return false;
+    };
+    let back = implied::black76(&terms, value).is_ok_and(|vol| (vol - 0.15).abs() < 1e-14);
+    let tick = Price::from_decimal(25, 2);
+    let bid = tick.and_then(|tick| edge::price(value, tick, edge::Rounding::Down));
+    back && bid == Price::from_decimal(105, 0)
 }
 
 fn an_order_arrives() -> bool {

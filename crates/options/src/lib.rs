@@ -1,0 +1,29 @@
+//! How an option is valued: models, Greeks, implied volatility, surfaces, scenario risk. `docs/options.md` has the models, their
+//! domains and errors.
+//!
+//! ```text
+//! Terms ─► black76 · bachelier            price and Greeks of one option, the reference
+//!       ─► implied                        the volatility of a price
+//!       ─► american                       early exercise of options on futures
+//! Strip ─► batch::Engine                  an expiry at once, by vector instructions
+//! time · surface · grid                   business time, smiles and their controls, spot × volatility
+//! edge                                    the one place where a value becomes a market::Price
+//! ```
+//!
+//! Inside the crate a price is an `f64` in points (one point is one currency unit of [`tickwire_market::Price`]); time is in years,
+//! volatility per square root of a year (0.15 is 15 %), rates are continuously compounded per year.
+//!
+//! **Invariant.** No I/O, no clock, no global; nothing is allocated but by constructors; no panic on any number.
+#![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod bachelier;
+pub mod black76;
+pub mod edge;
+pub mod implied;
+mod normal;
+mod terms;
+
+pub use terms::{Greeks, Invalid, Kind, Terms};
