@@ -20,10 +20,13 @@
 extern crate alloc;
 
 pub mod bachelier;
+pub mod batch;
 pub mod black76;
 pub mod edge;
 pub mod implied;
+mod kernel;
 mod normal;
+mod simd;
 mod terms;
 
 pub use terms::{Greeks, Invalid, Kind, Terms};
