@@ -227,8 +227,7 @@ pub struct Message<'a> {
     pub rest: &'a [u8],
 }
 
-/// Reads one message, from its header on (without the size before it).
-#[inline(always)]
+/// Reads one message, from its header on (without the size before it). A template that is wanted quickly has a `read` of its own.
 pub fn parse(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let (header, body) = prefix::<MessageHeader>(bytes)?;
     if header.schema_id.get() != Body::SCHEMA {

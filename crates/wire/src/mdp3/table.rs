@@ -34,7 +34,8 @@ macro_rules! messages {
                 /// The template's number.
                 pub const TEMPLATE: u16 = $id;
 
-                #[inline(always)]
+                // Out of line: thirty of these in one function take the compiler minutes, in every program that parses.
+                #[inline(never)]
                 #[allow(unused_mut, reason = "a template without groups changes nothing after the root")]
                 fn split(body: &'a [u8], header: &MessageHeader) -> Result<($name<'a>, &'a [u8]), Malformed> {
                     let version = header.version.get();
@@ -137,7 +138,6 @@ macro_rules! messages {
             }),*];
 
             /// Reads what follows a message header; also gives what follows the last group known.
-            #[inline(always)]
             fn split(body: &'a [u8], header: &MessageHeader) -> Result<($body<'a>, &'a [u8]), Malformed> {
                 match header.template_id.get() {
                     $($id => $name::split(body, header).map(|(m, rest)| ($body::$name(m), rest)),)*
