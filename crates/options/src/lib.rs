@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+pub mod american;
 pub mod bachelier;
 pub mod batch;
 pub mod black76;

@@ -1,5 +1,6 @@
 //! The recorded tables: values of 20 and more digits by multiple-precision arithmetic, which the models must meet row by row.
 
+use tickwire_options::american::{self, Boundary, Effort, Sheet};
 use tickwire_options::{Greeks, Kind, Terms, bachelier, black76};
 
 /// The rows of a table under `captures/options`, as numbers.
@@ -82,4 +83,49 @@ fn bachelier_meets_every_row_of_the_golden_table() {
         );
     }
     println!("bachelier_golden.csv: largest relative errors {:?}", worst.0);
+}
+
+/// American options: the reference by a boundary of each option's own, the fast path by one sheet for each expiry and rate.
+#[test]
+fn american_values_meet_every_row_of_the_golden_table() {
+    let mut sheets: Vec<((f64, f64), Sheet)> = Vec::new();
+    let (mut reference, mut quick, mut fast) = (0.0f64, 0.0f64, 0.0f64);
+    let mut rounds = 0;
+    for row in rows("golden_american_futures_qdfp_hp.csv") {
+        let years = row[2] / 365.0;
+        let terms = terms(&[row[0], row[1], years, row[3], row[4], row[5]]);
+        let (european, want) = (row[6], row[7]);
+        // The file's European value is one in doubles by another program.
+        let ours = black76::price(&terms).expect("in the domain");
+        assert!((ours - european).abs() < 1e-9, "{ours} is not {european}");
+        let boundary = Boundary::new(years, terms.vol, terms.rate, Effort::REFERENCE).expect("in the domain");
+        rounds = boundary.convergence().0.max(rounds);
+        let value = boundary
+            .price(terms.kind, terms.forward, terms.strike)
+            .expect("in the domain");
+        reference = reference.max((value - want).abs());
+        assert!(
+            (value - want).abs() <= 1e-6,
+            "{value} is not {want}: {terms:?} {:?}",
+            boundary.convergence()
+        );
+        quick = quick.max((american::price(&terms, Effort::QUICK).expect("in the domain") - want).abs());
+        let key = (years, terms.rate);
+        if !sheets.iter().any(|(of, _)| *of == key) {
+            let sheet = Sheet::new(years, terms.rate, 0.06, 0.8, Effort::QUICK).expect("in the domain");
+            sheets.push((key, sheet));
+        }
+        let (_, sheet) = sheets.iter().find(|(of, _)| *of == key).expect("just made");
+        let value = sheet.price(&terms).expect("in the sheet's range");
+        fast = fast.max((value - want).abs());
+        assert!(
+            (value - want).abs() <= 1e-3,
+            "fast: {value} is not {want}: {terms:?}"
+        );
+    }
+    println!(
+        "golden_american_futures_qdfp_hp.csv: largest errors in points: reference {reference:.1e} ({rounds} rounds at most), quick {quick:.1e}, \
+         {} sheets {fast:.1e}",
+        sheets.len()
+    );
 }
