@@ -1,6 +1,7 @@
 //! A FIX engine in a process of its own: lines in, lines out. `ready`, `logon`, `logout`, `app MESSAGE`, `admin MESSAGE`, with `|` for
 //! the separator. The peers speak so; what Tickwire's programs print for people is put into it.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -65,6 +66,8 @@ pub struct Engine {
     tongue: Tongue,
     child: Child,
     lines: Receiver<String>,
+    /// What it said before it was ready: an initiator may have logged on by then.
+    early: VecDeque<String>,
     /// Everything it said, for whoever must find out what went wrong.
     pub said: Vec<String>,
 }
@@ -103,6 +106,7 @@ impl Engine {
             tongue,
             child,
             lines,
+            early: VecDeque::new(),
             said: Vec::new(),
         })
     }
@@ -135,8 +139,27 @@ impl Engine {
             .map_err(|e| format!("no signal for {}: {e}", self.name))
     }
 
+    /// Waits until it has begun; what it said before stays to be waited for.
+    pub fn ready(&mut self) -> Result<()> {
+        let mut early = VecDeque::new();
+        let ready = self.wait("ready", |line| {
+            let is_ready = line == "ready";
+            if !is_ready {
+                early.push_back(line.to_owned());
+            }
+            is_ready
+        });
+        self.early = early;
+        ready.map(drop)
+    }
+
     /// Waits for a line that `is_it`; the others go by.
     pub fn wait(&mut self, what: &str, mut is_it: impl FnMut(&str) -> bool) -> Result<String> {
+        while let Some(line) = self.early.pop_front() {
+            if is_it(&line) {
+                return Ok(line);
+            }
+        }
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());

@@ -371,7 +371,7 @@ impl Pair<'_> {
             &log,
             &mut command,
         )?;
-        engine.wait("ready", |line| line == "ready")?;
+        engine.ready()?;
         Ok(engine)
     }
 
