@@ -75,7 +75,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Most kinds of message of a source. */
 #define TW_MAX_KINDS 64u
 /* Most counters of a source. */
-#define TW_MAX_COUNTERS 64u
+#define TW_MAX_COUNTERS 128u
 /* Buckets of a histogram. */
 #define TW_BUCKETS 1152u
 /* Words of a level: price, quantity, orders. */

@@ -81,3 +81,19 @@ pub enum OrderIntent {
         cause: Cause,
     },
 }
+
+/// One instrument's two-sided quote within a mass quote: replaces what the venue has of it. FIX MassQuote (35=i), group NoQuoteEntries
+/// (295).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MassQuoteEntry {
+    /// Place of the instrument in the quoter's list, below 65 536: QuoteEntryID (299) says it.
+    pub quote: u16,
+    /// BidPx (132); meaningless where the quantity is 0.
+    pub bid: Price,
+    /// OfferPx (133); meaningless where the quantity is 0.
+    pub ask: Price,
+    /// BidSize (134); 0 takes the bid away.
+    pub bid_qty: Qty,
+    /// OfferSize (135); 0 takes the offer away.
+    pub ask_qty: Qty,
+}

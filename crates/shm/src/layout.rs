@@ -31,7 +31,7 @@ pub const MAX_FEEDS: usize = 32;
 /// The most kinds of message a source tells apart.
 pub const MAX_KINDS: usize = 64;
 /// The most counters a source has room for.
-pub const MAX_COUNTERS: usize = 64;
+pub const MAX_COUNTERS: usize = 128;
 /// Buckets of a histogram.
 pub const BUCKETS: usize = 1152;
 /// Words of a level: price, quantity, orders.

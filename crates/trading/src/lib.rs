@@ -4,6 +4,8 @@
 //! checks ([`Risk`]), and gives the order its place in the table ([`Orders`]); [`TickToTrade::on_report`] moves that order
 //! along and keeps the [`Positions`]. The parts stand alone too.
 //!
+//! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs.
+//!
 //! **Invariant.** Integers only, no clock (`now` is an argument), no allocation after `new`: everything is sized by
 //! [`TradingConfig`].
 #![no_std]
@@ -13,6 +15,7 @@ extern crate alloc;
 
 mod orders;
 mod positions;
+mod quoter;
 mod risk;
 mod taker;
 mod tick_to_trade;
@@ -21,6 +24,10 @@ pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind,
 };
 pub use positions::{Position, Positions};
+pub use quoter::{
+    ENTRIES_MAX, Fill, Ladder, LadderFull, MassQuote, NO_ASK, NO_BID, PriceGrid, Protection, PullReason,
+    QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingError, QuotingState, Row,
+};
 pub use risk::{Risk, RiskConfig, RiskReject};
 pub use taker::BestOfferTaker;
 pub use tick_to_trade::{TickToTrade, TradingConfig};

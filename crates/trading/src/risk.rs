@@ -202,14 +202,14 @@ fn within_band(price: Price, reference: Price, band_bp: u32) -> bool {
 /// The times of the last orders, as many as the window admits: one more is admitted when the oldest has left the window.
 /// Exact, unlike a bucket that refills at a rate, and never more than the limit in any window.
 #[derive(Clone, Debug)]
-struct Window {
+pub(crate) struct Window {
     times: Vec<Option<Nanos>>,
     oldest: usize,
     window_ns: u64,
 }
 
 impl Window {
-    fn new(limit: u32, window_ns: u64) -> Window {
+    pub(crate) fn new(limit: u32, window_ns: u64) -> Window {
         Window {
             times: vec![None; limit as usize],
             oldest: 0,
@@ -218,7 +218,7 @@ impl Window {
     }
 
     #[inline]
-    fn take(&mut self, now: Nanos) -> bool {
+    pub(crate) fn take(&mut self, now: Nanos) -> bool {
         let Some(oldest) = self.times.get_mut(self.oldest) else {
             return false;
         };

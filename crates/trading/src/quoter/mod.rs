@@ -1,0 +1,1108 @@
+//! Quotes many options at once: from a tick of the underlying to mass quotes.
+//!
+//! Nothing is priced here. Another thread prices, and hands over a [`Ladder`] of what is wanted at each price of the underlying; a tick
+//! is then one look-up, one comparison of the row with what the venue was last told ([`Table`]), and the entries that differ. Quotes lie
+//! in the order of their delta, and go out in it: first those that are *exposed* (a side is better for others than it should be), each
+//! message as soon as it is full, then those that could be better, as far as the message rates allow.
+//!
+//! Each quote has at most one change under way; what it should be once that is answered is found by comparing again, so that any number
+//! of ticks in between become one message. What the venue could trade against us is known at any time as an upper bound: what is live,
+//! and what is under way.
+//!
+//! When something is not to be trusted (see [`PullReason`]) all quotes are taken away by one message, and none goes out until the venue
+//! has confirmed that and the reason is gone.
+//!
+//! **Assumed of the venue**, as of CME: an entry that is rejected leaves the quote before it; answers come in the order of the requests;
+//! executions against a quote come after the answer that accepted it; a lost session cancels every quote.
+
+mod flight;
+mod ladder;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::risk::Window;
+use alloc::boxed::Box;
+use alloc::vec;
+use flight::{Flights, Told};
+use ladder::BLOCK;
+pub use ladder::{Ladder, LadderFull, NO_ASK, NO_BID, PriceGrid, QuoteTerms, Quoting, QuotingError, Row};
+use table::Table;
+use tickwire_market::{
+    BookState, BookUpdate, Cause, Counter, Counters, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side,
+};
+
+/// The most entries of one mass quote. CME takes 15 (iLink 2 MassQuote, NoQuoteEntries).
+pub const ENTRIES_MAX: usize = 32;
+
+/// Our own copy of a venue's market-maker protection, to be set tighter than it. 0 is no limit. CME: Mass Quote Protections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Protection {
+    /// How long fills count together, from the first of them, in nanoseconds.
+    pub window_ns: u64,
+    /// Fills (CME's Y).
+    pub fills: u32,
+    /// Contracts (CME's Z).
+    pub contracts: u64,
+    /// Contracts weighted by their delta, either way (CME's D), in thousandths of a contract.
+    pub delta_milli: u64,
+}
+
+/// What to quote and within which limits. Prices of options are in ticks of `option_tick`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuoterConfig {
+    /// What the options are on.
+    pub underlying: InstrumentId,
+    /// Tick of the underlying.
+    pub underlying_tick: Price,
+    /// The finest tick of the options.
+    pub option_tick: Price,
+    /// How many options, in the order of their delta, at most 65 535.
+    pub quotes: u16,
+    /// Contracts on each side of a quote.
+    pub size: Qty,
+    /// Entries of one mass quote, 1 to [`ENTRIES_MAX`]. Default 15.
+    pub entries_max: u8,
+    /// Mass quotes that may wait for an answer. Default 256.
+    pub in_flight_max: u16,
+    /// An improvement of fewer ticks than this is not worth a message. Default 1.
+    pub trigger_ticks: u16,
+    /// A quote is not improved before it has lived so long, in nanoseconds. Default 0.
+    pub life_min_ns: u64,
+    /// Mass quotes within `window_ns`. Default 500. When a quote that must move has no room in it, everything is pulled.
+    pub messages_max: u32,
+    /// Of these, mass quotes that only improve. Default 400.
+    pub improvements_max: u32,
+    /// The window of both rates. Default one second.
+    pub window_ns: u64,
+    /// Ticks by which a side may be better than the market's best; `None` is no limit. Default `None`. With a limit, an option is not
+    /// quoted until its book is known.
+    pub better_max: Option<u16>,
+    /// A filled side stays so many ticks away from its fill. Default 0.
+    pub fade_ticks: u16,
+    /// For so long, in nanoseconds. Default 0.
+    pub fade_ns: u64,
+    /// Half ticks of the underlying from one look to the next that are a jump. Default 40.
+    pub jump_half_ticks: u32,
+    /// Ticks between bid and ask of the underlying that are too many. Default 10.
+    pub spread_max_ticks: u32,
+    /// How long the underlying must have been good before quoting goes on after it was not. Default 100 ms.
+    pub calm_ns: u64,
+    /// An answer that takes longer ends trust in the session. Default one second.
+    pub answer_max_ns: u64,
+    /// The operator's client must be heard this often; 0 is no such need. Default 0.
+    pub heartbeat_ns: u64,
+    /// Most contracts held, bought less sold, if every bid traded.
+    pub long_max: u64,
+    /// Most contracts short if every offer traded.
+    pub short_max: u64,
+    /// Most contracts on both sides of all quotes together.
+    pub quoted_max: u64,
+    /// Our own protection.
+    pub protection: Protection,
+}
+
+impl Default for QuoterConfig {
+    fn default() -> QuoterConfig {
+        QuoterConfig {
+            underlying: InstrumentId::WHOLE_FEED,
+            underlying_tick: Price::from_raw(Price::ONE_RAW / 4),
+            option_tick: Price::from_raw(Price::ONE_RAW / 20),
+            quotes: 0,
+            size: Qty(10),
+            entries_max: 15,
+            in_flight_max: 256,
+            trigger_ticks: 1,
+            life_min_ns: 0,
+            messages_max: 500,
+            improvements_max: 400,
+            window_ns: Nanos::SECOND,
+            better_max: None,
+            fade_ticks: 0,
+            fade_ns: 0,
+            jump_half_ticks: 40,
+            spread_max_ticks: 10,
+            calm_ns: 100 * Nanos::MILLI,
+            answer_max_ns: Nanos::SECOND,
+            heartbeat_ns: 0,
+            long_max: 1_000_000,
+            short_max: 1_000_000,
+            quoted_max: 1_000_000,
+            protection: Protection::default(),
+        }
+    }
+}
+
+/// Why every quote was taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PullReason {
+    /// An operator, or the owner for a reason of its own (a limit on losses).
+    Operator,
+    /// The operator's client was not heard.
+    Heartbeat,
+    /// The book of the underlying has a gap, or is not built.
+    StaleUnderlying,
+    /// A side of the underlying is empty, or its bid is not below its ask.
+    CrossedUnderlying,
+    /// Its bid and ask are too far apart.
+    WideUnderlying,
+    /// It moved too far at once.
+    Jump,
+    /// Its price is outside of the ladder, or there is no ladder.
+    NoRow,
+    /// A quote that must move had no room in the message rate, or too many messages wait for an answer.
+    Rate,
+    /// An answer did not come in time.
+    LateAnswer,
+    /// An answer or a fill fits nothing: we do not know what is live.
+    Unmatched,
+    /// A quote that had to be withdrawn was not, because the venue rejected that.
+    Rejected,
+    /// Our own protection.
+    Protection,
+    /// The venue's.
+    VenueProtection,
+    /// The session is not logged on.
+    NoSession,
+}
+
+impl PullReason {
+    /// Whether quoting goes on by itself once the underlying is good again.
+    pub const fn is_passing(self) -> bool {
+        matches!(
+            self,
+            PullReason::StaleUnderlying
+                | PullReason::CrossedUnderlying
+                | PullReason::WideUnderlying
+                | PullReason::Jump
+                | PullReason::NoRow
+        )
+    }
+}
+
+/// Whether quotes go out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuotingState {
+    /// They do.
+    Quoting,
+    /// They are being taken away.
+    Pulling(PullReason),
+    /// None is live.
+    Halted(PullReason),
+}
+
+/// A mass quote to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MassQuote<'q> {
+    /// Its number, QuoteID (117): answers name it.
+    pub id: u64,
+    /// The market data that it follows.
+    pub cause: Cause,
+    /// Ends the venue's protection (CME MMProtectionReset, 9773).
+    pub reset: bool,
+    /// In the order of delta.
+    pub entries: &'q [MassQuoteEntry],
+}
+
+/// Where messages leave. What is given here was sent, unless `false` says that there was no room for it.
+pub trait QuoteSink {
+    /// Sends a mass quote.
+    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool;
+    /// Cancels every quote (QuoteCancel, 298=4).
+    fn cancel_all(&mut self, id: u64, cause: &Cause) -> bool;
+}
+
+/// An execution against a quote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fill {
+    /// Which.
+    pub quote: u16,
+    /// Our side: a filled bid bought.
+    pub side: Side,
+    /// How much.
+    pub qty: Qty,
+    /// At which price, in ticks.
+    pub ticks: u16,
+    /// Delta of the option, in thousandths.
+    pub delta_milli: i32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Quoting,
+    /// The cancel's number once it was sent, and since when it is wanted.
+    Pulling(PullReason, Option<u64>, Nanos),
+    Halted(PullReason),
+}
+
+/// What counts towards our own protection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filled {
+    since: Option<Nanos>,
+    fills: u32,
+    contracts: u64,
+    delta_milli: i64,
+}
+
+/// What keeps a side away from where it was filled.
+#[derive(Clone, Copy, Debug)]
+struct Fade {
+    /// Indexed by [`Side`].
+    until: [Nanos; 2],
+    ticks: [u16; 2],
+}
+
+/// What the market of an option allows.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    bid: u16,
+    ask: u16,
+    is_quoted: bool,
+}
+
+/// The last look at the underlying.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    half_tick: i64,
+    cause: Cause,
+}
+
+/// Quotes the options of one underlying. One thread owns it; nothing allocates after `new`.
+#[derive(Clone, Debug)]
+pub struct Quoter {
+    config: QuoterConfig,
+    ladder: Option<Box<Ladder>>,
+    table: Table,
+    flights: Flights,
+    /// The message being filled.
+    told: [Told; ENTRIES_MAX],
+    entries: [MassQuoteEntry; ENTRIES_MAX],
+    batched: usize,
+    /// Quotes to improve, by block, found while looking for those that must move.
+    improve: Box<[u64]>,
+    /// Contracts that may trade against what is live, per quote and side.
+    open: Box<[[u32; 2]]>,
+    /// The same with what is under way, for all quotes.
+    open_all: [u64; 2],
+    /// Contracts of the message being filled.
+    open_batch: [u64; 2],
+    sizes: Box<[u32]>,
+    since: Box<[Nanos]>,
+    rooms: Box<[Room]>,
+    fades: Box<[Fade]>,
+    /// When the first fade may end, while there are any.
+    next_fade: Option<Nanos>,
+    /// Bought less sold.
+    net: i64,
+    positions: Box<[i64]>,
+    messages: Window,
+    improvements: Window,
+    filled: Filled,
+    state: State,
+    look: Option<Look>,
+    /// The underlying is not to be trusted before then.
+    calm_at: Nanos,
+    heard: Nanos,
+    must_reset: bool,
+    reset_in: Option<u64>,
+    wants_disconnect: bool,
+    has_session: bool,
+    counters: Counters,
+}
+
+impl Quoter {
+    /// Nothing quoted: [`PullReason::NoSession`] until [`Quoter::on_logon`].
+    pub fn new(config: QuoterConfig) -> Quoter {
+        let quotes = usize::from(config.quotes);
+        let table = Table::new(quotes);
+        let room = Room {
+            bid: if config.better_max.is_none() {
+                NO_ASK - 1
+            } else {
+                NO_BID
+            },
+            ask: if config.better_max.is_none() { 1 } else { NO_ASK },
+            is_quoted: true,
+        };
+        let fade = Fade {
+            until: [Nanos::ZERO; 2],
+            ticks: [NO_ASK - 1, 1],
+        };
+        let mut quoter = Quoter {
+            config,
+            ladder: None,
+            flights: Flights::new(config.in_flight_max.into()),
+            told: [Told::default(); ENTRIES_MAX],
+            entries: [MassQuoteEntry::default(); ENTRIES_MAX],
+            batched: 0,
+            improve: vec![0; table.blocks()].into_boxed_slice(),
+            open: vec![[0; 2]; quotes].into_boxed_slice(),
+            open_all: [0; 2],
+            open_batch: [0; 2],
+            sizes: vec![config.size.0; quotes].into_boxed_slice(),
+            since: vec![Nanos::ZERO; quotes].into_boxed_slice(),
+            rooms: vec![room; quotes].into_boxed_slice(),
+            fades: vec![fade; quotes].into_boxed_slice(),
+            next_fade: None,
+            net: 0,
+            positions: vec![0; quotes].into_boxed_slice(),
+            messages: Window::new(config.messages_max, config.window_ns),
+            improvements: Window::new(config.improvements_max, config.window_ns),
+            filled: Filled::default(),
+            state: State::Halted(PullReason::NoSession),
+            look: None,
+            calm_at: Nanos::ZERO,
+            heard: Nanos::ZERO,
+            must_reset: false,
+            reset_in: None,
+            wants_disconnect: false,
+            has_session: false,
+            counters: Counters::default(),
+            table,
+        };
+        (0..quotes).for_each(|quote| quoter.limit(quote));
+        quoter
+    }
+
+    // ---- what the market does ---------------------------------------------------------------------------------
+
+    /// The underlying's book changed: quotes that must move or may be improved are sent, or all of them pulled.
+    #[inline]
+    pub fn on_underlying(&mut self, now: Nanos, update: &BookUpdate, sink: &mut impl QuoteSink) {
+        let cause = Cause {
+            venue: update.venue,
+            seq: update.seq,
+            recv_ts: update.recv_ts,
+        };
+        let half_tick = match self.judge(update) {
+            Ok(half_tick) => half_tick,
+            Err(reason) => return self.distrust(now, reason, cause, sink),
+        };
+        let before = self.look.replace(Look { half_tick, cause });
+        let moved = before.map_or(0, |look| look.half_tick.abs_diff(half_tick));
+        if moved > self.config.jump_half_ticks.into() {
+            return self.distrust(now, PullReason::Jump, cause, sink);
+        }
+        if let State::Halted(reason) = self.state
+            && reason.is_passing()
+            && now >= self.calm_at
+        {
+            self.state = State::Quoting;
+        }
+        self.decide(now, 0..self.table.blocks(), sink);
+    }
+
+    /// The price of the underlying, or why it is not to be trusted.
+    #[inline]
+    fn judge(&self, update: &BookUpdate) -> Result<i64, PullReason> {
+        if update.state != BookState::Live {
+            return Err(PullReason::StaleUnderlying);
+        }
+        let (Some((bid, _)), Some((ask, _))) = (update.best(Side::Bid), update.best(Side::Ask)) else {
+            return Err(PullReason::CrossedUnderlying);
+        };
+        let tick = self.config.underlying_tick.raw().max(1);
+        let (bid, ask) = (bid.raw() / tick, ask.raw() / tick);
+        if bid >= ask {
+            return Err(PullReason::CrossedUnderlying);
+        }
+        if ask.abs_diff(bid) > self.config.spread_max_ticks.into() {
+            return Err(PullReason::WideUnderlying);
+        }
+        Ok(bid + ask)
+    }
+
+    #[cold]
+    fn distrust(&mut self, now: Nanos, reason: PullReason, cause: Cause, sink: &mut impl QuoteSink) {
+        self.calm_at = now.after(self.config.calm_ns);
+        self.look = self.look.map(|look| Look { cause, ..look });
+        if reason != PullReason::Jump && reason != PullReason::NoRow {
+            // What comes next is compared with nothing.
+            self.look = None;
+        }
+        self.pull_for(now, reason, cause, sink);
+    }
+
+    /// The book of an option changed: with [`QuoterConfig::better_max`], its quote is kept from bettering it by more. A side that is
+    /// only ours says nothing.
+    pub fn on_option(&mut self, now: Nanos, quote: u16, update: &BookUpdate, sink: &mut impl QuoteSink) {
+        let (Some(better), Some(open)) = (self.config.better_max, self.open.get(usize::from(quote))) else {
+            return;
+        };
+        let (at, open) = (usize::from(quote), *open);
+        let room = &mut self.rooms[at];
+        if update.state != BookState::Live {
+            (room.bid, room.ask) = (NO_BID, NO_ASK);
+        } else {
+            let tick = self.config.option_tick.raw().max(1);
+            let ticks = |side: Side| {
+                update
+                    .best(side)
+                    .map(|(price, qty)| ((price.raw() / tick).clamp(0, i64::from(NO_ASK)) as u16, qty.0))
+            };
+            let ours = [self.table.live_bids[at], self.table.live_asks[at]];
+            let is_ours = |side: Side, (price, qty): (u16, u64)| {
+                price == ours[side as usize] && qty <= u64::from(open[side as usize])
+            };
+            match ticks(Side::Bid) {
+                Some(best) if is_ours(Side::Bid, best) => {}
+                Some((best, _)) => room.bid = best.saturating_add(better).min(NO_ASK - 1),
+                None => room.bid = NO_ASK - 1,
+            }
+            match ticks(Side::Ask) {
+                Some(best) if is_ours(Side::Ask, best) => {}
+                Some((best, _)) => room.ask = best.saturating_sub(better).max(1),
+                None => room.ask = 1,
+            }
+        }
+        self.limit(at);
+        self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+    }
+
+    /// A newer ladder: quotes follow it at once. The one before is given back, to be filled again.
+    pub fn replace_ladder(
+        &mut self,
+        now: Nanos,
+        ladder: Box<Ladder>,
+        sink: &mut impl QuoteSink,
+    ) -> Option<Box<Ladder>> {
+        if ladder.quotes() != usize::from(self.config.quotes) {
+            // It is not of these quotes.
+            return Some(ladder);
+        }
+        let before = self.ladder.replace(ladder);
+        self.decide(now, 0..self.table.blocks(), sink);
+        before
+    }
+
+    // ---- deciding ---------------------------------------------------------------------------------------------
+
+    /// Tells the venue what differs within some blocks.
+    #[inline]
+    fn decide(&mut self, now: Nanos, blocks: core::ops::Range<usize>, sink: &mut impl QuoteSink) {
+        let (State::Quoting, Some(look)) = (self.state, self.look) else {
+            return;
+        };
+        // Taken out for as long as a row is borrowed from it.
+        let ladder = self.ladder.take();
+        let decided = match ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) {
+            Some(row) => self.decide_by(now, &row, blocks, &look.cause, sink),
+            None => Err(PullReason::NoRow),
+        };
+        self.ladder = ladder;
+        if let Err(reason) = decided {
+            self.batched = 0;
+            self.open_batch = [0; 2];
+            if reason == PullReason::NoRow {
+                self.calm_at = now.after(self.config.calm_ns);
+            }
+            self.pull_for(now, reason, look.cause, sink);
+        }
+    }
+
+    #[inline]
+    fn decide_by(
+        &mut self,
+        now: Nanos,
+        row: &Row<'_>,
+        blocks: core::ops::Range<usize>,
+        cause: &Cause,
+        sink: &mut impl QuoteSink,
+    ) -> Result<(), PullReason> {
+        let mut improves = false;
+        for block in blocks.clone() {
+            let found = self.table.compare(row, block);
+            self.improve[block] = found.changed & !found.exposed;
+            improves |= self.improve[block] != 0;
+            for quote in places(block, found.exposed) {
+                self.batch(row, quote, true);
+                if self.batched == self.entries_max() && !self.send(now, cause, true, sink) {
+                    return Err(PullReason::Rate);
+                }
+            }
+        }
+        if self.batched > 0 && !improves {
+            return self
+                .send(now, cause, true, sink)
+                .then_some(())
+                .ok_or(PullReason::Rate);
+        }
+        // The last message of those that must move takes improvements along.
+        let mut must = self.batched > 0;
+        if improves {
+            for block in blocks {
+                for quote in places(block, self.improve[block]) {
+                    if !self.is_worth_it(now, row, quote) || !self.batch(row, quote, false) {
+                        continue;
+                    }
+                    if self.batched == self.entries_max() {
+                        match (self.send(now, cause, must, sink), must) {
+                            (true, _) => must = false,
+                            (false, true) => return Err(PullReason::Rate),
+                            (false, false) => return Ok(()),
+                        }
+                    }
+                }
+            }
+        }
+        if self.batched > 0 && !self.send(now, cause, must, sink) && must {
+            return Err(PullReason::Rate);
+        }
+        Ok(())
+    }
+
+    fn entries_max(&self) -> usize {
+        usize::from(self.config.entries_max).clamp(1, ENTRIES_MAX)
+    }
+
+    /// Whether an improvement is large enough, and the quote old enough. A side that is not quoted yet is always worth it.
+    #[inline]
+    fn is_worth_it(&self, now: Nanos, row: &Row<'_>, quote: usize) -> bool {
+        let (bid, ask) = self.table.wanted(row, quote);
+        let live = (self.table.live_bids[quote], self.table.live_asks[quote]);
+        let gain = bid.saturating_sub(live.0).max(live.1.saturating_sub(ask));
+        let is_new = (bid != NO_BID && live.0 == NO_BID) || (ask != NO_ASK && live.1 == NO_ASK);
+        is_new
+            || gain >= self.config.trigger_ticks
+                && (self.config.life_min_ns == 0 || now.since(self.since[quote]) >= self.config.life_min_ns)
+    }
+
+    /// Appends a quote to the message being filled. A side that would pass a limit on contracts is taken away if it must move, or the
+    /// quote left as it is: `false`.
+    #[inline]
+    fn batch(&mut self, row: &Row<'_>, quote: usize, must: bool) -> bool {
+        let (mut bid, mut ask) = self.table.wanted(row, quote);
+        let size = self.sizes[quote];
+        let mut qty = [0; 2];
+        for side in [Side::Bid, Side::Ask] {
+            let at = side as usize;
+            let is_wanted = if at == 0 { bid != NO_BID } else { ask != NO_ASK };
+            if !is_wanted {
+                continue;
+            }
+            if self.has_room(side, size) {
+                self.open_batch[at] += u64::from(size);
+                qty[at] = size;
+                continue;
+            }
+            self.counters.bump(Counter::QuotesCapped);
+            if !must {
+                // As if nothing had been taken for the bid.
+                self.open_batch[0] -= u64::from(qty[0]);
+                return false;
+            }
+            if at == 0 { bid = NO_BID } else { ask = NO_ASK }
+        }
+        let tick = self.config.option_tick.raw();
+        self.told[self.batched] = Told {
+            quote: quote as u16,
+            bid,
+            ask,
+            qty,
+        };
+        self.entries[self.batched] = MassQuoteEntry {
+            quote: quote as u16,
+            bid: Price::from_raw(i64::from(bid) * tick),
+            ask: Price::from_raw(if qty[1] == 0 { 0 } else { i64::from(ask) * tick }),
+            bid_qty: Qty(qty[0]),
+            ask_qty: Qty(qty[1]),
+        };
+        self.batched += 1;
+        true
+    }
+
+    /// Whether so much more may be quoted on a side, if everything traded.
+    #[inline]
+    fn has_room(&self, side: Side, size: u32) -> bool {
+        let open = [0, 1].map(|at| self.open_all[at] + self.open_batch[at]);
+        let size = u64::from(size);
+        let (limit, held) = match side {
+            Side::Bid => (self.config.long_max, self.net),
+            Side::Ask => (self.config.short_max, -self.net),
+        };
+        let worst = i128::from(held) + i128::from(open[side as usize] + size);
+        worst <= i128::from(limit) && open[0] + open[1] + size <= self.config.quoted_max
+    }
+
+    /// Sends the message being filled, which is empty then; `false` if it may not or could not leave.
+    fn send(&mut self, now: Nanos, cause: &Cause, must: bool, sink: &mut impl QuoteSink) -> bool {
+        let count = core::mem::take(&mut self.batched);
+        let open = core::mem::take(&mut self.open_batch);
+        // A rate is only charged where a place is free, and the narrower one first.
+        let may = self.flights.reserve().is_some()
+            && (must || self.improvements.take(now))
+            && self.messages.take(now);
+        let id = self.flights.next_id();
+        let message = MassQuote {
+            id,
+            cause: *cause,
+            reset: self.must_reset,
+            entries: &self.entries[..count],
+        };
+        if !may || !sink.mass_quote(&message) {
+            self.counters.bump(Counter::QuotesThrottled);
+            return false;
+        }
+        if core::mem::take(&mut self.must_reset) {
+            self.reset_in = Some(id);
+        }
+        if let Some(flight) = self.flights.reserve() {
+            flight.entries[..count].copy_from_slice(&self.told[..count]);
+        }
+        self.flights.depart(now, count);
+        for told in &self.told[..count] {
+            self.table.set_in_flight(told.quote.into(), true);
+            self.since[usize::from(told.quote)] = now;
+        }
+        for (all, more) in self.open_all.iter_mut().zip(open) {
+            *all += more;
+        }
+        self.counters.bump(Counter::MassQuotesSent);
+        self.counters.add(Counter::QuoteEntriesSent, count as u64);
+        true
+    }
+
+    // ---- what the venue answers -------------------------------------------------------------------------------
+
+    /// A mass quote was answered: accepted, but for the quotes in `rejected`. `None` if all of it was rejected.
+    pub fn on_answer(&mut self, now: Nanos, id: u64, rejected: Option<&[u16]>, sink: &mut impl QuoteSink) {
+        let Some(flight) = self.flights.arrive(id) else {
+            return self.unmatched(now, sink);
+        };
+        let (mut first, mut end) = (usize::MAX, 0);
+        let (mut is_stuck, mut is_live) = (false, false);
+        for told in &flight.entries[..usize::from(flight.len)] {
+            let quote = usize::from(told.quote);
+            self.table.set_in_flight(quote, false);
+            (first, end) = (first.min(quote / BLOCK), end.max(quote / BLOCK + 1));
+            if rejected.is_some_and(|rejected| !rejected.contains(&told.quote)) {
+                self.release(self.open[quote]);
+                self.open[quote] = told.qty;
+                (self.table.live_bids[quote], self.table.live_asks[quote]) = (told.bid, told.ask);
+                is_live |= told.qty != [0; 2];
+                continue;
+            }
+            // The quote before it stays: it is taken away, and if that is what was refused, all of them are.
+            self.release(told.qty);
+            self.counters.bump(Counter::QuoteEntriesRejected);
+            is_stuck |= told.qty == [0; 2];
+            self.rooms[quote].is_quoted = false;
+            self.limit(quote);
+        }
+        if self.reset_in == Some(id) {
+            self.reset_in = None;
+            self.must_reset = rejected.is_none();
+        }
+        if let (State::Halted(reason), true) = (self.state, is_live) {
+            // It ended the venue's protection and tripped it again while it was on its way.
+            return self.try_cancel(now, reason, now, self.last_cause(), sink);
+        }
+        if is_stuck && self.state == State::Quoting {
+            return self.pull_for(now, PullReason::Rejected, self.last_cause(), sink);
+        }
+        self.decide(now, first..end, sink);
+    }
+
+    /// Every quote was cancelled, as asked for by [`QuoteSink::cancel_all`]; `false` if the venue refused to.
+    pub fn on_cancelled(&mut self, now: Nanos, id: u64, is_done: bool, sink: &mut impl QuoteSink) {
+        let State::Pulling(reason, Some(asked), _) = self.state else {
+            return self.unmatched(now, sink);
+        };
+        if asked != id {
+            return self.unmatched(now, sink);
+        }
+        if !is_done {
+            self.wants_disconnect = true;
+            return;
+        }
+        self.forget_all();
+        self.state = State::Halted(reason);
+    }
+
+    /// The venue took a quote away without being asked: the instrument is halted, its session is over.
+    pub fn on_removed(&mut self, quote: u16) {
+        let at = usize::from(quote);
+        if at >= self.open.len() {
+            return self.counters.bump(Counter::QuoteAnswersUnmatched);
+        }
+        let open = core::mem::take(&mut self.open[at]);
+        self.release(open);
+        (self.table.live_bids[at], self.table.live_asks[at]) = (NO_BID, NO_ASK);
+    }
+
+    /// The venue's protection took every quote away; mass quotes are rejected until one that resets it, which
+    /// [`Quoter::resume`] causes. What is under way is still answered.
+    pub fn on_protected(&mut self) {
+        self.counters.bump(Counter::QuotePulls);
+        for quote in 0..self.config.quotes {
+            self.on_removed(quote);
+        }
+        self.must_reset = true;
+        // A pull under way is answered all the same, and its reason is the stronger one.
+        if self.state == State::Quoting {
+            self.state = State::Halted(PullReason::VenueProtection);
+        }
+    }
+
+    /// An execution against a quote. One that fits nothing quoted means that we do not know what is live: everything is pulled.
+    pub fn on_fill(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
+        let (at, side) = (usize::from(fill.quote), fill.side as usize);
+        let signed = match fill.side {
+            Side::Bid => i64::from(fill.qty.0),
+            Side::Ask => -i64::from(fill.qty.0),
+        };
+        if at >= self.open.len() {
+            return self.unmatched(now, sink);
+        }
+        self.net += signed;
+        self.positions[at] += signed;
+        self.counters.bump(Counter::Fills);
+        let open = self.open[at][side];
+        let traded = open.min(fill.qty.0);
+        self.open[at][side] -= traded;
+        self.open_all[side] -= u64::from(traded);
+        if self.open[at][side] == 0 {
+            if side == 0 {
+                self.table.live_bids[at] = NO_BID;
+            } else {
+                self.table.live_asks[at] = NO_ASK;
+            }
+        }
+        self.fade(now, fill);
+        if traded < fill.qty.0 {
+            return self.unmatched(now, sink);
+        }
+        if self.count(now, fill, signed) {
+            return self.pull_for(now, PullReason::Protection, self.last_cause(), sink);
+        }
+        self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+    }
+
+    /// The session is logged on; without quotes, which the venue cancelled when it was lost.
+    pub fn on_logon(&mut self, now: Nanos) {
+        (self.has_session, self.wants_disconnect) = (true, false);
+        self.heard = now;
+        if self.state == State::Halted(PullReason::NoSession) {
+            self.state = State::Quoting;
+        }
+    }
+
+    /// The session is lost, and with it every quote.
+    pub fn on_disconnect(&mut self) {
+        (self.has_session, self.wants_disconnect) = (false, false);
+        self.forget_all();
+        self.state = match self.state {
+            State::Quoting => State::Halted(PullReason::NoSession),
+            // What passes by itself would, without a session.
+            State::Pulling(reason, ..) | State::Halted(reason) if reason.is_passing() => {
+                State::Halted(PullReason::NoSession)
+            }
+            State::Pulling(reason, ..) | State::Halted(reason) => State::Halted(reason),
+        };
+    }
+
+    // ---- time, and the operator -------------------------------------------------------------------------------
+
+    /// When [`Quoter::handle_timeout`] has something to do.
+    pub fn poll_timeout(&mut self) -> Option<Nanos> {
+        let answer = self
+            .flights
+            .oldest_sent()
+            .map(|sent| sent.after(self.config.answer_max_ns));
+        let pull = match self.state {
+            State::Pulling(_, None, since) => Some(since),
+            State::Pulling(_, Some(_), since) if !self.wants_disconnect => {
+                Some(since.after(self.config.answer_max_ns))
+            }
+            _ => None,
+        };
+        let heartbeat = (self.config.heartbeat_ns > 0 && self.state == State::Quoting)
+            .then(|| self.heard.after(self.config.heartbeat_ns));
+        let answer = answer.filter(|_| self.state == State::Quoting);
+        [answer, pull, heartbeat, self.next_fade]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Looks for answers that did not come, an operator who was not heard, fills to forget.
+    pub fn handle_timeout(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        let cause = self.last_cause();
+        let late = |since: Nanos, most: u64| now.since(since) > most;
+        match self.state {
+            State::Pulling(reason, None, since) => self.try_cancel(now, reason, since, cause, sink),
+            State::Pulling(_, Some(_), since) if late(since, self.config.answer_max_ns) => {
+                self.wants_disconnect = true;
+            }
+            State::Quoting => {
+                let sent = self.flights.oldest_sent();
+                if sent.is_some_and(|sent| late(sent, self.config.answer_max_ns)) {
+                    self.pull_for(now, PullReason::LateAnswer, cause, sink);
+                } else if self.config.heartbeat_ns > 0 && late(self.heard, self.config.heartbeat_ns) {
+                    self.pull_for(now, PullReason::Heartbeat, cause, sink);
+                }
+            }
+            _ => {}
+        }
+        if self.next_fade.is_some_and(|due| due <= now) {
+            self.end_fades(now);
+            self.decide(now, 0..self.table.blocks(), sink);
+        }
+    }
+
+    /// The operator's client is there.
+    pub fn on_heartbeat(&mut self, now: Nanos) {
+        self.heard = now;
+    }
+
+    /// Takes every quote away, until [`Quoter::resume`].
+    pub fn pull(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        self.pull_for(now, PullReason::Operator, self.last_cause(), sink);
+    }
+
+    /// Quotes again after a pull that does not pass by itself. `false` while quotes are still being taken away, and when there is no
+    /// session: then as soon as there is one.
+    pub fn resume(&mut self, now: Nanos) -> bool {
+        self.heard = now;
+        match self.state {
+            State::Pulling(..) => false,
+            State::Halted(_) => {
+                self.filled = Filled::default();
+                self.state = if self.has_session {
+                    State::Quoting
+                } else {
+                    State::Halted(PullReason::NoSession)
+                };
+                self.has_session
+            }
+            State::Quoting => true,
+        }
+    }
+
+    /// Whether an option is quoted; all are at first. One that the venue rejected is not any more.
+    pub fn set_quoted(&mut self, now: Nanos, quote: u16, is_quoted: bool, sink: &mut impl QuoteSink) {
+        let at = usize::from(quote);
+        if let Some(room) = self.rooms.get_mut(at) {
+            room.is_quoted = is_quoted;
+            self.limit(at);
+            self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+        }
+    }
+
+    /// Contracts on each side of an option's quote, from its next change on.
+    pub fn set_size(&mut self, quote: u16, size: Qty) {
+        if let Some(old) = self.sizes.get_mut(usize::from(quote)) {
+            *old = size.0;
+        }
+    }
+
+    /// The session must be ended, so that the venue cancels what it did not when asked to.
+    pub fn wants_disconnect(&self) -> bool {
+        self.wants_disconnect
+    }
+
+    // ---- looking at it ----------------------------------------------------------------------------------------
+
+    /// Whether quotes go out.
+    pub fn state(&self) -> QuotingState {
+        match self.state {
+            State::Quoting => QuotingState::Quoting,
+            State::Pulling(reason, ..) => QuotingState::Pulling(reason),
+            State::Halted(reason) => QuotingState::Halted(reason),
+        }
+    }
+
+    /// What the venue was last told of a quote and accepted, in ticks: [`NO_BID`] and [`NO_ASK`] where nothing is live.
+    pub fn live(&self, quote: u16) -> (u16, u16) {
+        let at = usize::from(quote);
+        (self.table.live_bids[at], self.table.live_asks[at])
+    }
+
+    /// Contracts that may still trade against what is live, by side.
+    pub fn open(&self, quote: u16) -> [u32; 2] {
+        self.open[usize::from(quote)]
+    }
+
+    /// Contracts that may trade against all quotes, what is under way included, by side.
+    pub fn open_all(&self) -> [u64; 2] {
+        self.open_all
+    }
+
+    /// Whether a quote's last change was not answered yet.
+    pub fn is_in_flight(&self, quote: u16) -> bool {
+        self.table.is_in_flight(quote.into())
+    }
+
+    /// Contracts held of an option, bought less sold.
+    pub fn position(&self, quote: u16) -> i64 {
+        self.positions[usize::from(quote)]
+    }
+
+    /// Contracts held of all of them.
+    pub fn net(&self) -> i64 {
+        self.net
+    }
+
+    /// What happened how often.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// [`Quoter::open_all`], counted anew.
+    #[cfg(test)]
+    fn known_open(&self) -> [u64; 2] {
+        [0, 1].map(|side| {
+            let live: u64 = self.open.iter().map(|open| u64::from(open[side])).sum();
+            live + self
+                .flights
+                .iter()
+                .map(|told| u64::from(told.qty[side]))
+                .sum::<u64>()
+        })
+    }
+
+    // ---- parts ------------------------------------------------------------------------------------------------
+
+    fn last_cause(&self) -> Cause {
+        self.look.map_or_else(Cause::default, |look| look.cause)
+    }
+
+    fn release(&mut self, qty: [u32; 2]) {
+        for (all, less) in self.open_all.iter_mut().zip(qty) {
+            *all -= u64::from(less);
+        }
+    }
+
+    fn forget_all(&mut self) {
+        self.table.clear();
+        self.flights.clear();
+        self.open.fill([0; 2]);
+        self.open_all = [0; 2];
+    }
+
+    #[cold]
+    fn unmatched(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        self.counters.bump(Counter::QuoteAnswersUnmatched);
+        self.pull_for(now, PullReason::Unmatched, self.last_cause(), sink);
+    }
+
+    #[cold]
+    fn pull_for(&mut self, now: Nanos, reason: PullReason, cause: Cause, sink: &mut impl QuoteSink) {
+        match self.state {
+            State::Quoting => {
+                self.counters.bump(Counter::QuotePulls);
+                self.try_cancel(now, reason, now, cause, sink);
+            }
+            // A reason that stays replaces one that passes.
+            State::Pulling(before, id, since) if before.is_passing() && !reason.is_passing() => {
+                self.state = State::Pulling(reason, id, since);
+            }
+            State::Halted(before)
+                if !reason.is_passing() && (before.is_passing() || before == PullReason::NoSession) =>
+            {
+                self.state = State::Halted(reason);
+            }
+            _ => {}
+        }
+    }
+
+    fn try_cancel(
+        &mut self,
+        now: Nanos,
+        reason: PullReason,
+        since: Nanos,
+        cause: Cause,
+        sink: &mut impl QuoteSink,
+    ) {
+        let id = self.flights.number();
+        let is_sent = sink.cancel_all(id, &cause);
+        self.state = State::Pulling(reason, is_sent.then_some(id), if is_sent { now } else { since });
+        // A session that takes nothing for so long is of no use.
+        self.wants_disconnect |= !is_sent && now.since(since) > self.config.answer_max_ns;
+    }
+
+    /// Works out what a quote's sides may be at best.
+    fn limit(&mut self, at: usize) {
+        let (room, fade) = (&self.rooms[at], &self.fades[at]);
+        let (bid, ask) = if room.is_quoted {
+            (room.bid.min(fade.ticks[0]), room.ask.max(fade.ticks[1]))
+        } else {
+            (NO_BID, NO_ASK)
+        };
+        (self.table.bid_caps[at], self.table.ask_floors[at]) = (bid, ask);
+    }
+
+    fn fade(&mut self, now: Nanos, fill: &Fill) {
+        if self.config.fade_ns == 0 {
+            return;
+        }
+        let (at, side) = (usize::from(fill.quote), fill.side as usize);
+        let until = now.after(self.config.fade_ns);
+        let fade = &mut self.fades[at];
+        fade.until[side] = until;
+        fade.ticks[side] = match fill.side {
+            Side::Bid => fill.ticks.saturating_sub(self.config.fade_ticks),
+            Side::Ask => fill.ticks.saturating_add(self.config.fade_ticks),
+        };
+        self.next_fade = Some(self.next_fade.map_or(until, |due| due.min(until)));
+        self.limit(at);
+    }
+
+    fn end_fades(&mut self, now: Nanos) {
+        let mut next: Option<Nanos> = None;
+        for at in 0..self.fades.len() {
+            let fade = &mut self.fades[at];
+            let mut is_over = false;
+            for (side, none) in [NO_ASK - 1, 1].into_iter().enumerate() {
+                let until = fade.until[side];
+                if until == Nanos::ZERO {
+                    continue;
+                }
+                if until <= now {
+                    (fade.until[side], fade.ticks[side]) = (Nanos::ZERO, none);
+                    is_over = true;
+                } else {
+                    next = Some(next.map_or(until, |due| due.min(until)));
+                }
+            }
+            if is_over {
+                self.limit(at);
+            }
+        }
+        self.next_fade = next;
+    }
+
+    /// Counts a fill; whether our own protection is reached.
+    fn count(&mut self, now: Nanos, fill: &Fill, signed: i64) -> bool {
+        let limits = self.config.protection;
+        let filled = &mut self.filled;
+        if filled
+            .since
+            .is_none_or(|since| now.since(since) > limits.window_ns)
+        {
+            *filled = Filled {
+                since: Some(now),
+                ..Filled::default()
+            };
+        }
+        filled.fills = filled.fills.saturating_add(1);
+        filled.contracts += u64::from(fill.qty.0);
+        filled.delta_milli = filled
+            .delta_milli
+            .saturating_add(signed.saturating_mul(fill.delta_milli.into()));
+        let reaches = |count: u64, limit: u64| limit > 0 && count >= limit;
+        reaches(filled.fills.into(), limits.fills.into())
+            || reaches(filled.contracts, limits.contracts)
+            || reaches(filled.delta_milli.unsigned_abs(), limits.delta_milli)
+    }
+}
+
+/// The quotes of a block whose bits are set, in order.
+#[inline]
+fn places(block: usize, mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let at = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (at < BLOCK).then_some(block * BLOCK + at)
+    })
+}

@@ -1,0 +1,835 @@
+//! The quoter against a venue that answers late, rejects, trades, trips and goes away.
+
+use super::*;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use tickwire_market::{SeqNo, Volume};
+
+const UNDERLYING: InstrumentId = InstrumentId(1);
+const QUOTES: usize = 100;
+
+/// Small and repeatable: the same seed, the same run (Steele, Lea, Flood 2014, SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Resting {
+    ticks: [u16; 2],
+    qty: [u32; 2],
+}
+
+enum Request {
+    Quote(u64, bool, Vec<MassQuoteEntry>),
+    CancelAll(u64),
+}
+
+enum Answer {
+    Quote(u64, Option<Vec<u16>>),
+    Cancelled(u64),
+    Filled(Fill),
+    Protected,
+}
+
+/// Keeps quotes as they are told, one request at a time.
+struct Venue {
+    quotes: Vec<Resting>,
+    requests: VecDeque<Request>,
+    answers: VecDeque<Answer>,
+    is_protected: bool,
+    net: i64,
+    /// Mass quotes may come.
+    may_quote: bool,
+    is_full: bool,
+    causes: u64,
+}
+
+impl Venue {
+    fn new() -> Venue {
+        Venue {
+            quotes: vec![Resting::default(); QUOTES],
+            requests: VecDeque::new(),
+            answers: VecDeque::new(),
+            is_protected: false,
+            net: 0,
+            may_quote: true,
+            is_full: false,
+            causes: 0,
+        }
+    }
+
+    fn resting(&self, side: usize) -> u64 {
+        self.quotes.iter().map(|quote| u64::from(quote.qty[side])).sum()
+    }
+
+    fn handle_one(&mut self, random: &mut Random, rejects: u64) {
+        match self.requests.pop_front() {
+            None => {}
+            Some(Request::CancelAll(id)) => {
+                self.quotes.fill(Resting::default());
+                self.answers.push_back(Answer::Cancelled(id));
+            }
+            Some(Request::Quote(id, reset, entries)) => {
+                self.is_protected &= !reset;
+                if self.is_protected || (rejects > 0 && random.one_in(20 * rejects)) {
+                    return self.answers.push_back(Answer::Quote(id, None));
+                }
+                let mut rejected = Vec::new();
+                for entry in entries {
+                    if rejects > 0 && random.one_in(rejects) {
+                        rejected.push(entry.quote);
+                        continue;
+                    }
+                    let ticks = |price: Price, qty: Qty| {
+                        let tick = QuoterConfig::default().option_tick.raw();
+                        if qty.is_zero() {
+                            0
+                        } else {
+                            (price.raw() / tick) as u16
+                        }
+                    };
+                    self.quotes[usize::from(entry.quote)] = Resting {
+                        ticks: [ticks(entry.bid, entry.bid_qty), ticks(entry.ask, entry.ask_qty)],
+                        qty: [entry.bid_qty.0, entry.ask_qty.0],
+                    };
+                }
+                self.answers.push_back(Answer::Quote(id, Some(rejected)));
+            }
+        }
+    }
+
+    fn trade(&mut self, random: &mut Random) {
+        let at = random.below(QUOTES as u64) as usize;
+        let side = [Side::Bid, Side::Ask][random.below(2) as usize];
+        let quote = &mut self.quotes[at];
+        let open = quote.qty[side as usize];
+        if open == 0 {
+            return;
+        }
+        let qty = 1 + random.below(open.into()) as u32;
+        let ticks = quote.ticks[side as usize];
+        quote.qty[side as usize] -= qty;
+        if quote.qty[side as usize] == 0 {
+            quote.ticks[side as usize] = 0;
+        }
+        self.net += if side == Side::Bid {
+            i64::from(qty)
+        } else {
+            -i64::from(qty)
+        };
+        self.answers.push_back(Answer::Filled(Fill {
+            quote: at as u16,
+            side,
+            qty: Qty(qty),
+            ticks,
+            delta_milli: 500,
+        }));
+    }
+
+    fn answer_one(&mut self, now: Nanos, quoter: &mut Quoter) {
+        match self.answers.pop_front() {
+            None => {}
+            Some(Answer::Quote(id, rejected)) => quoter.on_answer(now, id, rejected.as_deref(), self),
+            Some(Answer::Cancelled(id)) => quoter.on_cancelled(now, id, true, self),
+            Some(Answer::Filled(fill)) => quoter.on_fill(now, &fill, self),
+            Some(Answer::Protected) => quoter.on_protected(),
+        }
+    }
+
+    fn drain(&mut self, now: Nanos, quoter: &mut Quoter, random: &mut Random) {
+        while !self.requests.is_empty() || !self.answers.is_empty() {
+            self.handle_one(random, 0);
+            self.answer_one(now, quoter);
+        }
+    }
+}
+
+impl QuoteSink for Venue {
+    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
+        assert!(self.may_quote, "quoted after a pull");
+        assert!(!quote.entries.is_empty() && quote.entries.len() <= 15);
+        if self.is_full {
+            return false;
+        }
+        self.causes = quote.cause.seq.0;
+        let entries = quote.entries.to_vec();
+        self.requests
+            .push_back(Request::Quote(quote.id, quote.reset, entries));
+        true
+    }
+
+    fn cancel_all(&mut self, id: u64, _cause: &Cause) -> bool {
+        if self.is_full {
+            return false;
+        }
+        self.requests.push_back(Request::CancelAll(id));
+        true
+    }
+}
+
+fn config() -> QuoterConfig {
+    QuoterConfig {
+        underlying: UNDERLYING,
+        quotes: QUOTES as u16,
+        messages_max: 100_000,
+        improvements_max: 100_000,
+        ..QuoterConfig::default()
+    }
+}
+
+/// Theoretical values that any price can be checked by: calls on strikes a point apart, and a bit of time.
+fn theos(half_tick: i64, version: u64) -> Vec<f64> {
+    let forward = half_tick as f64 / 8.0;
+    let value = |strike: f64| ((forward - strike).max(0.0).powi(2) + 1.0 + version as f64 % 7.0) / 10.0;
+    (0..QUOTES).map(|quote| value(950.0 + quote as f64)).collect()
+}
+
+fn quoting() -> Quoting {
+    let grid = PriceGrid::new(0.05, 5, 200).unwrap();
+    let mut quoting = Quoting::new(QUOTES, grid);
+    (0..QUOTES).for_each(|quote| quoting.set(quote, &QuoteTerms::default()).unwrap());
+    quoting
+}
+
+fn ladder(version: u64, around: i64, rows: i64, quoting: &Quoting) -> Box<Ladder> {
+    let mut ladder = Box::new(Ladder::new(QUOTES, 2 * rows as usize + 1));
+    ladder.begin(version, around - rows);
+    for half_tick in around - rows..=around + rows {
+        ladder.push_row(&theos(half_tick, version), quoting).unwrap();
+    }
+    ladder
+}
+
+fn look(seq: u64, half_tick: i64, spread: i64) -> BookUpdate {
+    let (bid, ask) = (
+        (half_tick - spread).div_euclid(2),
+        (half_tick - spread).div_euclid(2) + spread,
+    );
+    let price = |ticks: i64| Price::from_raw(ticks * QuoterConfig::default().underlying_tick.raw());
+    BookUpdate {
+        seq: SeqNo(seq),
+        instrument: UNDERLYING,
+        state: BookState::Live,
+        price: [price(bid), price(ask)],
+        qty: [Volume(5); 2],
+        ..BookUpdate::default()
+    }
+}
+
+/// Bid plus ask of [`look`].
+fn half_tick_of(update: &BookUpdate) -> i64 {
+    let tick = QuoterConfig::default().underlying_tick.raw();
+    (update.price[0].raw() + update.price[1].raw()) / tick
+}
+
+fn is_equal(quoter: &Quoter, venue: &Venue) -> bool {
+    venue.quotes.iter().enumerate().all(|(at, resting)| {
+        let (bid, ask) = quoter.live(at as u16);
+        let ask = if ask == NO_ASK { 0 } else { ask };
+        resting.ticks == [bid, ask] && resting.qty == quoter.open(at as u16)
+    })
+}
+
+#[test]
+fn a_tick_tells_the_venue_what_direct_repricing_wants_a_million_times() {
+    let mut quoting = quoting();
+    let mut random = Random(1);
+    let mut venue = Venue::new();
+    let mut quoter = Quoter::new(config());
+    quoter.on_logon(Nanos(0));
+    let mut version = 0;
+    let mut half_tick = 8_000;
+    assert!(
+        quoter
+            .replace_ladder(Nanos(0), ladder(0, half_tick, 40, &quoting), &mut venue)
+            .is_none()
+    );
+    let ticks = 1_000_000 / QUOTES as u64;
+    for step in 0..ticks {
+        let now = Nanos(step * Nanos::MILLI);
+        if random.one_in(100) {
+            // A volatility edit, a new position: other values, other terms, around where the market is now.
+            version += 1;
+            let terms = QuoteTerms {
+                lean: random.below(100) as f64 / 100.0 - 0.5,
+                edge: random.below(40) as f64 / 100.0,
+                ..QuoteTerms::default()
+            };
+            quoting.set(random.below(QUOTES as u64) as usize, &terms).unwrap();
+            quoter.replace_ladder(now, ladder(version, half_tick, 40, &quoting), &mut venue);
+        }
+        let moved = (half_tick + random.below(7) as i64 - 3).clamp(7_900, 8_100);
+        let update = look(step + 1, moved, 1 + random.below(3) as i64);
+        half_tick = half_tick_of(&update);
+        let Some(is_inside) = quoter
+            .ladder
+            .as_ref()
+            .map(|ladder| ladder.half_ticks().contains(&half_tick))
+        else {
+            unreachable!()
+        };
+        if !is_inside {
+            version += 1;
+            quoter.replace_ladder(now, ladder(version, half_tick, 40, &quoting), &mut venue);
+        }
+        quoter.on_underlying(now, &update, &mut venue);
+        venue.drain(now, &mut quoter, &mut random);
+        assert_eq!(quoter.state(), QuotingState::Quoting, "step {step}");
+        for (at, theo) in theos(half_tick, version).into_iter().enumerate() {
+            assert_eq!(
+                quoter.live(at as u16),
+                quoting.wanted(at, theo),
+                "step {step}, quote {at}"
+            );
+        }
+        assert!(is_equal(&quoter, &venue));
+    }
+    assert!(
+        quoter.counters().get(Counter::QuoteEntriesSent) > ticks,
+        "hardly anything moved"
+    );
+}
+
+/// One run of the market, the venue and the operator, all of them at random.
+fn storm(seed: u64) {
+    let mut random = Random(seed);
+    let limits = [40, 200, 100_000][random.below(3) as usize];
+    let config = QuoterConfig {
+        long_max: limits,
+        short_max: limits,
+        quoted_max: 3 * limits / 2,
+        messages_max: [30, 100_000][random.below(2) as usize],
+        improvements_max: 25,
+        in_flight_max: [2, 256][random.below(2) as usize],
+        fade_ticks: 3,
+        fade_ns: 50 * Nanos::MILLI,
+        calm_ns: 5 * Nanos::MILLI,
+        heartbeat_ns: 10 * Nanos::SECOND,
+        jump_half_ticks: 12,
+        protection: Protection {
+            window_ns: Nanos::SECOND,
+            fills: [0, 5][random.below(2) as usize],
+            contracts: 0,
+            delta_milli: 0,
+        },
+        ..config()
+    };
+    let quoting = quoting();
+    let mut quoter = Quoter::new(config);
+    let mut venue = Venue::new();
+    let mut now = Nanos(1);
+    let mut half_tick = 8_000;
+    let mut has_session = false;
+    quoter.replace_ladder(now, ladder(0, half_tick, 60, &quoting), &mut venue);
+    for step in 0..3_000_u64 {
+        now = now.after(random.below(2 * Nanos::MILLI));
+        match random.below(100) {
+            0..40 => {
+                half_tick = (half_tick + random.below(9) as i64 - 4).clamp(7_930, 8_070);
+                let mut update = look(step + 1, half_tick, 2);
+                match random.below(150) {
+                    0 => update.state = BookState::Stale,
+                    1 => update.price.swap(0, 1),
+                    2 => update.qty[1] = Volume(0),
+                    3 => update = look(step + 1, half_tick, 12),
+                    4 => update = look(step + 1, half_tick + 40, 2),
+                    _ => {}
+                }
+                quoter.on_underlying(now, &update, &mut venue);
+            }
+            40..60 => venue.handle_one(&mut random, 60),
+            60..80 => venue.answer_one(now, &mut quoter),
+            80..85 => venue.trade(&mut random),
+            85..90 => quoter.handle_timeout(now, &mut venue),
+            90..92 => quoter.on_heartbeat(now),
+            92 => {
+                let made = ladder(step, half_tick, 60, &quoting);
+                quoter.replace_ladder(now, made, &mut venue);
+            }
+            93 if has_session => {
+                // What was executed is told again after the logon; everything else is lost.
+                venue.quotes.fill(Resting::default());
+                venue.requests.clear();
+                for answer in core::mem::take(&mut venue.answers) {
+                    if let Answer::Filled(fill) = answer {
+                        quoter.on_fill(now, &fill, &mut venue);
+                    }
+                }
+                venue.requests.clear();
+                quoter.on_disconnect();
+                (has_session, venue.is_protected) = (false, false);
+            }
+            93..95 if !has_session => {
+                quoter.on_logon(now);
+                has_session = true;
+            }
+            95 if random.one_in(4) => {
+                venue.quotes.fill(Resting::default());
+                venue.is_protected = true;
+                venue.answers.push_back(Answer::Protected);
+            }
+            96 if random.one_in(4) => {
+                quoter.pull(now, &mut venue);
+                venue.may_quote = false;
+            }
+            97 => {
+                venue.may_quote = true;
+                quoter.resume(now);
+            }
+            98 => venue.is_full = random.one_in(3),
+            99 => {
+                let at = random.below(QUOTES as u64) as u16;
+                quoter.set_quoted(now, at, true, &mut venue);
+            }
+            _ => {}
+        }
+        assert_eq!(quoter.open_all(), quoter.known_open(), "seed {seed}, step {step}");
+        // Whatever is under way: the venue never holds more than we think it could, nor more than it may.
+        for side in [0, 1] {
+            assert!(
+                !has_session || venue.resting(side) <= quoter.open_all()[side],
+                "seed {seed}, step {step}: more rests than is known"
+            );
+        }
+        let worst = venue.net + venue.resting(0) as i64;
+        assert!(
+            worst <= limits as i64,
+            "seed {seed}, step {step}: could be {worst} long"
+        );
+        let worst = -venue.net + venue.resting(1) as i64;
+        assert!(
+            worst <= limits as i64,
+            "seed {seed}, step {step}: could be {worst} short"
+        );
+        assert!(
+            venue.resting(0) + venue.resting(1) <= 3 * limits / 2,
+            "seed {seed}, step {step}"
+        );
+        if has_session && random.one_in(50) {
+            venue.is_full = false;
+            quoter.handle_timeout(now, &mut venue);
+            venue.drain(now, &mut quoter, &mut random);
+            assert!(
+                is_equal(&quoter, &venue),
+                "seed {seed}, step {step}: {:?}",
+                quoter.state()
+            );
+            assert_eq!(quoter.net(), venue.net, "seed {seed}, step {step}");
+            for side in [0, 1] {
+                assert_eq!(
+                    quoter.open_all()[side],
+                    venue.resting(side),
+                    "seed {seed}, step {step}"
+                );
+            }
+            if matches!(quoter.state(), QuotingState::Halted(_)) {
+                assert_eq!(venue.resting(0) + venue.resting(1), 0, "seed {seed}, step {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_the_venue_does_we_know_what_it_holds() {
+    for seed in 0..60 {
+        storm(seed);
+    }
+}
+
+/// Quoting, with everything live at half tick 8000.
+fn running(config: QuoterConfig) -> (Quoter, Venue, Random) {
+    let (mut quoter, mut venue, mut random) = (Quoter::new(config), Venue::new(), Random(0));
+    let quoting = quoting();
+    quoter.replace_ladder(Nanos(0), ladder(0, 8_000, 60, &quoting), &mut venue);
+    quoter.on_logon(Nanos(0));
+    quoter.on_underlying(Nanos(1), &look(1, 8_000, 2), &mut venue);
+    venue.drain(Nanos(1), &mut quoter, &mut random);
+    assert!(is_equal(&quoter, &venue) && venue.resting(0) > 0);
+    (quoter, venue, random)
+}
+
+#[test]
+fn nothing_goes_out_without_session_ladder_or_underlying() {
+    let mut venue = Venue::new();
+    let mut quoter = Quoter::new(config());
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::NoSession));
+    quoter.on_underlying(Nanos(1), &look(1, 8_000, 2), &mut venue);
+    assert!(venue.requests.is_empty());
+    quoter.on_logon(Nanos(2));
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    quoter.on_underlying(Nanos(3), &look(2, 8_000, 2), &mut venue);
+    assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::NoRow));
+    let wrong = Box::new(Ladder::new(QUOTES - 1, 1));
+    assert!(quoter.replace_ladder(Nanos(4), wrong, &mut venue).is_some());
+}
+
+#[test]
+fn exposed_quotes_leave_first_and_carry_what_caused_them() {
+    let (mut quoter, mut venue, _) = running(config());
+    quoter.on_underlying(Nanos(2), &look(77, 8_006, 2), &mut venue);
+    // The underlying rises: offers of calls are exposed, and every bid could be better.
+    let Some(Request::Quote(_, false, first)) = venue.requests.front() else {
+        panic!("nothing was sent");
+    };
+    assert_eq!(venue.causes, 77);
+    let asks: Vec<u16> = first.iter().map(|entry| entry.quote).collect();
+    assert!(asks.is_sorted(), "in the order of delta");
+    for entry in first.iter().take(14) {
+        let was = quoter.live(entry.quote);
+        let ticks = entry.ask.raw() / QuoterConfig::default().option_tick.raw();
+        assert!(ticks > i64::from(was.1), "{entry:?} was {was:?}");
+    }
+}
+
+#[test]
+fn a_rejected_entry_is_taken_away_and_one_that_cannot_be_is_the_end_of_quoting() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    quoter.on_underlying(Nanos(2), &look(2, 8_010, 2), &mut venue);
+    let (id, entry) = match &venue.requests[0] {
+        Request::Quote(id, _, entries) => (*id, entries[0]),
+        Request::CancelAll(_) => unreachable!(),
+    };
+    let was = venue.quotes[usize::from(entry.quote)];
+    assert_ne!(was, Resting::default());
+    venue.requests.pop_front();
+    quoter.on_answer(Nanos(3), id, None, &mut venue);
+    venue.drain(Nanos(3), &mut quoter, &mut random);
+    assert_eq!(
+        quoter.live(entry.quote),
+        (NO_BID, NO_ASK),
+        "withdrawn, and not quoted again"
+    );
+    assert!(is_equal(&quoter, &venue));
+    // The next time, the withdrawal is refused.
+    quoter.set_quoted(Nanos(4), entry.quote, true, &mut venue);
+    venue.drain(Nanos(4), &mut quoter, &mut random);
+    assert_ne!(quoter.live(entry.quote), (NO_BID, NO_ASK));
+    quoter.set_quoted(Nanos(5), entry.quote, false, &mut venue);
+    let Some(Request::Quote(id, ..)) = venue.requests.pop_front() else {
+        panic!("it was not withdrawn");
+    };
+    quoter.on_answer(Nanos(6), id, Some(&[entry.quote]), &mut venue);
+    assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::Rejected));
+}
+
+#[test]
+fn each_distrust_of_the_underlying_pulls_under_its_name_and_passes() {
+    for (update, reason) in [
+        (
+            BookUpdate {
+                state: BookState::Stale,
+                ..look(2, 8_000, 2)
+            },
+            PullReason::StaleUnderlying,
+        ),
+        (look(2, 8_000, 0), PullReason::CrossedUnderlying),
+        (
+            BookUpdate {
+                qty: [Volume(0); 2],
+                ..look(2, 8_000, 2)
+            },
+            PullReason::CrossedUnderlying,
+        ),
+        (look(2, 8_000, 12), PullReason::WideUnderlying),
+        (look(2, 8_042, 2), PullReason::Jump),
+        (look(2, 8_062, 2), PullReason::NoRow),
+    ] {
+        let jump_half_ticks = if reason == PullReason::NoRow { 100 } else { 40 };
+        let (mut quoter, mut venue, mut random) = running(QuoterConfig {
+            jump_half_ticks,
+            ..config()
+        });
+        let bad = Nanos(Nanos::SECOND);
+        quoter.on_underlying(bad, &update, &mut venue);
+        assert_eq!(quoter.state(), QuotingState::Pulling(reason));
+        venue.drain(bad, &mut quoter, &mut random);
+        assert_eq!(quoter.state(), QuotingState::Halted(reason));
+        assert!(is_equal(&quoter, &venue) && venue.resting(0) == 0);
+        quoter.on_underlying(bad.after(1), &look(3, 8_004, 2), &mut venue);
+        assert!(venue.requests.is_empty(), "not calm yet: {reason:?}");
+        let calm = bad.after(quoter.config.calm_ns + Nanos::MILLI);
+        quoter.on_underlying(calm, &look(4, 8_004, 2), &mut venue);
+        venue.drain(calm, &mut quoter, &mut random);
+        assert_eq!(quoter.state(), QuotingState::Quoting, "{reason:?}");
+        assert!(venue.resting(0) > 0);
+    }
+}
+
+#[test]
+fn late_answers_silent_operators_and_unknown_fills_stop_quoting_until_it_is_resumed() {
+    let heartbeat_ns = 5 * Nanos::SECOND;
+    let fill = Fill {
+        quote: 3,
+        side: Side::Bid,
+        qty: Qty(1_000),
+        ticks: 5,
+        delta_milli: 1,
+    };
+    let config = QuoterConfig {
+        heartbeat_ns,
+        ..config()
+    };
+    for reason in [
+        PullReason::LateAnswer,
+        PullReason::Heartbeat,
+        PullReason::Unmatched,
+    ] {
+        let (mut quoter, mut venue, mut random) = running(config);
+        let now = Nanos(4 * Nanos::SECOND);
+        match reason {
+            PullReason::LateAnswer => {
+                quoter.on_underlying(now, &look(2, 8_006, 2), &mut venue);
+                let due = quoter.poll_timeout().unwrap();
+                assert_eq!(due, now.after(config.answer_max_ns));
+                quoter.handle_timeout(due, &mut venue);
+                assert_eq!(quoter.state(), QuotingState::Quoting);
+                quoter.handle_timeout(due.after(1), &mut venue);
+            }
+            PullReason::Heartbeat => {
+                assert_eq!(quoter.poll_timeout(), Some(Nanos(heartbeat_ns)));
+                quoter.handle_timeout(Nanos(heartbeat_ns + 1), &mut venue);
+            }
+            _ => quoter.on_fill(now, &fill, &mut venue),
+        }
+        assert_eq!(quoter.state(), QuotingState::Pulling(reason));
+        assert!(!quoter.resume(now), "quotes are still there");
+        let now = Nanos(7 * Nanos::SECOND);
+        venue.drain(now, &mut quoter, &mut random);
+        assert_eq!(quoter.state(), QuotingState::Halted(reason));
+        quoter.on_underlying(now, &look(3, 8_006, 2), &mut venue);
+        assert!(venue.requests.is_empty());
+        assert!(quoter.resume(now));
+        quoter.on_underlying(now, &look(4, 8_006, 2), &mut venue);
+        venue.drain(now, &mut quoter, &mut random);
+        assert!(venue.resting(0) > 0 && is_equal(&quoter, &venue));
+    }
+}
+
+#[test]
+fn the_venues_protection_is_reset_by_the_first_quote_after_it_was_resumed() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    venue.quotes.fill(Resting::default());
+    venue.is_protected = true;
+    quoter.on_protected();
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::VenueProtection));
+    assert!(is_equal(&quoter, &venue));
+    assert!(quoter.resume(Nanos(2)));
+    quoter.on_underlying(Nanos(3), &look(2, 8_000, 2), &mut venue);
+    let resets: Vec<bool> = venue
+        .requests
+        .iter()
+        .map(|request| matches!(request, Request::Quote(_, true, _)))
+        .collect();
+    assert!(resets[0] && !resets[1..].contains(&true), "{resets:?}");
+    venue.drain(Nanos(3), &mut quoter, &mut random);
+    assert!(venue.resting(0) > 0 && is_equal(&quoter, &venue));
+}
+
+#[test]
+fn a_cancel_that_is_refused_or_not_taken_ends_the_session() {
+    let (mut quoter, mut venue, _) = running(config());
+    quoter.pull(Nanos(2), &mut venue);
+    assert!(!quoter.wants_disconnect());
+    let Some(Request::CancelAll(id)) = venue.requests.pop_back() else {
+        panic!("no cancel");
+    };
+    quoter.on_cancelled(Nanos(3), id, false, &mut venue);
+    assert!(quoter.wants_disconnect());
+    quoter.on_disconnect();
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Operator));
+    quoter.on_logon(Nanos(4));
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Operator));
+
+    let (mut quoter, mut venue, _) = running(config());
+    venue.is_full = true;
+    quoter.pull(Nanos(2), &mut venue);
+    quoter.handle_timeout(Nanos(3), &mut venue);
+    assert!(!quoter.wants_disconnect());
+    quoter.handle_timeout(Nanos(2 * Nanos::SECOND), &mut venue);
+    assert!(quoter.wants_disconnect());
+}
+
+#[test]
+fn improvements_wait_for_their_rate_and_exposed_quotes_without_room_pull() {
+    let rates = QuoterConfig {
+        messages_max: 24,
+        improvements_max: 2,
+        ..config()
+    };
+    let (mut quoter, mut venue, mut random) = running(rates);
+    // The first quotes were improvements on nothing: two messages of 15.
+    assert_eq!(
+        venue
+            .quotes
+            .iter()
+            .filter(|quote| quote.qty[0] + quote.qty[1] > 0)
+            .count(),
+        30
+    );
+    for (step, half_tick) in [8_010, 7_990].into_iter().cycle().take(40).enumerate() {
+        let now = Nanos(2 + step as u64);
+        quoter.on_underlying(now, &look(2 + step as u64, half_tick, 2), &mut venue);
+        if quoter.state() != QuotingState::Quoting {
+            break;
+        }
+        venue.drain(now, &mut quoter, &mut random);
+    }
+    assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::Rate));
+    assert_eq!(quoter.counters().get(Counter::MassQuotesSent), 24);
+}
+
+#[test]
+fn a_filled_side_stays_away_for_a_while() {
+    let fading = QuoterConfig {
+        fade_ticks: 5,
+        fade_ns: Nanos::SECOND,
+        ..config()
+    };
+    let (mut quoter, mut venue, mut random) = running(fading);
+    let (bid, _) = quoter.live(20);
+    venue.quotes[20].qty[0] = 0;
+    venue.quotes[20].ticks[0] = 0;
+    let fill = Fill {
+        quote: 20,
+        side: Side::Bid,
+        qty: Qty(10),
+        ticks: bid,
+        delta_milli: 500,
+    };
+    quoter.on_fill(Nanos(2), &fill, &mut venue);
+    venue.drain(Nanos(2), &mut quoter, &mut random);
+    assert_eq!(quoter.live(20).0, bid - 5);
+    assert_eq!((quoter.position(20), quoter.net()), (10, 10));
+    let due = quoter.poll_timeout().unwrap();
+    assert_eq!(due, Nanos(2 + Nanos::SECOND));
+    quoter.handle_timeout(due, &mut venue);
+    venue.drain(due, &mut quoter, &mut random);
+    assert_eq!(quoter.live(20).0, bid);
+}
+
+#[test]
+fn no_quote_betters_the_market_by_more_than_it_may_and_our_own_level_is_no_market() {
+    let (mut quoter, mut venue) = (
+        Quoter::new(QuoterConfig {
+            better_max: Some(1),
+            ..config()
+        }),
+        Venue::new(),
+    );
+    let mut random = Random(0);
+    let quoting = quoting();
+    quoter.replace_ladder(Nanos(0), ladder(0, 8_000, 60, &quoting), &mut venue);
+    quoter.on_logon(Nanos(0));
+    quoter.on_underlying(Nanos(1), &look(1, 8_000, 2), &mut venue);
+    assert!(venue.requests.is_empty(), "no book of an option is known");
+    let (bid, ask) = quoting.wanted(20, theos(8_000, 0)[20]);
+    let tick = config().option_tick.raw();
+    let book = |bid: u16, ask: u16, qty: u64| BookUpdate {
+        state: BookState::Live,
+        price: [bid, ask].map(|ticks| Price::from_raw(i64::from(ticks) * tick)),
+        qty: [Volume(qty); 2],
+        ..BookUpdate::default()
+    };
+    quoter.on_option(Nanos(2), 20, &book(bid - 10, ask + 10, 7), &mut venue);
+    venue.drain(Nanos(2), &mut quoter, &mut random);
+    assert_eq!(quoter.live(20), (bid - 9, ask + 9));
+    // Now the best is ours alone.
+    quoter.on_option(Nanos(3), 20, &book(bid - 9, ask + 9, 10), &mut venue);
+    assert!(venue.requests.is_empty(), "it bettered itself");
+    // Somebody else joins, then leaves.
+    quoter.on_option(Nanos(4), 20, &book(bid - 9, ask + 9, 11), &mut venue);
+    venue.drain(Nanos(4), &mut quoter, &mut random);
+    assert_eq!(quoter.live(20), (bid - 8, ask + 8));
+    let stale = BookUpdate {
+        state: BookState::Stale,
+        ..book(bid, ask, 1)
+    };
+    quoter.on_option(Nanos(5), 20, &stale, &mut venue);
+    venue.drain(Nanos(5), &mut quoter, &mut random);
+    assert_eq!(quoter.live(20), (NO_BID, NO_ASK));
+}
+
+#[test]
+fn our_own_protection_pulls_before_the_venues_would() {
+    for (protection, fills) in [
+        (
+            Protection {
+                fills: 3,
+                ..Protection::default()
+            },
+            3,
+        ),
+        (
+            Protection {
+                contracts: 4,
+                ..Protection::default()
+            },
+            4,
+        ),
+        (
+            Protection {
+                delta_milli: 1_000,
+                ..Protection::default()
+            },
+            2,
+        ),
+    ] {
+        let protection = Protection {
+            window_ns: Nanos::SECOND,
+            ..protection
+        };
+        let (mut quoter, mut venue, _) = running(QuoterConfig {
+            protection,
+            ..config()
+        });
+        for count in 0..fills {
+            assert_eq!(
+                quoter.state(),
+                QuotingState::Quoting,
+                "{protection:?} after {count}"
+            );
+            let fill = Fill {
+                quote: 20 + count,
+                side: Side::Bid,
+                qty: Qty(1),
+                ticks: 1,
+                delta_milli: 500,
+            };
+            quoter.on_fill(Nanos(2), &fill, &mut venue);
+        }
+        assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::Protection));
+        // The same fills a second apart are no reason.
+        let (mut quoter, mut venue, _) = running(QuoterConfig {
+            protection,
+            ..config()
+        });
+        for count in 0..u64::from(fills) {
+            let now = Nanos(2 + count * (Nanos::SECOND + 1));
+            let fill = Fill {
+                quote: 20 + count as u16,
+                side: Side::Bid,
+                qty: Qty(1),
+                ticks: 1,
+                delta_milli: 500,
+            };
+            quoter.on_fill(now, &fill, &mut venue);
+        }
+        assert_eq!(quoter.state(), QuotingState::Quoting);
+    }
+}
