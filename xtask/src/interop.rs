@@ -35,6 +35,123 @@ const NEEDED: [(&str, &str); 7] = [
 /// What the C++ engine's TLS is compiled with, and its package.
 const HEADER: (&str, &str) = ("/usr/include/openssl/ssl.h", "libssl-dev");
 
+const PEERS_HELP: &str = "\
+Builds the traders of other FIX engines that `tickwire lab run fix` measures beside ours, into target/peers.
+
+  cargo xtask lab-peers [quickfix-cpp|quickfix-j]...     both without
+
+Needs what `cargo xtask interop` needs; with apt-get and as root, what is missing is installed.
+Exit code 2: a trader was not built.
+";
+
+/// The traders of the lab.
+pub(crate) fn lab_peers(words: &[&str]) -> ExitCode {
+    let known = |word: &&str| matches!(*word, "quickfix-cpp" | "quickfix-j");
+    if let Some(other) = words.iter().find(|word| !known(word)) {
+        print!("{PEERS_HELP}");
+        return match *other {
+            "--help" | "-h" => ExitCode::SUCCESS,
+            _ => ExitCode::from(2),
+        };
+    }
+    let wants = |name| words.is_empty() || words.contains(&name);
+    let built = install().and_then(|()| {
+        let peers = target_dir().join("peers");
+        std::fs::create_dir_all(&peers).map_err(|e| format!("{}: {e}", peers.display()))?;
+        if wants("quickfix-cpp") {
+            quickfix_trader(&peers)?;
+        }
+        if wants("quickfix-j") {
+            quickfixj_trader(&peers)?;
+        }
+        Ok(())
+    });
+    match built {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask lab-peers: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// QuickFIX C++ as its package builds it, and the trader linked with it.
+fn quickfix_trader(peers: &Path) -> Result<(), String> {
+    let folder = root().join("peers/interop");
+    let own = built_quickfix(&folder)?;
+    let program = peers.join("quickfix-trader");
+    built(
+        "the trader with QuickFIX C++",
+        Command::new("c++")
+            .args(["-O3", "-std=c++17", "-I"])
+            .arg(own.join("include"))
+            .arg(folder.join("trader/quickfix_trader.cpp"))
+            .arg("-o")
+            .arg(&program)
+            .arg(own.join("lib/libquickfix.a"))
+            .args(["-lssl", "-lcrypto", "-lpthread"]),
+    )?;
+    println!("{}", program.display());
+    Ok(())
+}
+
+/// Builds QuickFIX C++; where its headers and library are.
+fn built_quickfix(folder: &Path) -> Result<PathBuf, String> {
+    built(
+        "QuickFIX C++ (some minutes)",
+        cargo()
+            .args([
+                "build",
+                "--release",
+                "--locked",
+                "--package",
+                "quickfix-ffi",
+                "--manifest-path",
+            ])
+            .arg(folder.join("Cargo.toml")),
+    )?;
+    // The package does not say where: the newest is the one that was just built or found to be fresh.
+    let builds = folder.join("target/release/build");
+    let entries = std::fs::read_dir(&builds).map_err(|e| format!("{}: {e}", builds.display()))?;
+    let outs = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let is_it = path.file_name()?.to_str()?.starts_with("quickfix-ffi-");
+        let library = path.join("out/lib/libquickfix.a");
+        let built = library.metadata().ok()?.modified().ok()?;
+        is_it.then(|| (built, path.join("out")))
+    });
+    let newest = outs.max_by_key(|(built, _)| *built).map(|(_, out)| out);
+    newest.ok_or_else(|| format!("{} has no library of QuickFIX", builds.display()))
+}
+
+/// QuickFIX/J and its trader, which a script starts.
+fn quickfixj_trader(peers: &Path) -> Result<(), String> {
+    let folder = root().join("peers/interop");
+    built(
+        "QuickFIX/J",
+        Command::new("mvn")
+            .args(["-q", "-B", "package"])
+            .current_dir(folder.join("quickfixj")),
+    )?;
+    let target = folder.join("target/quickfixj");
+    let program = peers.join("quickfixj-trader");
+    let script = format!(
+        "#!/bin/sh\nexec java -XX:+UseSerialGC -Xms512m -Xmx512m -cp '{}:{}/*' tickwire.interop.Trader \"$@\"\n",
+        target.join("classes").display(),
+        target.join("dependency").display()
+    );
+    std::fs::write(&program, script).map_err(|e| format!("cannot write {}: {e}", program.display()))?;
+    set_executable(&program)?;
+    println!("{}", program.display());
+    Ok(())
+}
+
+fn set_executable(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .map_err(|e| format!("{} cannot be made executable: {e}", path.display()))
+}
+
 /// The whole command.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     if let ["--help" | "-h", ..] = words {

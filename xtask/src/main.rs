@@ -107,6 +107,7 @@ The project's own commands.
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
+  cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
          --help     this text
@@ -121,6 +122,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
+        ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
             ExitCode::SUCCESS

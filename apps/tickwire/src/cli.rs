@@ -467,6 +467,36 @@ Examples:
 
 Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line is wrong, 3 the system refused, 130 Ctrl-C.")]
     Bench(FixBenchArgs),
+    /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of `tickwire lab run fix`
+    #[command(after_help = "\
+Examples:
+  tickwire fix trader -c trader.cfg                          two sessions; the one that has the market data is MARKET
+  tickwire fix trader -c trader.cfg --stamps trader.stamps   notes when each order's message came, was decided on and answered
+
+The configuration is QuickFIX's, with two sessions, one of them with TargetCompID=MARKET. It ends with the market's Logout.
+
+Exit codes: 0 the market logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system
+refused, 130 Ctrl-C (after logging out).")]
+    Trader(FixTraderArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixTraderArgs {
+    /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Writes the stamps of orders to this file at the end: records of seven numbers of 64 bits, as docs/lab.md says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stamps: Option<PathBuf>,
+    /// Of one order in so many
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "stamps", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) keep_every: u64,
+    /// Of at most so many
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "stamps")]
+    pub(crate) keep_at_most: usize,
+    /// The process that started this one, and with which it ends
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<u32>,
 }
 
 #[derive(Args, Debug)]

@@ -27,6 +27,7 @@ mod played;
 mod ports;
 mod protocol;
 mod publishbench;
+mod random;
 mod recording;
 mod replay;
 mod report;
@@ -129,11 +130,16 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
+/// This process ends with the one that started it.
+fn tie_to(parent: u32) -> Result<(), Failure> {
+    signal::die_with_parent(parent)
+        .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))
+}
+
 /// Runs one side of a session from its configuration.
 fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Failure>) -> Result<(), Failure> {
     if let Some(parent) = args.child_of {
-        signal::die_with_parent(parent)
-            .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))?;
+        tie_to(parent)?;
     }
     let config = Config::load(&args.config)?;
     if let Some(dir) = &args.results {

@@ -42,7 +42,7 @@ const PACKETS_PER_LOOK: u32 = 16;
 /// How long unanswered orders are waited for after the end of the feed.
 const ANSWERS_PATIENCE_NS: u64 = 2 * Nanos::SECOND;
 /// A feed without any packet for this long is reported as lost.
-const SILENCE_NS: u64 = 5 * Nanos::SECOND;
+pub(crate) const SILENCE_NS: u64 = 5 * Nanos::SECOND;
 
 /// The books of the configuration.
 pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books {

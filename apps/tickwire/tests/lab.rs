@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Folder, Guard, free_ports, run, text, tickwire};
+use common::{Folder, Guard, free_ports, run, signal, text, tickwire};
 use serde_json::Value;
 
 /// Runs a scenario into a folder: what was said, and where its results are.
@@ -18,7 +18,8 @@ fn lab(folder: &Folder, scenario: &str, set: &[&str]) -> (Output, PathBuf) {
     command
         .args(["lab", "run", scenario, "--quiet", "--out"])
         .arg(&folder.0);
-    for value in set {
+    // A busy machine may let any thread wait for seconds: that is no loss.
+    for value in [&"load.timeout_ms=30000"].into_iter().chain(set) {
         command.args(["--set", value]);
     }
     let output = command.stdin(Stdio::null()).output().expect("the program starts");
@@ -63,7 +64,7 @@ fn a_run_is_kept_whole_shown_again_and_compared_with_another() {
     assert_eq!(kept["cases"][0]["repetitions"][1]["summaries"][0]["count"], 200);
     let config = std::fs::read_to_string(first.join("scenario.toml")).expect("a file");
     assert!(
-        config.contains("samples = 200") && config.contains("timeout_ms = 1000"),
+        config.contains("samples = 200") && config.contains("warm_up = 0"),
         "{config}"
     );
 
@@ -251,6 +252,168 @@ fn exchange_and_trader_answer_every_message_through_every_back_end() {
     }
 }
 
+/// The trade by FIX, tiny: every message and order by our engine, checked by the naive rule; what is expected wrongly fails it.
+#[test]
+fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
+    let folder = Folder::new("lab-fix");
+    let set = [
+        "run.warm_up=5",
+        "run.samples_kept=1000",
+        "settings.traders=[\"tickwire-blocking\"]",
+        "settings.round_trip_rate=200",
+        "settings.round_trip_s=0.5",
+        "settings.burst_rate=2000",
+        "settings.burst_s=0.5",
+        "settings.sustained_rates=[500, 1000, 2000]",
+        "settings.sustained_step_s=0.2",
+        "settings.extended_rates=[500, 1000]",
+        "settings.extended_step_s=0.2",
+        "settings.extended_held_s=0.3",
+    ];
+    let (output, results) = lab(&folder, "fix", &set);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let kept = manifest(&results);
+    let cases = kept["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 4);
+    for (case, messages) in cases.iter().zip([100, 1_000, 700, 600]) {
+        let repetition = &case["repetitions"][0];
+        let count = |name: &str| repetition["counts"][name].as_u64().unwrap_or(u64::MAX);
+        assert_eq!(count("messages"), messages, "{}", case["name"]);
+        let found = ["lost", "wrong", "recorded without legs"].map(count);
+        assert_eq!(found, [0; 3], "{}: {repetition}", case["name"]);
+        assert_eq!(count("recorded"), count("orders") - 5, "{}", case["name"]);
+        // No leg is missing.
+        for summary in repetition["summaries"].as_array().expect("measures") {
+            assert_eq!(
+                summary["count"],
+                count("recorded"),
+                "{}: {repetition}",
+                case["name"]
+            );
+        }
+    }
+    assert_eq!(
+        cases[0]["repetitions"][0]["counts"]["orders"], 100,
+        "one for each message"
+    );
+    let report = std::fs::read_to_string(results.join("report.md")).expect("a report");
+    for part in [
+        "FIX Antenna C++",
+        "beside bare TCP",
+        "By rate",
+        "frequency distribution",
+        "6 report back",
+        "steady",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    for (fault, said) in [("lose-order", "never came"), ("wrong-price", "is due")] {
+        let fault = format!("settings.fault={fault}");
+        let set = [
+            &set[..],
+            &["settings.cycles=[\"burst\"]", "settings.order_every=3", &fault],
+        ]
+        .concat();
+        let (output, _) = lab(&folder, "fix", &[&set[..], &["load.timeout_ms=500"]].concat());
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{shown}");
+        assert!(shown.contains(said), "{shown}");
+    }
+    another_engine(&folder, &set);
+}
+
+/// Ended in the middle of a long cycle: the one before is whole, nothing is lost, and the report says that it is less.
+#[test]
+fn an_interrupted_run_keeps_what_was_measured_and_says_so() {
+    let folder = Folder::new("lab-interrupted");
+    let mut command = tickwire();
+    command.args(["lab", "run", "fix", "--out"]).arg(&folder.0);
+    for value in [
+        "run.warm_up=0",
+        "run.samples_kept=1000",
+        "settings.traders=[\"tickwire-blocking\"]",
+        "settings.cycles=[\"round-trip\", \"burst\"]",
+        "settings.round_trip_rate=200",
+        "settings.round_trip_s=0.2",
+        "settings.burst_rate=1000",
+        "settings.burst_s=3600",
+    ] {
+        command.args(["--set", value]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut lab = Guard(command.spawn().expect("it starts"));
+    let mut lines = BufReader::new(lab.0.stderr.take().expect("a pipe")).lines();
+    let mut said = Vec::new();
+    while !said
+        .last()
+        .is_some_and(|line: &String| line.contains("burst, Tickwire"))
+    {
+        said.push(
+            lines
+                .next()
+                .unwrap_or_else(|| panic!("it ended: {said:?}"))
+                .expect("text"),
+        );
+    }
+    signal("INT", lab.0.id());
+    said.extend(lines.map(|line| line.expect("text")));
+    let status = lab.wait(Duration::from_secs(60)).expect("it ends");
+    assert_eq!(status.code(), Some(130), "{said:?}");
+    assert!(
+        said.iter()
+            .any(|line| line.contains("what was measured until then is in")),
+        "{said:?}"
+    );
+    let mut out = String::new();
+    let mut stdout = lab.0.stdout.take().expect("a pipe");
+    stdout.read_to_string(&mut out).expect("text");
+    let path = out.lines().find_map(|line| line.strip_prefix("results: "));
+    let results = PathBuf::from(path.unwrap_or_else(|| panic!("no results: {out}")));
+    let kept = manifest(&results);
+    let whole = &kept["cases"][0]["repetitions"][0];
+    assert_eq!(whole["counts"]["orders"], 40, "{whole}");
+    assert!(
+        kept["notes"].to_string().contains("INTERRUPTED"),
+        "{}",
+        kept["notes"]
+    );
+    let report = std::fs::read_to_string(results.join("report.txt")).expect("a report");
+    assert!(
+        report.contains("INTERRUPTED") && report.contains("Order to report"),
+        "{report}"
+    );
+    // It reads and shows like any other.
+    let shown = run(&["lab", "report", results.to_str().expect("a path")]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+}
+
+/// QuickFIX's trader in the same harness, where it was built.
+fn another_engine(folder: &Folder, set: &[&str]) {
+    let set = [
+        set,
+        &[
+            "settings.traders=[\"quickfix-cpp\"]",
+            "settings.cycles=[\"burst\"]",
+        ],
+    ]
+    .concat();
+    let (output, results) = lab(folder, "fix", &set);
+    let said = text(&output.stderr);
+    if output.status.code() == Some(2) && said.contains("cargo xtask lab-peers") {
+        return eprintln!("NOT TESTED: QuickFIX C++ beside ours: {said}");
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let case = &manifest(&results)["cases"][0];
+    assert_eq!(case["label"], "QuickFIX C++");
+    assert_eq!(
+        case["repetitions"][0]["counts"]["recorded without legs"], 0,
+        "{case}"
+    );
+}
+
 #[test]
 fn between_two_namespaces_where_that_is_permitted() {
     let folder = Folder::new("lab-veth");
@@ -279,7 +442,7 @@ fn an_exchange_and_a_trader_alone_find_each_other() {
     let folder = Folder::new("lab-alone");
     let ports = free_ports::<2>();
     let scenario = format!(
-        "name = \"alone\"\nkind = \"quadra\"\n[load]\nintervals_us = [500, 700]\n[run]\nsamples = 50\nwarm_up = 5\n\
+        "name = \"alone\"\nkind = \"quadra\"\n[load]\nintervals_us = [500, 700]\ntimeout_ms = 30000\n[run]\nsamples = 50\nwarm_up = 5\n\
          [settings]\ntransports = [\"tcp\"]\nbackends = [\"poll\"]\nexchange = \"same\"\nports = [{}, {}]\n",
         ports[0], ports[1]
     );
@@ -299,7 +462,7 @@ fn an_exchange_and_a_trader_alone_find_each_other() {
             .any(|line| line.trim_start().starts_with(name) && line.ends_with(" 50"))
     };
     assert!(count("500 µs") && count("700 µs"), "{rest:?}");
-    let status = exchange.wait(Duration::from_secs(10)).expect("it ends");
+    let status = exchange.wait(Duration::from_secs(60)).expect("it ends");
     assert_eq!(status.code(), Some(0));
 }
 
@@ -370,6 +533,20 @@ fn a_wrong_scenario_names_the_line_and_a_reserved_one_says_what_it_waits_for() {
         "{}",
         text(&printed.stdout)
     );
+    // Settings of the kinds that have checks of their own.
+    for (scenario, set, what) in [
+        ("fix", "settings.traders=[]", "name at least one"),
+        ("fix", "settings.cycles=[\"burst\", \"burst\"]", "named twice"),
+        ("fix", "settings.sustained_rates=[0]", "messages a second"),
+        ("fix", "settings.burst_s=0.0", "seconds"),
+        ("fix", "settings.entries=17", "give 1 to 16"),
+        ("cep", "load.timeout_ms=5000", "load.timeout_ms"),
+    ] {
+        let output = run(&["lab", "run", scenario, "--set", set, "--print"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{scenario} {set}: {said}");
+        assert!(said.contains(what) && said.contains("line"), "{said}");
+    }
     let bts = run(&["lab", "run", "bts"]);
     assert_eq!(bts.status.code(), Some(2));
     assert!(text(&bts.stderr).contains("comes with the quoter"));
@@ -450,20 +627,63 @@ fn serve(page: String) -> (u16, Arc<Mutex<Vec<String>>>) {
     let noted = Arc::clone(&asked);
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let mut request = vec![0; 4_096];
-            let len = stream.read(&mut request).unwrap_or(0);
-            let line = text(&request[..len]).lines().next().unwrap_or("").to_owned();
-            noted.lock().expect("no panic").push(line);
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                page.len()
-            );
-            let _ = stream
-                .write_all(head.as_bytes())
-                .and_then(|()| stream.write_all(page.as_bytes()));
+            let (noted, page) = (Arc::clone(&noted), page.clone());
+            // A browser opens connections that it may never use: none of them keeps another waiting, or is a question.
+            std::thread::spawn(move || {
+                let mut request = vec![0; 4_096];
+                let len = stream.read(&mut request).unwrap_or(0);
+                if len == 0 {
+                    return;
+                }
+                let line = text(&request[..len]).lines().next().unwrap_or("").to_owned();
+                noted.lock().expect("no panic").push(line);
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    page.len()
+                );
+                let _ = stream
+                    .write_all(head.as_bytes())
+                    .and_then(|()| stream.write_all(page.as_bytes()));
+            });
         }
     });
     (port, asked)
+}
+
+/// What the page says of itself in a browser, and what was asked of its server; why not, if a busy machine's browser gave up.
+fn render(browser: &str, page: &str, scheme: &str, profile: &Path) -> Result<(String, Vec<String>), String> {
+    let (port, asked) = serve(page.to_owned());
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1100,900",
+            "--virtual-time-budget=3000",
+            "--dump-dom",
+        ])
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("http://127.0.0.1:{port}/report"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("the browser starts");
+    let dom = text(&output.stdout);
+    let said = dom
+        .split("id=\"said\">")
+        .nth(1)
+        .and_then(|rest| rest.split("</script>").next());
+    let asked = asked.lock().expect("no panic").clone();
+    match said {
+        Some(said) => Ok((said.to_owned(), asked)),
+        None => Err(text(&output.stderr)),
+    }
 }
 
 #[test]
@@ -478,36 +698,16 @@ fn the_page_draws_every_picture_in_a_browser_light_and_dark_and_asks_for_nothing
     assert_eq!(pictures, 3 + 2 * 2);
     let inspected = page.replace("</body>", &format!("{INSPECT}</body>"));
     for (dark, scheme) in [(false, "1"), (true, "0")] {
-        let (port, asked) = serve(inspected.clone());
-        let profile = folder.0.join(format!("profile-{scheme}"));
-        let output = Command::new(browser)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--disable-dev-shm-usage",
-                "--window-size=1100,900",
-                "--virtual-time-budget=3000",
-                "--dump-dom",
-            ])
-            .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
-            .arg(format!("--user-data-dir={}", profile.display()))
-            .arg(format!("http://127.0.0.1:{port}/report"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("the browser starts");
-        let dom = text(&output.stdout);
-        let said = dom
-            .split("id=\"said\">")
-            .nth(1)
-            .and_then(|rest| rest.split("</script>").next());
-        let said = said.unwrap_or_else(|| panic!("the page did not load: {}", text(&output.stderr)));
-        let said: Value = serde_json::from_str(said).expect("JSON");
+        let profile = |attempt| folder.0.join(format!("profile-{scheme}-{attempt}"));
+        let mut tries = (0..3).map(|attempt| render(browser, &inspected, scheme, &profile(attempt)));
+        let (said, asked) = tries
+            .find_map(|rendered| {
+                rendered
+                    .map_err(|why| eprintln!("the page did not load: {why}"))
+                    .ok()
+            })
+            .expect("the page loads, at the third time at the latest");
+        let said: Value = serde_json::from_str(&said).expect("JSON");
         assert_eq!(said["dark"], dark, "the browser was asked for this scheme");
         let plots = said["plots"].as_array().expect("a list");
         assert_eq!(plots.len(), pictures);
@@ -535,7 +735,6 @@ fn the_page_draws_every_picture_in_a_browser_light_and_dark_and_asks_for_nothing
             "the page loaded something"
         );
         // A browser asks for a page's icon by itself; nothing else may be asked for.
-        let asked = asked.lock().expect("no panic").clone();
         let others = asked
             .iter()
             .filter(|line| !line.contains(" /favicon.ico "))

@@ -372,13 +372,26 @@ fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
 #[test]
 fn the_gati_scenario_compares_the_books_of_every_feed() {
     let folder = Folder::new("lab-gati");
-    let scenario = |fault: &str| {
+    // A machine of two cores whose governor can be changed: the steps are applied to it and taken back.
+    let governors = ["0", "1"].map(|core| {
+        let at = format!("host/sys/devices/system/cpu/cpu{core}/cpufreq");
+        std::fs::create_dir_all(folder.0.join(&at)).expect("a folder");
+        folder.file(&format!("{at}/scaling_governor"), "powersave\n")
+    });
+    folder.file("host/sys/devices/system/cpu/online", "0-1\n");
+    let scenario = |fault: &str, tune: bool| {
         let fault = format!("settings.fault={fault}");
         let out = folder.0.display().to_string();
+        let tune = format!("settings.tune={tune}");
+        let root = format!("settings.host_root={out}/host");
         let args = [
             "lab",
             "run",
             "gati",
+            "--set",
+            &tune,
+            "--set",
+            &root,
             "--quiet",
             "--out",
             &out,
@@ -397,17 +410,24 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
         let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
         (output.status.code(), said)
     };
-    let (code, said) = scenario("none");
+    let (code, said) = scenario("none", true);
     assert_eq!(code, Some(0), "{said}");
     for part in [
         "all feeds",
         "1,563,686",
-        "checks: all 2 held",
+        // Books and feeds of two set-ups, and the settings taken back.
+        "checks: all 5 held",
         "Set-up '3 turbo off'",
+        "`tickwire host tune` for governor: exit status: 0",
+        "4 governor performance, repetition 1",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let (code, said) = scenario("lose-packets");
+    for governor in &governors {
+        let now = std::fs::read_to_string(governor).expect("it is there");
+        assert_eq!(now.trim(), "powersave", "taken back");
+    }
+    let (code, said) = scenario("lose-packets", false);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("sides of books differ"), "{said}");
 }

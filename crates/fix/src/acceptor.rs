@@ -59,6 +59,8 @@ pub struct Acceptor<S: Store> {
     counters: Counters,
     /// Something may have happened since [`Acceptor::take_touched`].
     is_touched: bool,
+    /// The session that [`Acceptor::session_mut`] gave out last, until [`Acceptor::take_last_used`].
+    last_used: Option<SessionId>,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,7 @@ impl<S: Store> Acceptor<S> {
             templates: Vec::new(),
             counters: Counters::default(),
             is_touched: true,
+            last_used: None,
         }
     }
 
@@ -116,6 +119,13 @@ impl<S: Store> Acceptor<S> {
     #[inline]
     pub fn take_touched(&mut self) -> bool {
         core::mem::take(&mut self.is_touched)
+    }
+
+    /// The session that somebody was given to send on last, since this was asked last: what an application said on another session
+    /// than the one it was called for can go out at once.
+    #[inline]
+    pub fn take_last_used(&mut self) -> Option<SessionId> {
+        self.last_used.take()
     }
 
     /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version of `config` and
@@ -154,6 +164,7 @@ impl<S: Store> Acceptor<S> {
     /// A session, to send on.
     pub fn session_mut(&mut self, id: SessionId) -> &mut Session<S> {
         self.is_touched = true;
+        self.last_used = Some(id);
         &mut self.sessions[id.0].session
     }
 

@@ -205,7 +205,9 @@ impl Recorder {
     }
 
     /// The repetition, with what was counted.
-    pub fn finish<'a>(self, counts: impl IntoIterator<Item = (&'a str, u64)>) -> Repetition {
+    pub fn finish<'a>(mut self, counts: impl IntoIterator<Item = (&'a str, u64)>) -> Repetition {
+        // A run has many repetitions, and what this one did not need is touched memory.
+        self.samples.rows.shrink_to_fit();
         Repetition {
             lasted_ns: self.samples.rows().map(|row| row[0]).max().unwrap_or(0),
             counts: counts.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),

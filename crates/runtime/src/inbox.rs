@@ -2,15 +2,40 @@
 //! loops with a single source of input, and for measuring what each way costs; loops with several use [`crate::wait`].
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, types};
 
 use crate::clock::tsc;
 use crate::sys;
 use crate::udp::control_stamp;
+
+/// Waits until the kernel stamps what TCP receives, at most `patience`; whether it does. It begins some time after the first socket has
+/// asked, from a worker thread that may wait for a core; what comes before has no stamp. To be called with such a socket open.
+///
+/// # Errors
+/// Loopback cannot be used here.
+pub fn await_receive_stamps(patience: Duration) -> io::Result<bool> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut near = TcpStream::connect(listener.local_addr()?)?;
+    let (far, _) = listener.accept()?;
+    let mut inbox = Inbox::open(&far, Backend::Poll, true)?;
+    let began = Instant::now();
+    loop {
+        near.write_all(b"?")?;
+        match inbox.recv(1_000_000)? {
+            Input::Bytes {
+                kernel_ns: Some(_), ..
+            } => return Ok(true),
+            _ if began.elapsed() > patience => return Ok(false),
+            _ => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
 
 /// A way of waiting and receiving.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

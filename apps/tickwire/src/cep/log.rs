@@ -9,6 +9,7 @@ use tickwire_market::{Contract, InstrumentId, OrderId, Price, Qty, Side, Symbol}
 
 use crate::failure::Failure;
 use crate::protocol;
+use crate::random::Random;
 
 /// The instrument traded, as the feed handler calls it: symbol and board.
 pub(crate) const SYMBOL: &str = "USD000UTSTOM@CETS";
@@ -93,7 +94,7 @@ impl Log {
             offers: Vec::new(),
         };
         let mut book = NaiveBook::default();
-        let mut sizes = Sizes(config.seed);
+        let mut sizes = Sizes(Random(config.seed));
         let made = generate_moex(
             config.seed,
             config.packets,
@@ -168,27 +169,18 @@ impl Log {
 }
 
 /// A seeded sequence of numbers of entries: see [`SIZES`].
-struct Sizes(u64);
+struct Sizes(Random);
 
 impl Sizes {
     fn next(&mut self) -> usize {
-        let mut which = self.below(1_000);
+        let mut which = self.0.below(1_000);
         for (share, from, to) in SIZES {
             if which < share {
-                return from + self.below((to - from + 1) as u64) as usize;
+                return from + self.0.below((to - from + 1) as u64) as usize;
             }
             which -= share;
         }
         1
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014), reduced by multiplication.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(bound)) >> 64) as u64
     }
 }
 

@@ -263,6 +263,27 @@ impl Bench<'_> {
     }
 }
 
+/// So many round trips of as many bytes as an order and a report over loopback, and nothing else; what a session is measured beside.
+pub(super) fn bare(
+    blocks: bool,
+    cores: [Option<usize>; 2],
+    orders: u64,
+    lengths: (usize, usize),
+) -> Result<Histogram, Failure> {
+    let (wait, name) = match blocks {
+        true => (WaitStrategy::Poll, "block"),
+        false => (WaitStrategy::Spin, "spin"),
+    };
+    let bench = Bench {
+        wait,
+        name,
+        cores,
+        orders,
+        folder: Path::new(""),
+    };
+    bench.bare_round(lengths)
+}
+
 /// Waits for so many bytes; `false` when the connection is gone.
 fn pass(stream: &mut TcpStream, waiter: &mut Waiter, len: usize) -> bool {
     let (mut buffer, mut have) = ([0; 4096], 0);

@@ -861,6 +861,12 @@ impl Engine {
             app.on_event(now, id, &event, &mut self.table);
             if is_message {
                 self.probes.answered();
+                // An order caused by market data goes out on another session: not behind the rest of what was read.
+                if let Some(used) = self.table.take_last_used().filter(|used| *used != id)
+                    && let Some(connection) = self.table.connection_of(used)
+                {
+                    self.transmit(now, connection, app);
+                }
             }
         }
     }

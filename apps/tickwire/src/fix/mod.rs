@@ -15,6 +15,7 @@ mod message;
 mod msglog;
 mod names;
 mod probes;
+pub(crate) mod rig;
 mod script;
 mod settings;
 mod stats;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
         FixCommand::Store(args) => store::run(args),
         FixCommand::Bench(args) => bench::run(args, stop),
         FixCommand::Log(args) => log::run(args, stop),
+        FixCommand::Trader(args) => rig::trade(args, stop),
     }
 }
 

@@ -51,6 +51,9 @@ Exit codes: 0 all as before, 1 some were changed by others since or refused, 3 n
         /// The journal of `tune`
         #[arg(long, default_value = JOURNAL, value_name = "FILE")]
         journal: PathBuf,
+        /// The machine whose /proc and /sys are under this folder
+        #[arg(long, default_value = "/", value_name = "DIR", hide = true)]
+        root: PathBuf,
     },
     /// What a setting is, what it costs, how it is changed; without an id all of them
     #[command(after_help = "\
@@ -74,6 +77,9 @@ pub(crate) struct CheckArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
+    /// The machine whose /proc and /sys are under this folder
+    #[arg(long, default_value = "/", value_name = "DIR", hide = true)]
+    root: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -90,20 +96,23 @@ pub(crate) struct TuneArgs {
     /// Where changes are kept for `undo`
     #[arg(long, default_value = JOURNAL, value_name = "FILE")]
     journal: PathBuf,
+    /// The machine whose /proc and /sys are under this folder
+    #[arg(long, default_value = "/", value_name = "DIR", hide = true)]
+    root: PathBuf,
 }
 
 pub(crate) fn run(command: &HostCommand, stop: &StopFlag) -> Result<(), Failure> {
     match command {
         HostCommand::Check(args) => check(args, stop),
-        HostCommand::Tune(args) => tune(Path::new("/"), args),
-        HostCommand::Undo { journal } => take_back(Path::new("/"), journal),
+        HostCommand::Tune(args) => tune(args),
+        HostCommand::Undo { journal, root } => take_back(root, journal),
         HostCommand::Explain { id } => explain(id.as_deref()),
     }
 }
 
-fn hot(cores: Option<&str>) -> Result<Hot, Failure> {
+fn hot(root: &Path, cores: Option<&str>) -> Result<Hot, Failure> {
     let wanted = cores.map(parse_cores).transpose()?;
-    Ok(Hot::choose(Path::new("/"), wanted.as_deref()))
+    Ok(Hot::choose(root, wanted.as_deref()))
 }
 
 fn parse_cores(text: &str) -> Result<Vec<usize>, Failure> {
@@ -141,9 +150,9 @@ fn check(args: &CheckArgs, stop: &StopFlag) -> Result<(), Failure> {
             args.jitter
         )));
     }
-    let hot = hot(args.cores.as_deref())?;
+    let hot = hot(&args.root, args.cores.as_deref())?;
     let clock = Clock::calibrate();
-    let findings = check_all(Path::new("/"), &hot);
+    let findings = check_all(&args.root, &hot);
     let mut watched = Vec::new();
     if args.jitter > 0.0 {
         let may = affinity::available_cores();
@@ -295,8 +304,9 @@ fn wanted(findings: &[Finding], only: &[String]) -> Result<Vec<Write>, Failure> 
         .collect())
 }
 
-fn tune(root: &Path, args: &TuneArgs) -> Result<(), Failure> {
-    let hot = hot(args.cores.as_deref())?;
+fn tune(args: &TuneArgs) -> Result<(), Failure> {
+    let root = args.root.as_path();
+    let hot = hot(root, args.cores.as_deref())?;
     let findings = check_all(root, &hot);
     let writes = wanted(&findings, &args.only)?;
     if args.dry_run {

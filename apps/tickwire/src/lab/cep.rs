@@ -14,6 +14,7 @@ use crate::cep::{COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, Row, SIZES, memory
 use crate::channels::BUILT_IN;
 use crate::failure::Failure;
 use crate::play::single::Sample;
+use crate::trader::SILENCE_NS;
 
 pub(super) struct Cep;
 
@@ -56,6 +57,9 @@ impl Default for Settings {
     }
 }
 
+/// An order is waited for less long than this: see [`SILENCE_NS`].
+const TIMEOUT_MS_END: u64 = SILENCE_NS / 1_000_000;
+
 const N1: &str = "From before the call that sends the packet to after the call that received the order's first bytes (published: \
 last byte sent to first byte received).";
 const ONE_ONE: &str = "Computed from N-1 by the published formula, N-1 + 6.4 * int((N + 7) / 8) ns: first byte to first byte on \
@@ -71,6 +75,15 @@ impl Kind for Cep {
     fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
         if scenario.settings.block == 0 {
             return Err(Wrong::new("settings.block", "give 1 or more packets"));
+        }
+        if scenario.load.timeout_ms.get() >= TIMEOUT_MS_END {
+            return Err(Wrong::new(
+                "load.timeout_ms",
+                format!(
+                    "give less than {TIMEOUT_MS_END} ms: the trader takes a feed for lost that is silent for longer, and it is while an order is \
+                     waited for"
+                ),
+            ));
         }
         if scenario.run.samples.get() <= scenario.run.warm_up {
             return Err(Wrong::new(
@@ -99,18 +112,16 @@ impl Kind for Cep {
         let cases = Cases::declare(run);
         let places = Places::new(&scenario.cores, &scenario.run);
         let mut all = Series::default();
+        let mut outcome = Ok(());
         for repetition in 1..=scenario.run.repetitions.get() {
-            run.go_on()?;
-            run.progress(&format!("in memory, repetition {repetition}"));
-            in_memory(scenario, run, &log, cases.memory, repetition, &mut all)?;
-            if settings.sockets {
-                run.go_on()?;
-                run.progress(&format!("over sockets, repetition {repetition}"));
-                over_sockets(scenario, run, &log, &cases, &places, repetition, &mut all)?;
+            outcome = repeat(scenario, run, &log, &cases, &places, repetition, &mut all);
+            if outcome.is_err() {
+                break;
             }
         }
+        // Of a run that was interrupted, too.
         tables(run, &all, settings.sockets);
-        Ok(())
+        outcome
     }
 }
 
@@ -156,6 +167,26 @@ struct Series {
     trader: Vec<(u32, u32, u64)>,
     floor: Vec<(u32, u32, u64)>,
     memory: Vec<(u32, u32, u64)>,
+}
+
+fn repeat(
+    scenario: &Scenario<Settings>,
+    run: &mut Run<'_>,
+    log: &Log,
+    cases: &Cases,
+    places: &Places,
+    repetition: u32,
+    all: &mut Series,
+) -> Result<(), Failure> {
+    run.go_on()?;
+    run.progress(&format!("in memory, repetition {repetition}"));
+    in_memory(scenario, run, log, cases.memory, repetition, all)?;
+    if !scenario.settings.sockets {
+        return Ok(());
+    }
+    run.go_on()?;
+    run.progress(&format!("over sockets, repetition {repetition}"));
+    over_sockets(scenario, run, log, cases, places, repetition, all)
 }
 
 fn in_memory(
@@ -248,7 +279,8 @@ fn over_sockets(
         measured.problems.count == 0,
         measured.problems.found(measured.orders),
     );
-    Ok(())
+    // What came before the end is kept.
+    run.go_on()
 }
 
 fn record(recorder: &mut tickwire_lab::Recorder, sample: &Sample) {

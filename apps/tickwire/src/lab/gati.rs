@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
 use tickwire_lab::{Case, Histogram, Measure, Scenario, Table, format_count};
-use tickwire_market::Side;
+use tickwire_market::{Side, Symbol};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::shared::Attachment;
-use tickwire_shm::BookCopy;
+use tickwire_shm::{BookCopy, SuperCopy};
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
@@ -44,6 +44,8 @@ pub(super) struct Settings {
     rate: u32,
     /// Apply the published steps to this machine one after the other (takes root), and take them back at the end.
     tune: bool,
+    /// Where that machine's `/proc` and `/sys` are: another folder than `/` to try the steps on a copy.
+    host_root: PathBuf,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
 }
@@ -66,6 +68,7 @@ impl Default for Settings {
             symbols: 300,
             rate: 20_000,
             tune: false,
+            host_root: PathBuf::from("/"),
             fault: Fault::None,
         }
     }
@@ -102,6 +105,8 @@ shared memory, so that what the kernel takes before is not in it. A set-up stand
 
 /// Feeds with books of their own, by the names in the configuration.
 const BOOKS: [&str; 6] = ["nasdaq", "bzx", "edga", "edgx", "nyse", "arca"];
+/// Consolidated feeds: what they show is the national best of a super book.
+const CONSOLIDATED: [&str; 2] = ["cqs", "uqdf"];
 const FEEDS: [&str; 8] = ["arca", "bzx", "edga", "edgx", "nasdaq", "nyse", "cqs", "uqdf"];
 const CONFIG: &str = include_str!("../../../../examples/equities.toml");
 /// Levels of a side that are shown and compared.
@@ -128,9 +133,14 @@ impl Kind for Gati {
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
         let rig = Rig::write(scenario, run)?;
         let mut averages: Vec<(String, Sums)> = Vec::new();
-        let mut journal = Journal::default();
-        for (number, (setup, settings)) in SETUPS.into_iter().enumerate() {
-            if number > 0 && !journal.apply(run, scenario.settings.tune, setup, settings, &rig.folder)? {
+        let mut journal = Journal {
+            files: Vec::new(),
+            is_wanted: scenario.settings.tune,
+            root: scenario.settings.host_root.clone(),
+        };
+        let mut outcome = Ok(());
+        'all: for (number, (setup, settings)) in SETUPS.into_iter().enumerate() {
+            if number > 0 && !journal.apply(run, setup, settings, &rig.folder)? {
                 continue;
             }
             let cases: BTreeMap<&str, CaseId> = FEEDS
@@ -140,21 +150,24 @@ impl Kind for Gati {
                 .collect();
             let mut sums = BTreeMap::new();
             for repetition in 1..=scenario.run.repetitions.get() {
-                run.go_on()?;
-                run.progress(&format!("{setup}, repetition {repetition}"));
-                rig.measure(
-                    scenario,
-                    run,
-                    &cases,
-                    &format!("{setup}, repetition {repetition}"),
-                    &mut sums,
-                )?;
+                let name = format!("{setup}, repetition {repetition}");
+                let is_stopped = run.go_on().and_then(|()| {
+                    run.progress(&name);
+                    rig.measure(scenario, run, &cases, &name, &mut sums)
+                });
+                // A player or a handler that Ctrl-C ended has failed for that reason.
+                outcome = is_stopped.or_else(|failure| run.go_on().and(Err(failure)));
+                if outcome.is_err() {
+                    averages.push((setup.to_owned(), sums));
+                    break 'all;
+                }
             }
             averages.push((setup.to_owned(), sums));
         }
+        // Of a run that was interrupted, too.
         journal.undo(run)?;
         tables(run, &averages);
-        Ok(())
+        outcome
     }
 }
 
@@ -166,9 +179,12 @@ fn case(feed: &str, setup: &str) -> Case {
 }
 
 /// What was applied to the host, to be taken back whatever happens.
-#[derive(Default)]
 struct Journal {
     files: Vec<PathBuf>,
+    /// Something is to be applied at all.
+    is_wanted: bool,
+    /// Of the machine.
+    root: PathBuf,
 }
 
 impl Journal {
@@ -176,12 +192,11 @@ impl Journal {
     fn apply(
         &mut self,
         run: &mut Run<'_>,
-        is_wanted: bool,
         setup: &str,
         settings: &[&str],
         folder: &Path,
     ) -> Result<bool, Failure> {
-        let states = host_check()?;
+        let states = host_check(&self.root)?;
         let mut can = Vec::new();
         for id in settings {
             let Some((verdict, value, is_tunable)) = states.get(*id) else {
@@ -194,7 +209,7 @@ impl Journal {
                 (_, false) => run.note(format!(
                     "Set-up '{setup}': {id} cannot be changed while the machine runs ({value})."
                 )),
-                (_, true) if !is_wanted => run.note(format!(
+                (_, true) if !self.is_wanted => run.note(format!(
                     "Set-up '{setup}': {id} ({value}) was left alone: settings.tune is off."
                 )),
                 _ => can.push(*id),
@@ -206,6 +221,7 @@ impl Journal {
         let journal = folder.join(format!("host-journal-{}", self.files.len()));
         let mut command = tickwire()?;
         command.args(["host", "tune", "--journal"]).arg(&journal);
+        command.arg("--root").arg(&self.root);
         can.iter().for_each(|id| {
             command.args(["--only", id]);
         });
@@ -231,6 +247,7 @@ impl Journal {
         while let Some(journal) = self.files.pop() {
             let mut command = tickwire()?;
             command.args(["host", "undo", "--journal"]).arg(&journal);
+            command.arg("--root").arg(&self.root);
             let output = command
                 .output()
                 .map_err(|e| cannot_start("tickwire host undo", &e))?;
@@ -249,16 +266,18 @@ impl Drop for Journal {
     fn drop(&mut self) {
         for journal in self.files.drain(..).rev() {
             if let Ok(mut command) = tickwire() {
-                let _ = command.args(["host", "undo", "--journal"]).arg(journal).status();
+                command.args(["host", "undo", "--journal"]).arg(journal);
+                let _ = command.arg("--root").arg(&self.root).status();
             }
         }
     }
 }
 
 /// `tickwire host check`: verdict, value and whether it is changed by `tune`, by id.
-fn host_check() -> Result<BTreeMap<String, (String, String, bool)>, Failure> {
+fn host_check(root: &Path) -> Result<BTreeMap<String, (String, String, bool)>, Failure> {
     let output = tickwire()?
-        .args(["host", "check", "--json", "--jitter", "0"])
+        .args(["host", "check", "--json", "--jitter", "0", "--root"])
+        .arg(root)
         .output()
         .map_err(|e| cannot_start("tickwire host check", &e))?;
     let json: serde_json::Value = serde_json::from_slice(&output.stdout)
@@ -366,7 +385,8 @@ impl Rig {
     /// The engines' books as `tickwire exchange` wrote them, as far down as they are shown.
     fn expected(&self) -> Result<Books, Failure> {
         let mut books: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for feed in BOOKS {
+        for feed in BOOKS.into_iter().chain(CONSOLIDATED) {
+            let levels_max = if CONSOLIDATED.contains(&feed) { 1 } else { LEVELS };
             let path = self.folder.join(format!("books-{feed}.txt"));
             let text = std::fs::read_to_string(&path)
                 .map_err(|e| Failure::system(format!("cannot read {}: {e}", path.display())))?;
@@ -376,7 +396,7 @@ impl Rig {
                     let side = if side == "bid" { Side::Bid } else { Side::Ask };
                     let key = (feed.to_owned(), symbol.to_owned(), side);
                     let levels = books.entry(key).or_default();
-                    if levels.len() < LEVELS {
+                    if levels.len() < levels_max {
                         levels.push((price.to_owned(), qty.to_owned()));
                     }
                 }
@@ -396,6 +416,18 @@ impl Rig {
         let settings = &scenario.settings;
         let region = self.folder.join("region");
         let began = tsc();
+        // What the handler of the repetition before left would be taken for this one's.
+        for folder in [&region, &self.folder.join("latency")] {
+            match std::fs::remove_dir_all(folder) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::system(format!(
+                        "cannot remove {}: {e}",
+                        folder.display()
+                    )));
+                }
+                _ => {}
+            }
+        }
         let mut command = tickwire()?;
         command
             .args(["feed", "-c"])
@@ -474,6 +506,30 @@ impl Rig {
         Ok(())
     }
 
+    /// The national best of every symbol that a consolidated feed quotes.
+    fn nationals(&self, attachment: &Attachment, found: &mut Books) {
+        let reader = attachment.reader();
+        let mut copy = SuperCopy::default();
+        let wanted = self
+            .books
+            .keys()
+            .filter(|key| CONSOLIDATED.contains(&key.0.as_str()));
+        let symbols: std::collections::BTreeSet<_> = wanted.map(|(feed, symbol, _)| (feed, symbol)).collect();
+        for (feed, name) in symbols {
+            let slot = Symbol::new(name.as_bytes()).and_then(|symbol| reader.find_super(symbol));
+            if slot.is_none_or(|slot| reader.read_super(slot, &mut copy).is_err()) {
+                continue;
+            }
+            for side in Side::BOTH {
+                let national = copy.national[side as usize];
+                if national.qty.0 > 0 {
+                    let best = vec![(national.price.to_string(), national.qty.to_string())];
+                    found.insert((feed.clone(), name.clone(), side), best);
+                }
+            }
+        }
+    }
+
     /// How many sides of books were compared, and which differ.
     fn compare(&self, attachment: &Attachment) -> (u64, Vec<String>) {
         let reader = attachment.reader();
@@ -505,6 +561,7 @@ impl Rig {
                 }
             }
         }
+        self.nationals(attachment, &mut found);
         let keys: std::collections::BTreeSet<_> = self.books.keys().chain(found.keys()).collect();
         let different = keys
             .iter()

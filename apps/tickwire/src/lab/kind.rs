@@ -45,6 +45,7 @@ pub(super) const BUILT_IN: &[&str] = &[
     include_str!("../../../../examples/lab/selftest.toml"),
     include_str!("../../../../examples/lab/cep.toml"),
     include_str!("../../../../examples/lab/gati.toml"),
+    include_str!("../../../../examples/lab/fix.toml"),
     include_str!("../../../../examples/lab/bts.toml"),
 ];
 
@@ -61,11 +62,12 @@ pub(super) fn read(
         super::selftest::SelfTest::NAME => prepare::<super::selftest::SelfTest>(file, text, full, overrides),
         super::cep::Cep::NAME => prepare::<super::cep::Cep>(file, text, full, overrides),
         super::gati::Gati::NAME => prepare::<super::gati::Gati>(file, text, full, overrides),
+        super::fix::Fix::NAME => prepare::<super::fix::Fix>(file, text, full, overrides),
         "bts" => Err(Failure::config(format!(
             "{file}: kind 'bts' comes with the quoter and cannot be run yet; `tickwire lab list` shows what can"
         ))),
         other => Err(Failure::config(format!(
-            "{file}: line {}: there is no kind '{other}'; the kinds are quadra, selftest, cep, gati, bts",
+            "{file}: line {}: there is no kind '{other}'; the kinds are quadra, selftest, cep, gati, fix, bts",
             line_of(text, "kind")
         ))),
     }

@@ -2,6 +2,7 @@
 //! what is kept and shown is `tickwire_lab`'s.
 
 mod cep;
+mod fix;
 mod gati;
 mod kind;
 mod pingpong;
@@ -20,7 +21,7 @@ use tickwire_lab::{Comparison, PERCENTILES, RunRecord, Table, compare, folder, r
 use tickwire_market::Nanos;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 pub(crate) use quadra::{exchange_alone, trader_alone};
 use run::Run;
 
@@ -45,7 +46,7 @@ Examples:
 A setting is written as in the file, dotted: run.samples, load.shape, cores.trader, settings.backends. See docs/lab.md.
 
 Exit codes: 0 all that was checked held, 1 a check failed (the results are kept), 2 the scenario or the command line is wrong,
-3 the system refused something, 130 Ctrl-C.")]
+3 the system refused something, 130 Ctrl-C (what was measured until then is kept, and said to be less).")]
     Run(RunArgs),
     /// Compares two runs case by case: ratios of percentiles with 95 % intervals over repetitions
     #[command(after_help = "\
@@ -230,6 +231,13 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
     };
     let mut run = Run::begin(record, ready.section, folder.clone(), args.quiet, stop);
     let outcome = (ready.run)(&mut run);
+    match &outcome {
+        Err(failure) if failure.code == Code::Interrupted => run.note(format!(
+            "INTERRUPTED: {}. What had been measured until then is in this report; it is less than the scenario asks for.",
+            failure.message
+        )),
+        _ => {}
+    }
     if let Err(failure) = &outcome {
         run.check("the scenario ran to its end", false, failure.message.clone());
     }
@@ -237,7 +245,14 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
     write(&folder, &record)?;
     print!("{}", terminal_summary(&record));
     println!("results: {}", folder.display());
-    outcome?;
+    outcome.map_err(|failure| match failure.code {
+        Code::Interrupted => Failure::interrupted(format!(
+            "{}; what was measured until then is in {}",
+            failure.message,
+            folder.display()
+        )),
+        _ => failure,
+    })?;
     match record.failures().as_slice() {
         [] => Ok(()),
         [first, ..] => Err(Failure::check(format!(

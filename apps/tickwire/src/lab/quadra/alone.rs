@@ -78,6 +78,9 @@ pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure
             first,
         };
         let outcome = exchange::run(&plan, &clock, &mut feed, &orders, &mut recorder, stop)?;
+        if stop.is_set() && outcome.sent < plan.warm_up + plan.samples {
+            return Err(Failure::interrupted("ended before all was measured"));
+        }
         first += plan.warm_up + plan.samples;
         lost += outcome.lost;
         unexpected += outcome.unexpected;

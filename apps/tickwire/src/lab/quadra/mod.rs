@@ -274,9 +274,13 @@ impl Kind for Quadra {
         let places = Places::new(&scenario.cores, &scenario.run);
         let pair = places.core("exchange").zip(places.core("trader"));
         describe(scenario, run);
-        for repetition in 0..scenario.run.repetitions.get() {
+        let mut outcome = Ok(());
+        'all: for repetition in 0..scenario.run.repetitions.get() {
             for &(key, id) in &ids {
-                run.go_on()?;
+                outcome = run.go_on();
+                if outcome.is_err() {
+                    break 'all;
+                }
                 let name = run.of(id).name.clone();
                 run.progress(&format!("repetition {}: {name}", repetition + 1));
                 let before = run.shared_memory_ns(pair);
@@ -292,9 +296,8 @@ impl Kind for Quadra {
                     &mut recorder,
                 )?;
                 found.notes.into_iter().for_each(|note| run.note(note));
-                let sent = u64::from(scenario.run.samples.get() + scenario.run.warm_up);
                 let mut done = recorder.finish([
-                    ("sent", sent),
+                    ("sent", found.sent),
                     ("lost", found.lost),
                     ("unexpected", found.unexpected),
                     ("malformed", found.malformed),
@@ -307,15 +310,16 @@ impl Kind for Quadra {
                     format!(
                         "{} of {} lost, {} orders that answer no open message or are wrong, {} malformed messages",
                         format_count(found.lost),
-                        format_count(sent),
+                        format_count(found.sent),
                         format_count(found.unexpected),
                         format_count(found.malformed)
                     ),
                 );
             }
         }
+        // Of a run that was interrupted, too.
         tables(scenario, run, &ids, &backends);
-        Ok(())
+        outcome
     }
 }
 
@@ -408,6 +412,7 @@ fn describe(scenario: &Scenario<Settings>, run: &mut Run<'_>) {
 /// What a repetition found beside its samples.
 #[derive(Default)]
 struct Found {
+    sent: u64,
     lost: u64,
     unexpected: u64,
     malformed: u64,
@@ -497,6 +502,7 @@ fn measure(
     }
     let remark = trader.remark.map(|remark| format!("{}: {remark}.", key.backend));
     Ok(Found {
+        sent: exchange.sent,
         lost: exchange.lost,
         unexpected: exchange.unexpected,
         malformed: trader.malformed,
