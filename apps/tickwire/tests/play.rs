@@ -419,7 +419,7 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
         "checks: all 5 held",
         "Set-up '3 turbo off'",
         "`tickwire host tune` for governor: exit status: 0",
-        "4 governor performance, repetition 1",
+        "all feeds, 4 governor performance",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
