@@ -28,6 +28,8 @@ pub mod implied;
 mod kernel;
 mod normal;
 mod simd;
+pub mod surface;
 mod terms;
+pub mod time;
 
 pub use terms::{Greeks, Invalid, Kind, Terms};

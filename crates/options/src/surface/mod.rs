@@ -1,0 +1,191 @@
+//! Volatility surfaces: a smile per expiry, the controls traders turn, versions and undo.
+//!
+//! ```text
+//! Curve (Svi | Wing)  ─►  Smile = curve + controls + nudges  ─►  Surface = smiles, forwards, versions, undo, audit log
+//!        ▲ fit to quotes          │ vol(strike, forward)               │ apply(Edit), undo
+//!        svi::fit                 ▼                                    ▼ arbitrage checks
+//!                         batch::Strip::set_vols                  what the app writes to its log
+//! ```
+
+pub mod arbitrage;
+mod book;
+pub mod svi;
+pub mod wing;
+
+pub use book::{Change, Edit, EditError, Entry, Roll, Surface, SurfaceConfig};
+pub use svi::Svi;
+pub use wing::Wing;
+
+use crate::normal::inverse_cdf;
+use alloc::vec::Vec;
+
+/// The least volatility a smile gives, whatever its controls say.
+pub const VOL_MIN: f64 = 1e-4;
+/// The largest.
+pub const VOL_MAX: f64 = 10.0;
+/// Slope and wings bend the smile up to this many deviations from the pivot and are constant beyond.
+pub const REACH: f64 = 5.0;
+
+/// What a smile is before controls.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Curve {
+    /// Fitted to the market.
+    Svi(Svi),
+    /// Set by hand.
+    Wing(Wing),
+}
+
+impl Curve {
+    /// Whether its parameters are in their ranges.
+    pub fn is_valid(&self) -> bool {
+        match self {
+            Curve::Svi(svi) => svi.is_valid(),
+            Curve::Wing(wing) => wing.is_valid(),
+        }
+    }
+
+    fn vol(&self, k: f64, years: f64, moved: f64) -> f64 {
+        match self {
+            Curve::Svi(svi) => svi.vol(k, years),
+            Curve::Wing(wing) => wing.vol(k, moved),
+        }
+    }
+}
+
+/// What traders turn, added to the curve. Distances are in standard deviations, `u = (ln(K/anchor) − pivot)/(σ·√T)`, at most
+/// [`REACH`].
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Controls {
+    /// Added to every volatility. −2 to 2.
+    pub atm: f64,
+    /// Added per deviation: `slope·u`. −1 to 1.
+    pub slope: f64,
+    /// Added below the pivot per squared deviation: `put_wing·u²`. −1 to 1.
+    pub put_wing: f64,
+    /// Added above it: `call_wing·u²`. −1 to 1.
+    pub call_wing: f64,
+    /// The log-strike, from the anchor, at which slope and wings are 0. −2 to 2.
+    pub pivot: f64,
+    /// How far the smile goes along with the underlying: 0 keeps every strike its volatility, 1 every multiple of the forward; up to 2 for
+    /// smiles that overshoot.
+    pub float: f64,
+}
+
+impl Controls {
+    /// Whether every control is in its range.
+    pub fn is_valid(&self) -> bool {
+        let within = |x: f64, most: f64| x.abs() <= most; // false of NaN
+        within(self.atm, 2.0)
+            && [self.slope, self.put_wing, self.call_wing]
+                .iter()
+                .all(|&x| within(x, 1.0))
+            && within(self.pivot, 2.0)
+            && (0.0..=2.0).contains(&self.float)
+    }
+}
+
+/// One expiry's volatilities.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Smile {
+    curve: Curve,
+    controls: Controls,
+    /// By strike, rising.
+    nudges: Vec<(f64, f64)>,
+    reference: f64,
+    years: f64,
+}
+
+impl Smile {
+    /// A smile around a reference price of its forward. None if the curve's parameters are out of their ranges, or reference and years are
+    /// not above 0.
+    pub fn new(curve: Curve, reference: f64, years: f64) -> Option<Smile> {
+        let is_amount = |x: f64| x.is_finite() && x > 0.0;
+        (curve.is_valid() && is_amount(reference) && is_amount(years)).then(|| Smile {
+            curve,
+            controls: Controls::default(),
+            nudges: Vec::new(),
+            reference,
+            years,
+        })
+    }
+
+    /// The curve below the controls.
+    pub fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// The controls.
+    pub fn controls(&self) -> &Controls {
+        &self.controls
+    }
+
+    /// Strikes with a volatility added of their own.
+    pub fn nudges(&self) -> &[(f64, f64)] {
+        &self.nudges
+    }
+
+    /// Time to expiry in (business) years.
+    pub fn years(&self) -> f64 {
+        self.years
+    }
+
+    /// The price of the forward the curve was made at.
+    pub fn reference(&self) -> f64 {
+        self.reference
+    }
+
+    /// The volatility of a strike, from [`VOL_MIN`] to [`VOL_MAX`].
+    pub fn vol(&self, strike: f64, forward: f64) -> f64 {
+        let own = self.nudges.binary_search_by(|(at, _)| at.total_cmp(&strike));
+        let nudge = own
+            .ok()
+            .and_then(|at| self.nudges.get(at))
+            .map_or(0.0, |(_, by)| *by);
+        (self.unbounded(strike, forward) + nudge).clamp(VOL_MIN, VOL_MAX)
+    }
+
+    /// Without nudges.
+    pub(crate) fn smooth_vol(&self, strike: f64, forward: f64) -> f64 {
+        self.unbounded(strike, forward).clamp(VOL_MIN, VOL_MAX)
+    }
+
+    /// The volatility at the money, nudges left out.
+    pub fn atm(&self, forward: f64) -> f64 {
+        self.smooth_vol(forward, forward)
+    }
+
+    /// Volatilities of many strikes, for [`crate::batch::Strip::set_vols`]; nothing is allocated.
+    pub fn vols(&self, strikes: &[f64], forward: f64, into: &mut [f64]) {
+        for (strike, into) in strikes.iter().zip(into) {
+            *into = self.vol(*strike, forward);
+        }
+    }
+
+    fn unbounded(&self, strike: f64, forward: f64) -> f64 {
+        let c = &self.controls;
+        let moved = libm::log(forward / self.reference);
+        // The anchor is reference·(F/reference)^float.
+        let k = libm::log(strike / self.reference) - c.float * moved;
+        let share = c.float * (forward - self.reference) / self.reference;
+        let base = self.curve.vol(k, self.years, share);
+        let deviation = self.curve.vol(0.0, self.years, 0.0).max(VOL_MIN) * libm::sqrt(self.years);
+        let u = ((k - c.pivot) / deviation).clamp(-REACH, REACH);
+        let wing = if u < 0.0 { c.put_wing } else { c.call_wing };
+        base + c.atm + u * (c.slope + wing * u)
+    }
+
+    /// What a straddle at the money is worth, undiscounted, in points.
+    pub fn straddle(&self, forward: f64) -> f64 {
+        let s = self.atm(forward) * libm::sqrt(self.years);
+        2.0 * forward * crate::black76::time_value(0.0, 0.5 * s)
+    }
+
+    /// The volatility at the money at which a straddle there is worth this much, undiscounted. None if there is none.
+    pub fn atm_of_straddle(&self, forward: f64, points: f64) -> Option<f64> {
+        // 2·F·(1 − 2·N(−s/2))
+        let share = points / (2.0 * forward);
+        let s = -2.0 * inverse_cdf(0.5 * (1.0 - share));
+        let vol = s / libm::sqrt(self.years);
+        (share > 0.0 && share < 1.0 && (VOL_MIN..=VOL_MAX).contains(&vol)).then_some(vol)
+    }
+}
