@@ -5,7 +5,7 @@
 //! the same call, so that the domain is the same.
 
 use crate::black76::{self, ln_ratio};
-use crate::kernel::{Columns, Common, Prices, PricesAndGreeks};
+use crate::kernel::{Columns, Common, Prices, PricesAndGreeks, Worth};
 use crate::normal::INV_SQRT_2PI;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
@@ -19,7 +19,8 @@ use core::fmt;
 pub const LANES_MAX: usize = 8;
 
 /// s = σ√T that the kernels are made for: below, the difference of Mills' ratios loses digits; above, they leave their range.
-const S_REGULAR: core::ops::RangeInclusive<f64> = 2e-3..=2.0;
+const S_MIN: f64 = 2e-3;
+const S_MAX: f64 = 2.0;
 
 /// One option of a strip.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,7 +53,9 @@ impl core::error::Error for InvalidAt {}
 /// The options of one expiry, in the caller's order, ready to be priced at any price of their underlying.
 #[derive(Clone, Debug)]
 pub struct Strip {
+    /// Strike, kind, and the volatility it came with; the ones of now are in `vols`.
     listed: Vec<Listed>,
+    vols: Vec<f64>,
     columns: Columns,
     /// ln(reference/K), which a change of volatility needs again.
     ln_ratio: Vec<f64>,
@@ -78,6 +81,7 @@ impl Strip {
         let padded = listed.len().next_multiple_of(LANES_MAX);
         let mut strip = Strip {
             listed: listed.to_vec(),
+            vols: listed.iter().map(|option| option.vol).collect(),
             columns: Columns {
                 inv_s: vec![1.0; padded],
                 h_ref: vec![0.0; padded],
@@ -117,15 +121,16 @@ impl Strip {
         self.listed.is_empty()
     }
 
-    /// The options, in order, with their volatilities.
-    pub fn listed(&self) -> &[Listed] {
-        &self.listed
+    /// The volatilities, in order.
+    pub fn vols(&self) -> &[f64] {
+        &self.vols
     }
 
     /// The terms of one option at a price of the underlying.
     pub fn terms(&self, index: usize, forward: f64) -> Option<Terms> {
         let option = self.listed.get(index)?;
-        Some(terms(forward, self.years, self.rate, option))
+        let vol = *self.vols.get(index)?;
+        Some(terms(forward, self.years, self.rate, &Listed { vol, ..*option }))
     }
 
     /// Whether the kernels value an option; the reference does where not: `σ√T` below 0.002 (the last minutes) or above 2, no time left.
@@ -148,46 +153,57 @@ impl Strip {
         if let Some(index) = vols.iter().position(|vol| !vol.is_finite() || *vol < 0.0) {
             return refuse(index);
         }
-        for (option, &vol) in self.listed.iter_mut().zip(vols) {
-            option.vol = vol;
-        }
+        self.vols.copy_from_slice(vols);
         self.derive();
         Ok(())
     }
 
-    /// The same volatility more or less for every option, not below 0: a column of a scenario grid. Nothing is allocated.
-    pub fn shift_vols(&mut self, by: f64) {
-        if by.is_finite() {
-            for option in &mut self.listed {
-                option.vol = (option.vol + by).max(0.0);
-            }
-            self.derive();
+    /// The volatilities of now become those that [`Strip::shift_vols`] adds to.
+    pub(crate) fn settle(&mut self) {
+        for (option, vol) in self.listed.iter_mut().zip(&self.vols) {
+            option.vol = *vol;
         }
     }
 
-    /// What follows from the volatilities.
+    /// The settled volatilities plus `by`, none below 0: a column of a scenario grid. Nothing is allocated.
+    pub(crate) fn shift_vols(&mut self, by: f64) {
+        for (vol, option) in self.vols.iter_mut().zip(&self.listed) {
+            *vol = (option.vol + by).max(0.0);
+        }
+        self.derive();
+    }
+
+    /// What follows from the volatilities. Branches only where an option is irregular: the compiler makes vectors of the rest.
     fn derive(&mut self) {
         let half_per_year = if self.years > 0.0 { 0.5 / self.years } else { 0.0 };
         let c = &mut self.columns;
-        self.irregular.clear();
-        for (i, option) in self.listed.iter().enumerate() {
-            let s = option.vol * self.sqrt_years;
-            let is_regular = S_REGULAR.contains(&s);
+        for (((((vol, ln), inv_s), h_ref), t), (exponent, decay)) in self
+            .vols
+            .iter()
+            .zip(&self.ln_ratio)
+            .zip(&mut c.inv_s)
+            .zip(&mut c.h_ref)
+            .zip(&mut c.t)
+            .zip(c.exponent.iter_mut().zip(&mut c.decay))
+        {
+            let s = vol * self.sqrt_years;
             // Of an irregular one the kernels make a number that is then replaced.
-            let s = if is_regular { s } else { 1.0 };
-            let (inv_s, t) = (1.0 / s, 0.5 * s);
-            c.inv_s[i] = inv_s;
-            c.h_ref[i] = self.ln_ratio[i] * inv_s;
-            c.t[i] = t;
-            c.exponent[i] = -0.5 * core::f64::consts::LOG2_E * t * t;
-            c.decay[i] = option.vol * half_per_year;
-            if !is_regular {
+            let s = if (S_MIN..=S_MAX).contains(&s) { s } else { 1.0 };
+            (*inv_s, *t) = (1.0 / s, 0.5 * s);
+            *h_ref = ln * *inv_s;
+            *exponent = -0.5 * core::f64::consts::LOG2_E * *t * *t;
+            *decay = vol * half_per_year;
+        }
+        self.irregular.clear();
+        for (i, vol) in self.vols.iter().enumerate() {
+            let s = vol * self.sqrt_years;
+            if !(S_MIN..=S_MAX).contains(&s) {
                 self.irregular.push(i as u32);
             }
         }
     }
 
-    fn common(&self, forward: f64) -> Common {
+    pub(crate) fn common(&self, forward: f64) -> Common {
         Common {
             forward,
             shift: ln_ratio(forward, self.reference),
@@ -337,7 +353,9 @@ impl Engine {
         };
         self.run(kernel);
         for &index in &strip.irregular {
-            let terms = terms(forward, strip.years, strip.rate, &strip.listed[index as usize]);
+            let Some(terms) = strip.terms(index as usize, forward) else {
+                continue;
+            };
             price[index as usize] = black76::price(&terms)?;
         }
         Ok(())
@@ -363,10 +381,41 @@ impl Engine {
         };
         self.run(kernel);
         for &index in &strip.irregular {
-            let terms = terms(forward, strip.years, strip.rate, &strip.listed[index as usize]);
+            let Some(terms) = strip.terms(index as usize, forward) else {
+                continue;
+            };
             values.put(index as usize, &black76::greeks(&terms)?);
         }
         Ok(())
+    }
+}
+
+impl Engine {
+    /// The values of the strip's options times quantities, summed; `quantity` is padded like [`Values::price`].
+    pub(crate) fn worth(&self, strip: &Strip, common: Common, quantity: &[f64]) -> Result<f64, Invalid> {
+        check_forward(common.forward)?;
+        let mut sum = 0.0;
+        if strip.irregular.is_empty() {
+            let kernel = Worth {
+                columns: &strip.columns,
+                common,
+                quantity: &quantity[..strip.columns.t.len()],
+                sum: &mut sum,
+            };
+            self.run(kernel);
+            return Ok(sum);
+        }
+        // A strip with options that the kernels are not made for is near its expiry or wild: the reference is quick enough for it.
+        for (index, quantity) in quantity
+            .iter()
+            .enumerate()
+            .filter(|(_, quantity)| **quantity != 0.0)
+        {
+            if let Some(terms) = strip.terms(index, common.forward) {
+                sum += quantity * black76::price(&terms)?;
+            }
+        }
+        Ok(sum)
     }
 }
 
@@ -576,7 +625,7 @@ mod tests {
         let mut strip = Strip::new(5000.0, 0.1, 0.0, &[option; 3]).unwrap();
         assert_eq!(strip.set_vols(&[0.1; 2]).unwrap_err().index, 2);
         assert_eq!(strip.set_vols(&[0.1, 0.2, f64::NAN]).unwrap_err().index, 2);
-        assert_eq!(strip.listed(), &[option; 3]);
+        assert_eq!(strip.vols(), &[0.2; 3]);
         let mut values = Values::new(strip.len());
         for forward in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(

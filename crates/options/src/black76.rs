@@ -22,7 +22,7 @@ use crate::{Greeks, Invalid, Kind, Terms};
 /// ```
 pub fn price(terms: &Terms) -> Result<f64, Invalid> {
     terms.check(true)?;
-    let s = terms.deviation();
+    let s = terms.log_deviation();
     if s == 0.0 {
         return Ok(terms.certain());
     }
@@ -34,7 +34,7 @@ pub fn price(terms: &Terms) -> Result<f64, Invalid> {
 /// The value and every Greek.
 pub fn greeks(terms: &Terms) -> Result<Greeks, Invalid> {
     let price = price(terms)?;
-    let s = terms.deviation();
+    let s = terms.log_deviation();
     if s == 0.0 {
         return Ok(terms.certain_greeks());
     }
@@ -238,7 +238,9 @@ pub(crate) mod tests {
         fn the_greeks_are_the_derivatives(terms in near()) {
             let points = 100.0 * terms.deviation();
             derivatives_are_those_of_the_value(&terms, points, greeks);
-            derivatives_are_those_of_the_value(&Terms { vol: terms.vol * 100.0, ..terms }, points, bachelier::greeks);
+            let x = (terms.strike / 100.0).ln() / terms.deviation();
+            let normal = Terms { vol: terms.vol * 100.0, strike: 100.0 + x * points, ..terms };
+            derivatives_are_those_of_the_value(&normal, points, bachelier::greeks);
         }
 
         #[test]
@@ -297,6 +299,28 @@ pub(crate) mod tests {
             })
             .is_ok()
         );
+    }
+
+    #[test]
+    fn at_a_volatility_beyond_all_measure_an_option_is_worth_its_maximum() {
+        for kind in [Kind::Call, Kind::Put] {
+            let terms = Terms {
+                forward: 1e161,
+                strike: 1e-179,
+                years: 1e140,
+                vol: 1e296,
+                rate: 0.0,
+                kind,
+            };
+            let g = greeks(&terms).unwrap();
+            assert!((g.price / maximum(&terms) - 1.0).abs() < 1e-12, "{g:?}");
+            assert!(
+                [g.delta, g.gamma, g.vega, g.vanna, g.volga, g.charm]
+                    .iter()
+                    .all(|x| x.is_finite()),
+                "{g:?}"
+            );
+        }
     }
 
     #[test]

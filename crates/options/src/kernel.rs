@@ -81,7 +81,7 @@ pub(crate) struct Columns {
 }
 
 /// What all options of the strip share at one price of the underlying.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Common {
     pub(crate) forward: f64,
     /// ln(F/reference)
@@ -91,6 +91,18 @@ pub(crate) struct Common {
     pub(crate) growth: f64,
     pub(crate) rate: f64,
     pub(crate) sqrt_years: f64,
+}
+
+impl Common {
+    /// Where the underlying has moved by a factor, whose logarithm and root are known.
+    pub(crate) fn moved(&self, factor: f64, ln: f64, root: f64) -> Common {
+        Common {
+            forward: self.forward * factor,
+            shift: self.shift + ln,
+            sqrt_forward: self.sqrt_forward * root,
+            ..*self
+        }
+    }
 }
 
 /// Prices only.
@@ -109,6 +121,14 @@ pub(crate) struct PricesAndGreeks<'a> {
     pub(crate) gamma: &'a mut [f64],
     pub(crate) vega: &'a mut [f64],
     pub(crate) theta: &'a mut [f64],
+}
+
+/// The sum of prices times quantities.
+pub(crate) struct Worth<'a> {
+    pub(crate) columns: &'a Columns,
+    pub(crate) common: Common,
+    pub(crate) quantity: &'a [f64],
+    pub(crate) sum: &'a mut f64,
 }
 
 /// The constants in vectors: the coefficients of the exponential times √F.
@@ -213,6 +233,21 @@ impl Kernel for Prices<'_> {
             let parts = splats.parts(s, self.columns, at);
             s.store(parts.price(s), &mut self.price[at..]);
         }
+    }
+}
+
+impl Kernel for Worth<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let splats = Splats::new(s, &self.common);
+        let mut sum = s.splat(0.0);
+        for at in (0..self.quantity.len()).step_by(S::LANES) {
+            let parts = splats.parts(s, self.columns, at);
+            sum = s.mul_add(parts.price(s), s.load(&self.quantity[at..]), sum);
+        }
+        let mut lanes = [0.0; 8];
+        s.store(sum, &mut lanes);
+        *self.sum = lanes.iter().sum();
     }
 }
 

@@ -24,6 +24,7 @@ pub mod bachelier;
 pub mod batch;
 pub mod black76;
 pub mod edge;
+pub mod grid;
 pub mod implied;
 mod kernel;
 mod normal;

@@ -105,6 +105,11 @@ impl Terms {
         self.vol * libm::sqrt(self.years)
     }
 
+    /// The same for a logarithm: beyond 1000 an option is worth its maximum to the last digit, and sums stay finite.
+    pub(crate) fn log_deviation(&self) -> f64 {
+        self.deviation().min(1e3)
+    }
+
     /// The value without volatility: discounted intrinsic value.
     pub(crate) fn certain(&self) -> f64 {
         self.discount() * self.kind.intrinsic(self.forward, self.strike)
