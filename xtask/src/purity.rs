@@ -36,7 +36,12 @@ const ATOMIC_FILES: &[&str] = &["crates/fix/src/lasting.rs", "crates/shm/src/wor
 
 /// Files of pure crates, or folders, that may compute with floating point, and why it stays outside prices and quantities:
 /// an option's value is a real number, and becomes a price by `options/src/edge.rs` alone, rounded to a tick by name.
-const FLOAT_FILES: &[&str] = &["crates/options/src/"];
+/// The wanted quotes of a ladder are ticks, made from such values where they are made.
+const FLOAT_FILES: &[&str] = &[
+    "crates/options/src/",
+    "crates/trading/src/quoter/ladder.rs",
+    "crates/trading/src/quoter/tests.rs",
+];
 
 /// What a pure crate must not say, and what it says instead.
 const BANNED: &[(&str, &str)] = &[

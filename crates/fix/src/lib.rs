@@ -28,6 +28,7 @@ mod lasting;
 mod message;
 pub mod naive;
 mod number;
+mod quoting;
 mod reject;
 mod scan;
 mod schedule;
@@ -55,6 +56,7 @@ pub use message::{
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
     ord_rej_reason,
 };
+pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
 pub use session::{DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};

@@ -23,6 +23,7 @@ use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
 use crate::header::{Header, is_header};
 use crate::message::{AppMessage, BusinessMessageReject, business_reject_reason};
+use crate::quoting::{MassQuoteHead, MassQuoteTemplate, QuotePrices};
 use crate::reject::{Fault, SessionRejectReason};
 use crate::schedule::Hours;
 use crate::store::{MemoryStore, Store};
@@ -36,7 +37,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use core::fmt::Write;
 use pace::{PaceIn, PaceOut};
-use tickwire_market::{Counter, Counters, Nanos, OrderType, SeqNo, Symbol};
+use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, OrderType, SeqNo, Symbol};
 
 /// Where a session stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -521,14 +522,50 @@ impl<S: Store> Session<S> {
             return None;
         }
         OrderTemplate::new(symbol, core.config.version, core.config.precision, |e, time| {
-            e.text(tag::MSG_TYPE, b"D");
-            e.text(tag::MSG_SEQ_NUM, b"00000000");
-            e.text(tag::SENDER_COMP_ID, core.config.sender.as_bytes());
-            e.text_if(tag::SENDER_SUB_ID, core.writer.subs.sender_sub.as_bytes());
-            e.text(tag::SENDING_TIME, time);
-            e.text(tag::TARGET_COMP_ID, core.writer.peer.as_bytes());
-            put_subs(e, &core.writer.subs);
+            core.put_prepared_header(e, b"D", time);
         })
+    }
+
+    /// A prepared MassQuote for instruments by their place, up to `entries_max` of them a message (1 to 99). `None` as for
+    /// [`Session::order_template`].
+    pub fn mass_quote_template(
+        &self,
+        symbols: &[Symbol],
+        prices: QuotePrices,
+        entries_max: u8,
+    ) -> Option<MassQuoteTemplate> {
+        let core = &self.core;
+        if core.writer.processed.is_some() {
+            return None;
+        }
+        let (version, precision) = (core.config.version, core.config.precision);
+        MassQuoteTemplate::new(symbols, prices, entries_max, version, precision, |e, time| {
+            core.put_prepared_header(e, b"i", time);
+        })
+    }
+
+    /// Sends a mass quote from its template, as [`Session::encode_new_order`] an order; but it is not kept. A peer that asks for it
+    /// again gets a gap fill: quotes of the past must not come to life.
+    ///
+    /// # Errors
+    /// As there; `NotEncodable` also for what does not fit: sizes of more than 6 digits, instruments and numbers of entries that it was
+    /// not made for. Nothing was sent then.
+    #[inline]
+    pub fn encode_mass_quote<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut MassQuoteTemplate,
+        head: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+    ) -> Result<&'t [u8], SendError> {
+        let core = &mut self.core;
+        let seq = core.prepare_to_send(now)?;
+        let message = template
+            .write(now, seq, head, entries)
+            .ok_or(SendError::NotEncodable)?;
+        core.store.set_next_out(seq + 1);
+        core.count_sent(now, message.len());
+        Ok(message)
     }
 
     /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for resends.
@@ -542,17 +579,7 @@ impl<S: Store> Session<S> {
         order: &NewOrder,
     ) -> Result<&'t [u8], SendError> {
         let core = &mut self.core;
-        if core.status != Status::Active {
-            return Err(SendError::NotLoggedOn);
-        }
-        if !core.out.is_empty() {
-            return Err(SendError::Backlog);
-        }
-        core.follow_clock(now);
-        if core.pace_out.is_some() {
-            core.pace_at_once()?;
-        }
-        let seq = core.store.next_out();
+        let seq = core.prepare_to_send(now)?;
         if !template.patch(now, seq, order) {
             return core.encode_beyond_template(template, order);
         }
@@ -560,9 +587,7 @@ impl<S: Store> Session<S> {
         core.store
             .append(seq, message)
             .map_err(|_| SendError::StoreFailed)?;
-        core.last_sent = now;
-        core.counters.bump(Counter::FixMessagesOut);
-        core.counters.add(Counter::FixBytesOut, message.len() as u64);
+        core.count_sent(now, message.len());
         Ok(message)
     }
 
@@ -1393,6 +1418,41 @@ impl<S: Store> Core<S> {
         self.last_sent = self.now;
         self.counters.bump(Counter::FixMessagesOut);
         Ok(SeqNo(seq))
+    }
+
+    /// The header of a prepared message: sequence number and time are written when it is sent.
+    fn put_prepared_header(&self, e: &mut Encoder<'_>, kind: &[u8], time: &[u8]) {
+        e.text(tag::MSG_TYPE, kind);
+        e.text(tag::MSG_SEQ_NUM, b"00000000");
+        e.text(tag::SENDER_COMP_ID, self.config.sender.as_bytes());
+        e.text_if(tag::SENDER_SUB_ID, self.writer.subs.sender_sub.as_bytes());
+        e.text(tag::SENDING_TIME, time);
+        e.text(tag::TARGET_COMP_ID, self.writer.peer.as_bytes());
+        put_subs(e, &self.writer.subs);
+    }
+
+    /// The number of a message that is transmitted at once, if it may be.
+    #[inline]
+    fn prepare_to_send(&mut self, now: Nanos) -> Result<u64, SendError> {
+        if self.status != Status::Active {
+            return Err(SendError::NotLoggedOn);
+        }
+        if !self.out.is_empty() {
+            return Err(SendError::Backlog);
+        }
+        self.follow_clock(now);
+        if self.pace_out.is_some() {
+            self.pace_at_once()?;
+        }
+        Ok(self.store.next_out())
+    }
+
+    /// A message is with the caller, to be transmitted.
+    #[inline]
+    fn count_sent(&mut self, now: Nanos, len: usize) {
+        self.last_sent = now;
+        self.counters.bump(Counter::FixMessagesOut);
+        self.counters.add(Counter::FixBytesOut, len as u64);
     }
 
     #[cold]

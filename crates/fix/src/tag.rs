@@ -51,6 +51,10 @@ tags! {
     TARGET_LOCATION_ID = 143 "TargetLocationID.";
     EXEC_TYPE = 150 "ExecType.";
     LEAVES_QTY = 151 "LeavesQty: still open.";
+    BID_PX = 132 "BidPx.";
+    OFFER_PX = 133 "OfferPx.";
+    BID_SIZE = 134 "BidSize.";
+    OFFER_SIZE = 135 "OfferSize.";
     LAST_MSG_SEQ_NUM_PROCESSED = 369 "LastMsgSeqNumProcessed: the last message of the other side that was taken in.";
     REF_TAG_ID = 371 "RefTagID: the field a reject is about.";
     REF_MSG_TYPE = 372 "RefMsgType: the type of the message a reject is about.";
@@ -58,6 +62,15 @@ tags! {
     BUSINESS_REJECT_REF_ID = 379 "BusinessRejectRefID: identifier of the rejected message.";
     BUSINESS_REJECT_REASON = 380 "BusinessRejectReason.";
     MAX_MESSAGE_SIZE = 383 "MaxMessageSize: the longest message the sender of a Logon takes, in bytes.";
+    QUOTE_ID = 117 "QuoteID: the sender's identifier of a quote message.";
+    NO_QUOTE_ENTRIES = 295 "NoQuoteEntries: instruments of a quote set.";
+    NO_QUOTE_SETS = 296 "NoQuoteSets.";
+    QUOTE_ENTRY_ID = 299 "QuoteEntryID: which quote of its set.";
+    QUOTE_RESPONSE_LEVEL = 301 "QuoteResponseLevel: 2 every message is acknowledged.";
+    QUOTE_SET_ID = 302 "QuoteSetID.";
+    TOT_NO_QUOTE_ENTRIES = 304 "TotNoQuoteEntries: of the set over all messages.";
+    QUOTE_TYPE = 537 "QuoteType: 1 tradeable.";
+    MM_PROTECTION_RESET = 9773 "MMProtectionReset, CME's: Y ends a market-maker protection.";
     CXL_REJ_RESPONSE_TO = 434 "CxlRejResponseTo: 1 cancel, 2 replace.";
     TEST_MESSAGE_INDICATOR = 464 "TestMessageIndicator: Y for a session that is for tests.";
     USERNAME = 553 "Username.";

@@ -35,7 +35,7 @@ pub struct NewOrder {
 /// Eight digits in the message and what they say now: written only when they change, which the leading halves of
 /// identifiers and prices seldom do.
 #[derive(Clone, Copy, Debug)]
-struct Digits {
+pub(crate) struct Digits {
     at: usize,
     value: u64,
     sum: u8,
@@ -43,7 +43,7 @@ struct Digits {
 
 impl Digits {
     /// Eight zeros are there.
-    fn new(at: usize) -> Digits {
+    pub(crate) fn new(at: usize) -> Digits {
         Digits {
             at,
             value: 0,
@@ -51,9 +51,14 @@ impl Digits {
         }
     }
 
+    /// Where they are.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Writes `n`, below 10^8; what the digits add to the checksum.
     #[inline]
-    fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
+    pub(crate) fn put(&mut self, buf: &mut [u8], n: u64) -> u8 {
         if n != self.value {
             let word = digits8(n as u32);
             buf[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
@@ -80,9 +85,9 @@ struct Slots {
     transact_time: usize,
 }
 
-/// SendingTime and TransactTime, which are the same: the second is rewritten when it changes, else the fraction.
+/// One time, wherever it is said (SendingTime, TransactTime): the second is rewritten when it changes, else the fraction.
 #[derive(Clone, Debug)]
-struct Times {
+pub(crate) struct Times {
     stamp: Stamp,
     precision: Precision,
     second: u64,
@@ -180,13 +185,7 @@ impl OrderTemplate {
             });
         let mut buf = vec![0; len + MESSAGE_MAX].into_boxed_slice();
         buf[..len].copy_from_slice(message);
-        let times = Times {
-            stamp,
-            precision,
-            second: u64::MAX,
-            fraction: u32::MAX,
-            sum: 0,
-        };
+        let times = Times::new(stamp, precision);
         Some(OrderTemplate {
             buf,
             len,
@@ -263,16 +262,27 @@ impl OrderTemplate {
 }
 
 impl Times {
-    /// Writes the time at both places; what they add to the checksum.
+    /// Nothing is written yet.
+    pub(crate) fn new(stamp: Stamp, precision: Precision) -> Times {
+        Times {
+            stamp,
+            precision,
+            second: u64::MAX,
+            fraction: u32::MAX,
+            sum: 0,
+        }
+    }
+
+    /// Writes the time at all places; what they add to the checksum.
     #[inline]
-    fn put(&mut self, buf: &mut [u8], places: [usize; 2], now: Nanos) -> u8 {
+    pub(crate) fn put<const N: usize>(&mut self, buf: &mut [u8], places: [usize; N], now: Nanos) -> u8 {
         let (second, nanos) = (now.0 / Nanos::SECOND, (now.0 % Nanos::SECOND) as u32);
         if second != self.second {
             self.second = second;
             self.put_whole(buf, places, now);
         }
         let fraction = match self.precision {
-            Precision::Seconds => return self.sum.wrapping_mul(2),
+            Precision::Seconds => return self.sum.wrapping_mul(N as u8),
             Precision::Millis => nanos / 1_000_000,
             Precision::Micros => nanos / 1_000,
             Precision::Nanos => nanos,
@@ -281,8 +291,7 @@ impl Times {
             self.fraction = fraction;
             // The digits of 9 are 8 and 1; fewer are the first of 8.
             let (word, ninth) = (digits8(nanos / 10), b'0' + (nanos % 10) as u8);
-            let [a, b] = places;
-            for at in [a + 18, b + 18] {
+            for at in places.map(|at| at + 18) {
                 match self.precision {
                     Precision::Seconds => {}
                     Precision::Millis => buf[at..at + 3].copy_from_slice(&word.to_le_bytes()[..3]),
@@ -300,11 +309,11 @@ impl Times {
                 Precision::Nanos => byte_sum(word).wrapping_add(ninth).wrapping_add(b'.'),
             });
         }
-        self.sum.wrapping_mul(2)
+        self.sum.wrapping_mul(N as u8)
     }
 
     #[cold]
-    fn put_whole(&mut self, buf: &mut [u8], places: [usize; 2], now: Nanos) {
+    fn put_whole<const N: usize>(&mut self, buf: &mut [u8], places: [usize; N], now: Nanos) {
         let text = self.stamp.format(now);
         for at in places {
             buf[at..at + text.len()].copy_from_slice(text);

@@ -433,3 +433,84 @@ fn template_bytes(fields: &[(u32, Vec<u8>)]) -> Vec<u8> {
     assert_eq!(naive::decode(&message).unwrap()[1], fields[1]);
     message
 }
+
+#[test]
+fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
+    use tickwire_fix::{MassQuoteHead, QuoteDecimals, QuotePrices};
+    use tickwire_market::MassQuoteEntry;
+    let now = Nanos(1_767_623_400_000_000_000);
+    let config = |role, sender: &[u8], target: &[u8]| {
+        SessionConfig::new(role, CompId::new(sender).unwrap(), CompId::new(target).unwrap())
+    };
+    let mut maker = Session::new(config(Role::Initiator, b"MM1", b"XCH"));
+    let mut venue = Session::new(config(Role::Acceptor, b"XCH", b"MM1"));
+    let prices = QuotePrices {
+        tick: Price::from_4dp(500),
+        decimals: QuoteDecimals::Two,
+    };
+    let symbols = [Symbol::new(b"ESZ6 C5000").unwrap()];
+    let head = MassQuoteHead {
+        id: 1,
+        cause: Cause::default(),
+        reset: false,
+    };
+    let entry = MassQuoteEntry {
+        quote: 0,
+        bid_ticks: 201,
+        ask_ticks: 203,
+        bid_qty: Qty(10),
+        ask_qty: Qty(10),
+    };
+    let mut template = maker.mass_quote_template(&symbols, prices, 15).unwrap();
+    assert!(
+        maker
+            .encode_mass_quote(now, &mut template, &head, &[entry])
+            .is_err(),
+        "not logged on"
+    );
+    maker.handle_connected(now);
+    venue.handle_connected(now);
+    let mut buf = [0; 4096];
+    let mut carry = |from: &mut Session, to: &mut Session| {
+        let mut seen = Vec::new();
+        while let Some(bytes) = from.poll_transmit(&mut buf) {
+            assert_eq!(to.handle_bytes(now, bytes), bytes.len());
+            seen.extend_from_slice(bytes);
+        }
+        String::from_utf8(seen).unwrap().replace('\x01', "|")
+    };
+    carry(&mut maker, &mut venue);
+    carry(&mut venue, &mut maker);
+    while maker.poll_event().is_some() || venue.poll_event().is_some() {}
+    for id in 1..4 {
+        let head = MassQuoteHead { id, ..head };
+        let message = maker
+            .encode_mass_quote(now, &mut template, &head, &[entry])
+            .unwrap();
+        // The second is lost.
+        if id != 2 {
+            assert_eq!(venue.handle_bytes(now, message), message.len());
+        }
+    }
+    assert!(
+        carry(&mut venue, &mut maker).contains("|35=2|"),
+        "it was not asked for"
+    );
+    let again = carry(&mut maker, &mut venue);
+    assert!(
+        again.contains("|35=4|") && again.contains("|123=Y|") && again.contains("|36=5|"),
+        "{again}"
+    );
+    assert!(
+        !again.contains("|35=i|"),
+        "a quote of the past was sent again: {again}"
+    );
+    assert!(maker.encode_mass_quote(now, &mut template, &head, &[]).is_err());
+    assert!(
+        maker
+            .encode_mass_quote(now, &mut template, &head, &[entry])
+            .unwrap()
+            .len()
+            > 200
+    );
+}

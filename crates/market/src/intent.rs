@@ -88,10 +88,10 @@ pub enum OrderIntent {
 pub struct MassQuoteEntry {
     /// Place of the instrument in the quoter's list, below 65 536: QuoteEntryID (299) says it.
     pub quote: u16,
-    /// BidPx (132); meaningless where the quantity is 0.
-    pub bid: Price,
-    /// OfferPx (133); meaningless where the quantity is 0.
-    pub ask: Price,
+    /// BidPx (132) in ticks of the product; meaningless where the quantity is 0.
+    pub bid_ticks: u16,
+    /// OfferPx (133) in ticks of the product; meaningless where the quantity is 0.
+    pub ask_ticks: u16,
     /// BidSize (134); 0 takes the bid away.
     pub bid_qty: Qty,
     /// OfferSize (135); 0 takes the offer away.

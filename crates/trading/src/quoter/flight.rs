@@ -3,17 +3,7 @@
 use super::ENTRIES_MAX;
 use alloc::boxed::Box;
 use alloc::vec;
-use tickwire_market::Nanos;
-
-/// One entry of a mass quote: what the exchange was told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Told {
-    pub(super) quote: u16,
-    pub(super) bid: u16,
-    pub(super) ask: u16,
-    /// Quantities by side.
-    pub(super) qty: [u32; 2],
-}
+use tickwire_market::{MassQuoteEntry, Nanos};
 
 /// A message under way.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +12,7 @@ pub(super) struct Flight {
     pub(super) id: u64,
     pub(super) sent: Nanos,
     pub(super) len: u8,
-    pub(super) entries: [Told; ENTRIES_MAX],
+    pub(super) entries: [MassQuoteEntry; ENTRIES_MAX],
 }
 
 /// Messages under way, by number: bounded, the oldest first.
@@ -40,7 +30,7 @@ impl Flights {
             id: 0,
             sent: Nanos::ZERO,
             len: 0,
-            entries: [Told::default(); ENTRIES_MAX],
+            entries: [MassQuoteEntry::default(); ENTRIES_MAX],
         };
         Flights {
             slots: vec![none; most.max(1)].into_boxed_slice(),
@@ -118,7 +108,7 @@ impl Flights {
 
     /// What is under way.
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Told> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &MassQuoteEntry> {
         let flying = self.slots.iter().filter(|flight| flight.id != 0);
         flying.flat_map(|flight| &flight.entries[..usize::from(flight.len)])
     }

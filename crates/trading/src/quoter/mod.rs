@@ -24,7 +24,7 @@ mod tests;
 use crate::risk::Window;
 use alloc::boxed::Box;
 use alloc::vec;
-use flight::{Flights, Told};
+use flight::Flights;
 use ladder::BLOCK;
 pub use ladder::{Ladder, LadderFull, NO_ASK, NO_BID, PriceGrid, QuoteTerms, Quoting, QuotingError, Row};
 use table::Table;
@@ -55,7 +55,7 @@ pub struct QuoterConfig {
     pub underlying: InstrumentId,
     /// Tick of the underlying.
     pub underlying_tick: Price,
-    /// The finest tick of the options.
+    /// The finest tick of the options, which all their prices here are in.
     pub option_tick: Price,
     /// How many options, in the order of their delta, at most 65 535.
     pub quotes: u16,
@@ -275,7 +275,6 @@ pub struct Quoter {
     table: Table,
     flights: Flights,
     /// The message being filled.
-    told: [Told; ENTRIES_MAX],
     entries: [MassQuoteEntry; ENTRIES_MAX],
     batched: usize,
     /// Quotes to improve, by block, found while looking for those that must move.
@@ -332,7 +331,6 @@ impl Quoter {
             config,
             ladder: None,
             flights: Flights::new(config.in_flight_max.into()),
-            told: [Told::default(); ENTRIES_MAX],
             entries: [MassQuoteEntry::default(); ENTRIES_MAX],
             batched: 0,
             improve: vec![0; table.blocks()].into_boxed_slice(),
@@ -593,17 +591,10 @@ impl Quoter {
             }
             if at == 0 { bid = NO_BID } else { ask = NO_ASK }
         }
-        let tick = self.config.option_tick.raw();
-        self.told[self.batched] = Told {
-            quote: quote as u16,
-            bid,
-            ask,
-            qty,
-        };
         self.entries[self.batched] = MassQuoteEntry {
             quote: quote as u16,
-            bid: Price::from_raw(i64::from(bid) * tick),
-            ask: Price::from_raw(if qty[1] == 0 { 0 } else { i64::from(ask) * tick }),
+            bid_ticks: bid,
+            ask_ticks: ask,
             bid_qty: Qty(qty[0]),
             ask_qty: Qty(qty[1]),
         };
@@ -647,10 +638,10 @@ impl Quoter {
             self.reset_in = Some(id);
         }
         if let Some(flight) = self.flights.reserve() {
-            flight.entries[..count].copy_from_slice(&self.told[..count]);
+            flight.entries[..count].copy_from_slice(&self.entries[..count]);
         }
         self.flights.depart(now, count);
-        for told in &self.told[..count] {
+        for told in &self.entries[..count] {
             self.table.set_in_flight(told.quote.into(), true);
             self.since[usize::from(told.quote)] = now;
         }
@@ -672,20 +663,20 @@ impl Quoter {
         let (mut first, mut end) = (usize::MAX, 0);
         let (mut is_stuck, mut is_live) = (false, false);
         for told in &flight.entries[..usize::from(flight.len)] {
-            let quote = usize::from(told.quote);
+            let (quote, qty) = (usize::from(told.quote), [told.bid_qty.0, told.ask_qty.0]);
             self.table.set_in_flight(quote, false);
             (first, end) = (first.min(quote / BLOCK), end.max(quote / BLOCK + 1));
             if rejected.is_some_and(|rejected| !rejected.contains(&told.quote)) {
                 self.release(self.open[quote]);
-                self.open[quote] = told.qty;
-                (self.table.live_bids[quote], self.table.live_asks[quote]) = (told.bid, told.ask);
-                is_live |= told.qty != [0; 2];
+                self.open[quote] = qty;
+                (self.table.live_bids[quote], self.table.live_asks[quote]) = (told.bid_ticks, told.ask_ticks);
+                is_live |= qty != [0; 2];
                 continue;
             }
             // The quote before it stays: it is taken away, and if that is what was refused, all of them are.
-            self.release(told.qty);
+            self.release(qty);
             self.counters.bump(Counter::QuoteEntriesRejected);
-            is_stuck |= told.qty == [0; 2];
+            is_stuck |= qty == [0; 2];
             self.rooms[quote].is_quoted = false;
             self.limit(quote);
         }
@@ -953,11 +944,8 @@ impl Quoter {
     fn known_open(&self) -> [u64; 2] {
         [0, 1].map(|side| {
             let live: u64 = self.open.iter().map(|open| u64::from(open[side])).sum();
-            live + self
-                .flights
-                .iter()
-                .map(|told| u64::from(told.qty[side]))
-                .sum::<u64>()
+            let told = |told: &MassQuoteEntry| u64::from([told.bid_qty, told.ask_qty][side].0);
+            live + self.flights.iter().map(told).sum::<u64>()
         })
     }
 

@@ -96,16 +96,12 @@ impl Venue {
                         rejected.push(entry.quote);
                         continue;
                     }
-                    let ticks = |price: Price, qty: Qty| {
-                        let tick = QuoterConfig::default().option_tick.raw();
-                        if qty.is_zero() {
-                            0
-                        } else {
-                            (price.raw() / tick) as u16
-                        }
-                    };
+                    let ticks = |ticks: u16, qty: Qty| if qty.is_zero() { 0 } else { ticks };
                     self.quotes[usize::from(entry.quote)] = Resting {
-                        ticks: [ticks(entry.bid, entry.bid_qty), ticks(entry.ask, entry.ask_qty)],
+                        ticks: [
+                            ticks(entry.bid_ticks, entry.bid_qty),
+                            ticks(entry.ask_ticks, entry.ask_qty),
+                        ],
                         qty: [entry.bid_qty.0, entry.ask_qty.0],
                     };
                 }
@@ -201,9 +197,9 @@ fn theos(half_tick: i64, version: u64) -> Vec<f64> {
 }
 
 fn quoting() -> Quoting {
-    let grid = PriceGrid::new(0.05, 5, 200).unwrap();
+    let grid = PriceGrid::new(0.05, 5, 200).expect("a grid");
     let mut quoting = Quoting::new(QUOTES, grid);
-    (0..QUOTES).for_each(|quote| quoting.set(quote, &QuoteTerms::default()).unwrap());
+    (0..QUOTES).for_each(|quote| quoting.set(quote, &QuoteTerms::default()).expect("good terms"));
     quoting
 }
 
@@ -211,7 +207,9 @@ fn ladder(version: u64, around: i64, rows: i64, quoting: &Quoting) -> Box<Ladder
     let mut ladder = Box::new(Ladder::new(QUOTES, 2 * rows as usize + 1));
     ladder.begin(version, around - rows);
     for half_tick in around - rows..=around + rows {
-        ladder.push_row(&theos(half_tick, version), quoting).unwrap();
+        ladder
+            .push_row(&theos(half_tick, version), quoting)
+            .expect("there is one");
     }
     ladder
 }
@@ -271,7 +269,9 @@ fn a_tick_tells_the_venue_what_direct_repricing_wants_a_million_times() {
                 edge: random.below(40) as f64 / 100.0,
                 ..QuoteTerms::default()
             };
-            quoting.set(random.below(QUOTES as u64) as usize, &terms).unwrap();
+            quoting
+                .set(random.below(QUOTES as u64) as usize, &terms)
+                .expect("there is one");
             quoter.replace_ladder(now, ladder(version, half_tick, 40, &quoting), &mut venue);
         }
         let moved = (half_tick + random.below(7) as i64 - 3).clamp(7_900, 8_100);
@@ -492,8 +492,7 @@ fn exposed_quotes_leave_first_and_carry_what_caused_them() {
     assert!(asks.is_sorted(), "in the order of delta");
     for entry in first.iter().take(14) {
         let was = quoter.live(entry.quote);
-        let ticks = entry.ask.raw() / QuoterConfig::default().option_tick.raw();
-        assert!(ticks > i64::from(was.1), "{entry:?} was {was:?}");
+        assert!(entry.ask_ticks > was.1, "{entry:?} was {was:?}");
     }
 }
 
@@ -595,7 +594,7 @@ fn late_answers_silent_operators_and_unknown_fills_stop_quoting_until_it_is_resu
         match reason {
             PullReason::LateAnswer => {
                 quoter.on_underlying(now, &look(2, 8_006, 2), &mut venue);
-                let due = quoter.poll_timeout().unwrap();
+                let due = quoter.poll_timeout().expect("there is one");
                 assert_eq!(due, now.after(config.answer_max_ns));
                 quoter.handle_timeout(due, &mut venue);
                 assert_eq!(quoter.state(), QuotingState::Quoting);
@@ -716,7 +715,7 @@ fn a_filled_side_stays_away_for_a_while() {
     venue.drain(Nanos(2), &mut quoter, &mut random);
     assert_eq!(quoter.live(20).0, bid - 5);
     assert_eq!((quoter.position(20), quoter.net()), (10, 10));
-    let due = quoter.poll_timeout().unwrap();
+    let due = quoter.poll_timeout().expect("there is one");
     assert_eq!(due, Nanos(2 + Nanos::SECOND));
     quoter.handle_timeout(due, &mut venue);
     venue.drain(due, &mut quoter, &mut random);

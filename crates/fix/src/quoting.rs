@@ -1,0 +1,528 @@
+//! MassQuote (35=i) from prepared buffers: a head per session and one entry per instrument, in which only numbers are written.
+//!
+//! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so that an entry is copied as it
+//! was sent before, but for digits that differ, and the checksum is the sum of those of the parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
+
+use crate::decode::Index;
+use crate::encode::{Encoder, put_check_sum};
+use crate::number::{byte_sum, digits8, sum_of};
+use crate::tag;
+use crate::template::{Digits, Times};
+use crate::time::{Precision, Stamp};
+use crate::version::Version;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use tickwire_market::{Cause, MassQuoteEntry, Nanos, Price, Symbol};
+
+/// What a mass quote says besides its entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MassQuoteHead {
+    /// QuoteID (117), below 10^16.
+    pub id: u64,
+    /// What caused it (20001 to 20003).
+    pub cause: Cause,
+    /// MMProtectionReset (9773=Y): quoting goes on after the venue's protection.
+    pub reset: bool,
+}
+
+/// How a template writes prices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuotePrices {
+    /// What the ticks of the entries are, a whole number of the last decimal; 65 535 of them have at most eight digits.
+    pub tick: Price,
+    /// Digits behind the point.
+    pub decimals: QuoteDecimals,
+}
+
+/// Digits behind the point, and as many before it as make eight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuoteDecimals {
+    /// 000123.45
+    Two = 2,
+    /// 0123.4567
+    Four = 4,
+    /// 12.345678
+    Six = 6,
+}
+
+const E8: u64 = 100_000_000;
+/// `132=000000.00|133=000000.00|134=000000|135=000000|`.
+const NUMBERS: usize = 50;
+/// `299=65535|55=`, a symbol of 16 and the numbers, in whole vectors.
+const SLOT: usize = 96;
+const HEAD_MAX: usize = 512;
+/// Digits of BodyLength.
+const LENGTH_DIGITS: usize = 5;
+
+/// An instrument's entry as it was last sent: only what differs is written anew.
+#[derive(Clone, Debug)]
+struct Slot {
+    text: [u8; SLOT],
+    len: u8,
+    /// Of all of it.
+    sum: u8,
+    /// Of the digits of both prices and both sizes.
+    sums: [u8; 4],
+    ticks: [u16; 2],
+    qty: [u32; 2],
+}
+
+/// Everything before the entries, and room for them behind it.
+#[derive(Clone, Debug)]
+struct Head {
+    buf: Box<[u8]>,
+    len: usize,
+    /// Where the body begins: BodyLength counts from here.
+    body: usize,
+    length: usize,
+    seq: Digits,
+    id: [Digits; 2],
+    cause_seq: [Digits; 2],
+    cause_recv_ts: [Digits; 3],
+    cause_venue: usize,
+    sending_time: usize,
+    /// Of TotNoQuoteEntries and NoQuoteEntries.
+    counts: [usize; 2],
+    constant_sum: u8,
+    times: Times,
+}
+
+/// A prepared MassQuote of a session.
+#[derive(Clone, Debug)]
+pub struct MassQuoteTemplate {
+    /// Without and with the reset of a protection.
+    heads: [Head; 2],
+    slots: Box<[Slot]>,
+    decimals: QuoteDecimals,
+    /// Units of the last decimal.
+    tick_units: u32,
+    entries_max: usize,
+}
+
+impl MassQuoteTemplate {
+    /// `header` writes MsgType and the header fields, with eight digits of MsgSeqNum and a SendingTime of `precision`. `None` if the
+    /// identities or a symbol are empty, there are no symbols, more than 65 536 of them or no entries, or the prices do not fit.
+    pub(crate) fn new(
+        symbols: &[Symbol],
+        prices: QuotePrices,
+        entries_max: u8,
+        version: Version,
+        precision: Precision,
+        header: impl Fn(&mut Encoder<'_>, &[u8]),
+    ) -> Option<MassQuoteTemplate> {
+        if symbols.is_empty() || symbols.len() > 1 << 16 || !(1..100).contains(&entries_max) {
+            return None;
+        }
+        let entries_max = usize::from(entries_max);
+        let head = |reset| Head::new(reset, entries_max, version, precision, &header);
+        let unit = 10_i64.pow(9 - prices.decimals as u32);
+        let tick_units = u32::try_from(prices.tick.raw() / unit).ok()?;
+        let most = u64::from(tick_units) * u64::from(u16::MAX);
+        if prices.tick.raw() % unit != 0 || tick_units == 0 || most >= E8 {
+            return None;
+        }
+        let slots: Option<Vec<Slot>> = symbols
+            .iter()
+            .enumerate()
+            .map(|(quote, symbol)| Slot::new(quote, *symbol, prices.decimals, version))
+            .collect();
+        Some(MassQuoteTemplate {
+            heads: [head(false)?, head(true)?],
+            slots: slots?.into_boxed_slice(),
+            decimals: prices.decimals,
+            tick_units,
+            entries_max,
+        })
+    }
+
+    /// Writes the message; `None` if there are no entries or too many, one of an unknown instrument, or a value that does not fit its
+    /// width: a sequence number of more than 8 digits, a QuoteID of more than 16, a size of more than 6.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        now: Nanos,
+        seq: u64,
+        message: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+    ) -> Option<&[u8]> {
+        let is_good = seq < E8
+            && message.id < E8 * E8
+            && message.cause.seq.0 < E8 * E8
+            && (1..=self.entries_max).contains(&entries.len());
+        if !is_good {
+            return None;
+        }
+        let head = &mut self.heads[usize::from(message.reset)];
+        let mut at = head.len;
+        let mut sum = 0_u8;
+        for entry in entries {
+            let slot = self.slots.get_mut(usize::from(entry.quote))?;
+            match self.decimals {
+                QuoteDecimals::Two => slot.set::<6>(entry, self.tick_units)?,
+                QuoteDecimals::Four => slot.set::<4>(entry, self.tick_units)?,
+                QuoteDecimals::Six => slot.set::<2>(entry, self.tick_units)?,
+            }
+            // Whole vectors: the next entry, or the checksum, is written over what is beyond this one.
+            head.buf[at..at + SLOT].copy_from_slice(&slot.text);
+            at += usize::from(slot.len);
+            sum = sum.wrapping_add(slot.sum);
+        }
+        let sum = sum.wrapping_add(head.patch(now, seq, message, entries.len(), at - head.body));
+        put_check_sum(&mut head.buf[at..at + 7], sum);
+        Some(&head.buf[..at + 7])
+    }
+}
+
+impl Slot {
+    fn new(quote: usize, symbol: Symbol, decimals: QuoteDecimals, version: Version) -> Option<Slot> {
+        if symbol.as_bytes().is_empty() {
+            return None;
+        }
+        let mut scratch = [0; HEAD_MAX];
+        let mut e = Encoder::new(&mut scratch, version);
+        // The encoder wants a message; its one entry is cut out of it.
+        e.text(tag::MSG_TYPE, b"i");
+        e.unsigned(tag::QUOTE_ENTRY_ID, quote as u64);
+        e.text(tag::SYMBOL, symbol.as_bytes());
+        for tag in [tag::BID_PX, tag::OFFER_PX] {
+            let mut zero = [b'0'; 9];
+            zero[8 - decimals as usize] = b'.';
+            e.text(tag, &zero);
+        }
+        for tag in [tag::BID_SIZE, tag::OFFER_SIZE] {
+            e.text(tag, &[b'0'; 6]);
+        }
+        let message = e.finish().ok()?;
+        let from = message.windows(5).position(|w| w == b"\x01299=")? + 1;
+        let entry = message.get(from..message.len() - 7)?;
+        let mut text = [0; SLOT];
+        text.get_mut(..entry.len())?.copy_from_slice(entry);
+        let zeros = |count: usize| sum_of(&[b'0'; 8][..count]);
+        Some(Slot {
+            text,
+            len: entry.len() as u8,
+            sum: sum_of(entry),
+            sums: [zeros(8), zeros(8), zeros(6), zeros(6)],
+            ticks: [0; 2],
+            qty: [0; 2],
+        })
+    }
+
+    /// Writes what differs; `None`, and nothing, for sizes of more than 6 digits. `WHOLE` digits are before the point.
+    #[inline(always)]
+    fn set<const WHOLE: usize>(&mut self, entry: &MassQuoteEntry, tick_units: u32) -> Option<()> {
+        let qty = [entry.bid_qty.0, entry.ask_qty.0];
+        if qty[0].max(qty[1]) >= 1_000_000 {
+            return None;
+        }
+        let ticks = [
+            if qty[0] == 0 { 0 } else { entry.bid_ticks },
+            if qty[1] == 0 { 0 } else { entry.ask_ticks },
+        ];
+        let len = usize::from(self.len);
+        let numbers: &mut [u8; NUMBERS] = (&mut self.text[len - NUMBERS..len]).try_into().ok()?;
+        for (side, at) in [4, 18].into_iter().enumerate() {
+            if ticks[side] != self.ticks[side] {
+                let word = digits8(u32::from(ticks[side]) * tick_units);
+                let digits = word.to_le_bytes();
+                numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
+                numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
+                let sum = byte_sum(word);
+                self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[side]));
+                (self.ticks[side], self.sums[side]) = (ticks[side], sum);
+            }
+        }
+        if qty != self.qty {
+            for (side, at) in [32, 43].into_iter().enumerate() {
+                let word = digits8(qty[side]) >> 16;
+                numbers[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
+                let sum = byte_sum(word);
+                self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[2 + side]));
+                self.sums[2 + side] = sum;
+            }
+            self.qty = qty;
+        }
+        Some(())
+    }
+}
+
+impl Head {
+    fn new(
+        reset: bool,
+        entries_max: usize,
+        version: Version,
+        precision: Precision,
+        header: &impl Fn(&mut Encoder<'_>, &[u8]),
+    ) -> Option<Head> {
+        let mut stamp = Stamp::new(precision);
+        let mut scratch = [0; HEAD_MAX];
+        let mut e = Encoder::new(&mut scratch, version);
+        let time = stamp.format(Nanos::ZERO);
+        header(&mut e, time);
+        e.text(tag::QUOTE_ID, &[b'0'; 16]);
+        // Tradeable, and an answer to each.
+        e.text(tag::QUOTE_TYPE, b"1");
+        e.text(tag::QUOTE_RESPONSE_LEVEL, b"2");
+        e.text(tag::CAUSE_VENUE, b"00");
+        e.text(tag::CAUSE_SEQ, &[b'0'; 16]);
+        e.text(tag::CAUSE_RECV_TS, &[b'0'; 24]);
+        if reset {
+            e.text(tag::MM_PROTECTION_RESET, b"Y");
+        }
+        e.text(tag::NO_QUOTE_SETS, b"1");
+        e.text(tag::QUOTE_SET_ID, b"1");
+        e.text(tag::TOT_NO_QUOTE_ENTRIES, b"00");
+        e.text(tag::NO_QUOTE_ENTRIES, b"00");
+        let message = e.finish().ok()?;
+        // The encoder's BodyLength is as short as it can be: ours has room for the longest.
+        let soh = |from: usize| Some(from + message.get(from..)?.iter().position(|b| *b == 1)? + 1);
+        let after_begin = soh(0)?;
+        let after_length = soh(after_begin)?;
+        let body = after_begin + 2 + LENGTH_DIGITS + 1;
+        let rest = message.get(after_length..message.len() - 7)?;
+        let len = body + rest.len();
+        let room = len + entries_max * SLOT + SLOT;
+        if room - body >= 10_usize.pow(LENGTH_DIGITS as u32) {
+            return None;
+        }
+        let mut buf = vec![0; room].into_boxed_slice();
+        buf[..after_begin].copy_from_slice(&message[..after_begin]);
+        buf[after_begin..after_begin + 2].copy_from_slice(b"9=");
+        buf[after_begin + 2..body - 1].fill(b'0');
+        buf[body - 1] = 1;
+        buf[body..len].copy_from_slice(rest);
+        let mut index = Index::new(64);
+        let decoded = index.decode(message).ok()?;
+        let at = |tag| decoded.find(tag).map(|f| f.offset() - after_length + body);
+        let pair = |at: usize| [Digits::new(at), Digits::new(at + 8)];
+        let recv = at(tag::CAUSE_RECV_TS)?;
+        let mut head = Head {
+            len,
+            body,
+            length: after_begin + 2,
+            seq: Digits::new(at(tag::MSG_SEQ_NUM)?),
+            id: pair(at(tag::QUOTE_ID)?),
+            cause_seq: pair(at(tag::CAUSE_SEQ)?),
+            cause_recv_ts: [Digits::new(recv), Digits::new(recv + 8), Digits::new(recv + 16)],
+            cause_venue: at(tag::CAUSE_VENUE)?,
+            sending_time: at(tag::SENDING_TIME)?,
+            counts: [at(tag::TOT_NO_QUOTE_ENTRIES)?, at(tag::NO_QUOTE_ENTRIES)?],
+            constant_sum: 0,
+            times: Times::new(stamp, precision),
+            buf,
+        };
+        let patched = [
+            (head.length, LENGTH_DIGITS),
+            (head.seq.at(), 8),
+            (head.id[0].at(), 16),
+            (head.cause_seq[0].at(), 16),
+            (recv, 24),
+            (head.cause_venue, 2),
+            (head.sending_time, precision.width()),
+            (head.counts[0], 2),
+            (head.counts[1], 2),
+        ];
+        head.constant_sum = patched
+            .iter()
+            .fold(sum_of(&head.buf[..len]), |rest, &(at, width)| {
+                rest.wrapping_sub(sum_of(&head.buf[at..at + width]))
+            });
+        Some(head)
+    }
+
+    /// Writes what changes but for the entries; the sum of the head.
+    #[inline]
+    fn patch(&mut self, now: Nanos, seq: u64, message: &MassQuoteHead, count: usize, length: usize) -> u8 {
+        let (buf, cause) = (&mut self.buf[..self.len], message.cause);
+        let (recv, venue) = (cause.recv_ts.0, cause.venue as u8);
+        let digits = digits8(length as u32) >> (8 * (8 - LENGTH_DIGITS));
+        buf[self.length..self.length + LENGTH_DIGITS].copy_from_slice(&digits.to_le_bytes()[..LENGTH_DIGITS]);
+        let two = |n: u8| [b'0' + n / 10, b'0' + n % 10];
+        let [tens, ones] = two(count as u8);
+        for at in self.counts {
+            buf[at..at + 2].copy_from_slice(&[tens, ones]);
+        }
+        let of_count = tens.wrapping_add(ones);
+        let [high, low] = two(venue);
+        buf[self.cause_venue..self.cause_venue + 2].copy_from_slice(&[high, low]);
+        [
+            self.constant_sum,
+            byte_sum(digits),
+            of_count,
+            of_count,
+            high,
+            low,
+            self.seq.put(buf, seq),
+            self.id[0].put(buf, message.id / E8),
+            self.id[1].put(buf, message.id % E8),
+            self.cause_seq[0].put(buf, cause.seq.0 / E8),
+            self.cause_seq[1].put(buf, cause.seq.0 % E8),
+            self.cause_recv_ts[0].put(buf, recv / E8 / E8),
+            self.cause_recv_ts[1].put(buf, recv / E8 % E8),
+            self.cause_recv_ts[2].put(buf, recv % E8),
+            self.times.put(buf, [self.sending_time], now),
+        ]
+        .into_iter()
+        .fold(0, u8::wrapping_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Frame, frame};
+    use proptest::prelude::*;
+    use tickwire_market::{Qty, SeqNo, Venue};
+
+    fn template(tick: i64, decimals: QuoteDecimals, entries_max: u8) -> MassQuoteTemplate {
+        let symbols: Vec<Symbol> = (0..300)
+            .map(|n| Symbol::new(alloc::format!("ESZ6 C{}", 5_000 + 5 * n).as_bytes()).unwrap())
+            .collect();
+        let version = Version::Fix44;
+        let prices = QuotePrices {
+            tick: Price::from_raw(tick),
+            decimals,
+        };
+        MassQuoteTemplate::new(
+            &symbols,
+            prices,
+            entries_max,
+            version,
+            Precision::Micros,
+            |e, time| {
+                e.text(tag::MSG_TYPE, b"i");
+                e.text(tag::MSG_SEQ_NUM, b"00000000");
+                e.text(tag::SENDER_COMP_ID, b"MM1");
+                e.text(tag::SENDING_TIME, time);
+                e.text(tag::TARGET_COMP_ID, b"XCH");
+            },
+        )
+        .unwrap()
+    }
+
+    fn head(id: u64, reset: bool) -> MassQuoteHead {
+        let cause = Cause {
+            venue: Venue::Cme,
+            seq: SeqNo(4_711),
+            recv_ts: Nanos(1_767_623_400_000_000_123),
+        };
+        MassQuoteHead { id, cause, reset }
+    }
+
+    const CENT: i64 = 10_000_000;
+
+    fn entry(quote: u16, bid_ticks: u16, ask_ticks: u16, qty: [u32; 2]) -> MassQuoteEntry {
+        MassQuoteEntry {
+            quote,
+            bid_ticks,
+            ask_ticks,
+            bid_qty: Qty(qty[0]),
+            ask_qty: Qty(qty[1]),
+        }
+    }
+
+    #[test]
+    fn the_message_is_what_the_standard_says_it_is() {
+        let mut template = template(CENT, QuoteDecimals::Two, 15);
+        let now = Nanos(1_767_623_401_000_250_000);
+        let entries = [entry(0, 1_001, 1_003, [500, 400]), entry(299, 5, 0, [1, 0])];
+        let message = template.write(now, 2, &head(77, false), &entries).unwrap();
+        let text: alloc::string::String = message
+            .iter()
+            .map(|b| if *b == 1 { '|' } else { char::from(*b) })
+            .collect();
+        let wanted = "35=i|34=00000002|49=MM1|52=20260105-14:30:01.000250|56=XCH|117=0000000000000077|537=1|301=2|\
+                      20001=VV|20002=0000000000004711|20003=000001767623400000000123|296=1|302=1|304=02|295=02|\
+                      299=0|55=ESZ6 C5000|132=000010.01|133=000010.03|134=000500|135=000400|\
+                      299=299|55=ESZ6 C6495|132=000000.05|133=000000.00|134=000001|135=000000|";
+        let wanted = wanted.replace("VV", &alloc::format!("{:02}", Venue::Cme as u8));
+        let body = text
+            .split_once("|35=")
+            .map(|(_, rest)| alloc::format!("35={rest}"))
+            .unwrap();
+        assert_eq!(&body[..wanted.len()], wanted);
+        assert!(
+            text.starts_with(&alloc::format!("8=FIX.4.4|9={:05}|", wanted.len())),
+            "{text}"
+        );
+        assert!(matches!(frame(message, message.len()), Frame::Whole(len) if len == message.len()));
+        let reset = template.write(now, 3, &head(78, true), &entries).unwrap();
+        assert!(reset.windows(8).any(|w| w == b"\x019773=Y\x01"));
+        assert!(matches!(frame(reset, reset.len()), Frame::Whole(_)));
+        Index::new(200).decode(reset).unwrap();
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_the_next_message_is_whole() {
+        let mut template = template(CENT, QuoteDecimals::Two, 2);
+        let good = entry(1, 100, 105, [10, 10]);
+        for (seq, id, entries) in [
+            (E8, 1, vec![good]),
+            (1, E8 * E8, vec![good]),
+            (1, 1, vec![]),
+            (1, 1, vec![good; 3]),
+            (1, 1, vec![entry(300, 1, 2, [1, 1])]),
+            (1, 1, vec![good, entry(1, 1, 2, [1_000_000, 1])]),
+        ] {
+            assert!(
+                template
+                    .write(Nanos(0), seq, &head(id, false), &entries)
+                    .is_none(),
+                "{entries:?}"
+            );
+        }
+        let message = template.write(Nanos(0), 1, &head(1, false), &[good; 2]).unwrap();
+        Index::new(200).decode(message).unwrap();
+        let none = |e: &mut Encoder<'_>, _: &[u8]| e.text(tag::MSG_TYPE, b"i");
+        let (version, precision) = (Version::Fix44, Precision::Millis);
+        let symbol = [Symbol::new(b"A").unwrap()];
+        let made = |symbols: &[Symbol], tick: i64, entries| {
+            let prices = QuotePrices {
+                tick: Price::from_raw(tick),
+                decimals: QuoteDecimals::Six,
+            };
+            MassQuoteTemplate::new(symbols, prices, entries, version, precision, none).is_some()
+        };
+        assert!(!made(&[], CENT, 1) && !made(&symbol, CENT, 0) && !made(&symbol, CENT, 100));
+        // Not above 0, finer than the last decimal, eight digits passed.
+        assert!(!made(&symbol, 0, 1) && !made(&symbol, 100, 1) && !made(&symbol, CENT, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_frames_and_decodes_to_its_values(
+            seq in 1..E8, id in 0..E8 * E8, time: u64, reset: bool, four: bool,
+            values in proptest::collection::vec((0_u16..300, 1_u16.., 1_u16.., 0_u32..1_000_000, 0_u32..1_000_000), 1..40),
+        ) {
+            let (tick, decimals) = if four { (1_500_000, QuoteDecimals::Four) } else { (5 * CENT, QuoteDecimals::Two) };
+            let mut template = template(tick, decimals, 40);
+            let entries: Vec<MassQuoteEntry> =
+                values.iter().map(|&(quote, bid, ask, b, a)| entry(quote, bid, ask, [b, a])).collect();
+            // Twice: what the first one left behind must not show.
+            for (seq, entries) in [(seq, &entries[..]), (seq / 2 + 1, &entries[..1]), (seq, &entries[..])] {
+                let time = Nanos(time % (4_000_000_000 * Nanos::SECOND));
+                let message = template.write(time, seq, &head(id, reset), entries).unwrap();
+                prop_assert!(matches!(frame(message, message.len()), Frame::Whole(_)));
+                let mut index = Index::new(400);
+                let decoded = index.decode(message).unwrap();
+                let number = |tag| decoded.unsigned(decoded.find(tag).unwrap()).unwrap();
+                prop_assert_eq!(number(tag::MSG_SEQ_NUM), seq);
+                prop_assert_eq!(number(tag::QUOTE_ID), id);
+                prop_assert_eq!(number(tag::NO_QUOTE_ENTRIES), entries.len() as u64);
+                let all: Vec<(u32, &[u8])> = decoded.fields().iter().map(|f| (f.tag, decoded.value(*f))).collect();
+                let of = |tag: u32| all.iter().filter(move |f| f.0 == tag).map(|f| core::str::from_utf8(f.1).unwrap());
+                for (entry, (bid, qty)) in entries.iter().zip(of(132).zip(of(134))) {
+                    let wanted = if entry.bid_qty.is_zero() { 0 } else { i64::from(entry.bid_ticks) * tick };
+                    prop_assert_eq!(bid.parse::<Price>().unwrap().raw(), wanted);
+                    prop_assert_eq!(qty.parse::<u32>().unwrap(), entry.bid_qty.0);
+                }
+                for (entry, (ask, qty)) in entries.iter().zip(of(133).zip(of(135))) {
+                    let wanted = if entry.ask_qty.is_zero() { 0 } else { i64::from(entry.ask_ticks) * tick };
+                    prop_assert_eq!(ask.parse::<Price>().unwrap().raw(), wanted);
+                    prop_assert_eq!(qty.parse::<u32>().unwrap(), entry.ask_qty.0);
+                }
+            }
+        }
+    }
+}
