@@ -11,6 +11,7 @@ mod interop;
 mod licences;
 mod oracle;
 mod purity;
+mod quantlib;
 mod run;
 mod source;
 mod tidy;
@@ -107,6 +108,7 @@ The project's own commands.
   cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--capture FILE=PROTOCOL] [--simulate]
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
+  cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -122,6 +124,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
+        ["quantlib", rest @ ..] => quantlib::run(rest),
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());

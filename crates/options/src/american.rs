@@ -40,14 +40,14 @@ impl Effort {
     pub const REFERENCE: Effort = Effort {
         degree: 24,
         boundary_points: 32,
-        price_points: 64,
+        price_points: 160,
         rounds_max: 40,
     };
     /// Quick: absolute error below 1e-8 of the strike, in a third of the time or less.
     pub const QUICK: Effort = Effort {
         degree: 12,
         boundary_points: 24,
-        price_points: 48,
+        price_points: 80,
         rounds_max: 14,
     };
 }
