@@ -7,11 +7,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Symbol, TimeInForce};
+use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
+use tickwire_market::{Price, Symbol, TimeInForce};
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::daemon::DaemonSection;
-use crate::entry::{self, FixSession, InstrumentSection, JournalSection, OuchSection};
+use crate::entry::{
+    self, AuctionsSection, FixSession, InstrumentSection, JournalSection, OuchSection, ProtectionSection,
+};
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 
@@ -67,6 +70,9 @@ pub(crate) struct OrderEntrySection {
     /// FIX sessions by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) session: Vec<FixSession>,
+    /// Market maker protection, by firm and group of instruments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) protection: Vec<ProtectionSection>,
     /// OUCH 5.0 over SoupBinTCP; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ouch: Option<OuchSection>,
@@ -92,6 +98,9 @@ pub(crate) struct ExchangeSection {
     pub(crate) stop_on_client_loss: bool,
     /// For how long after the end of the session recovery is served at most, seconds: as long as clients are connected or ask.
     pub(crate) linger_s: u32,
+    /// When auctions take place; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auctions: Option<AuctionsSection>,
     pub(crate) line_a: Impairment,
     pub(crate) line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
@@ -294,6 +303,7 @@ impl Default for OrderEntrySection {
             heartbeat_s: 5,
             anyone: true,
             session: Vec::new(),
+            protection: Vec::new(),
             ouch: None,
         }
     }
@@ -310,6 +320,7 @@ impl Default for ExchangeSection {
             start_on_logon: false,
             stop_on_client_loss: false,
             linger_s: 10,
+            auctions: None,
             line_a: Impairment::default(),
             line_b: Impairment::default(),
             answer_requests: Probability(1.0),
@@ -386,6 +397,15 @@ impl Config {
         }
     }
 
+    /// The largest price that every feed carries.
+    pub(crate) fn price_max(&self) -> Price {
+        let is_wide = |feed: &FeedConfig| feed.protocol() == Protocol::Mdp3;
+        match !self.feed.is_empty() && self.feed.iter().all(is_wide) {
+            true => MDP3_PRICE_MAX,
+            false => PRICE_MAX,
+        }
+    }
+
     /// Checks what concerns more than one value.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.exchange.symbols.0 >= self.receiver.max_instruments {
@@ -400,7 +420,12 @@ impl Config {
                 self.trader.lot.0, self.trader.risk.max_order_qty
             ));
         }
-        entry::check(&self.order_entry, &self.exchange.instrument)?;
+        entry::check(
+            &self.order_entry,
+            &self.exchange.instrument,
+            self.exchange.auctions.as_ref(),
+            self.price_max(),
+        )?;
         for (name, value) in [
             ("receiver.request_timeout_ms", self.receiver.request_timeout_ms),
             ("receiver.request_attempts", self.receiver.request_attempts),

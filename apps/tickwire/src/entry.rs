@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{
-    DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach, OuchPort, PostOnly, PriceBands, Rules,
-    SelfTrade, TickTable,
+    AuctionTimes, DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach, OuchPort, PROTECTIONS_MAX,
+    PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
 };
 use tickwire_fix::{CompId as FixId, Version};
-use tickwire_market::{Contract, Date, InstrumentId, Price, PutCall, Qty};
+use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Qty};
 use tickwire_wire::layout::Alpha;
 
 use crate::config::{CompId, OrderEntrySection, SymbolName};
@@ -61,6 +61,32 @@ pub(crate) struct OuchUser {
     /// See [`FixSession::self_trade`].
     #[serde(default)]
     pub(crate) self_trade: SelfTradeRule,
+}
+
+/// Limits on what may trade against a firm's quotes of a group of instruments within a time window; 0 is no limit. When one is
+/// reached, the firm's quotes of the group are cancelled and new ones refused until it says otherwise (9773=Y).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProtectionSection {
+    /// Whose quotes, 1 to 65,535.
+    pub(crate) firm: FirmNumber,
+    /// Of which instruments, see [`InstrumentSection::group`].
+    #[serde(default)]
+    pub(crate) group: u32,
+    /// How long a window is, milliseconds; it begins with the first trade after the last one ended.
+    pub(crate) window_ms: WindowMs,
+    /// Contracts traded.
+    #[serde(default)]
+    pub(crate) contracts: u64,
+    /// Trades.
+    #[serde(default)]
+    pub(crate) trades: u32,
+    /// Sum over trades of the traded part of what the quote had, percent.
+    #[serde(default)]
+    pub(crate) percent: u64,
+    /// Contracts bought and as many sold.
+    #[serde(default)]
+    pub(crate) both_sides: u64,
 }
 
 /// Where OUCH is spoken, and with whom.
@@ -120,6 +146,51 @@ impl From<SelfTradeRule> for SelfTrade {
     }
 }
 
+/// When auctions take place, by the venue's clock: UTC. Times that have passed when the exchange starts are passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuctionsSection {
+    /// The opening auction: orders are collected from the start until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opening: Option<TimeOfDay>,
+    /// When the closing's call phase begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closing_call: Option<TimeOfDay>,
+    /// The closing auction, with which the day ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closing: Option<TimeOfDay>,
+    /// Time between two indications of an instrument in a call phase, seconds.
+    #[serde(default)]
+    pub(crate) indicate_s: Seconds,
+}
+
+/// When auctions take place as the exchange takes it.
+pub(crate) fn auctions(section: Option<&AuctionsSection>) -> AuctionTimes {
+    let Some(section) = section else {
+        return AuctionTimes::default();
+    };
+    let call = section.closing_call.or(section.closing);
+    AuctionTimes {
+        opening: section.opening.map(|at| at.0),
+        closing: call.zip(section.closing).map(|(call, at)| (call.0, at.0)),
+        indicate_ns: u64::from(section.indicate_s.0) * Nanos::SECOND,
+    }
+}
+
+fn check_auctions(section: &AuctionsSection) -> Result<(), String> {
+    let wrong = |what: &str| Err(format!("exchange.auctions: {what}"));
+    match (section.closing_call, section.closing) {
+        (Some(_), None) => return wrong("closing_call without closing: when does the call phase end?"),
+        (Some(call), Some(at)) if call.0 >= at.0 => return wrong("closing_call is not before closing"),
+        _ => {}
+    }
+    let first = section.closing_call.or(section.closing);
+    match section.opening.zip(first) {
+        Some((opening, closing)) if opening.0 >= closing.0 => wrong("opening is not before the closing"),
+        _ => Ok(()),
+    }
+}
+
 /// What an instrument is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -163,6 +234,10 @@ pub(crate) struct InstrumentSection {
     /// Of options: the symbol of an instrument that is listed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) underlying: Option<SymbolName>,
+    /// What people multiply its prices with to read them, as MDP 3.0 says it: prices of this file, of orders and of market data
+    /// are what they are before.
+    #[serde(default)]
+    pub(crate) display_factor: DisplayFactor,
     /// Instruments that are protected and cancelled together.
     #[serde(default)]
     pub(crate) group: u32,
@@ -278,6 +353,28 @@ texts! {
         Ok(tick) if tick > Price::ZERO && tick.raw() % 100_000 == 0 => Ok(tick),
         _ => Err(format!("tick {s:?} must be a multiple of 0.0001 above 0, as text")),
     }, |p| p.to_string();
+    /// A time of day in nanoseconds: `15:30:00` or `15:30:00.250`.
+    TimeOfDay(u64) |s| {
+        let wrong = || format!("time of day {s:?} must be like 15:30:00 or 15:30:00.250");
+        let (clock, fraction) = s.split_once('.').unwrap_or((s, "0"));
+        let parts: Vec<u64> = clock.split(':').filter_map(|part| part.parse().ok()).collect();
+        let millis = format!("{fraction:0<3}").parse::<u64>().map_err(|_| wrong())?;
+        match parts[..] {
+            [hours @ 0..=23, minutes @ 0..=59, seconds @ 0..=59] if clock.len() == 8 && millis < 1000 => {
+                Ok(((hours * 60 + minutes) * 60 + seconds) * Nanos::SECOND + millis * Nanos::MILLI)
+            }
+            _ => Err(wrong()),
+        }
+    }, |at| {
+        let (seconds, millis) = (at / Nanos::SECOND, at % Nanos::SECOND / Nanos::MILLI);
+        let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        format!("{hours:02}:{minutes:02}:{seconds:02}.{millis:03}")
+    };
+    /// A factor of prices.
+    DisplayFactor(Price) |s| match s.parse::<Price>() {
+        Ok(factor) if factor > Price::ZERO => Ok(factor),
+        _ => Err(format!("display_factor {s:?} must be a decimal above 0, as text")),
+    }, |p| p.to_string();
     /// A day.
     DateText(Date) |s| {
         let parts: Vec<u16> = s.split('-').filter_map(|part| part.parse().ok()).collect();
@@ -354,6 +451,10 @@ counts! {
     FirmNumber 65_535, "firm";
     /// A lot.
     Lots 1_000_000, "lot";
+    /// Some seconds.
+    Seconds 3_600, "seconds";
+    /// A window of market maker protection, milliseconds.
+    WindowMs 86_400_000, "window_ms";
 }
 
 impl Default for Lots {
@@ -371,6 +472,18 @@ impl Default for FixVersion {
 impl Default for SoupSessionName {
     fn default() -> SoupSessionName {
         SoupSessionName(Alpha(*b"TICKWIRE01"))
+    }
+}
+
+impl Default for Seconds {
+    fn default() -> Seconds {
+        Seconds(5)
+    }
+}
+
+impl Default for DisplayFactor {
+    fn default() -> DisplayFactor {
+        DisplayFactor(Price::from_raw(Price::ONE_RAW))
     }
 }
 
@@ -415,8 +528,27 @@ pub(crate) fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfi
     }
 }
 
+/// The limits of market makers' quotes as the exchange takes them.
+pub(crate) fn protections(section: &OrderEntrySection) -> Vec<(Firm, u32, Protection)> {
+    let limits = |p: &ProtectionSection| Protection {
+        window_ns: u64::from(p.window_ms.0) * Nanos::MILLI,
+        contracts: p.contracts,
+        trades: p.trades,
+        percent: p.percent,
+        both_sides: p.both_sides,
+    };
+    let all = section.protection.iter();
+    all.map(|p| (Firm(p.firm.0), p.group, limits(p))).collect()
+}
+
 /// Checks what concerns more than one value.
-pub(crate) fn check(section: &OrderEntrySection, instruments: &[InstrumentSection]) -> Result<(), String> {
+pub(crate) fn check(
+    section: &OrderEntrySection,
+    instruments: &[InstrumentSection],
+    auctions: Option<&AuctionsSection>,
+    price_max: Price,
+) -> Result<(), String> {
+    auctions.map_or(Ok(()), check_auctions)?;
     let mut seen = BTreeSet::new();
     for session in &section.session {
         if !seen.insert((session.comp_id.0, session.version.0)) {
@@ -426,6 +558,29 @@ pub(crate) fn check(section: &OrderEntrySection, instruments: &[InstrumentSectio
                 session.version.0.name()
             ));
         }
+    }
+    let mut seen = BTreeSet::new();
+    for p in &section.protection {
+        let wrong = |what: &str| {
+            format!(
+                "order_entry.protection of firm {} in group {}: {what}",
+                p.firm.0, p.group
+            )
+        };
+        if !seen.insert((p.firm.0, p.group)) {
+            return Err(wrong("is there twice"));
+        }
+        if (p.contracts, p.trades, p.percent, p.both_sides) == (0, 0, 0, 0) {
+            return Err(wrong(
+                "has no limit: set contracts, trades, percent or both_sides",
+            ));
+        }
+    }
+    if seen.len() > PROTECTIONS_MAX {
+        return Err(format!(
+            "order_entry.protection: {} of them, at most {PROTECTIONS_MAX}",
+            seen.len()
+        ));
     }
     if let Some(ouch) = &section.ouch {
         let mut seen = BTreeSet::new();
@@ -447,11 +602,11 @@ pub(crate) fn check(section: &OrderEntrySection, instruments: &[InstrumentSectio
             ));
         }
     }
-    listed(instruments).map(|_| ())
+    listed(instruments, price_max).map(|_| ())
 }
 
-/// The instruments of a configuration; an error names the one that is wrong.
-pub(crate) fn listed(sections: &[InstrumentSection]) -> Result<Vec<Listing>, String> {
+/// The instruments of a configuration, whose feeds carry prices up to `price_max`; an error names the one that is wrong.
+pub(crate) fn listed(sections: &[InstrumentSection], price_max: Price) -> Result<Vec<Listing>, String> {
     let mut all: Vec<Listing> = Vec::new();
     for section in sections {
         let symbol = section.symbol.0;
@@ -502,12 +657,19 @@ pub(crate) fn listed(sections: &[InstrumentSection]) -> Result<Vec<Listing>, Str
                 section.price.0
             )));
         }
+        if section.price.0 > price_max {
+            return Err(wrong(&format!(
+                "its price {} is above {price_max}, the largest that its feeds carry",
+                section.price.0
+            )));
+        }
         all.push(Listing {
             id: InstrumentId(all.len() as u32 + 1),
             symbol,
             contract,
             rules: Rules {
                 ticks,
+                price_max,
                 lot: Qty(section.lot.0),
                 post_only: match section.post_only {
                     PostOnlyRule::Reject => PostOnly::Reject,
@@ -528,6 +690,7 @@ pub(crate) fn listed(sections: &[InstrumentSection]) -> Result<Vec<Listing>, Str
                 group: section.group,
             },
             start: section.price.0,
+            display_factor: section.display_factor.0,
         });
     }
     Ok(all)

@@ -101,7 +101,10 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
                 "exchange.instrument is for one venue; several venues share made-up instruments (exchange.symbols)",
             ));
         }
-        (false, false) => (entry::listed(&e.instrument).map_err(Failure::config)?, 0),
+        (false, false) => (
+            entry::listed(&e.instrument, c.price_max()).map_err(Failure::config)?,
+            0,
+        ),
         (true, true) => market_listings(e.symbols.0 as u16),
         (true, false) => (listings(e.symbols.0 as u16), 0),
     };
@@ -159,6 +162,8 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
                 ..PaceConfig::default()
             },
             desk: entry::desk(&c.order_entry, CONNECTIONS),
+            auctions: entry::auctions(c.exchange.auctions.as_ref()),
+            protections: entry::protections(&c.order_entry),
             duration_ns: (e.duration_s.0 * 1e9) as u64,
             linger_ns: Nanos::SECOND,
             ..ExchangeConfig::default()

@@ -438,3 +438,181 @@ fn a_journal_of_another_configuration_or_in_use_is_refused_with_what_to_do() {
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("is not a journal"));
 }
+
+/// A market maker's session.
+struct Quoter {
+    session: Session<MemoryStore>,
+    stream: TcpStream,
+    said: Vec<String>,
+}
+
+impl Quoter {
+    fn log_on(port: u16, version: Version) -> Quoter {
+        let id = |s: &str| CompId::new(s.as_bytes()).expect("short");
+        let config = SessionConfig {
+            any_message: true,
+            ..SessionConfig::new(Role::Initiator, id("QUOTER"), id("EXCHANGE")).of_version(version)
+        };
+        let mut quoter = Quoter {
+            session: Session::new(config),
+            stream: connect(port),
+            said: Vec::new(),
+        };
+        quoter.session.handle_connected(now());
+        let since = Instant::now();
+        while quoter.session.status() != Status::Active {
+            quoter.turn();
+            assert!(since.elapsed() < PATIENCE, "no logon");
+        }
+        quoter
+    }
+
+    fn turn(&mut self) {
+        let mut buffer = [0; 1 << 14];
+        while let Some(bytes) = self.session.poll_transmit(&mut buffer) {
+            self.stream.write_all(bytes).expect("it reads");
+        }
+        let mut all = Vec::new();
+        assert!(receive(&mut self.stream, &mut buffer, |bytes| all
+            .extend_from_slice(bytes)));
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let taken = self.session.handle_bytes(now(), rest);
+            rest = &rest[taken..];
+            while let Some(event) = self.session.poll_event() {
+                if let Event::Message { .. } = event {
+                    let message = self.session.message().expect("just told");
+                    let fields = message.fields().iter();
+                    let text = fields.map(|f| format!("|{}={}", f.tag, message.value(*f).escape_ascii()));
+                    self.said.push(text.collect::<String>() + "|");
+                }
+            }
+        }
+    }
+
+    /// The next message with all of these in it.
+    fn wait_for(&mut self, parts: &[&str]) -> String {
+        let since = Instant::now();
+        loop {
+            let has_all = |said: &String| parts.iter().all(|part| said.contains(part));
+            if let Some(at) = self.said.iter().position(has_all) {
+                return self.said.remove(at);
+            }
+            assert!(since.elapsed() < PATIENCE, "no {parts:?} among {:#?}", self.said);
+            self.turn();
+        }
+    }
+
+    fn quote(&mut self, id: &str, bid: &str, offer: &str, resets: bool) {
+        let sent = self.session.send_any(now(), b"i", |e| {
+            e.text(117, id.as_bytes());
+            e.char(537, b'1');
+            e.char(301, b'2');
+            if resets {
+                e.char(9773, b'Y');
+            }
+            e.text(296, b"1");
+            e.text(302, b"1");
+            e.text(304, b"2");
+            e.text(295, b"2");
+            for (entry, symbol, bid) in [("1", "AAPL", bid), ("2", "MSFT", "1")] {
+                e.text(299, entry.as_bytes());
+                e.text(55, symbol.as_bytes());
+                e.text(132, bid.as_bytes());
+                e.text(133, offer.as_bytes());
+                e.text(134, b"10");
+                e.text(135, b"10");
+            }
+        });
+        sent.expect("logged on");
+    }
+}
+
+#[test]
+fn a_market_maker_quotes_over_its_session_is_filled_protected_and_swept_when_its_connection_is_lost() {
+    let folder = Folder::new("exchange-quotes");
+    let path = config(&folder);
+    let whole = std::fs::read_to_string(&path).expect("it is there")
+        + r#"
+[[order_entry.session]]
+comp_id = "QUOTER"
+version = "FIX.5.0SP2"
+firm = 7
+cancel_on_disconnect = true
+[[order_entry.protection]]
+firm = 7
+window_ms = 60000
+trades = 1
+"#;
+    std::fs::write(&path, whole).expect("it can be written");
+    let exchange = Exchange::start(&path);
+    let mut quoter = Quoter::log_on(exchange.fix, Version::Fix50Sp2);
+
+    // Until the market is open entries are refused.
+    for attempt in 0.. {
+        quoter.quote("far", "1", "900", false);
+        let ack = quoter.wait_for(&["|35=b|", "|117=far|"]);
+        if ack.contains("|297=0|") {
+            assert!(ack.contains("|299=1|1167=0|299=2|1167=0|"), "{ack}");
+            break;
+        }
+        assert!(attempt < 3_000 && ack.contains("|368=2|"), "{ack}");
+    }
+    let ask = |quoter: &mut Quoter, symbol: &str| {
+        let sent = quoter.session.send_any(now(), b"a", |e| {
+            e.text(649, b"r");
+            e.text(55, symbol.as_bytes());
+        });
+        sent.expect("logged on");
+        quoter.wait_for(&["|35=AI|"])
+    };
+    let status = ask(&mut quoter, "AAPL");
+    assert!(
+        status.contains("|132=1.00|134=10|133=900.00|135=10|297=16|"),
+        "{status}"
+    );
+
+    // A bid above the market trades, which is one trade too many: all quotes are gone until the reset.
+    quoter.quote("near", "500", "900", false);
+    let fill = quoter.wait_for(&["|35=8|", "|11=1|", "|150=F|"]);
+    assert!(fill.contains("|54=1|") && fill.contains("|38=10|"), "{fill}");
+    let removed = quoter.wait_for(&["|35=b|", "|9775=F|"]);
+    assert!(removed.contains("|117=near|297=6|"), "{removed}");
+    assert!(ask(&mut quoter, "MSFT").contains("|297=6|"));
+    quoter.quote("refused", "1", "900", false);
+    let refused = quoter.wait_for(&["|35=b|", "|117=refused|"]);
+    assert!(
+        refused.contains("|297=5|") && refused.contains("|368=98|"),
+        "{refused}"
+    );
+    quoter.quote("again", "1", "900", true);
+    let again = quoter.wait_for(&["|35=b|", "|117=again|"]);
+    assert!(again.contains("|297=0|") && again.contains("|9773=Y|"), "{again}");
+
+    // The connection is lost.
+    let mut session = quoter.session;
+    drop(quoter.stream);
+    session.handle_disconnected(now());
+    let mut quoter = Quoter {
+        stream: connect(exchange.fix),
+        session,
+        said: Vec::new(),
+    };
+    quoter.session.handle_connected(now());
+    let swept = quoter.wait_for(&["|35=b|", "|9775=A|"]);
+    assert!(swept.contains("|299=1|") && swept.contains("|299=2|"), "{swept}");
+    assert!(ask(&mut quoter, "AAPL").contains("|297=6|"));
+    exchange.kill();
+
+    // What is wrong in the configuration is named.
+    let whole = std::fs::read_to_string(&path).expect("it is there");
+    for (from, to, said) in [
+        ("trades = 1", "", "has no limit"),
+        ("window_ms = 60000", "window_ms = 0", "window_ms 0 is outside"),
+    ] {
+        let wrong = folder.file("wrong.toml", whole.replace(from, to));
+        let refused = run(&["config", wrong.to_str().expect("text")]);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(said), "{}", text(&refused.stderr));
+    }
+}

@@ -5,14 +5,16 @@
 //! cargo bench -p tickwire-exchange            20 million messages
 //! cargo test -p tickwire-exchange --benches   the same, tiny
 //! ```
-//! Answers are checked: the number of messages, and the digest of the books for the seed in a second run.
+//! Answers are checked: the number of messages, the digest of the books for the seed in a second run, and the state that the
+//! naive engine, the baseline, comes to with the same requests.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use tickwire_exchange::Tape;
 use tickwire_exchange::{
-    ChannelConfig, Engine, EngineConfig, ItchWriter, MoldChannel, NewOrder, generate_itch, listings,
+    ChannelConfig, Engine, EngineConfig, ItchWriter, MoldChannel, NaiveEngine, NewOrder, generate_itch,
+    listings,
 };
 use tickwire_market::{InstrumentId, Nanos, OrderId, Price, Qty, Side, TimeInForce, TradingStatus};
 use tickwire_testdata::Rng;
@@ -25,6 +27,7 @@ fn main() {
         (20_000, 20_000)
     };
     requests(orders);
+    baseline(orders / 50);
     flow(messages);
 }
 
@@ -173,6 +176,41 @@ fn apply(engine: &mut Engine, request: &Request, out: &mut impl tickwire_exchang
         Request::Cancel(id) => engine.cancel(*id, out).is_ok(),
         Request::Replace(id, price, qty) => engine.replace(*id, *price, *qty, out).is_ok(),
     }
+}
+
+/// The engine beside the naive one: lists and linear searches, the same rules and the same requests, of which it gets few.
+fn baseline(count: u64) {
+    let requests = prepare(count);
+    let config = EngineConfig {
+        instruments: 100,
+        max_orders: 1 << 22,
+        max_levels: 256,
+    };
+    let (mut engine, mut naive) = (Engine::new(config), NaiveEngine::new(config));
+    for id in (1..=100).map(InstrumentId) {
+        let open = TradingStatus::Trading;
+        engine.set_status(id, open, &mut ()).expect("listed");
+        naive.set_status(id, open, &mut ()).expect("listed");
+    }
+    let start = Spent::start();
+    let done = requests.iter().map(|r| u64::from(apply(&mut engine, r, &mut ())));
+    let done: u64 = done.sum();
+    report("requests matched, few", count, "requests", start);
+    let start = Spent::start();
+    let by_naive = requests.iter().map(|request| {
+        u64::from(match request {
+            Request::New(order) => naive.submit(order, &mut ()).is_ok(),
+            Request::Cancel(id) => naive.cancel(*id, &mut ()).is_ok(),
+            Request::Replace(id, price, qty) => naive.replace(*id, *price, *qty, &mut ()).is_ok(),
+        })
+    });
+    let by_naive: u64 = by_naive.sum();
+    report("  the same by the naive engine", count, "requests", start);
+    assert_eq!(
+        (done, engine.state_hash()),
+        (by_naive, naive.state_hash()),
+        "the same books"
+    );
 }
 
 /// The whole generator: random flow, engine, publisher.

@@ -1,7 +1,6 @@
 //! Displayed volume by price, kept from what a [`crate::Listener`] hears: for channels that show levels or the best quote
 //! instead of orders.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Price, Qty, Side, Volume};
@@ -23,17 +22,22 @@ pub struct LevelChange {
     pub is_new: bool,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Rung {
+    /// The better price has the smaller one.
+    key: i64,
     qty: u64,
     orders: u32,
 }
 
-/// The displayed levels of a range of instruments. Grows with the number of levels.
+/// Levels of a side that there is room for from the beginning.
+const LEVELS: usize = 64;
+
+/// The displayed levels of a range of instruments. A side grows when it has more levels than ever before.
 pub struct DisplayedLevels {
     first: u32,
-    /// By instrument and side; the better price has the smaller key.
-    sides: Vec<[BTreeMap<i64, Rung>; 2]>,
+    /// By instrument and side; the best last, where most changes are.
+    sides: Vec<[Vec<Rung>; 2]>,
 }
 
 fn key_of(side: Side, price: Price) -> i64 {
@@ -43,10 +47,10 @@ fn key_of(side: Side, price: Price) -> i64 {
     }
 }
 
-fn level_of(side: Side, key: i64, rung: Rung) -> Level {
+fn level_of(side: Side, rung: Rung) -> Level {
     let raw = match side {
-        Side::Bid => -key,
-        Side::Ask => key,
+        Side::Bid => -rung.key,
+        Side::Ask => rung.key,
     };
     Level {
         price: Price::from_raw(raw),
@@ -60,7 +64,9 @@ impl DisplayedLevels {
     pub fn new(first: InstrumentId, count: usize) -> DisplayedLevels {
         DisplayedLevels {
             first: first.0,
-            sides: (0..count).map(|_| Default::default()).collect(),
+            sides: (0..count)
+                .map(|_| [(); 2].map(|()| Vec::with_capacity(LEVELS)))
+                .collect(),
         }
     }
 
@@ -106,8 +112,8 @@ impl DisplayedLevels {
             .book_index(instrument)
             .map(|at| &self.sides[at][side as usize]);
         book.into_iter()
-            .flatten()
-            .map(move |(key, rung)| level_of(side, *key, *rung))
+            .flat_map(|rungs| rungs.iter().rev())
+            .map(move |rung| level_of(side, *rung))
     }
 
     /// The best level of a side.
@@ -127,20 +133,30 @@ impl DisplayedLevels {
         let at = self.book_index(order.instrument)?;
         let book = &mut self.sides[at][order.side as usize];
         let key = key_of(order.side, price);
-        let is_new = !book.contains_key(&key);
-        let rung = book.entry(key).or_default();
+        let found = book.binary_search_by(|rung| key.cmp(&rung.key));
+        let (Ok(at) | Err(at)) = found;
+        if found.is_err() {
+            let none = Rung {
+                key,
+                qty: 0,
+                orders: 0,
+            };
+            book.insert(at, none);
+        }
+        let rung = &mut book[at];
         rung.qty = rung.qty.saturating_add_signed(qty);
         rung.orders = rung.orders.saturating_add_signed(orders);
         let now = *rung;
+        let position = book.len() - 1 - at;
         if now.orders == 0 {
-            book.remove(&key);
+            book.remove(at);
         }
         Some(LevelChange {
             instrument: order.instrument,
             side: order.side,
-            level: level_of(order.side, key, now),
-            position: book.range(..key).count(),
-            is_new,
+            level: level_of(order.side, now),
+            position,
+            is_new: found.is_err(),
         })
     }
 }

@@ -23,10 +23,12 @@ use crate::rules::{AuctionKind, HaltedOrders, OnBreach, PostOnly, PriceBands, Ru
 mod auction;
 mod quotes;
 
+pub use quotes::PROTECTIONS_MAX;
 use quotes::Quotes;
-pub(crate) use quotes::{Guard, PROTECTIONS_MAX, QUOTES_MAX};
+pub(crate) use quotes::{Guard, QUOTES_MAX};
 
-/// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types").
+/// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types"): that of instruments whose
+/// [`Rules`](crate::Rules) say none other.
 pub const PRICE_MAX: Price = Price::from_4dp(2_000_000_000);
 
 /// Sizes of an [`Engine`].
@@ -204,8 +206,8 @@ impl Engine {
     /// Sets the static reference of an instrument's price bands, which is also what an auction of market orders alone goes
     /// by; every auction sets it anew. Above 0.
     pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) -> Result<(), Reject> {
-        self.listing(instrument)?;
-        if price <= Price::ZERO || price > PRICE_MAX {
+        let price_max = self.listing(instrument)?.rules.price_max;
+        if price <= Price::ZERO || price > price_max {
             return Err(Reject::PriceRange);
         }
         self.listed[instrument.index()].reference = price;
@@ -603,7 +605,8 @@ impl Engine {
     }
 
     fn check_price(&self, instrument: InstrumentId, price: Price, improvement: Price) -> Result<(), Reject> {
-        if price <= Price::ZERO || price > PRICE_MAX || improvement < Price::ZERO || improvement >= price {
+        let price_max = self.listed[instrument.index()].rules.price_max;
+        if price <= Price::ZERO || price > price_max || improvement < Price::ZERO || improvement >= price {
             return Err(Reject::PriceRange);
         }
         let tick = self.listing(instrument)?.rules.ticks.at(price).raw();
@@ -614,7 +617,7 @@ impl Engine {
     }
 
     fn check_stop(&self, instrument: InstrumentId, stop: Price) -> Result<(), Reject> {
-        if stop <= Price::ZERO || stop > PRICE_MAX {
+        if stop <= Price::ZERO || stop > self.listed[instrument.index()].rules.price_max {
             return Err(Reject::StopPrice);
         }
         let is_tick = self.listing(instrument)?.rules.ticks.has(stop);
@@ -644,7 +647,7 @@ impl Engine {
             .last()
             .map(|rung| price_of(!order.side, rung.key));
         let behind = best.map(|best| rules.ticks.behind(order.side, best));
-        let behind = behind.filter(|price| *price > Price::ZERO && *price <= PRICE_MAX);
+        let behind = behind.filter(|price| *price > Price::ZERO && *price <= rules.price_max);
         match (rules.post_only, behind) {
             (PostOnly::Reprice, Some(price)) if order.improvement < price => {
                 order.price = price;

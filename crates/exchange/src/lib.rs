@@ -58,7 +58,7 @@ pub use broadcast::{Broadcast, Outlet};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{ClientOrder, DeskConfig, FixPort, OuchPort, Outcome, Route};
 pub use displayed::{DisplayedLevels, LevelChange};
-pub use engine::{Engine, EngineConfig, PRICE_MAX};
+pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX};
 pub use flow::{Flow, FlowConfig, OrderKinds};
 pub use generate::{LogEntry, generate_itch, generate_itch_of, generate_moex};
 pub use glimpse::{GlimpseLogin, GlimpseSession};
@@ -69,7 +69,7 @@ pub use journal::{
 };
 pub use listing::{listings, market_listings};
 pub use market::Market;
-pub use mdp3::{Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, Mdp3View};
+pub use mdp3::{MDP3_PRICE_MAX, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, Mdp3View};
 pub use moex::{MoexLog, MoexPublisher, MoexPublisherConfig, MoexReplayRules, MoexTemplates};
 pub use mold::{ChannelConfig, MessageStore, MoldChannel};
 pub use naive::NaiveEngine;
@@ -86,6 +86,7 @@ pub use rules::{
     AuctionKind, HaltedOrders, MassCancel, OnBreach, PostOnly, PriceBands, Protection, QuoteEntry, Rules,
     TICK_STEPS_MAX, TickTable,
 };
+pub use session::AuctionTimes;
 pub use sip::{Outage, SipModel, SipPublisher};
 pub use soup::{SoupLogin, SoupRequest, SoupServer, SoupServerConfig};
 pub use tape::{

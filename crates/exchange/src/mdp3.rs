@@ -4,7 +4,7 @@
 //!  request ─► MatchEvent ─► 48 37 46 47 ─► packets ──────────► Live, kept for Replay
 //!  levels shown ───────────► 52 ─┐
 //!  engine's orders ────────► 53 ─┼─► loops ─► Snapshot, SnapshotByOrder
-//!  listings ───────────────► 54 ─┴──────────► Definitions
+//!  listings ─────────► 54 55 63 ─┴──────────► Definitions
 //! ```
 //! What one request did is one match event: its messages follow each other, the last one says that it ends. Levels are
 //! shown ten deep; orders all. Orders are numbered by the engine, and as those numbers ascend in every queue they are the
@@ -13,13 +13,11 @@
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, TradingStatus, Venue};
-use tickwire_wire::layout::Char;
 use tickwire_wire::mdp3::{
-    self, AttributeEntry, Book, ChannelReset, ChannelResetEntry, DailyStatistics, DailyStatisticsEntry,
-    EntryType, EventRoot, FeedTypeEntry, Future, FutureRoot, MaturityMonthYear, OrderAction, OrderBook,
-    PacketHeader, Price9, SecurityStatus, SecurityStatusRoot, Snapshot, SnapshotEntry, SnapshotOrderEntry,
-    SnapshotOrders, SnapshotOrdersRoot, SnapshotRoot, Text, TradeSummary, TradingStatusCode, UpdateAction,
-    Volume, VolumeEntry, attribute, indicator,
+    self, Book, ChannelReset, ChannelResetEntry, DailyStatistics, DailyStatisticsEntry, EntryType, EventRoot,
+    OrderAction, OrderBook, PacketHeader, Price9, SecurityStatus, SecurityStatusRoot, Snapshot,
+    SnapshotEntry, SnapshotOrderEntry, SnapshotOrders, SnapshotOrdersRoot, SnapshotRoot, Text, TradeSummary,
+    TradingStatusCode, UpdateAction, Volume, VolumeEntry, indicator,
 };
 
 use crate::displayed::DisplayedLevels;
@@ -28,16 +26,21 @@ use crate::order::{Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
 
+mod definition;
 mod event;
 mod loops;
 mod packets;
 mod replay;
 
+use definition::{Common, Definition};
 use event::{DEPTH, MatchEvent, Part, Shown, entry_type_of, quantity};
 use loops::Loop;
 use packets::Packets;
 pub use replay::Mdp3ReplayConfig;
 use replay::ReplaySession;
+
+/// The largest price that is published: 10^9. The field holds nine times as much, sums of prices are to fit too.
+pub const MDP3_PRICE_MAX: Price = Price::from_raw(1_000_000_000 * Price::ONE_RAW);
 
 /// What the receivers of a channel keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -60,7 +63,7 @@ pub struct Mdp3PublisherConfig {
     pub security_base: i32,
     /// The security group and product that all instruments belong to.
     pub group: [u8; 6],
-    /// Year and month in which they mature.
+    /// Year and month in which shares mature, which are told as futures.
     pub maturity: (u16, u8),
     /// The largest UDP payload, 576 to 1,472 bytes.
     pub packet_max: usize,
@@ -122,6 +125,9 @@ pub struct Mdp3Publisher {
     snapshots: Loop,
     order_snapshots: Loop,
     replays: Vec<ReplaySession>,
+    /// Entries of the book that is being written into a loop.
+    entries: Vec<SnapshotEntry>,
+    orders: Vec<SnapshotOrderEntry>,
     /// How many instruments are defined, and of how many anything was published.
     defined: u32,
     active: u32,
@@ -165,6 +171,8 @@ impl Mdp3Publisher {
             replays: (0..config.replay.connections)
                 .map(|_| ReplaySession::new())
                 .collect(),
+            entries: Vec::new(),
+            orders: Vec::new(),
             defined: 0,
             active: 0,
             midnight: Nanos::ZERO,
@@ -305,37 +313,14 @@ impl Mdp3Publisher {
     }
 
     /// `total`: how many there are, on the instrument replay feed.
-    fn definition(&self, listed: &Listed, total: Option<u32>) -> FutureRoot {
-        let tick = Price9::of(listed.listing.tick());
-        FutureRoot {
-            indicator: indicator::END_OF_EVENT,
-            total_reports: total.map(|n| n.into()).into(),
-            security_update_action: Char(b'A'),
-            last_update_time: self.midnight.0.into(),
-            trading_status: Some(listed.status as u8).into(),
-            appl_id: (self.config.channel as i16).into(),
-            security_exchange: Text(*b"XCME"),
-            security_group: Text(self.config.group),
-            asset: Text(self.config.group),
-            symbol: Text::new(listed.listing.symbol.as_bytes()).unwrap_or(Text([0; 20])),
-            security_id: listed.security_id.into(),
-            security_type: Text(*b"FUT\0\0\0"),
-            cfi_code: Text(*b"FXXXXX"),
-            maturity_month_year: MaturityMonthYear {
-                year: Some(self.config.maturity.0.into()).into(),
-                month: Some(self.config.maturity.1).into(),
-                ..MaturityMonthYear::BLANK
-            },
-            currency: Text(*b"USD"),
-            settl_currency: Text(*b"USD"),
-            match_algorithm: Char(b'F'), // first in, first out
-            min_trade_vol: 1.into(),
-            max_trade_vol: u32::MAX.into(),
-            min_price_increment: tick,
-            display_factor: Price9::of(Price::from_raw(Price::ONE_RAW)),
-            user_defined_instrument: Char(b'N'),
-            ..FutureRoot::BLANK
-        }
+    fn definition(&self, listed: &Listed, total: Option<u32>) -> Definition {
+        let common = Common {
+            config: &self.config,
+            listed: &self.listed,
+            midnight: self.midnight,
+            total: total.map(|n| n.into()).into(),
+        };
+        common.of(listed)
     }
 
     fn fill_definitions(&mut self, now: Nanos) {
@@ -343,9 +328,8 @@ impl Mdp3Publisher {
             let Some(listed) = self.listed.get(index).filter(|listed| listed.is_defined) else {
                 continue;
             };
-            let root = self.definition(listed, Some(self.defined));
-            self.definitions
-                .push(now, |buffer| encode_definition(buffer, &root));
+            let definition = self.definition(listed, Some(self.defined));
+            self.definitions.push(now, |buffer| definition.encode(buffer));
         }
     }
 
@@ -356,6 +340,7 @@ impl Mdp3Publisher {
 
     fn fill_snapshots(&mut self, now: Nanos) {
         let last = self.packets.close();
+        let mut entries = core::mem::take(&mut self.entries);
         while let Some(index) = self.snapshots.next(now, self.listed.len()) {
             let Some(listed) = self.active(index) else {
                 continue;
@@ -372,22 +357,29 @@ impl Mdp3Publisher {
                     ..SnapshotEntry::BLANK
                 })
             });
-            let entries = levels.chain(statistics(listed)).collect::<Vec<_>>();
-            self.snapshots
-                .push(now, |buffer| Snapshot::encode(buffer, &root, entries));
+            entries.clear();
+            entries.extend(levels.chain(statistics_of(listed)));
+            self.snapshots.push(now, |buffer| {
+                Snapshot::encode(buffer, &root, entries.iter().copied())
+            });
         }
+        self.entries = entries;
     }
 
     /// Statistics and status, then the orders in chunks of one moment.
     fn fill_order_snapshots(&mut self, now: Nanos, engine: &Engine) {
         let last = self.packets.close();
         let room = self.config.packet_max.clamp(576, 1472) - PacketHeader::SIZE;
+        let (mut statistics, mut orders) = (
+            core::mem::take(&mut self.entries),
+            core::mem::take(&mut self.orders),
+        );
         while let Some(index) = self.order_snapshots.next(now, self.listed.len()) {
             let Some(listed) = self.active(index) else {
                 continue;
             };
             let root = self.snapshot_root(listed, last);
-            let mut orders = Vec::new();
+            orders.clear();
             visit_orders(engine, listed.listing.id, |order| {
                 orders.push(SnapshotOrderEntry {
                     order_id: order.id.0.into(),
@@ -404,9 +396,11 @@ impl Mdp3Publisher {
                 transact_time: listed.updated.0.into(),
                 ..SnapshotOrdersRoot::BLANK
             };
-            let statistics = statistics(listed).collect::<Vec<_>>();
-            self.order_snapshots
-                .push(now, |buffer| Snapshot::encode(buffer, &root, statistics));
+            statistics.clear();
+            statistics.extend(statistics_of(listed));
+            self.order_snapshots.push(now, |buffer| {
+                Snapshot::encode(buffer, &root, statistics.iter().copied())
+            });
             let each = (room - SNAPSHOT_ORDERS_HEAD) / size_of::<SnapshotOrderEntry>();
             let chunks = orders.len().div_ceil(each).max(1);
             for chunk in 0..chunks {
@@ -421,6 +415,7 @@ impl Mdp3Publisher {
                 });
             }
         }
+        (self.entries, self.orders) = (statistics, orders);
     }
 
     fn snapshot_root(&self, listed: &Listed, last: u32) -> SnapshotRoot {
@@ -562,8 +557,8 @@ impl Tape for Mdp3Publisher {
         };
         self.defined += u32::from(!self.listed[index].is_defined);
         self.listed[index].is_defined = true;
-        let (at, root) = (self.now, self.definition(&self.listed[index], None));
-        self.packets.push(at, |buffer| encode_definition(buffer, &root));
+        let (at, definition) = (self.now, self.definition(&self.listed[index], None));
+        self.packets.push(at, |buffer| definition.encode(buffer));
     }
 
     fn total(&self) -> u64 {
@@ -657,19 +652,8 @@ fn indicator_of(part: &Part, next: Option<&Part>) -> u8 {
     }
 }
 
-fn encode_definition(buffer: &mut [u8], root: &FutureRoot) -> Option<usize> {
-    let feed_type = FeedTypeEntry {
-        feed_type: Text(*b"GBX"),
-        market_depth: DEPTH as i8,
-    };
-    let attributes = AttributeEntry {
-        inst_attrib_value: attribute::MATCH_ELIGIBLE.into(),
-    };
-    Future::encode(buffer, root, [], [feed_type], [attributes], [])
-}
-
 /// Entries of a snapshot that are not of the book: the last trade and the session's volume.
-fn statistics(listed: &Listed) -> impl Iterator<Item = SnapshotEntry> + use<> {
+fn statistics_of(listed: &Listed) -> impl Iterator<Item = SnapshotEntry> + use<> {
     let trade = listed.last_trade.map(|(price, qty)| SnapshotEntry {
         price: Some(Price9::of(price)).into(),
         size: Some(quantity(qty).into()).into(),

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
 use crate::engine::{
-    EngineConfig, Entry, Guard, PRICE_MAX, PROTECTIONS_MAX, QUOTES_MAX, WAITING_LEVELS_MAX,
-    check_instructions, edge_of, entry_of, leave, out_of_the_way, place_of,
+    EngineConfig, Entry, Guard, PROTECTIONS_MAX, QUOTES_MAX, WAITING_LEVELS_MAX, check_instructions, edge_of,
+    entry_of, leave, out_of_the_way, place_of,
 };
 use crate::order::{
     CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NO_MPID, NewOrder, Order, Place,
@@ -82,7 +82,7 @@ impl NaiveEngine {
     /// See [`crate::Engine::set_reference`].
     pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) -> Result<(), Reject> {
         self.check_known(instrument)?;
-        if price <= Price::ZERO || price > PRICE_MAX {
+        if price <= Price::ZERO || price > self.listed[instrument.index()].rules.price_max {
             return Err(Reject::PriceRange);
         }
         self.listed[instrument.index()].reference = price;
@@ -1071,7 +1071,7 @@ impl NaiveEngine {
         }
         let rules = &self.listed[order.instrument.index()].rules;
         let behind = rules.ticks.behind(order.side, opposite.price);
-        let is_price = behind > Price::ZERO && behind <= PRICE_MAX && behind > order.improvement;
+        let is_price = behind > Price::ZERO && behind <= rules.price_max && behind > order.improvement;
         if rules.post_only == PostOnly::Reject || !is_price {
             return Err(Reject::PostOnly);
         }
@@ -1101,7 +1101,8 @@ impl NaiveEngine {
     }
 
     fn check_price(&self, instrument: InstrumentId, price: Price, improvement: Price) -> Result<(), Reject> {
-        if price <= Price::ZERO || price > PRICE_MAX || improvement < Price::ZERO || improvement >= price {
+        let price_max = self.listed[instrument.index()].rules.price_max;
+        if price <= Price::ZERO || price > price_max || improvement < Price::ZERO || improvement >= price {
             return Err(Reject::PriceRange);
         }
         let tick = self.listed[instrument.index()].rules.ticks.at(price).raw();
@@ -1112,7 +1113,7 @@ impl NaiveEngine {
     }
 
     fn check_stop(&self, instrument: InstrumentId, stop: Price) -> Result<(), Reject> {
-        if stop <= Price::ZERO || stop > PRICE_MAX {
+        if stop <= Price::ZERO || stop > self.listed[instrument.index()].rules.price_max {
             return Err(Reject::StopPrice);
         }
         if !self.listed[instrument.index()].rules.ticks.has(stop) {

@@ -2,6 +2,7 @@
 
 use tickwire_market::{InstrumentId, Price, Qty, Side};
 
+use crate::engine::PRICE_MAX;
 use crate::order::{Firm, Owner};
 
 /// The most steps of a [`TickTable`].
@@ -46,6 +47,12 @@ impl TickTable {
         let used = self.steps[1..].iter().take_while(|(_, tick)| *tick > Price::ZERO);
         let step = used.take_while(|(from, _)| *from <= price).last();
         step.unwrap_or(&self.steps[0]).1
+    }
+
+    /// From which price on which tick holds, ascending; the first from 0 on.
+    pub fn steps(&self) -> impl Iterator<Item = (Price, Price)> + '_ {
+        let used = self.steps.iter().take_while(|(_, tick)| *tick > Price::ZERO);
+        used.copied()
     }
 
     /// Whether a price can be quoted.
@@ -111,6 +118,9 @@ pub struct PriceBands {
 pub struct Rules {
     /// Its price steps.
     pub ticks: TickTable,
+    /// The largest price, at most [`PRICE_MAX`](crate::PRICE_MAX) where a feed of the ITCH family shows the instrument and
+    /// [`MDP3_PRICE_MAX`](crate::MDP3_PRICE_MAX) on MDP 3.0.
+    pub price_max: Price,
     /// Quantities are multiples of this, at least 1.
     pub lot: Qty,
     /// See [`PostOnly`].
@@ -127,6 +137,7 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             ticks: TickTable::uniform(Price::from_4dp(100)),
+            price_max: PRICE_MAX,
             lot: Qty(1),
             post_only: PostOnly::default(),
             halted: HaltedOrders::default(),

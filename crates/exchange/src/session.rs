@@ -1,4 +1,5 @@
-//! A trading day in small steps: directory, status, first orders, continuous flow, close. Paced: each step tells how
+//! A trading day in small steps: directory, status, first orders, opening auction, continuous flow, closing auction, close.
+//! Auctions are at their times of day, and only if they are configured. Paced: each step tells how
 //! many messages it published, and the next one is due accordingly.
 
 use alloc::vec::Vec;
@@ -7,16 +8,63 @@ use crate::engine::Engine;
 use crate::flow::{Flow, FlowConfig};
 use crate::order::Listener;
 use crate::pace::{Pace, PaceConfig};
+use crate::rules::AuctionKind;
 use crate::tape::{Listing, VenueTime};
 use crate::tape::{Milestone, Tape};
-use tickwire_market::TradingStatus;
+use tickwire_market::{Nanos, TradingStatus};
+
+/// When auctions take place; times that have passed when the day begins are passed over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AuctionTimes {
+    /// The opening: orders are collected from the moment at which the books have their first orders until then.
+    pub opening: Option<VenueTime>,
+    /// The closing's call phase, and its end. The day ends with it.
+    pub closing: Option<(VenueTime, VenueTime)>,
+    /// Time between two indications of each instrument in a call phase, nanoseconds, at least 1 ms.
+    pub indicate_ns: u64,
+}
+
+impl Default for AuctionTimes {
+    fn default() -> AuctionTimes {
+        AuctionTimes {
+            opening: None,
+            closing: None,
+            indicate_ns: 5 * Nanos::SECOND,
+        }
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    Directory { next: usize },
-    Seeding { next: usize },
+    Directory {
+        next: usize,
+    },
+    Seeding {
+        next: usize,
+    },
+    /// Instrument by instrument: the call phase begins.
+    Calling {
+        kind: AuctionKind,
+        until: VenueTime,
+        next: usize,
+    },
+    /// Orders are collected; each round indicates every instrument.
+    Call {
+        kind: AuctionKind,
+        until: VenueTime,
+        round: VenueTime,
+        next: usize,
+    },
+    Uncrossing {
+        kind: AuctionKind,
+        next: usize,
+    },
     Continuous,
-    Closing { next: usize },
+    /// The closing auction is over; the day is to be closed.
+    Crossed,
+    Closing {
+        next: usize,
+    },
     Closed,
 }
 
@@ -24,15 +72,30 @@ enum Phase {
 /// times, however often [`Session::advance`] is called, as long as nobody else trades.
 pub(crate) struct Session {
     phase: Phase,
+    auctions: AuctionTimes,
+    /// The closing auction has taken place.
+    is_crossed: bool,
     pace: Pace,
     flow: Flow,
     listings: Vec<Listing>,
 }
 
 impl Session {
-    pub(crate) fn new(flow: FlowConfig, pace: PaceConfig, listings: &[Listing], start: VenueTime) -> Session {
+    pub(crate) fn new(
+        flow: FlowConfig,
+        pace: PaceConfig,
+        auctions: AuctionTimes,
+        listings: &[Listing],
+        start: VenueTime,
+    ) -> Session {
         Session {
             phase: Phase::Directory { next: 0 },
+            auctions: AuctionTimes {
+                opening: auctions.opening.filter(|at| *at > start),
+                closing: auctions.closing.filter(|(_, until)| *until > start),
+                indicate_ns: auctions.indicate_ns.max(Nanos::MILLI),
+            },
+            is_crossed: false,
             pace: Pace::new(pace, flow.seed, start),
             flow: Flow::new(flow, listings),
             listings: listings.to_vec(),
@@ -48,9 +111,17 @@ impl Session {
         self.pace.resume(now);
     }
 
-    /// Whether client orders are taken: everything is seeded and nothing closed.
+    /// Whether client orders are taken: everything is seeded and nothing closed. Call phases take them too.
     pub(crate) fn is_open(&self) -> bool {
-        self.phase == Phase::Continuous
+        matches!(
+            self.phase,
+            Phase::Calling { .. } | Phase::Call { .. } | Phase::Uncrossing { .. } | Phase::Continuous
+        )
+    }
+
+    /// Whether the closing auction is over and the day is to be closed.
+    pub(crate) fn is_crossed(&self) -> bool {
+        self.phase == Phase::Crossed
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -67,7 +138,19 @@ impl Session {
     /// When the next step is due; `None` when closed.
     pub(crate) fn due(&self) -> Option<VenueTime> {
         match (self.phase, self.flow.next_reaction()) {
-            (Phase::Closed, _) => None,
+            (Phase::Closed | Phase::Crossed, _) => None,
+            (
+                Phase::Call {
+                    until,
+                    round,
+                    next: 0,
+                    ..
+                },
+                _,
+            ) => Some(until.min(round)),
+            (Phase::Continuous, reaction) if let Some((call, _)) = self.auctions.closing => {
+                Some(self.pace.due().min(reaction.unwrap_or(u64::MAX)).min(call))
+            }
             (Phase::Continuous, Some(reaction)) => Some(self.pace.due().min(reaction)),
             _ => Some(self.pace.due()),
         }
@@ -108,9 +191,22 @@ impl Session {
         match self.phase {
             Phase::Directory { next } => self.introduce(next, engine, publisher),
             Phase::Seeding { next } => self.seed(next, due, engine, publisher),
-            Phase::Continuous => self.flow.step(due, engine, &mut (&mut *publisher, other)),
-            Phase::Closing { next } => self.wind_down(next, engine, publisher),
-            Phase::Closed => {}
+            Phase::Calling { kind, until, next } => {
+                self.call(kind, until, next, due, engine, &mut (&mut *publisher, other))
+            }
+            Phase::Call {
+                kind,
+                until,
+                round,
+                next,
+            } => self.collect(kind, until, (round, next), due, engine, publisher),
+            Phase::Uncrossing { kind, next } => self.uncross(kind, next, engine, publisher, other),
+            Phase::Continuous => match self.auctions.closing {
+                Some((call, until)) if due >= call => self.begin_call(AuctionKind::Closing, until),
+                _ => self.flow.step(due, engine, &mut (&mut *publisher, other)),
+            },
+            Phase::Closing { next } => self.wind_down(next, engine, publisher, other),
+            Phase::Crossed | Phase::Closed => {}
         }
         let messages = publisher.total() - before;
         if self.pace.spend(messages.max(1)) {
@@ -141,21 +237,123 @@ impl Session {
                 self.flow.seed_book(id, due, engine, publisher);
                 self.phase = Phase::Seeding { next: next + 1 };
             }
-            None => {
-                publisher.milestone(Milestone::StartOfMarketHours);
-                self.phase = Phase::Continuous;
-            }
+            None => match self.auctions.opening.filter(|at| *at > due) {
+                Some(until) => self.begin_call(AuctionKind::Opening, until),
+                None => {
+                    publisher.milestone(Milestone::StartOfMarketHours);
+                    self.phase = Phase::Continuous;
+                }
+            },
         }
     }
 
-    fn wind_down(&mut self, next: usize, engine: &mut Engine, publisher: &mut impl Tape) {
+    fn begin_call(&mut self, kind: AuctionKind, until: VenueTime) {
+        self.phase = Phase::Calling { kind, until, next: 0 };
+    }
+
+    fn call(
+        &mut self,
+        kind: AuctionKind,
+        until: VenueTime,
+        next: usize,
+        due: VenueTime,
+        engine: &mut Engine,
+        out: &mut impl Listener,
+    ) {
+        self.phase = match self.listings.get(next) {
+            Some(listing) => {
+                let known = engine.begin_auction(listing.id, kind, out);
+                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                Phase::Calling {
+                    kind,
+                    until,
+                    next: next + 1,
+                }
+            }
+            None => Phase::Call {
+                kind,
+                until,
+                round: due + self.auctions.indicate_ns,
+                next: 0,
+            },
+        };
+    }
+
+    /// A step of a call phase: it ends, or one instrument is indicated.
+    fn collect(
+        &mut self,
+        kind: AuctionKind,
+        until: VenueTime,
+        (round, next): (VenueTime, usize),
+        due: VenueTime,
+        engine: &mut Engine,
+        publisher: &mut impl Tape,
+    ) {
+        if due >= until {
+            self.phase = Phase::Uncrossing { kind, next: 0 };
+            if kind == AuctionKind::Opening {
+                publisher.milestone(Milestone::StartOfMarketHours);
+            }
+            return;
+        }
+        let (round, next) = match self.listings.get(next) {
+            Some(listing) => {
+                let known = engine.indicate(listing.id, publisher);
+                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                (round, next + 1)
+            }
+            // As far from this round as it took.
+            None => (due + self.auctions.indicate_ns, 0),
+        };
+        self.phase = Phase::Call {
+            kind,
+            until,
+            round,
+            next,
+        };
+    }
+
+    fn uncross(
+        &mut self,
+        kind: AuctionKind,
+        next: usize,
+        engine: &mut Engine,
+        publisher: &mut impl Tape,
+        other: &mut impl Listener,
+    ) {
+        let (status, then) = match kind {
+            AuctionKind::Closing => (TradingStatus::Closed, Phase::Crossed),
+            _ => (TradingStatus::Trading, Phase::Continuous),
+        };
+        self.phase = match self.listings.get(next) {
+            Some(listing) => {
+                // One that was halted meanwhile has no auction.
+                let _ = engine.uncross(listing.id, status, &mut (&mut *publisher, other));
+                Phase::Uncrossing { kind, next: next + 1 }
+            }
+            None => {
+                self.is_crossed = kind == AuctionKind::Closing;
+                then
+            }
+        };
+    }
+
+    fn wind_down(
+        &mut self,
+        next: usize,
+        engine: &mut Engine,
+        publisher: &mut impl Tape,
+        other: &mut impl Listener,
+    ) {
         if next == 0 {
             publisher.milestone(Milestone::EndOfMarketHours);
         }
         match self.listings.get(next).map(|listing| listing.id) {
             Some(id) => {
-                let known = engine.close(id, publisher);
-                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                if !self.is_crossed {
+                    let known = engine.close(id, &mut (&mut *publisher, other));
+                    debug_assert!(known.is_ok(), "the engine is made for the listings");
+                }
                 self.phase = Phase::Closing { next: next + 1 };
             }
             None => {

@@ -34,6 +34,9 @@ pub struct Listing {
     pub rules: Rules,
     /// Where its fair value starts, a multiple of the tick.
     pub start: Price,
+    /// What people multiply its prices with to read them: above 0, one where prices are shown as they are sent. CME's
+    /// DisplayFactor (9787); no other feed has one.
+    pub display_factor: Price,
 }
 
 impl Listing {
@@ -45,6 +48,7 @@ impl Listing {
             contract: Contract::Equity,
             rules: Rules::default(),
             start,
+            display_factor: Price::from_raw(Price::ONE_RAW),
         }
     }
 

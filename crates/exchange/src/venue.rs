@@ -20,9 +20,10 @@ use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientOrder, Desk, DeskConfig, Floor};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
-use crate::order::StateHash;
+use crate::order::{Firm, StateHash};
 use crate::pace::PaceConfig;
-use crate::session::Session;
+use crate::rules::Protection;
+use crate::session::{AuctionTimes, Session};
 use crate::tape::{Datagram, Publisher, Tape};
 use crate::tape::{Listing, VenueTime};
 
@@ -41,6 +42,10 @@ pub struct ExchangeConfig {
     pub pace: PaceConfig,
     /// Order entry.
     pub desk: DeskConfig,
+    /// When auctions take place; none by default.
+    pub auctions: AuctionTimes,
+    /// Limits of market makers' quotes, by firm and group of instruments.
+    pub protections: Vec<(Firm, u32, Protection)>,
     /// Midnight in New York before the session, since the epoch: ITCH times count from it. `None`, or one that is not
     /// within the two days before the opening: the last midnight UTC.
     pub midnight: Option<Nanos>,
@@ -61,6 +66,8 @@ impl Default for ExchangeConfig {
             flow: FlowConfig::default(),
             pace: PaceConfig::default(),
             desk: DeskConfig::default(),
+            auctions: AuctionTimes::default(),
+            protections: Vec::new(),
             midnight: None,
             duration_ns: 0,
             linger_ns: Nanos::SECOND,
@@ -76,7 +83,7 @@ pub enum DayPhase {
     Waiting,
     /// Directory and first orders; client orders are rejected.
     Opening,
-    /// Continuous trading.
+    /// Continuous trading, and the call phases of its opening and closing.
     Open,
     /// Client orders are rejected, closing messages go out.
     Closing,
@@ -102,15 +109,22 @@ pub struct Exchange {
 impl Exchange {
     /// A venue with empty books that publishes on these channels.
     pub fn new(config: ExchangeConfig, outlets: Vec<Outlet>) -> Exchange {
-        let engine = Engine::new(EngineConfig {
+        let mut engine = Engine::new(EngineConfig {
             instruments: config.listings.len() as u32,
             max_orders: config.max_orders,
             max_levels: config.max_levels,
         });
+        for &(firm, group, limits) in &config.protections {
+            let known = engine.set_protection(firm, group, limits);
+            debug_assert!(
+                known.is_ok(),
+                "a protection is of a firm, and there are at most 1,024"
+            );
+        }
         Exchange {
             engine,
             tape: Broadcast::new(outlets),
-            session: Session::new(config.flow, config.pace, &config.listings, 0),
+            session: Session::new(config.flow, config.pace, config.auctions, &config.listings, 0),
             desk: Desk::new(&config.desk, &config.listings),
             phase: DayPhase::Waiting,
             midnight: None,
@@ -132,7 +146,8 @@ impl Exchange {
                 outlet.publisher.open(midnight);
             }
             let start = self.venue_time(now);
-            self.session = Session::new(self.config.flow, self.config.pace, &self.config.listings, start);
+            let config = &self.config;
+            self.session = Session::new(config.flow, config.pace, config.auctions, &config.listings, start);
             self.phase = DayPhase::Opening;
             self.desk.begin(start);
         }
@@ -158,8 +173,8 @@ impl Exchange {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Ends the day: open client orders are cancelled, new ones rejected, the close is published, then the end of the
-    /// session.
+    /// Ends the day: open client orders are cancelled save those that wait for the close, new ones rejected, the close takes
+    /// place and is published, then the end of the session.
     pub fn stop(&mut self, now: Nanos) {
         self.open(now);
         if matches!(self.phase, DayPhase::Opening | DayPhase::Open) {
@@ -387,6 +402,7 @@ impl Exchange {
             {
                 self.stop(now);
             }
+            DayPhase::Open if self.session.is_crossed() => self.stop(now),
             DayPhase::Closing if self.session.is_closed() => {
                 self.phase = DayPhase::Ending;
                 for outlet in self.tape.outlets_mut() {

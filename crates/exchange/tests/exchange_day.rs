@@ -3,12 +3,13 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use support::Builder;
 use tickwire_exchange::{
-    ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair,
-    ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet, PaceConfig, listings,
+    AuctionTimes, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig,
+    Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet, PaceConfig,
+    listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -16,7 +17,8 @@ use tickwire_fix::{
     ord_rej_reason,
 };
 use tickwire_market::{
-    Cause, InstrumentId, Nanos, OrderType, Port, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
+    Cause, InstrumentId, Nanos, OrderType, Port, Price, Qty, SeqNo, Side, Symbol, TimeInForce, TradingStatus,
+    Venue,
 };
 use tickwire_wire::moldudp64::{Payload, Request, parse};
 
@@ -674,4 +676,120 @@ fn one_seed_is_one_day_however_often_the_clock_is_looked_at() {
         )
     };
     assert_eq!(digest(100_000), digest(300_000));
+}
+
+#[test]
+fn a_scheduled_day_opens_and_closes_with_auctions_that_clients_take_part_in() {
+    let at = |ms: u64| START.0 % Nanos::DAY + ms * Nanos::MILLI;
+    let auctions = AuctionTimes {
+        opening: Some(at(600)),
+        closing: Some((at(900), at(1_000))),
+        indicate_ns: 20 * Nanos::MILLI,
+    };
+    let mut world = World::new(
+        ExchangeConfig {
+            auctions,
+            ..config(29, 0)
+        },
+        ImpairConfig::default(),
+        2,
+    );
+    world.run_until(DayPhase::Open);
+    assert!(
+        world.now < START.after(600 * Nanos::MILLI),
+        "it waits for the opening"
+    );
+    let status = |world: &World| world.exchange.engine().trading_status(InstrumentId(1));
+    for _ in 0..10_000 {
+        world.turn(20_000);
+        if world.now >= START.after(500 * Nanos::MILLI) {
+            break;
+        }
+    }
+    assert_eq!(status(&world), Some(TradingStatus::Auction));
+    let best = |world: &World, side| world.exchange.levels(InstrumentId(1), side).next().unwrap().price;
+    let (bid, ask) = (best(&world, Side::Bid), best(&world, Side::Ask));
+    // Collected, though they cross.
+    world.send(
+        0,
+        order_of(order(1, "AAPL", Side::Bid, ask, 300, TimeInForce::Day)),
+    );
+    world.send(
+        1,
+        order_of(order(1, "AAPL", Side::Ask, bid, 300, TimeInForce::Day)),
+    );
+    for client in 0..2 {
+        assert_eq!(world.last_report(client).ord_status, OrdStatus::New);
+    }
+    let far = Price::from_raw(bid.raw() - 500_000_000);
+    let close = |id, side, price| order_of(order(id, "AAPL", side, price, 100, TimeInForce::AtTheClose));
+    world.send(0, close(2, Side::Bid, Price::from_raw(ask.raw() + 500_000_000)));
+    world.send(1, close(2, Side::Ask, far));
+    world.send(1, close(3, Side::Bid, far));
+    while world.now < START.after(620 * Nanos::MILLI) {
+        world.turn(20_000);
+    }
+    assert_eq!(status(&world), Some(TradingStatus::Trading));
+    let filled = |world: &World, client: usize, id: u64| -> (u32, BTreeSet<i64>) {
+        let reports = world.clients[client].reports.iter();
+        let fills = reports.filter(|r| r.cl_ord_id == Id::from_number(id) && r.exec_type == ExecType::Trade);
+        let fills: Vec<_> = fills.collect();
+        (
+            fills.iter().map(|r| r.last_qty.0).sum(),
+            fills.iter().filter_map(|r| r.last_px).map(|p| p.raw()).collect(),
+        )
+    };
+    let (sold, prices) = filled(&world, 1, 1);
+    assert_eq!((sold, prices.len()), (300, 1), "one price");
+    assert_eq!(filled(&world, 0, 1).1, prices);
+    // A call phase, then the close: who is filled is told, what did not trade goes, and so does the day.
+    while world.now < START.after(950 * Nanos::MILLI) {
+        world.turn(20_000);
+    }
+    assert_eq!(status(&world), Some(TradingStatus::Auction));
+    assert_eq!(world.exchange.phase(), DayPhase::Open);
+    world.run_to_the_end();
+    // The typed client does not know orders at the close: the ledger does.
+    let ledger = world.exchange.ledger();
+    let at_close = ledger
+        .iter()
+        .filter(|o| o.time_in_force == TimeInForce::AtTheClose);
+    let came_to: Vec<_> = at_close.map(|o| (o.side, o.filled.0, o.outcome)).collect();
+    assert_eq!(
+        came_to,
+        [
+            (Side::Bid, 100, Outcome::Filled),
+            (Side::Ask, 100, Outcome::Filled),
+            (Side::Bid, 0, Outcome::Cancelled)
+        ]
+    );
+    assert!(
+        world
+            .exchange
+            .ledger()
+            .iter()
+            .all(|order| order.outcome != Outcome::Open)
+    );
+}
+
+#[test]
+fn orders_at_the_close_take_part_in_a_close_that_nobody_scheduled() {
+    let mut world = World::new(config(30, 0), ImpairConfig::default(), 2);
+    world.run_until(DayPhase::Open);
+    let high = Price::from_4dp(10_000_000);
+    let low = Price::from_4dp(100);
+    for (client, side, price) in [(0, Side::Bid, high), (1, Side::Ask, low)] {
+        world.send(
+            client,
+            order_of(order(1, "AAPL", side, price, 100, TimeInForce::AtTheClose)),
+        );
+    }
+    let outcomes = |world: &World| -> Vec<Outcome> {
+        let ledger = world.exchange.ledger().iter();
+        ledger.map(|order| order.outcome).collect()
+    };
+    assert_eq!(outcomes(&world), [Outcome::Open; 2]);
+    world.exchange.stop(world.now);
+    world.run_to_the_end();
+    assert_eq!(outcomes(&world), [Outcome::Filled; 2]);
 }

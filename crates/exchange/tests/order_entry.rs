@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tickwire_exchange::{
     Applied, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort, FlowConfig, Input, JournalReader,
-    JournalWriter, Market, OuchPort, Outcome, PaceConfig, SelfTrade, listings,
+    JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection, SelfTrade, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
@@ -36,6 +36,14 @@ fn client_of(version: Version) -> CompId {
     comp(&version.name().replace('.', ""))
 }
 
+/// A market maker that is known to the market, of a version.
+fn quoter_of(version: Version) -> CompId {
+    comp(&format!("Q{}", version.name().replace('.', "")))
+}
+
+/// The first firm of quoters.
+const QUOTERS: u32 = 30;
+
 fn market() -> Market {
     let port = |(version, firm)| FixPort {
         comp_id: client_of(version),
@@ -44,6 +52,18 @@ fn market() -> Market {
         reset_on_logon: false,
         cancel_on_disconnect: false,
         self_trade: SelfTrade::Allow,
+    };
+    let quoter = |(version, firm)| FixPort {
+        comp_id: quoter_of(version),
+        cancel_on_disconnect: true,
+        ..port((version, firm))
+    };
+    let sessions = Version::ALL.into_iter().zip(1..).map(port);
+    let sessions = sessions.chain(Version::ALL.into_iter().zip(QUOTERS..).map(quoter));
+    let limits = Protection {
+        window_ns: 60 * Nanos::SECOND,
+        contracts: 150,
+        ..Protection::default()
     };
     let user = |name: &[u8], firm, self_trade| OuchPort {
         username: Alpha::new(name).unwrap(),
@@ -71,7 +91,7 @@ fn market() -> Market {
         desk: DeskConfig {
             connections: FIX_CONNECTIONS.into(),
             max_orders: 10_000,
-            sessions: Version::ALL.into_iter().zip(1..).map(port).collect(),
+            sessions: sessions.collect(),
             ouch: vec![
                 user(b"alice", 20, SelfTrade::Decrement),
                 user(b"bob", 21, SelfTrade::Allow),
@@ -79,6 +99,7 @@ fn market() -> Market {
             ouch_connections: 2,
             ..DeskConfig::default()
         },
+        protections: (0..8).map(|nth| (Firm(QUOTERS + nth), 0, limits)).collect(),
         ..ExchangeConfig::default()
     };
     Market::new(vec![(Venue::Nasdaq, Exchange::new(config, Vec::new()))])
@@ -191,6 +212,10 @@ const VOLATILE: [u32; 15] = [8, 9, 10, 34, 49, 52, 56, 17, 37, 60, 1128, 369, 53
 
 impl FixClient {
     fn new(id: u16, version: Version) -> FixClient {
+        FixClient::named(id, version, client_of(version))
+    }
+
+    fn named(id: u16, version: Version, name: CompId) -> FixClient {
         let dictionary = |name: &str| {
             let text = std::fs::read_to_string(testdata::fix(&format!("dictionaries/{name}.xml"))).unwrap();
             Arc::new(Dictionary::parse(&text).unwrap())
@@ -202,11 +227,17 @@ impl FixClient {
                 false => application.clone(),
             },
             application,
-            validation: Validation::default(),
+            // CME's tags of market maker protection are not in the standard's dictionaries.
+            validation: Validation {
+                user_defined_fields: false,
+                ..Validation::default()
+            },
         };
         let config = SessionConfig {
             any_message: true,
-            ..SessionConfig::new(Role::Initiator, client_of(version), comp("EXCHANGE")).of_version(version)
+            receive_bytes: 64 << 10,
+            fields_max: 4096,
+            ..SessionConfig::new(Role::Initiator, name, comp("EXCHANGE")).of_version(version)
         };
         FixClient {
             id,
@@ -541,6 +572,75 @@ fn what_a_message_lacks_is_said_by_reject_and_what_does_not_go_together_by_busin
 }
 
 #[test]
+fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
+    let mut world = World::new();
+    let mut client = FixClient::new(0, Version::Fix44);
+    client.log_on(&mut world);
+    let (ask, shown) = world.best(Side::Ask);
+    let above = |ticks: i64| Price::from_raw(ask.raw() + ticks * 10_000_000);
+    let stop_limit = |e: &mut Encoder<'_>, trigger: Price, qty: u32| {
+        e.text(55, b"AAPL");
+        e.char(54, b'1');
+        e.text(60, b"20260105-14:30:00");
+        e.unsigned(38, qty.into());
+        e.char(40, b'4');
+        e.price(44, above(90));
+        e.price(99, trigger);
+    };
+    let said = client.send(&mut world, b"D", |e| {
+        e.text(11, b"a");
+        stop_limit(e, above(50), 10);
+    });
+    assert_eq!(pick(&said[0], &[39, 99]), format!("39=0 99={}", above(50)));
+    let replace = |world: &mut World, client: &mut FixClient, ids: (&str, &str), trigger, qty| {
+        let said = client.send(world, b"G", |e| {
+            e.text(11, ids.0.as_bytes());
+            e.text(41, ids.1.as_bytes());
+            stop_limit(e, trigger, qty);
+        });
+        pick(said.last().unwrap(), &[35, 150, 38, 99, 58])
+    };
+    // Another trigger; then less, at the same one.
+    let said = replace(&mut world, &mut client, ("b", "a"), above(40), 10);
+    assert_eq!(said, format!("35=8 150=5 38=10 99={}", above(40)));
+    let said = replace(&mut world, &mut client, ("c", "b"), above(40), 7);
+    assert_eq!(said, format!("35=8 150=5 38=7 99={}", above(40)));
+    let venue_id = world.market.exchange(0).ledger()[0].order_id;
+    let engine = world.market.exchange(0).engine();
+    assert_eq!(engine.stop_price(venue_id), Some(above(40)));
+    // Down to the best offer, which somebody takes: it is triggered, and its trigger is past.
+    let said = replace(&mut world, &mut client, ("d", "c"), ask, 7_000);
+    assert_eq!(said, format!("35=8 150=5 38=7000 99={ask}"));
+    client.order(&mut world, "t", Side::Bid, ask, shown.min(1), |e| {
+        e.char(59, b'3')
+    });
+    let open = world.market.exchange(0).ledger()[0];
+    if open.outcome == Outcome::Open {
+        let said = replace(&mut world, &mut client, ("e", "d"), above(30), 7_000);
+        assert_eq!(said, "35=9 58=the order was triggered already");
+    }
+    assert!(open.filled.0 > 0, "it was triggered");
+    let far = world.far(Side::Bid);
+    client.order(&mut world, "l", Side::Bid, far, 1, |_| {});
+    let said = client.send(&mut world, b"G", |e| {
+        e.text(11, b"m");
+        e.text(41, b"l");
+        e.text(55, b"AAPL");
+        e.char(54, b'1');
+        e.text(60, b"20260105-14:30:00");
+        e.unsigned(38, 1);
+        e.char(40, b'2');
+        e.price(44, above(-90));
+        e.price(99, above(1));
+    });
+    assert_eq!(
+        pick(&said[0], &[35, 58]),
+        "35=9 58=StopPx (99) is for stop orders"
+    );
+    world.finish();
+}
+
+#[test]
 fn reports_wait_for_a_client_that_is_gone_and_what_was_lost_on_the_way_is_sent_again() {
     let mut world = World::new();
     let mut maker = FixClient::new(0, Version::Fix42);
@@ -589,6 +689,283 @@ fn reports_wait_for_a_client_that_is_gone_and_what_was_lost_on_the_way_is_sent_a
         .map(|s| pick(&s, &[11, 150, 32, 151]))
         .collect();
     assert_eq!(fills, ["11=m 150=2 32=70 151=0"]);
+    world.finish();
+}
+
+/// One entry of a mass quote: set, entry, symbol, bid, offer; no quantity is no side.
+type QuoteEntry<'a> = (&'a str, &'a str, &'a str, (Price, u32), (Price, u32));
+
+fn mass_quote(e: &mut Encoder<'_>, id: &str, level: u8, resets: bool, entries: &[QuoteEntry<'_>]) {
+    e.text(117, id.as_bytes());
+    e.char(301, level);
+    if resets {
+        e.char(9773, b'Y');
+    }
+    let sets = || entries.chunk_by(|a, b| a.0 == b.0);
+    e.unsigned(296, sets().count() as u64);
+    for set in sets() {
+        e.text(302, set[0].0.as_bytes());
+        e.unsigned(304, set.len() as u64);
+        e.unsigned(295, set.len() as u64);
+        for (_, entry, symbol, bid, offer) in set {
+            e.text(299, entry.as_bytes());
+            e.text(55, symbol.as_bytes());
+            e.price(132, bid.0);
+            e.price(133, offer.0);
+            e.unsigned(134, bid.1.into());
+            e.unsigned(135, offer.1.into());
+        }
+    }
+}
+
+#[test]
+fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_that_has_mass_quotes() {
+    let mut world = World::new();
+    for (id, version) in (0..).zip(Version::ALL) {
+        let mut quoter = FixClient::named(0, version, quoter_of(version));
+        quoter.log_on(&mut world);
+        let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
+        if version < Version::Fix42 {
+            let said = quoter.send(&mut world, b"i", |e| mass_quote(e, "q", b'2', false, &[]));
+            assert!(said[0].starts_with("35=3|"), "{version:?}: {said:?}");
+            quoter.log_off_without_a_word(&mut world);
+            continue;
+        }
+        // Two sets; one entry of an unknown instrument, one crossed.
+        let entries = [
+            ("s", "1", "AAPL", (bid, 100), (offer, 100)),
+            ("s", "2", "NOSUCH", (bid, 1), (offer, 1)),
+            ("t", "3", "MSFT", (bid, 50), (offer, 0)),
+            ("t", "4", "NVDA", (offer, 1), (bid, 1)),
+        ];
+        let said = quoter.send(&mut world, b"i", |e| mass_quote(e, "q1", b'2', false, &entries));
+        let groups = match version {
+            _ if version < Version::Fix50Sp2 => {
+                "296=2|302=s|304=2|295=2|299=1|299=2|368=1|302=t|304=2|295=2|299=3|299=4|368=7"
+            }
+            _ => {
+                "296=2|302=s|304=2|295=2|299=1|1167=0|299=2|1167=5|368=1|\
+                 302=t|304=2|295=2|299=3|1167=0|299=4|1167=5|368=7"
+            }
+        };
+        assert_eq!(said, [format!("35=b|117=q1|297=0|301=2|{groups}")], "{version:?}");
+
+        // About what is refused only; nothing about anything.
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q2", b'1', false, &entries[1..3]);
+        });
+        assert!(
+            said[0].contains("299=2|") && !said[0].contains("299=3|"),
+            "{said:?}"
+        );
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q3", b'0', false, &entries[..1]);
+        });
+        assert_eq!(said, [""; 0], "{version:?}");
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q4", b'0', false, &entries[1..2]);
+        });
+        assert_eq!(pick(&said[0], &[35, 117, 297]), "35=b 117=q4 297=5");
+
+        // What stands is told on request.
+        let status = |world: &mut World, quoter: &mut FixClient, symbol: &str| {
+            quoter.send(world, b"a", |e| {
+                if version > Version::Fix42 {
+                    e.text(649, b"r");
+                }
+                e.text(55, symbol.as_bytes());
+            })
+        };
+        let is_old = version == Version::Fix42;
+        let active = if version >= Version::Fix50Sp1 { 16 } else { 0 };
+        let said = status(&mut world, &mut quoter, "AAPL");
+        match is_old {
+            true => assert_eq!(said, ["35=b|117=q3|297=0"]),
+            false => assert_eq!(
+                said,
+                [format!(
+                    "35=AI|649=r|117=q3|55=AAPL|132={bid}|134=100|133={offer}|135=100|297={active}"
+                )]
+            ),
+        }
+        let said = status(&mut world, &mut quoter, "TSLA");
+        let unknown = if is_old { "35=b 297=5" } else { "35=AI 297=9" };
+        assert_eq!(pick(&said[0], &[35, 297]), unknown);
+
+        // Better than all others, and somebody sells everything down to it.
+        let mut taker = FixClient::new(id + 1, version);
+        taker.log_on(&mut world);
+        let mut filled = |world: &mut World, quoter: &mut FixClient, quote: &str, order: &str| {
+            let high = Price::from_raw(world.best(Side::Ask).0.raw() - 10_000_000);
+            let said = quoter.send(world, b"i", |e| {
+                mass_quote(
+                    e,
+                    quote,
+                    b'1',
+                    false,
+                    &[("s", "1", "AAPL", (high, 100), (offer, 100))],
+                );
+            });
+            assert_eq!(said, [""; 0], "{version:?}");
+            taker.order(world, order, Side::Ask, high, 50_000, |e| e.char(59, b'3'));
+            quoter.exchange(world);
+            std::mem::take(&mut quoter.said)
+        };
+        let said = filled(&mut world, &mut quoter, "q5", "a");
+        let exec_type = if is_old { "2" } else { "F" };
+        assert_eq!(
+            said.iter().map(|s| pick(s, &STATE)).collect::<Vec<_>>(),
+            [format!(
+                "35=8 11=1{} 150={exec_type} 39=2 38=100 14=100 151=0",
+                if is_old { " 20=0" } else { "" }
+            )],
+            "{version:?}"
+        );
+        // Again within the window: more than it allows. All quotes of the group go, and new ones are refused.
+        let said = filled(&mut world, &mut quoter, "q6", "b");
+        assert_eq!(pick(&said[0], &[35, 39, 14]), "35=8 39=2 14=100");
+        let status_6 = if is_old { 4 } else { 6 };
+        assert_eq!(
+            pick(&said[1], &[35, 117, 297, 9775]),
+            format!("35=b 117=q6 297={status_6} 9775=F")
+        );
+        assert!(
+            said[1].contains("|299=1") && said[1].contains("|299=3"),
+            "{said:?}"
+        );
+        assert_eq!(said.len(), 2, "{said:?}");
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q7", b'1', false, &entries[2..3]);
+        });
+        let protected = if is_old { "297=5 368=9" } else { "297=5 368=98" };
+        assert_eq!(pick(&said[0], &[297, 368]), protected, "{version:?}");
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q8", b'0', true, &entries[..1]);
+        });
+        assert_eq!(pick(&said[0], &[297, 9773]), "297=0 9773=Y");
+
+        // Withdrawn: of one instrument, of all.
+        let said = quoter.send(&mut world, b"Z", |e| {
+            e.text(117, b"z1");
+            e.char(298, b'1');
+            e.char(301, b'1');
+            e.char(295, b'1');
+            e.text(55, b"AAPL");
+        });
+        match is_old {
+            true => assert_eq!(said, ["35=b|117=z1|297=1"]),
+            false => assert_eq!(said, ["35=AI|117=z1|55=AAPL|297=1"]),
+        }
+        let said = status(&mut world, &mut quoter, "AAPL");
+        let gone = if is_old { "297=5" } else { "297=6" };
+        assert_eq!(pick(&said[0], &[297, 132]), gone);
+        quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q9", b'0', false, &entries[..3])
+        });
+        let said = quoter.send(&mut world, b"Z", |e| {
+            e.text(117, b"z2");
+            e.char(298, b'4');
+            e.char(301, b'1');
+        });
+        assert_eq!(
+            pick(&said[0], &[117, 55, 297]).replace(" 55=[N/A]", ""),
+            "117=z2 297=4"
+        );
+
+        // The connection is lost, and the quotes with it.
+        let said = quoter.send(&mut world, b"i", |e| {
+            mass_quote(e, "q10", b'0', false, &entries[..1])
+        });
+        assert_eq!(said, [""; 0]);
+        let bids = |world: &World| -> u64 {
+            let levels = world.market.exchange(0).levels(AAPL, Side::Bid);
+            levels
+                .filter(|level| level.price == bid)
+                .map(|level| level.qty.0)
+                .sum()
+        };
+        let with_quote = bids(&world);
+        quoter.log_off_without_a_word(&mut world);
+        assert_eq!(bids(&world), with_quote - 100, "{version:?}");
+        quoter.log_on(&mut world);
+        let said: Vec<_> = quoter.said.drain(..).collect();
+        assert_eq!(
+            pick(&said[0], &[35, 117, 9775]),
+            "35=b 117=q10 9775=A",
+            "{version:?}"
+        );
+        quoter.log_off_without_a_word(&mut world);
+        world.pass(61 * Nanos::SECOND);
+    }
+    world.finish();
+}
+
+#[test]
+fn a_mass_quote_that_cannot_be_read_is_rejected_whole_and_an_order_of_its_own_firm_takes_no_quote() {
+    let mut world = World::new();
+    let version = Version::Fix44;
+    let mut quoter = FixClient::named(0, version, quoter_of(version));
+    quoter.log_on(&mut world);
+    let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
+    let entry = ("s", "1", "AAPL", (bid, 100), (offer, 100));
+    // No quote set, a set without entries, more entries than counted, a count that is no number.
+    let cut = |e: &mut Encoder<'_>, count: &[u8]| {
+        e.text(117, b"q");
+        e.text(296, b"1");
+        e.text(302, b"s");
+        e.text(304, b"1");
+        if !count.is_empty() {
+            e.text(295, count);
+            for id in [b"1", b"2"] {
+                e.text(299, id);
+                e.text(55, b"AAPL");
+            }
+        }
+    };
+    let said = quoter.send(&mut world, b"i", |e| e.text(117, b"q"));
+    assert!(said[0].starts_with("35=3|371=296|373=1"), "{said:?}");
+    for (count, answer) in [
+        (&b""[..], "35=3|371=295|373=1"),
+        (b"1", "35=3|371=295|373=16"),
+        (b"x", "35=3|371=295|373=6"),
+        (b"600", "35=3|371=295|373=16"),
+    ] {
+        let said = quoter.send(&mut world, b"i", |e| cut(e, count));
+        assert!(said[0].starts_with(answer), "{count:?}: {said:?}");
+    }
+    let many: Vec<String> = (0..513).map(|n| n.to_string()).collect();
+    let many: Vec<QuoteEntry<'_>> = many
+        .iter()
+        .map(|id| ("s", id.as_str(), "AAPL", entry.3, entry.4))
+        .collect();
+    let said = quoter.send(&mut world, b"i", |e| mass_quote(e, "q", b'2', false, &many));
+    assert_eq!(pick(&said[0], &[35, 372, 380]), "35=j 372=i 380=0");
+    let said = quoter.send(&mut world, b"i", |e| {
+        mass_quote(e, "q", b'1', false, &many[..512])
+    });
+    assert_eq!(said, [""; 0], "each replaces the one before");
+
+    // A quote never trades with its own firm: the one that is there goes, and its owner is told what is left of it.
+    let high = Price::from_raw(world.best(Side::Ask).0.raw() - 10_000_000);
+    quoter.send(&mut world, b"i", |e| {
+        mass_quote(
+            e,
+            "q2",
+            b'0',
+            false,
+            &[("s", "1", "AAPL", (high, 100), (offer, 100))],
+        );
+    });
+    let said = quoter.order(&mut world, "o", Side::Ask, high, 1_000, |e| {
+        e.char(59, b'3');
+        e.char(2964, b'2');
+    });
+    let about = said.iter().find(|s| s.starts_with("35=AI")).unwrap();
+    assert_eq!(
+        *about,
+        format!("35=AI|117=q2|55=AAPL|133={offer}|135=100|297=0|58=self-trade prevention")
+    );
+    assert!(said.iter().all(|s| !s.starts_with("35=8|11=1|")), "{said:?}");
     world.finish();
 }
 

@@ -57,8 +57,8 @@ pub use join_round::{HeldMessage, JoinRound};
 pub use joins::JoinTally;
 pub use line::{Line, SessionId};
 pub use mdp3::{
-    LoopState, Mdp3, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay,
-    ReplayConfig, ReplayState,
+    LoopState, Mdp3, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Kind, Mdp3Recovery,
+    Mdp3Replay, Mdp3Terms, ReplayConfig, ReplayState,
 };
 pub use moex::{
     Moex, MoexChannel, MoexChannelConfig, MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig,

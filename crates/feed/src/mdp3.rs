@@ -28,10 +28,12 @@ mod replay;
 mod rows;
 mod snapshot;
 mod table;
+mod terms;
 
 pub use channel::Mdp3Channel;
 pub use recovery::{LoopState, Mdp3Recovery};
 pub use replay::{Mdp3Replay, ReplayConfig, ReplayState};
+pub use terms::{Mdp3Kind, Mdp3Terms};
 
 use crate::decoder::{Context, Decoder};
 use crate::framing::{Content, Frame, Framing};
@@ -46,8 +48,8 @@ use rows::Rows;
 use snapshot::Turn;
 use table::{Priorities, Securities};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MessageType, Nanos, SeqNo,
-    Symbol, Venue,
+    Contract, Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MessageType,
+    Nanos, SeqNo, Symbol, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::mdp3::{self, Book, Messages, OrderBook, TradeSummary, indicator};
@@ -201,6 +203,7 @@ pub struct Mdp3Decoder {
     takes_unnamed: bool,
     securities: Securities,
     directory: Box<[Instrument]>,
+    terms: Box<[Mdp3Terms]>,
     followed: Box<[Followed]>,
     known: Box<[Known]>,
     /// The security number looked up last, and its position if it is wanted.
@@ -244,6 +247,7 @@ impl Mdp3Decoder {
             last_packet: 0,
             securities: Securities::new(instruments as u32 - 1),
             directory: vec![Instrument::default(); instruments].into(),
+            terms: vec![Mdp3Terms::default(); instruments].into(),
             followed: vec![Followed::default(); instruments].into(),
             known: vec![Known::default(); instruments].into(),
             latest: None,
@@ -302,6 +306,23 @@ impl Mdp3Decoder {
     /// The number of a symbol, if its definition has come. A search: not for the way of a packet.
     pub fn find(&self, symbol: &Symbol) -> Option<InstrumentId> {
         self.instruments().find(|i| i.symbol == *symbol).map(|i| i.id)
+    }
+
+    /// The terms of an instrument, if it is defined.
+    pub fn terms(&self, id: InstrumentId) -> Option<&Mdp3Terms> {
+        let is_defined = |i: &&Instrument| !i.symbol.is_empty();
+        self.directory.get(id.index()).filter(is_defined)?;
+        self.terms.get(id.index())
+    }
+
+    /// The contract of an instrument, as far as its definition says it. The underlying of an option is
+    /// [`InstrumentId::WHOLE_FEED`] when the channel has none of its number.
+    pub fn contract(&self, id: InstrumentId) -> Option<Contract> {
+        let terms = self.terms(id)?;
+        let underlying = terms
+            .underlying
+            .and_then(|(number, _)| self.instrument_of(number));
+        terms.contract(underlying.unwrap_or(InstrumentId::WHOLE_FEED))
     }
 
     /// The number given to an exchange's security number.

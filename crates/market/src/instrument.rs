@@ -30,6 +30,34 @@ pub struct Date {
     pub day: u8,
 }
 
+impl Date {
+    /// Days since 1970-01-01, of years from 1970 on.
+    pub const fn days(self) -> u32 {
+        // Years begin in March, so that a leap day is a year's last.
+        let year = self.year as u32 - (self.month <= 2) as u32;
+        let month = (self.month as u32 + 9) % 12;
+        let (era, of_era) = (year / 400, year % 400);
+        let of_year = (153 * month + 2) / 5 + self.day as u32 - 1;
+        era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    }
+
+    /// The day so many days after 1970-01-01.
+    pub const fn of_days(days: u32) -> Date {
+        let days = days + 719_468;
+        let (era, of_era) = (days / 146_097, days % 146_097);
+        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        Date {
+            year: (era * 400 + year + (month <= 2) as u32) as u16,
+            month: month as u8,
+            day: day as u8,
+        }
+    }
+}
+
 /// The right of an option. FIX PutOrCall (201).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
@@ -89,6 +117,33 @@ impl Contract {
         match self {
             Contract::Equity | Contract::Currency { .. } => None,
             Contract::Future { expiry, .. } | Contract::Option { expiry, .. } => Some(*expiry),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_dates_are_each_others_inverse_and_count_up() {
+        let epoch = Date {
+            year: 1970,
+            month: 1,
+            day: 1,
+        };
+        assert_eq!((epoch.days(), Date::of_days(0)), (0, epoch));
+        let leap = Date {
+            year: 2024,
+            month: 2,
+            day: 29,
+        };
+        assert_eq!((leap.days(), Date::of_days(19_782)), (19_782, leap));
+        let mut last = epoch;
+        for days in 1..80_000 {
+            let date = Date::of_days(days);
+            assert!(date > last && date.days() == days, "{date:?}");
+            last = date;
         }
     }
 }

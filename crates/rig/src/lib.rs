@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
-    DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig, LineSet, Listing,
-    Outlet, PaceConfig, Publisher,
+    AuctionTimes, DayPhase, DeskConfig, Engine, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig,
+    LineSet, Listener, Listing, NewOrder, OrderKinds, Outlet, PaceConfig, Publisher,
 };
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
     BookState, Counter, Counters, EventKind, EventSink, InstrumentId, Level, MarketEvent, MessageType, Nanos,
-    OrderId, Port, Side, Transport,
+    OrderId, OrderType, Port, Price, Qty, Side, TimeInForce, TradingStatus, Transport,
 };
 use tickwire_testdata::Rng;
 
@@ -58,6 +58,10 @@ pub struct RigConfig {
     pub read_max: usize,
     /// Resting orders of all instruments together.
     pub max_live: u32,
+    /// Icebergs, post-only orders, stops and halts of the order flow.
+    pub kinds: OrderKinds,
+    /// When auctions take place. In their call phases the rig enters orders that cross, icebergs and orders for the auction.
+    pub auctions: AuctionTimes,
     /// Orders are numbered below this in the receiver's direct index; others are hashed.
     pub dense_order_ids: u64,
     /// The books are compared at the first quiet moment (everything published has been received) after every so many
@@ -82,6 +86,8 @@ impl Default for RigConfig {
             joins_after_ms: 0,
             read_max: 4096,
             max_live: 20_000,
+            kinds: OrderKinds::NONE,
+            auctions: AuctionTimes::default(),
             dense_order_ids: 1 << 16,
             compare_every_ms: 0,
             changes: None,
@@ -91,6 +97,29 @@ impl Default for RigConfig {
 }
 
 impl RigConfig {
+    /// A day with every kind of order, halts, and auctions at the opening and the close. The books are compared all the time.
+    pub fn every_kind(seed: u64) -> RigConfig {
+        let at = |ms: u64| START.0 % Nanos::DAY + ms * Nanos::MILLI;
+        RigConfig {
+            seed,
+            // The closing ends the day.
+            duration_ms: 10_000,
+            kinds: OrderKinds {
+                icebergs_ppm: 100_000,
+                post_only_ppm: 50_000,
+                stops_ppm: 50_000,
+                halts_ppm: 4_000,
+            },
+            auctions: AuctionTimes {
+                opening: Some(at(400)),
+                closing: Some((at(750), at(800))),
+                indicate_ns: 20 * Nanos::MILLI,
+            },
+            compare_every_ms: 10,
+            ..RigConfig::default()
+        }
+    }
+
     /// 1 % loss, 0.5 % duplication and 0.5 % reordering on both lines.
     pub fn bad_lines(seed: u64) -> RigConfig {
         RigConfig {
@@ -252,8 +281,10 @@ pub fn run<C: Channel>(
             flow: FlowConfig {
                 seed: config.seed,
                 max_live: config.max_live,
+                kinds: config.kinds,
                 ..FlowConfig::default()
             },
+            auctions: config.auctions,
             pace: PaceConfig {
                 rate: config.rate,
                 ..PaceConfig::default()
@@ -297,6 +328,7 @@ pub fn run<C: Channel>(
         connections: BTreeMap::new(),
         datagrams: 0,
     };
+    let mut crossing = Crossing::default();
     let mut channel = channel;
     let books = BooksConfig {
         venue: channel.venue(),
@@ -339,6 +371,7 @@ pub fn run<C: Channel>(
             counted(&channel.counters()),
         );
         exchange.on_time(now);
+        crossing.enter(now, listings, &mut exchange);
         net.datagrams(now, joins <= now, &mut exchange, &mut channel, &mut sink);
         if joins <= now {
             if channel.poll_timeout().is_some_and(|t| t <= now) {
@@ -404,6 +437,53 @@ pub fn run<C: Channel>(
         told: sink.told,
         messages: sink.messages,
         relayed: sink.twin.relayed.unwrap_or_default(),
+    }
+}
+
+/// Enters orders into every call phase that is scheduled: the flow is silent then.
+#[derive(Default)]
+struct Crossing {
+    is_done: bool,
+}
+
+impl Crossing {
+    fn enter(&mut self, now: Nanos, listings: &[Listing], exchange: &mut Exchange) {
+        let engine = exchange.engine();
+        let is_call = |listing: &Listing| engine.trading_status(listing.id) == Some(TradingStatus::Auction);
+        // All of them: one that was halted by the flow has its auction within a step.
+        let is_begun = !listings.is_empty() && listings.iter().all(is_call);
+        if !core::mem::replace(&mut self.is_done, is_begun) && is_begun {
+            for listing in listings {
+                exchange.trade(now, |engine, out| cross(listing, engine, out));
+            }
+        }
+    }
+}
+
+fn cross(listing: &Listing, engine: &mut Engine, out: &mut impl Listener) {
+    let touch = Side::BOTH.map(|side| engine.best(listing.id, side));
+    let [Some(bid), Some(ask)] = touch else { return };
+    let tick = listing.tick().raw();
+    let price = |at: Level, ticks: i64| Price::from_raw(at.price.raw() + ticks * tick);
+    let lots = |n: u32| Qty(n * listing.rules.lot.0);
+    let limit = |side, at, qty| NewOrder::limit(listing.id, side, at, qty);
+    let for_auction = |side, time_in_force| NewOrder {
+        order_type: OrderType::Market,
+        time_in_force,
+        ..limit(side, Price::ZERO, lots(150))
+    };
+    for order in [
+        limit(Side::Bid, price(ask, 2), lots(300)),
+        limit(Side::Ask, price(bid, -1), lots(200)),
+        NewOrder {
+            display: lots(100),
+            ..limit(Side::Ask, price(bid, 0), lots(450))
+        },
+        for_auction(Side::Bid, TimeInForce::AtTheOpening),
+        for_auction(Side::Ask, TimeInForce::AtTheClose),
+    ] {
+        // What a price on the other side of a band or step makes of it does not matter.
+        let _ = engine.submit(&order, out);
     }
 }
 

@@ -40,6 +40,13 @@ fn a_day_without_trouble_needs_no_recovery() {
 }
 
 #[test]
+fn icebergs_stops_halts_and_auctions_leave_the_quotes_what_they_are() {
+    let outcome = day(&RigConfig::every_kind(1), CqsPublisherConfig::default());
+    assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
+}
+
+#[test]
 fn short_forms_say_the_same() {
     let outcome = day(
         &RigConfig::default(),

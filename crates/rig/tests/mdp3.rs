@@ -2,11 +2,14 @@
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
-    Engine, EngineConfig, Listing, Mdp3Publisher, Mdp3PublisherConfig, Mdp3View, NewOrder, Publisher, Tape,
-    listings,
+    Engine, EngineConfig, Listing, MDP3_PRICE_MAX, Mdp3Publisher, Mdp3PublisherConfig, Mdp3View, NewOrder,
+    Publisher, Rules, Tape, TickTable, listings,
 };
 use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
-use tickwire_market::{BookState, Counter, MarketEvent, Nanos, Port, Price, Qty, Side, TradingStatus};
+use tickwire_market::{
+    BookState, Contract, Counter, Date, InstrumentId, MarketEvent, Nanos, Port, Price, PutCall, Qty, Side,
+    Symbol, TradingStatus,
+};
 use tickwire_rig::{Outcome, RigConfig, START, run};
 
 fn publisher(depth: Mdp3Depth, listings: &[Listing]) -> Mdp3Publisher {
@@ -57,6 +60,146 @@ fn day(config: &RigConfig, depth: Mdp3Depth) -> Outcome<Mdp3Channel> {
     outcome
 }
 
+/// An index future, options on it of two strikes, and a currency pair, in Globex prices as CME has them: a hundredth of a
+/// point is one, options go by VTT 4.
+fn chain() -> Vec<Listing> {
+    let price = |units: u32| Price::from_raw(i64::from(units) * Price::ONE_RAW);
+    let expiry = Date {
+        year: 2026,
+        month: 3,
+        day: 20,
+    };
+    let name = |text: &str| Symbol::new(text.as_bytes()).expect("a short name");
+    let equity = |id: u32, text: &str, start| Listing::equity(InstrumentId(id), name(text), start);
+    let hundredth = Price::from_4dp(100);
+    let future = Listing {
+        contract: Contract::Future {
+            expiry,
+            multiplier: 50,
+        },
+        rules: Rules {
+            ticks: TickTable::uniform(price(25)),
+            price_max: MDP3_PRICE_MAX,
+            ..Rules::default()
+        },
+        display_factor: hundredth,
+        ..equity(1, "ESH6", price(690_000))
+    };
+    let ticks = TickTable::stepped(price(5), &[(price(500), price(25))]).expect("they ascend");
+    let option = |id, text: &str, strike, right, start| Listing {
+        contract: Contract::Option {
+            expiry,
+            multiplier: 50,
+            strike: price(strike),
+            right,
+            underlying: InstrumentId(1),
+        },
+        rules: Rules {
+            ticks,
+            price_max: MDP3_PRICE_MAX,
+            ..Rules::default()
+        },
+        display_factor: hundredth,
+        ..equity(id, text, price(start))
+    };
+    let pair = Listing {
+        contract: Contract::Currency {
+            base: *b"EUR",
+            quote: *b"USD",
+        },
+        rules: Rules {
+            ticks: TickTable::uniform(Price::from_4dp(1)),
+            ..Rules::default()
+        },
+        ..equity(6, "EURUSD", Price::from_4dp(11_000))
+    };
+    vec![
+        future,
+        option(2, "ESH6 C690000", 690_000, PutCall::Call, 12_000),
+        option(3, "ESH6 P690000", 690_000, PutCall::Put, 12_000),
+        // Around the price where its tick changes.
+        option(4, "ESH6 C750000", 750_000, PutCall::Call, 500),
+        option(5, "ESH6 P600000", 600_000, PutCall::Put, 475),
+        pair,
+    ]
+}
+
+#[test]
+fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebuilt() {
+    let listings = chain();
+    for depth in BOTH {
+        // From the live channel, and from the loops.
+        for joins_after_ms in [0, 150] {
+            let config = RigConfig {
+                joins_after_ms,
+                ..RigConfig::bad_lines(3)
+            };
+            let outcome = run(
+                &config,
+                &listings,
+                Box::new(publisher(depth, &listings)),
+                channel(depth, Mdp3Channel::arbiter_config()),
+                books_of(depth),
+            );
+            assert_eq!(outcome.counters.get(Counter::Malformed), 0);
+            assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
+            let decoder = outcome.channel.feed().decoder();
+            for listing in &listings {
+                let id = decoder.find(&listing.symbol).expect("it is defined");
+                let terms = decoder.terms(id).expect("it is defined");
+                // Numbers of the venue are those of the listing, numbers of the feed are in the order of coming.
+                let underlying = listings[0].symbol;
+                let contract = match listing.contract {
+                    Contract::Option {
+                        expiry,
+                        multiplier,
+                        strike,
+                        right,
+                        ..
+                    } => {
+                        let Some((_, name)) = terms.underlying else {
+                            panic!("{terms:?}");
+                        };
+                        assert_eq!(name, underlying);
+                        Contract::Option {
+                            expiry,
+                            multiplier,
+                            strike,
+                            right,
+                            underlying: decoder.find(&underlying).expect("it is defined"),
+                        }
+                    }
+                    other => other,
+                };
+                assert_eq!(decoder.contract(id), Some(contract), "{terms:?}");
+                assert_eq!(terms.display_factor, listing.display_factor);
+                for (price, tick) in [
+                    (listing.start, listing.tick()),
+                    (
+                        Price::from_raw(listing.tick().raw()),
+                        listing.rules.ticks.at(listing.tick()),
+                    ),
+                ] {
+                    // At the bound itself both steps are right.
+                    if price != Price::from_raw(500 * Price::ONE_RAW) {
+                        assert_eq!(terms.tick_at(price), Some(tick), "{}", listing.symbol);
+                    }
+                }
+                let is_option = matches!(listing.contract, Contract::Option { .. });
+                assert_eq!(terms.tick_rule.map(|rule| rule.code), is_option.then_some(4));
+                let book = outcome.books.book(id).expect("there is room");
+                let depth = Side::BOTH.map(|side| book.levels(side).count());
+                assert!(
+                    depth.iter().all(|levels| *levels > 0),
+                    "{}: {depth:?}",
+                    listing.symbol
+                );
+            }
+            assert!(outcome.events["Trade"] > 50, "{:?}", outcome.events);
+        }
+    }
+}
+
 const BOTH: [Mdp3Depth; 2] = [Mdp3Depth::ByPrice, Mdp3Depth::ByOrder];
 
 #[test]
@@ -73,6 +216,14 @@ fn a_day_without_trouble_needs_no_recovery() {
             Mdp3Depth::ByOrder => "Add",
         };
         assert!(outcome.events[books] > 1_000, "{:?}", outcome.events);
+    }
+}
+
+#[test]
+fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
+    for depth in BOTH {
+        let outcome = day(&RigConfig::every_kind(1), depth);
+        assert!(outcome.compared > 20, "{}", outcome.compared);
     }
 }
 

@@ -69,6 +69,13 @@ fn a_day_in_the_exchanges_own_templates_of_both_years_and_markets() {
 }
 
 #[test]
+fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
+    let outcome = day(&RigConfig::every_kind(1));
+    assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
+}
+
+#[test]
 fn bad_lines_are_made_good_by_replay() {
     let mut connections = 0;
     for seed in 1..=5 {

@@ -132,6 +132,7 @@ macro_rules! both {
 
 both! {
     a_day_without_trouble_needs_no_recovery
+    icebergs_stops_halts_and_auctions_leave_the_books_what_they_are
     bad_lines_are_made_good_by_retransmissions
     late_joiners_are_made_good_by_a_refresh
     refused_retransmissions_are_made_good_by_refreshes
@@ -152,6 +153,13 @@ fn a_day_without_trouble_needs_no_recovery<P: Product>() {
     for kind in P::KINDS {
         assert!(outcome.events.contains_key(*kind), "{kind}: {:?}", outcome.events);
     }
+}
+
+fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are<P: Product>() {
+    let config = RigConfig::every_kind(1);
+    let outcome = day::<P>(&config, Start::Beginning, RequestLimits::default(), 20);
+    assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
 }
 
 fn bad_lines_are_made_good_by_retransmissions<P: Product>() {

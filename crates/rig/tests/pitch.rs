@@ -72,6 +72,13 @@ fn a_day_without_trouble_needs_no_recovery() {
 }
 
 #[test]
+fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
+    let outcome = day(&RigConfig::every_kind(1));
+    assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
+}
+
+#[test]
 fn bad_lines_are_made_good_by_the_proxy() {
     let mut retransmitted = 0;
     for seed in 1..=5 {

@@ -77,6 +77,7 @@ impl Log {
                     ..Rules::default()
                 },
                 start: Price::from_4dp(start),
+                display_factor: Price::from_raw(Price::ONE_RAW),
             })
             .collect();
         let publisher = MoexPublisherConfig {

@@ -2,7 +2,7 @@
 //!
 //! Sessions take any message ([`tickwire_fix::SessionConfig::any_message`]); what is ours is read field by field, because
 //! the fields of an order differ little from version to version, and answered in the version's own words ([`report`]).
-//! Supported: D, F, G, H, q (since 4.3), e and g (since 4.2). A message that lacks a field it must have is rejected
+//! Supported: D, F, G, H, q (since 4.3), e and g, and i, Z and a of [`super::quotes`] (since 4.2). A message that lacks a field it must have is rejected
 //! (35=3), one whose values do not go together by a BusinessMessageReject (35=j; up to 4.1 by 35=3), everything else
 //! unknown likewise.
 
@@ -19,6 +19,7 @@ use tickwire_market::{
 };
 
 use super::ouch::OuchDesk;
+use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
 use super::{ClientOrder, DeskConfig, FixPort, Hands, Outcome, Refusal, Route, Saying, Told, Why, deliver};
 use crate::order::{CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
 
@@ -50,7 +51,7 @@ const NO_ORDER: Id = match Id::new(b"NONE") {
 };
 
 /// Why a message is not taken.
-enum Refused {
+pub(super) enum Refused {
     /// A field is missing, or not of its type: 35=3.
     Field(Fault),
     /// Well formed, but not to be done: 35=j.
@@ -75,6 +76,7 @@ enum Request {
         orig: Id,
         qty: Qty,
         price: Option<Price>,
+        stop: Option<Price>,
         ord_type: u8,
     },
     Status {
@@ -93,6 +95,9 @@ enum Request {
     SessionStatus {
         id: Id,
     },
+    MassQuote(MassQuoting),
+    QuoteCancel(QuoteCanceling),
+    QuoteStatus(StatusAsking),
     Ignored,
 }
 
@@ -121,7 +126,6 @@ struct Port {
 }
 
 /// Something to be sent.
-#[derive(Clone, Copy)]
 enum Out {
     Report(Saying),
     CancelReject {
@@ -155,6 +159,7 @@ enum Out {
         id: Id,
         status: u64,
     },
+    Quote(QuoteOut),
 }
 
 pub(super) struct FixDesk {
@@ -333,6 +338,12 @@ impl FixDesk {
         }
     }
 
+    /// Tells a client about its quotes.
+    pub(super) fn say_of_quotes(&mut self, session: usize, at: Nanos, out: QuoteOut) {
+        self.now = self.now.max(at);
+        self.put(session, Out::Quote(out));
+    }
+
     fn put(&mut self, session: usize, out: Out) {
         if self.ports[session].waiting.len() >= self.waiting_max {
             self.reports_lost += 1;
@@ -349,7 +360,7 @@ impl FixDesk {
         while let Some(out) = port.waiting.front() {
             let session = self.table.session_mut(id);
             let (version, stamp) = (port.port.version, &mut port.stamp);
-            let sent = session.send_any(self.now, out.msg_type(), |e| out.encode(e, version, stamp));
+            let sent = session.send_any(self.now, out.msg_type(version), |e| out.encode(e, version, stamp));
             match sent {
                 Ok(_) => {}
                 Err(SendError::NotEncodable | SendError::TooLong | SendError::StoreFailed) => {
@@ -402,8 +413,9 @@ impl FixDesk {
                 orig,
                 qty,
                 price,
+                stop,
                 ord_type,
-            } => replace(route, id, orig, qty, price, ord_type, hands),
+            } => replace(route, (id, orig), qty, (price, stop), ord_type, hands),
             Request::Status { id } => status(route, id, hands),
             Request::MassCancel {
                 id,
@@ -425,6 +437,15 @@ impl FixDesk {
                 let status = if hands.floor.is_open { 2 } else { 3 };
                 Some(Out::SessionStatus { id, status })
             }
+            Request::MassQuote(asked) => {
+                let ack = quotes::mass_quote(id.0, port.firm, &asked, hands);
+                ack.map(Out::Quote)
+            }
+            Request::QuoteCancel(asked) => {
+                quotes::cancel(id.0, port.version, &asked, hands);
+                None
+            }
+            Request::QuoteStatus(asked) => Some(Out::Quote(quotes::status(port.firm, &asked, hands))),
             Request::Ignored => None,
         };
         deliver(hands.said, self, ouch);
@@ -449,7 +470,9 @@ fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
     SessionConfig {
         any_message: true,
         reset_on_logon: port.reset_on_logon,
-        fields_max: 2048,
+        // A mass quote of as many entries as are taken.
+        receive_bytes: 64 << 10,
+        fields_max: 8 * quotes::ENTRIES_MAX,
         precision: match port.version {
             Version::Fix40 | Version::Fix41 => Precision::Seconds,
             _ => config.precision,
@@ -549,10 +572,9 @@ fn cancel(route: Route, id: Id, orig: Id, hands: &mut Hands<'_, '_>) -> Option<O
 
 fn replace(
     route: Route,
-    id: Id,
-    orig: Id,
+    (id, orig): (Id, Id),
     qty: Qty,
-    price: Option<Price>,
+    (price, stop): (Option<Price>, Option<Price>),
     ord_type: u8,
     hands: &mut Hands<'_, '_>,
 ) -> Option<Out> {
@@ -565,11 +587,16 @@ fn replace(
         "closed"
     } else if u32::from(ord_type) != before.own {
         "the order's type cannot be changed"
+    } else if before.stop.is_none() && stop.is_some() {
+        "StopPx (99) is for stop orders"
+    } else if stop.is_some() && stop != before.stop && !hands.is_waiting_for_trigger(&before) {
+        "the order was triggered already"
     } else {
         let changed = ClientOrder {
             cl_ord_id: id,
             qty,
             price: price.unwrap_or(before.price),
+            stop: stop.or(before.stop),
             ..before
         };
         match hands.replace(row, changed, orig) {
@@ -646,6 +673,7 @@ fn read(m: &Message<'_>, version: Version) -> Result<Request, Refused> {
                 orig: id_of(m, tag::ORIG_CL_ORD_ID)?,
                 qty: required(m, tag::ORDER_QTY, |m, f| m.qty(f))?,
                 price: optional(m, tag::PRICE, |m, f| m.price(f))?,
+                stop: optional(m, own::STOP_PX, |m, f| m.price(f))?,
                 ord_type,
             })
         }
@@ -665,6 +693,9 @@ fn read(m: &Message<'_>, version: Version) -> Result<Request, Refused> {
         b"g" if version >= Version::Fix42 => Ok(Request::SessionStatus {
             id: id_of(m, own::TRAD_SES_REQ_ID)?,
         }),
+        b"i" if version >= Version::Fix42 => quotes::read_mass_quote(m).map(Request::MassQuote),
+        b"Z" if version >= Version::Fix42 => quotes::read_cancel(m).map(Request::QuoteCancel),
+        b"a" if version >= Version::Fix42 => quotes::read_status(m).map(Request::QuoteStatus),
         b"j" => Ok(Request::Ignored),
         _ => Err(UNSUPPORTED),
     }
@@ -737,7 +768,7 @@ fn read_new(m: &Message<'_>) -> Result<New, Refused> {
     })
 }
 
-fn required<'m, T>(
+pub(super) fn required<'m, T>(
     m: &Message<'m>,
     tag: u32,
     read: impl FnOnce(&Message<'m>, tickwire_fix::Field) -> Result<T, Fault>,
@@ -746,7 +777,7 @@ fn required<'m, T>(
     Ok(read(m, field)?)
 }
 
-fn optional<'m, T>(
+pub(super) fn optional<'m, T>(
     m: &Message<'m>,
     tag: u32,
     read: impl FnOnce(&Message<'m>, tickwire_fix::Field) -> Result<T, Fault>,
@@ -757,11 +788,11 @@ fn optional<'m, T>(
     }
 }
 
-fn id_of(m: &Message<'_>, tag: u32) -> Result<Id, Refused> {
+pub(super) fn id_of(m: &Message<'_>, tag: u32) -> Result<Id, Refused> {
     required(m, tag, |m, f| m.text(f))
 }
 
-fn symbol(m: &Message<'_>, f: tickwire_fix::Field) -> Result<Symbol, Fault> {
+pub(super) fn symbol(m: &Message<'_>, f: tickwire_fix::Field) -> Result<Symbol, Fault> {
     Symbol::new(m.value(f)).ok_or(Fault::value(f.tag))
 }
 
@@ -838,7 +869,7 @@ fn refusal(refusal: Refusal) -> (u16, &'static str) {
     }
 }
 
-fn why_text(why: Why) -> &'static str {
+pub(super) fn why_text(why: Why) -> &'static str {
     match why {
         Why::Request | Why::TimeInForce => "",
         Why::Swept => "cancelled with all others",
@@ -866,13 +897,14 @@ fn ord_status(order: &ClientOrder) -> u8 {
 }
 
 impl Out {
-    fn msg_type(&self) -> &'static [u8] {
+    fn msg_type(&self, version: Version) -> &'static [u8] {
         match self {
             Out::Report(_) | Out::UnknownOrder { .. } => b"8",
             Out::CancelReject { .. } => b"9",
             Out::MassCancelled { .. } => b"r",
             Out::SecurityStatus { .. } => b"f",
             Out::SessionStatus { .. } => b"h",
+            Out::Quote(out) => out.msg_type(version),
         }
     }
 
@@ -962,6 +994,7 @@ impl Out {
                 e.text(own::TRADING_SESSION_ID, b"1");
                 e.unsigned(own::TRAD_SES_STATUS, status);
             }
+            Out::Quote(ref out) => out.encode(e, version),
         }
     }
 }

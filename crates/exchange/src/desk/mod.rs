@@ -1,5 +1,5 @@
 //! Order entry: the ledger of every order that clients sent, and the ports they come by: FIX sessions of every version
-//! (`fix`), OUCH over SoupBinTCP (`ouch`).
+//! (`fix`), with mass quotes (`quotes`), OUCH over SoupBinTCP (`ouch`).
 //!
 //! A port reads its protocol into what this module does to the engine: [`Desk::enter`], [`Desk::cancel`],
 //! [`Desk::reduce`], [`Desk::replace`], [`Desk::mass_cancel`]. What happens to a client's order, by request or because the
@@ -13,6 +13,7 @@
 
 mod fix;
 mod ouch;
+mod quotes;
 
 use alloc::vec::Vec;
 
@@ -34,6 +35,7 @@ use crate::tape::{Listing, VenueTime};
 
 use fix::FixDesk;
 use ouch::OuchDesk;
+use quotes::{QuoteOut, Quotes, is_quote};
 
 /// A FIX session that is known before it logs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,6 +273,19 @@ pub(crate) struct Saying {
     pub(crate) at: Nanos,
 }
 
+/// What is delivered to a port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Said {
+    /// About an order, or a quote's fill.
+    Order(Saying),
+    /// About quotes, to a FIX session.
+    Quote {
+        session: usize,
+        at: Nanos,
+        out: QuoteOut,
+    },
+}
+
 /// What the desk acts on while it handles a request.
 pub(crate) struct Floor<'a> {
     pub(crate) engine: &'a mut Engine,
@@ -306,6 +321,7 @@ struct Books {
     symbols: Vec<(Symbol, InstrumentId)>,
     last_exec_id: u64,
     unrecorded: u64,
+    quotes: Quotes,
 }
 
 pub(crate) struct Desk {
@@ -321,7 +337,7 @@ struct Hands<'a, 'f> {
     floor: &'a mut Floor<'f>,
     now: Nanos,
     /// What happened, in order, for whichever port it is.
-    said: &'a mut Vec<Saying>,
+    said: &'a mut Vec<Said>,
 }
 
 impl Desk {
@@ -338,6 +354,7 @@ impl Desk {
                 symbols,
                 last_exec_id: 0,
                 unrecorded: 0,
+                quotes: Quotes::new(config.max_orders, listings),
             },
             fix: FixDesk::new(config),
             ouch: OuchDesk::new(config),
@@ -373,6 +390,7 @@ impl Desk {
                 hash.word(u64::from_le_bytes(word));
             }
         }
+        self.books.quotes.hash(&mut hash);
         self.fix.hash(&mut hash);
         self.ouch.hash(&mut hash);
         hash.word(self.books.last_exec_id);
@@ -397,7 +415,8 @@ impl Desk {
             Some(id) => self.ouch.disconnect(id),
         };
         if let Some(route) = gone {
-            self.sweep(now, floor, |order| order.route == route);
+            let is_of = |session| Route::Fix(session) == route;
+            self.sweep(now, floor, |order| order.route == route, is_of, b'A');
         }
     }
 
@@ -464,9 +483,10 @@ impl Desk {
             .min()
     }
 
-    /// The end of the day for clients: open orders are cancelled.
+    /// The end of the day for clients: open orders are cancelled but those for the close, which the closing auction ends.
     pub(crate) fn cancel_all(&mut self, now: Nanos, floor: &mut Floor<'_>) {
-        self.sweep(now, floor, |_| true);
+        let goes = |order: &ClientOrder| order.time_in_force != TimeInForce::AtTheClose;
+        self.sweep(now, floor, goes, |_| true, b'C');
     }
 
     /// Says goodbye on every connection.
@@ -475,7 +495,15 @@ impl Desk {
         self.ouch.end(time);
     }
 
-    fn sweep(&mut self, now: Nanos, floor: &mut Floor<'_>, which: impl Fn(&ClientOrder) -> bool) {
+    /// Cancels open orders that fit, and the quotes of sessions that do: `why` is their UnsolicitedCancelType.
+    fn sweep(
+        &mut self,
+        now: Nanos,
+        floor: &mut Floor<'_>,
+        which: impl Fn(&ClientOrder) -> bool,
+        quotes_of: impl Fn(usize) -> bool,
+        why: u8,
+    ) {
         let mut said = Vec::new();
         let mut hands = Hands {
             books: &mut self.books,
@@ -484,6 +512,8 @@ impl Desk {
             said: &mut said,
         };
         hands.sweep(which);
+        let gone = hands.withdraw(|quote| quotes_of(quote.session));
+        hands.tell_removed(gone, why);
         deliver(&mut said, &mut self.fix, &mut self.ouch);
     }
 
@@ -505,11 +535,14 @@ impl Desk {
 }
 
 /// Tells the ports.
-fn deliver(said: &mut Vec<Saying>, fix: &mut FixDesk, ouch: &mut OuchDesk) {
-    for saying in said.drain(..) {
-        match saying.order.route {
-            Route::Fix(session) => fix.say(session, &saying),
-            Route::Ouch(port) => ouch.say(port, &saying),
+fn deliver(said: &mut Vec<Said>, fix: &mut FixDesk, ouch: &mut OuchDesk) {
+    for one in said.drain(..) {
+        match one {
+            Said::Order(saying) => match saying.order.route {
+                Route::Fix(session) => fix.say(session, &saying),
+                Route::Ouch(port) => ouch.say(port, &saying),
+            },
+            Said::Quote { session, at, out } => fix.say_of_quotes(session, at, out),
         }
     }
 }
@@ -569,7 +602,7 @@ impl Hands<'_, '_> {
             // It has no row: a duplicate is no order.
             order.outcome = Outcome::Rejected;
             let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
-            return self.said.push(saying);
+            return self.said.push(Said::Order(saying));
         }
         self.books.ledger.push(order);
         let row = self.books.ledger.len() - 1;
@@ -592,7 +625,7 @@ impl Hands<'_, '_> {
             self.books.ledger[row].outcome = Outcome::Rejected;
             let order = self.books.ledger[row];
             let saying = self.books.saying(&order, Told::Refused(refusal), self.now);
-            self.said.push(saying);
+            self.said.push(Said::Order(saying));
         }
     }
 
@@ -620,7 +653,8 @@ impl Hands<'_, '_> {
         self.act(asked, |engine, out| engine.reduce(target, by, out))
     }
 
-    /// Gives an order another price and total quantity, fills included, under another identifier.
+    /// Gives an order another price, total quantity, fills included, and, as long as it waits for it, trigger under another
+    /// identifier.
     fn replace(&mut self, row: usize, changed: ClientOrder, orig: Id) -> Result<(), Reject> {
         let before = self.books.ledger[row];
         // What is filled already cannot be taken back.
@@ -634,14 +668,18 @@ impl Hands<'_, '_> {
         };
         let told = self.said.len();
         let done = self.act(asked, |engine, out| {
-            engine.replace(before.order_id, changed.price, remaining, out)
+            let id = before.order_id;
+            match changed.stop.filter(|stop| before.stop != Some(*stop)) {
+                Some(stop) => engine.replace_stop(id, stop, changed.price, remaining, out),
+                None => engine.replace(id, changed.price, remaining, out),
+            }
         });
         match done {
             // Nothing but the name changed: the engine had nothing to tell.
             Ok(_) if self.said.len() == told => {
                 let mut saying = self.books.saying(&changed, Told::Replaced, self.now);
                 saying.request = Some((changed.cl_ord_id, orig));
-                self.said.push(saying);
+                self.said.push(Said::Order(saying));
                 Ok(())
             }
             Ok(_) => Ok(()),
@@ -650,6 +688,11 @@ impl Hands<'_, '_> {
                 Err(e)
             }
         }
+    }
+
+    /// Whether a stop order has not been triggered yet.
+    fn is_waiting_for_trigger(&self, order: &ClientOrder) -> bool {
+        self.floor.engine.stop_price(order.order_id).is_some()
     }
 
     /// Cancels every open order that fits; how many.
@@ -672,6 +715,7 @@ impl Hands<'_, '_> {
         request: impl FnOnce(&mut Engine, &mut (&mut Broadcast, &mut Hearing<'_>)) -> T,
     ) -> T {
         self.floor.tape.set_time(self.floor.time);
+        self.floor.engine.set_time(self.floor.time);
         let mut hearing = Hearing {
             books: self.books,
             said: core::mem::take(self.said),
@@ -709,7 +753,7 @@ fn name_hash(route: Route, id: &Id) -> u64 {
 /// Keeps the ledger while the engine works, and notes what ports are to be told.
 struct Hearing<'a> {
     books: &'a mut Books,
-    said: Vec<Saying>,
+    said: Vec<Said>,
     now: Nanos,
     asked: Asked,
     /// A client took liquidity here.
@@ -744,17 +788,20 @@ impl Hearing<'_> {
         {
             saying.request = Some((request, orig));
         }
-        self.said.push(saying);
+        self.said.push(Said::Order(saying));
     }
 
-    fn fill(&mut self, owner: Owner, qty: Qty, price: Price, match_number: u64, liquidity: Liquidity) {
+    fn fill(&mut self, order: &Order, qty: Qty, price: Price, match_number: u64, liquidity: Liquidity) {
         let told = Told::Filled {
             qty,
             price,
             match_number,
             liquidity,
         };
-        self.tell(owner, told, |order| {
+        if is_quote(order.owner) {
+            return self.quote_filled(order, told, qty, price);
+        }
+        self.tell(order.owner, told, |order| {
             order.filled = Qty(order.filled.0 + qty.0);
             order.cost += price.notional(u64::from(qty.0));
             if order.filled >= order.qty {
@@ -765,6 +812,9 @@ impl Hearing<'_> {
 
     /// What is left of an order is gone.
     fn gone(&mut self, order: &Order, otherwise: Why) {
+        if is_quote(order.owner) {
+            return self.quote_lost(order, None);
+        }
         let why = match (self.reason.take(), self.asked) {
             (Some(reason), _) => Why::Engine(reason),
             (None, Asked::Sweep) => Why::Swept,
@@ -781,6 +831,9 @@ impl Hearing<'_> {
 
     /// An order lost quantity and stays.
     fn lost(&mut self, order: &Order, by: Qty) {
+        if is_quote(order.owner) {
+            return self.quote_lost(order, Some(by));
+        }
         let is_replace = matches!(self.asked, Asked::Order { row, is_replace: true, .. }
             if order.owner == Owner(row as u32 + 1));
         match self.reason.take() {
@@ -811,6 +864,9 @@ impl Hearing<'_> {
 
 impl Listener for Hearing<'_> {
     fn accepted(&mut self, order: &Order) {
+        if is_quote(order.owner) {
+            return self.quoted(order);
+        }
         self.tell(order.owner, Told::Accepted, |mine| {
             mine.venue_id = order.id;
             mine.order_id = order.id;
@@ -834,19 +890,13 @@ impl Listener for Hearing<'_> {
         if taker.owner != Owner::HOUSE {
             self.disturbed = Some(taker.instrument);
         }
-        self.fill(maker.owner, qty, price, match_number, Liquidity::Added);
-        self.fill(taker.owner, qty, price, match_number, Liquidity::Removed);
+        self.fill(&maker, qty, price, match_number, Liquidity::Added);
+        self.fill(&taker, qty, price, match_number, Liquidity::Removed);
     }
 
     fn cross_filled(&mut self, fill: &CrossFill) {
         let liquidity = Liquidity::Auction;
-        self.fill(
-            fill.order.owner,
-            fill.qty,
-            fill.price,
-            fill.match_number,
-            liquidity,
-        );
+        self.fill(&fill.order, fill.qty, fill.price, fill.match_number, liquidity);
     }
 
     fn refreshed(&mut self, _: &Order, new: &Order) {
@@ -861,6 +911,10 @@ impl Listener for Hearing<'_> {
 
     fn cancelled(&mut self, _: &Order, reason: CancelReason) {
         self.reason = Some(reason);
+    }
+
+    fn protected(&mut self, firm: Firm, group: u32) {
+        self.tripped(firm, group);
     }
 
     fn decremented(&mut self, order: &Order, by: Qty) {

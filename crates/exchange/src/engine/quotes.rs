@@ -12,7 +12,7 @@ use crate::rules::{MassCancel, Protection, QuoteEntry};
 /// The most pairs of firm and instrument that are ever quoted; fewer in an engine for fewer orders.
 pub(crate) const QUOTES_MAX: u32 = 1 << 16;
 /// The most protections that are set, pairs of firm and group.
-pub(crate) const PROTECTIONS_MAX: usize = 1024;
+pub const PROTECTIONS_MAX: usize = 1024;
 
 /// A firm's quote of an instrument. Stays in the table, whatever became of its orders.
 #[derive(Clone, Copy)]

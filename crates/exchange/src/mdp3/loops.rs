@@ -25,6 +25,8 @@ pub(super) struct Loop {
     /// As many as one book takes; grows with the largest.
     complete: VecDeque<Vec<u8>>,
     sent: Vec<u8>,
+    /// Memory of packets that were sent.
+    spare: Vec<Vec<u8>>,
     due: Nanos,
     scratch: Vec<u8>,
 }
@@ -41,6 +43,7 @@ impl Loop {
             open: vec![0; PacketHeader::SIZE],
             complete: VecDeque::new(),
             sent: Vec::new(),
+            spare: Vec::new(),
             due: Nanos::ZERO,
             scratch: vec![0; packet_max - PacketHeader::SIZE],
         }
@@ -85,7 +88,8 @@ impl Loop {
         if self.due > now {
             return None;
         }
-        self.sent = self.complete.pop_front()?;
+        let next = self.complete.pop_front()?;
+        self.spare.push(core::mem::replace(&mut self.sent, next));
         self.due = now.after(self.interval_ns);
         Some(Datagram {
             port: self.port,
@@ -106,7 +110,10 @@ impl Loop {
         };
         self.open[..PacketHeader::SIZE].copy_from_slice(header.as_bytes());
         self.seq += 1;
-        self.complete.push_back(self.open.clone());
+        let mut packet = self.spare.pop().unwrap_or_default();
+        packet.clear();
+        packet.extend_from_slice(&self.open);
+        self.complete.push_back(packet);
         self.open.truncate(PacketHeader::SIZE);
     }
 }

@@ -1,7 +1,7 @@
 //! Instrument definitions: the directory.
 
-use super::Mdp3Decoder;
 use super::event::{Moment, Tail, about};
+use super::{Mdp3Decoder, Mdp3Terms};
 use crate::decoder::Context;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, Nanos, Price, Qty, Symbol,
@@ -94,14 +94,18 @@ impl Mdp3Decoder {
         };
         let id = InstrumentId(index as u32);
         self.definitions_total = d.total.or(self.definitions_total);
+        let terms = Mdp3Terms::of(body);
+        let rule = terms.tick_rule;
         let instrument = Instrument {
             id,
             venue: Venue::Cme,
             symbol: if d.is_deleted { Symbol::EMPTY } else { symbol },
-            tick: d.tick.unwrap_or_default(),
+            // Of a rule, the step around zero: the finest.
+            tick: d.tick.or(rule.map(|rule| rule.inside)).unwrap_or_default(),
             lot: Qty(1),
             is_test: false,
         };
+        self.terms[index] = terms;
         let known = &mut self.known[index];
         let before = core::mem::replace(&mut self.directory[index], instrument);
         let is_news = (before, known.defined_at) != (instrument, d.time);

@@ -43,12 +43,14 @@ mod incremental;
 mod snapshot;
 mod table;
 pub mod tcp;
+mod tick;
 
 pub use admin::*;
 pub use block::{Block, Entries, MessageHeader, Optional, Price9, Qty4, Text, Visit};
 pub use definition::*;
 pub use incremental::*;
 pub use snapshot::*;
+pub use tick::TickRule;
 
 use crate::layout::{le, prefix};
 use crate::{Malformed, wire_enum, wire_struct};
@@ -421,6 +423,14 @@ pub mod attribute {
     pub const IMPLIED_MATCHING: u32 = 1 << 19;
     /// The lower price is the better bid.
     pub const INVERTED_BOOK: u32 = 1 << 22;
+}
+
+/// What an [`EventEntry`] of a definition dates. Schema, `EventType`.
+pub mod event_type {
+    /// The instrument's first day.
+    pub const ACTIVATION: u8 = 5;
+    /// Its last.
+    pub const LAST_ELIGIBLE_TRADE_DATE: u8 = 7;
 }
 
 wire_enum! {

@@ -1,0 +1,941 @@
+//! Mass quotes over FIX: MassQuote (i), QuoteCancel (Z) and QuoteStatusRequest (a), since 4.2. FIX 4.4, volume 3,
+//! "Quotation / Negotiation"; 5.0 SP2, volume 3.
+//!
+//! A quote is a firm's two-sided price of one instrument, told to the session that entered it last; QuoteSetID and
+//! QuoteEntryID are its names, echoed. A new one takes the place of the old one as a whole; a side without price or quantity
+//! is withdrawn. Each entry of a MassQuote stands or falls for itself, one that is refused leaves the earlier quote as it
+//! was. Fills come as ExecutionReport with the entry's id as ClOrdID, as CME words them.
+//!
+//! What the venue removes by itself is told without being asked by a MassQuoteAcknowledgement of QuoteStatus 6 (up to 4.2:
+//! 4) with the entries and CME's UnsolicitedCancelType (9775): A the connection was lost, C the day is over, F market maker
+//! protection. After F, entries are refused until a MassQuote with MMProtectionReset (9773) = Y: of the groups of its
+//! entries, of all groups if it has none. A side that meets an order of its own firm is gone with a QuoteStatusReport.
+
+use alloc::vec::Vec;
+
+use tickwire_fix::{
+    Encoder, Fault, Field, Fields, Id, Message, RepeatingGroup, Version, business_reject_reason, tag,
+};
+use tickwire_market::{
+    Contract, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
+};
+
+use super::fix::{Refused, id_of, optional, required, symbol};
+use super::{Asked, Books, ClientOrder, Hands, Hearing, Outcome, Route, Said, Told};
+use crate::index::OrderIndex;
+use crate::order::{CancelReason, Firm, Order, Owner, Reject, StateHash};
+use crate::rules::QuoteEntry;
+use crate::tape::Listing;
+
+/// Owners from here on are quotes, below rows of the ledger.
+const QUOTE_OWNERS: u32 = 1 << 31;
+
+/// The most quotes of all firms in a day; entries beyond them are refused. As many as the engine has room for.
+const QUOTES_MAX: usize = 1 << 16;
+
+/// Entries of one message; more are refused whole.
+pub(super) const ENTRIES_MAX: usize = 512;
+
+/// Whether an owner is a quote.
+pub(super) fn is_quote(owner: Owner) -> bool {
+    owner.0 >= QUOTE_OWNERS
+}
+
+mod own {
+    pub(super) const QUOTE_ID: u32 = 117;
+    pub(super) const BID_PX: u32 = 132;
+    pub(super) const OFFER_PX: u32 = 133;
+    pub(super) const BID_SIZE: u32 = 134;
+    pub(super) const OFFER_SIZE: u32 = 135;
+    pub(super) const SECURITY_TYPE: u32 = 167;
+    pub(super) const DEF_BID_SIZE: u32 = 293;
+    pub(super) const DEF_OFFER_SIZE: u32 = 294;
+    pub(super) const NO_QUOTE_ENTRIES: u32 = 295;
+    pub(super) const NO_QUOTE_SETS: u32 = 296;
+    pub(super) const QUOTE_STATUS: u32 = 297;
+    pub(super) const QUOTE_CANCEL_TYPE: u32 = 298;
+    pub(super) const QUOTE_ENTRY_ID: u32 = 299;
+    pub(super) const QUOTE_REJECT_REASON: u32 = 300;
+    pub(super) const QUOTE_RESPONSE_LEVEL: u32 = 301;
+    pub(super) const QUOTE_SET_ID: u32 = 302;
+    pub(super) const TOT_NO_QUOTE_ENTRIES: u32 = 304;
+    pub(super) const UNDERLYING_SYMBOL: u32 = 311;
+    pub(super) const QUOTE_ENTRY_REJECT_REASON: u32 = 368;
+    pub(super) const QUOTE_STATUS_REQ_ID: u32 = 649;
+    pub(super) const QUOTE_ENTRY_STATUS: u32 = 1167;
+    /// CME: iLink 2, "Mass Quote".
+    pub(super) const MM_PROTECTION_RESET: u32 = 9773;
+    pub(super) const UNSOLICITED_CANCEL_TYPE: u32 = 9775;
+}
+
+/// QuoteSets: reaches to the end of the message. What stands behind it there is found by its tag all the same.
+#[derive(Clone)]
+struct Sets;
+impl RepeatingGroup for Sets {
+    const COUNT: u32 = own::NO_QUOTE_SETS;
+    fn has(tag: u32) -> bool {
+        tag != own::NO_QUOTE_SETS
+    }
+}
+
+/// Entries of a set: up to the next set.
+#[derive(Clone)]
+struct Entries;
+impl RepeatingGroup for Entries {
+    const COUNT: u32 = own::NO_QUOTE_ENTRIES;
+    fn has(tag: u32) -> bool {
+        !matches!(
+            tag,
+            own::NO_QUOTE_SETS | own::QUOTE_SET_ID | own::TOT_NO_QUOTE_ENTRIES | own::NO_QUOTE_ENTRIES | 893
+        )
+    }
+}
+
+/// What is known of an instrument.
+#[derive(Clone, Copy)]
+struct Fact {
+    group: u32,
+    contract: Contract,
+}
+
+/// All quotes of a day.
+pub(super) struct Quotes {
+    rows: Vec<Quote>,
+    max: usize,
+    /// Firm and instrument → row.
+    places: OrderIndex,
+    /// By instrument, from 1 on.
+    facts: Vec<Fact>,
+}
+
+/// A two-sided price of a firm.
+pub(super) struct Quote {
+    pub(super) session: usize,
+    firm: Firm,
+    instrument: InstrumentId,
+    symbol: Symbol,
+    group: u32,
+    names: Names,
+    sides: [QuoteSide; 2],
+}
+
+/// What its client calls a quote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Names {
+    quote_id: Id,
+    set_id: Id,
+    entry_id: Id,
+}
+
+#[derive(Clone, Copy, Default)]
+struct QuoteSide {
+    order_id: OrderId,
+    price: Price,
+    qty: Qty,
+    filled: Qty,
+    cost: i128,
+    is_open: bool,
+}
+
+impl QuoteSide {
+    fn left(&self) -> Qty {
+        match self.is_open {
+            true => Qty(self.qty.0.saturating_sub(self.filled.0)),
+            false => Qty::ZERO,
+        }
+    }
+}
+
+impl Quote {
+    fn is_open(&self) -> bool {
+        self.sides.iter().any(|side| side.is_open)
+    }
+}
+
+impl Quotes {
+    pub(super) fn new(max_orders: usize, listings: &[Listing]) -> Quotes {
+        let max = max_orders.min(QUOTES_MAX);
+        let none = Fact {
+            group: 0,
+            contract: Contract::Equity,
+        };
+        let last = listings.iter().map(|listing| listing.id.index()).max();
+        let mut facts = alloc::vec![none; last.map_or(0, |last| last + 1)];
+        for listing in listings {
+            facts[listing.id.index()] = Fact {
+                group: listing.rules.group,
+                contract: listing.contract,
+            };
+        }
+        Quotes {
+            rows: Vec::new(),
+            max,
+            places: OrderIndex::new(max),
+            facts,
+        }
+    }
+
+    fn fact(&self, instrument: InstrumentId) -> Option<&Fact> {
+        self.facts.get(instrument.index())
+    }
+
+    fn find(&self, firm: Firm, instrument: InstrumentId) -> Option<usize> {
+        self.places.get(key(firm, instrument)).map(|row| row as usize)
+    }
+
+    /// Numbers and quantities of every quote.
+    pub(super) fn hash(&self, hash: &mut StateHash) {
+        for quote in &self.rows {
+            hash.word(key(quote.firm, quote.instrument));
+            hash.word(quote.session as u64);
+            for side in &quote.sides {
+                hash.word(side.order_id.0 << 1 | u64::from(side.is_open));
+                hash.word(u64::from(side.qty.0) << 32 | u64::from(side.filled.0));
+            }
+        }
+    }
+}
+
+/// Never 0: instruments count from 1.
+fn key(firm: Firm, instrument: InstrumentId) -> u64 {
+    u64::from(firm.0) << 32 | u64::from(instrument.0)
+}
+
+/// An entry as asked for.
+pub(super) struct Asking {
+    names: Names,
+    symbol: Symbol,
+    bid: (Price, Qty),
+    ask: (Price, Qty),
+}
+
+/// MassQuote.
+pub(super) struct MassQuoting {
+    quote_id: Id,
+    /// QuoteResponseLevel (301): 0 no answer, 1 about what is refused, 2 about each entry, 3 in sum.
+    level: u64,
+    resets: bool,
+    entries: Vec<Asking>,
+}
+
+/// Whose quotes a QuoteCancel is about.
+enum Cancels {
+    All,
+    /// Of these instruments.
+    Instruments(Vec<Symbol>),
+    /// Of what has these as underlying.
+    Underlyings(Vec<Symbol>),
+    /// Of a SecurityType (167).
+    Type(Id),
+    /// Entered last by the MassQuote of this QuoteID; since 5.0 SP1.
+    Single,
+    Unknown,
+}
+
+/// QuoteCancel.
+pub(super) struct QuoteCanceling {
+    quote_id: Id,
+    level: u64,
+    which: Cancels,
+}
+
+/// QuoteStatusRequest.
+pub(super) struct StatusAsking {
+    request: Option<Id>,
+    symbol: Symbol,
+}
+
+/// What became of an entry, as it is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    names: Names,
+    reject: Option<Reject>,
+}
+
+/// What is said about quotes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum QuoteOut {
+    /// MassQuoteAcknowledgement of a MassQuote.
+    Ack {
+        quote_id: Id,
+        level: u64,
+        /// How many entries were taken and refused.
+        counts: [u32; 2],
+        is_reset: bool,
+        entries: Vec<Entry>,
+        text: &'static str,
+    },
+    /// MassQuoteAcknowledgement that nobody asked for: the entries are gone.
+    Removed {
+        quote_id: Id,
+        /// UnsolicitedCancelType.
+        why: u8,
+        entries: Vec<Entry>,
+    },
+    /// QuoteStatusReport; up to 4.2 a MassQuoteAcknowledgement.
+    Status {
+        request: Option<Id>,
+        quote_id: Id,
+        symbol: Symbol,
+        status: u8,
+        /// Price and quantity of bid and offer, as far as there is any.
+        sides: [Option<(Price, Qty)>; 2],
+        text: &'static str,
+    },
+}
+
+pub(super) fn read_mass_quote(m: &Message<'_>) -> Result<MassQuoting, Refused> {
+    let size = |tag| optional(m, tag, |m, f| m.qty(f));
+    let (bid_size, offer_size) = (size(own::DEF_BID_SIZE)?, size(own::DEF_OFFER_SIZE)?);
+    let quote_id = match m.find(own::QUOTE_ID) {
+        Some(_) => id_of(m, own::QUOTE_ID)?,
+        None => return Err(Fault::missing(own::QUOTE_ID).into()),
+    };
+    let mut entries = Vec::new();
+    let sets = m.group::<Sets>().ok_or(Fault::missing(own::NO_QUOTE_SETS))?;
+    sets.clone().check()?;
+    for set in sets {
+        let set_id = text(&set, own::QUOTE_SET_ID)?;
+        let group = set.group::<Entries>();
+        let group = group.ok_or(Fault::missing(own::NO_QUOTE_ENTRIES))?;
+        group.clone().check()?;
+        if entries.len() as u64 + group.claimed() > ENTRIES_MAX as u64 {
+            let reason = business_reject_reason::OTHER;
+            return Err(Refused::Business(reason, "more than 512 entries in one message"));
+        }
+        for entry in group {
+            let side = |price: u32, size: u32, otherwise: Option<Qty>| -> Result<(Price, Qty), Fault> {
+                let price = entry.find(price).map(|f| entry.price(f)).transpose()?;
+                let size = entry.find(size).map(|f| entry.qty(f)).transpose()?;
+                let price = price.unwrap_or(Price::ZERO);
+                let qty = size.or(otherwise).unwrap_or(Qty::ZERO);
+                Ok((price, if price == Price::ZERO { Qty::ZERO } else { qty }))
+            };
+            entries.push(Asking {
+                names: Names {
+                    quote_id,
+                    set_id,
+                    entry_id: text(&entry, own::QUOTE_ENTRY_ID)?,
+                },
+                symbol: symbol_of(&entry, tag::SYMBOL)?,
+                bid: side(own::BID_PX, own::BID_SIZE, bid_size)?,
+                ask: side(own::OFFER_PX, own::OFFER_SIZE, offer_size)?,
+            });
+        }
+    }
+    Ok(MassQuoting {
+        quote_id,
+        level: optional(m, own::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
+        resets: optional(m, own::MM_PROTECTION_RESET, |m, f| m.boolean(f))?.unwrap_or(false),
+        entries,
+    })
+}
+
+fn text(fields: &Fields<'_>, tag: u32) -> Result<Id, Fault> {
+    fields.text(fields.find(tag).ok_or(Fault::missing(tag))?)
+}
+
+fn symbol_of(fields: &Fields<'_>, tag: u32) -> Result<Symbol, Fault> {
+    let name: Field = fields.find(tag).ok_or(Fault::missing(tag))?;
+    Symbol::new(fields.value(name)).ok_or(Fault::value(tag))
+}
+
+pub(super) fn read_cancel(m: &Message<'_>) -> Result<QuoteCanceling, Refused> {
+    // The field of each entry, and of the message itself.
+    let named = |tag: u32| -> Result<Vec<Symbol>, Fault> {
+        let Some(group) = m.group::<Entries>() else {
+            let one = m.find(tag).ok_or(Fault::missing(own::NO_QUOTE_ENTRIES))?;
+            return Ok(alloc::vec![symbol(m, one)?]);
+        };
+        group.clone().check()?;
+        let entries = group.take(ENTRIES_MAX);
+        entries.map(|entry| symbol_of(&entry, tag)).collect()
+    };
+    let which = match required(m, own::QUOTE_CANCEL_TYPE, |m, f| m.unsigned(f))? {
+        1 => Cancels::Instruments(named(tag::SYMBOL)?),
+        2 => Cancels::Type(id_of(m, own::SECURITY_TYPE)?),
+        3 => {
+            let has_own = m.find(own::UNDERLYING_SYMBOL).is_some();
+            let tag = if has_own {
+                own::UNDERLYING_SYMBOL
+            } else {
+                tag::SYMBOL
+            };
+            Cancels::Underlyings(named(tag)?)
+        }
+        4 => Cancels::All,
+        5 => Cancels::Single,
+        _ => Cancels::Unknown,
+    };
+    Ok(QuoteCanceling {
+        quote_id: optional(m, own::QUOTE_ID, |m, f| m.text(f))?.unwrap_or(NO_ID),
+        level: optional(m, own::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
+        which,
+    })
+}
+
+pub(super) fn read_status(m: &Message<'_>) -> Result<StatusAsking, Refused> {
+    Ok(StatusAsking {
+        request: optional(m, own::QUOTE_STATUS_REQ_ID, |m, f| m.text(f))?,
+        symbol: required(m, tag::SYMBOL, symbol)?,
+    })
+}
+
+/// QuoteEntryRejectReason (368): 1 unknown symbol, 2 closed, 3 exceeds limit, 7 bid and offer, 8 price, 9 not authorised, 10
+/// price band (since 5.0), 98 market maker protection (CME), 99 other; up to 4.2, 9 for those beyond.
+fn entry_reason(version: Version, reject: Reject) -> u64 {
+    let reason = match reject {
+        Reject::UnknownInstrument => 1,
+        Reject::NotTrading => 2,
+        Reject::Quantity | Reject::Lot | Reject::Full => 3,
+        Reject::Quote => 7,
+        Reject::PriceBand if version.is_fixt() => 10,
+        Reject::Tick | Reject::PriceRange | Reject::PriceBand => 8,
+        Reject::NoFirm => 9,
+        Reject::Protected => 98,
+        _ => 99,
+    };
+    if version <= Version::Fix42 {
+        reason.min(9)
+    } else {
+        reason
+    }
+}
+
+pub(super) fn mass_quote(
+    session: usize,
+    firm: Firm,
+    asked: &MassQuoting,
+    hands: &mut Hands<'_, '_>,
+) -> Option<QuoteOut> {
+    if asked.resets {
+        reset(firm, &asked.entries, hands);
+    }
+    let (mut entries, mut counts) = (Vec::with_capacity(asked.entries.len()), [0_u32; 2]);
+    let mut is_protected = false;
+    for entry in &asked.entries {
+        let reject = quote(session, firm, entry, hands).err();
+        is_protected |= reject == Some(Reject::Protected);
+        counts[usize::from(reject.is_some())] += 1;
+        if asked.level == 2 || reject.is_some() {
+            entries.push(Entry {
+                names: entry.names,
+                reject,
+            });
+        }
+    }
+    let is_refused = counts[0] == 0 && counts[1] > 0;
+    // What is refused whole is always said, and that quotes are taken again.
+    let answers = match asked.level {
+        0 => is_refused || asked.resets,
+        1 => counts[1] > 0 || asked.resets,
+        _ => true,
+    };
+    answers.then_some(QuoteOut::Ack {
+        quote_id: asked.quote_id,
+        level: asked.level,
+        counts,
+        is_reset: asked.resets,
+        entries,
+        text: match is_protected {
+            true => PROTECTED,
+            false => "",
+        },
+    })
+}
+
+const PROTECTED: &str = "market maker protection: reset with 9773=Y";
+
+/// Takes quotes again, of the groups of these instruments or all.
+fn reset(firm: Firm, entries: &[Asking], hands: &mut Hands<'_, '_>) {
+    let books = &*hands.books;
+    let of = |entry: &Asking| {
+        let fact = books
+            .instrument(&entry.symbol)
+            .and_then(|id| books.quotes.fact(id));
+        fact.map(|fact| fact.group)
+    };
+    let mut groups: Vec<u32> = match entries {
+        [] => books.quotes.facts.iter().map(|fact| fact.group).collect(),
+        _ => entries.iter().filter_map(of).collect(),
+    };
+    groups.sort_unstable();
+    groups.dedup();
+    for group in groups {
+        hands.floor.engine.reset_protection(firm, group);
+    }
+}
+
+/// Enters a quote.
+fn quote(session: usize, firm: Firm, asked: &Asking, hands: &mut Hands<'_, '_>) -> Result<(), Reject> {
+    let instrument = hands.books.instrument(&asked.symbol);
+    let instrument = instrument.ok_or(Reject::UnknownInstrument)?;
+    if !hands.floor.is_open {
+        return Err(Reject::NotTrading);
+    }
+    let row = hands
+        .books
+        .row(session, firm, instrument, asked)
+        .ok_or(Reject::Full)?;
+    let before = &mut hands.books.quotes.rows[row];
+    // Fills while it is entered are those of the new one.
+    let kept = (before.session, before.names);
+    (before.session, before.names) = (session, asked.names);
+    let entry = QuoteEntry {
+        instrument,
+        owner: Owner(QUOTE_OWNERS + row as u32),
+        bid: asked.bid.0,
+        bid_qty: asked.bid.1,
+        ask: asked.ask.0,
+        ask_qty: asked.ask.1,
+    };
+    let mut result = [Err(Reject::Full)];
+    let whole = hands.act(Asked::Nothing, |engine, out| {
+        engine.mass_quote(firm, &[entry], &mut result, out)
+    });
+    let result = whole.and(result[0]);
+    if result.is_err() {
+        let quote = &mut hands.books.quotes.rows[row];
+        (quote.session, quote.names) = kept;
+    }
+    result
+}
+
+pub(super) fn cancel(session: usize, version: Version, asked: &QuoteCanceling, hands: &mut Hands<'_, '_>) {
+    let answer = |hands: &mut Hands<'_, '_>, status: u8, symbol: Symbol, text: &'static str| {
+        if asked.level > 0 || status == REFUSED {
+            hands.said.push(Said::Quote {
+                session,
+                at: hands.now,
+                out: QuoteOut::Status {
+                    request: None,
+                    quote_id: asked.quote_id,
+                    symbol,
+                    status,
+                    sides: [None; 2],
+                    text,
+                },
+            });
+        }
+    };
+    let mine = |quote: &Quote| quote.session == session;
+    match &asked.which {
+        Cancels::All => {
+            hands.withdraw(mine);
+            answer(hands, 4, NO_SYMBOL, "");
+        }
+        Cancels::Instruments(symbols) => {
+            for one in symbols {
+                match hands.books.instrument(one) {
+                    Some(id) => {
+                        hands.withdraw(|quote| mine(quote) && quote.instrument == id);
+                        answer(hands, 1, *one, "");
+                    }
+                    None => answer(hands, REFUSED, *one, "unknown symbol"),
+                }
+            }
+        }
+        Cancels::Underlyings(symbols) => {
+            for one in symbols {
+                match hands.books.instrument(one) {
+                    Some(id) => {
+                        hands.withdraw_if(|quote, contract| {
+                            let is_meant =
+                                matches!(contract, Contract::Option { underlying, .. } if *underlying == id);
+                            mine(quote) && is_meant
+                        });
+                        answer(hands, 3, *one, "");
+                    }
+                    None => answer(hands, REFUSED, *one, "unknown symbol"),
+                }
+            }
+        }
+        Cancels::Type(name) => {
+            hands.withdraw_if(|quote, contract| mine(quote) && is_type(contract, name.as_bytes()));
+            answer(hands, 2, NO_SYMBOL, "");
+        }
+        Cancels::Single if version >= Version::Fix50Sp1 => {
+            hands.withdraw(|quote| mine(quote) && quote.names.quote_id == asked.quote_id);
+            answer(hands, 17, NO_SYMBOL, "");
+        }
+        _ => answer(
+            hands,
+            REFUSED,
+            NO_SYMBOL,
+            "QuoteCancelType (298) is not supported",
+        ),
+    }
+}
+
+/// SecurityType (167).
+fn is_type(contract: &Contract, name: &[u8]) -> bool {
+    match contract {
+        Contract::Equity => name == b"CS",
+        Contract::Future { .. } => name == b"FUT",
+        // OOF: options on futures.
+        Contract::Option { .. } => matches!(name, b"OPT" | b"OOF"),
+        Contract::Currency { .. } => matches!(name, b"FXSPOT" | b"FOR"),
+    }
+}
+
+/// QuoteStatus (297) of what is not done.
+const REFUSED: u8 = 5;
+
+/// Symbol of what is about no instrument. FIX 4.4, volume 1, "Instrument".
+const NO_SYMBOL: Symbol = match Symbol::new(b"[N/A]") {
+    Some(symbol) => symbol,
+    None => Symbol::EMPTY,
+};
+
+/// QuoteID of what is no quote.
+const NO_ID: Id = match Id::new(b"NONE") {
+    Some(id) => id,
+    None => Id::EMPTY,
+};
+
+/// The state of the quote of an instrument: QuoteStatus 0 is active (16 since 5.0 SP1), 6 removed or traded, 9 none.
+pub(super) fn status(firm: Firm, asked: &StatusAsking, hands: &Hands<'_, '_>) -> QuoteOut {
+    let quotes = &hands.books.quotes;
+    let instrument = hands.books.instrument(&asked.symbol);
+    let row = instrument.and_then(|instrument| quotes.find(firm, instrument));
+    status_of(row.map(|row| &quotes.rows[row]), asked.request, asked.symbol, "")
+}
+
+fn status_of(quote: Option<&Quote>, request: Option<Id>, symbol: Symbol, text: &'static str) -> QuoteOut {
+    let side = |side: &QuoteSide| Some((side.price, side.left())).filter(|(_, qty)| !qty.is_zero());
+    QuoteOut::Status {
+        request,
+        quote_id: quote.map_or(NO_ID, |quote| quote.names.quote_id),
+        symbol,
+        status: match quote {
+            Some(quote) if quote.is_open() => 0,
+            Some(_) => 6,
+            None => 9,
+        },
+        sides: quote.map_or([None; 2], |q| [side(&q.sides[0]), side(&q.sides[1])]),
+        text,
+    }
+}
+
+impl Books {
+    /// The row of a firm's quote of an instrument, a new one for the first; `None` when there is no room.
+    fn row(&mut self, session: usize, firm: Firm, instrument: InstrumentId, asked: &Asking) -> Option<usize> {
+        let quotes = &mut self.quotes;
+        if let Some(row) = quotes.find(firm, instrument) {
+            return Some(row);
+        }
+        let row = quotes.rows.len();
+        if row >= quotes.max {
+            return None;
+        }
+        quotes.places.insert(key(firm, instrument), row as u32);
+        quotes.rows.push(Quote {
+            session,
+            firm,
+            instrument,
+            symbol: asked.symbol,
+            group: quotes.facts.get(instrument.index()).map_or(0, |fact| fact.group),
+            names: asked.names,
+            sides: [QuoteSide::default(); 2],
+        });
+        Some(row)
+    }
+}
+
+impl Hands<'_, '_> {
+    /// Withdraws quotes; whose and which they were.
+    pub(super) fn withdraw(&mut self, which: impl Fn(&Quote) -> bool) -> Vec<(usize, Names)> {
+        self.withdraw_if(|quote, _| which(quote))
+    }
+
+    fn withdraw_if(&mut self, which: impl Fn(&Quote, &Contract) -> bool) -> Vec<(usize, Names)> {
+        let mut gone = Vec::new();
+        for row in 0..self.books.quotes.rows.len() {
+            let quotes = &self.books.quotes;
+            let quote = &quotes.rows[row];
+            let fact = quotes.fact(quote.instrument);
+            if !quote.is_open() || !fact.is_some_and(|fact| which(quote, &fact.contract)) {
+                continue;
+            }
+            gone.push((quote.session, quote.names));
+            let open = quote.sides.map(|side| side.is_open.then_some(side.order_id));
+            for id in open.into_iter().flatten() {
+                let done = self.act(Asked::Sweep, |engine, out| engine.cancel(id, out));
+                debug_assert!(done.is_ok(), "an open side is in the book");
+            }
+        }
+        gone
+    }
+
+    /// Tells whose quotes are gone without having been asked for.
+    pub(super) fn tell_removed(&mut self, gone: Vec<(usize, Names)>, why: u8) {
+        let at = self.now;
+        push_removed(self.said, gone, why, at);
+    }
+}
+
+/// A message for each session, in the order of their first quotes.
+fn push_removed(said: &mut Vec<Said>, gone: Vec<(usize, Names)>, why: u8, at: Nanos) {
+    let begin = said.len();
+    for (session, names) in gone {
+        let entry = Entry { names, reject: None };
+        let of_session = |one: &&mut Said| match one {
+            Said::Quote {
+                session: told,
+                out: QuoteOut::Removed { entries, .. },
+                ..
+            } => *told == session && entries.len() < ENTRIES_MAX,
+            _ => false,
+        };
+        match said[begin..].iter_mut().find(of_session) {
+            Some(Said::Quote {
+                out: QuoteOut::Removed { entries, .. },
+                ..
+            }) => entries.push(entry),
+            _ => said.push(Said::Quote {
+                session,
+                at,
+                out: QuoteOut::Removed {
+                    quote_id: names.quote_id,
+                    why,
+                    entries: alloc::vec![entry],
+                },
+            }),
+        }
+    }
+}
+
+impl Hearing<'_> {
+    fn quote_row(&mut self, order: &Order) -> Option<&mut Quote> {
+        let at = order.owner.0.checked_sub(QUOTE_OWNERS)? as usize;
+        self.books.quotes.rows.get_mut(at)
+    }
+
+    fn quote_side(&mut self, order: &Order) -> Option<&mut QuoteSide> {
+        let side = &mut self.quote_row(order)?.sides[order.side as usize];
+        (side.order_id == order.id).then_some(side)
+    }
+
+    /// A side of a quote was entered.
+    pub(super) fn quoted(&mut self, order: &Order) {
+        if let Some(quote) = self.quote_row(order) {
+            quote.sides[order.side as usize] = QuoteSide {
+                order_id: order.id,
+                price: order.price,
+                qty: order.qty,
+                is_open: true,
+                ..QuoteSide::default()
+            };
+        }
+    }
+
+    /// A side of a quote lost so much, or all. Told when it was neither asked for nor told already.
+    pub(super) fn quote_lost(&mut self, order: &Order, by: Option<Qty>) {
+        let reason = self.reason.take();
+        if let Some(side) = self.quote_side(order) {
+            match by {
+                Some(by) => side.qty = Qty(side.qty.0.saturating_sub(by.0)),
+                None => side.is_open = false,
+            }
+        }
+        let is_known = matches!(
+            reason,
+            None | Some(CancelReason::Requoted | CancelReason::Protection)
+        );
+        if is_known {
+            return;
+        }
+        let (at, text) = (
+            self.now,
+            super::fix::why_text(super::Why::Engine(reason.unwrap_or(CancelReason::MassCancel))),
+        );
+        if let Some(quote) = self.quote_row(order) {
+            let (session, out) = (quote.session, status_of(Some(quote), None, quote.symbol, text));
+            self.said.push(Said::Quote { session, at, out });
+        }
+    }
+
+    /// A quote traded: told like an order whose name is the entry's.
+    pub(super) fn quote_filled(&mut self, order: &Order, told: Told, qty: Qty, price: Price) {
+        let at = self.now;
+        let Some(side) = self.quote_side(order) else {
+            return;
+        };
+        side.filled = Qty(side.filled.0 + qty.0);
+        side.cost += price.notional(u64::from(qty.0));
+        if side.filled >= side.qty {
+            side.is_open = false;
+        }
+        let side = *side;
+        if let Some(quote) = self.quote_row(order) {
+            let order = as_order(quote, order.side, &side, at);
+            let saying = self.books.saying(&order, told, at);
+            self.said.push(Said::Order(saying));
+        }
+    }
+
+    /// Protection tripped: the sessions that quote for the firm in the group are told.
+    pub(super) fn tripped(&mut self, firm: Firm, group: u32) {
+        let rows = self.books.quotes.rows.iter();
+        let meant = rows.filter(|quote| quote.firm == firm && quote.group == group && quote.is_open());
+        let mut gone: Vec<_> = meant.map(|quote| (quote.session, quote.names)).collect();
+        if gone.is_empty() {
+            // All of it traded: who quoted is told nevertheless.
+            let mut rows = self.books.quotes.rows.iter();
+            let any = rows.find(|quote| quote.firm == firm && quote.group == group);
+            gone.extend(any.map(|quote| (quote.session, quote.names)));
+        }
+        push_removed(&mut self.said, gone, b'F', self.now);
+    }
+}
+
+fn as_order(quote: &Quote, side: Side, of: &QuoteSide, now: Nanos) -> ClientOrder {
+    ClientOrder {
+        route: Route::Fix(quote.session),
+        firm: quote.firm,
+        cl_ord_id: quote.names.entry_id,
+        venue_id: of.order_id,
+        order_id: of.order_id,
+        instrument: quote.instrument,
+        symbol: quote.symbol,
+        side,
+        order_type: OrderType::Limit,
+        price: of.price,
+        stop: None,
+        display: Qty::ZERO,
+        qty: of.qty,
+        time_in_force: TimeInForce::Day,
+        filled: of.filled,
+        cost: of.cost,
+        outcome: match of.is_open {
+            true => Outcome::Open,
+            false => Outcome::Filled,
+        },
+        cause: None,
+        received: now,
+        own: u32::from(b'2'),
+    }
+}
+
+impl QuoteOut {
+    pub(super) fn msg_type(&self, version: Version) -> &'static [u8] {
+        match self {
+            QuoteOut::Status { .. } if version > Version::Fix42 => b"AI",
+            _ => b"b",
+        }
+    }
+
+    pub(super) fn encode(&self, e: &mut Encoder<'_>, version: Version) {
+        match self {
+            QuoteOut::Ack {
+                quote_id,
+                level,
+                counts,
+                is_reset,
+                entries,
+                text,
+            } => {
+                let is_refused = counts[0] == 0 && counts[1] > 0;
+                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.unsigned(own::QUOTE_STATUS, if is_refused { REFUSED.into() } else { 0 });
+                if is_refused {
+                    e.unsigned(own::QUOTE_REJECT_REASON, other(version));
+                }
+                e.unsigned(own::QUOTE_RESPONSE_LEVEL, *level);
+                e.text_if(tag::TEXT, text.as_bytes());
+                if *is_reset {
+                    e.char(own::MM_PROTECTION_RESET, b'Y');
+                }
+                put_entries(e, version, entries);
+            }
+            QuoteOut::Removed {
+                quote_id,
+                why,
+                entries,
+            } => {
+                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.unsigned(own::QUOTE_STATUS, if version > Version::Fix42 { 6 } else { 4 });
+                if *why == b'F' {
+                    e.text(tag::TEXT, PROTECTED.as_bytes());
+                }
+                e.char(own::UNSOLICITED_CANCEL_TYPE, *why);
+                put_entries(e, version, entries);
+            }
+            QuoteOut::Status {
+                request,
+                quote_id,
+                symbol,
+                status,
+                sides,
+                text,
+            } => {
+                if version <= Version::Fix42 {
+                    return put_old_status(e, quote_id, *status, text);
+                }
+                if let Some(request) = request {
+                    e.text(own::QUOTE_STATUS_REQ_ID, request.as_bytes());
+                }
+                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.text(tag::SYMBOL, symbol.as_bytes());
+                let tags = [(own::BID_PX, own::BID_SIZE), (own::OFFER_PX, own::OFFER_SIZE)];
+                for (side, (price, size)) in sides.iter().zip(tags) {
+                    if let Some((at, qty)) = side {
+                        e.price(price, *at);
+                        e.unsigned(size, qty.0.into());
+                    }
+                }
+                let status = match status {
+                    0 if version >= Version::Fix50Sp1 => 16,
+                    status => *status,
+                };
+                e.unsigned(own::QUOTE_STATUS, status.into());
+                // 4.3 has no word for it.
+                if version >= Version::Fix44 {
+                    e.text_if(tag::TEXT, text.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// QuoteRejectReason (300) of what has none of its own.
+fn other(version: Version) -> u64 {
+    if version >= Version::Fix44 { 99 } else { 9 }
+}
+
+/// Up to 4.2 a MassQuoteAcknowledgement answers, and knows QuoteStatus 0 to 5 only; QuoteRejectReason 5 is an unknown quote.
+fn put_old_status(e: &mut Encoder<'_>, quote_id: &Id, status: u8, text: &'static str) {
+    e.text(own::QUOTE_ID, quote_id.as_bytes());
+    e.unsigned(own::QUOTE_STATUS, status.min(REFUSED).into());
+    if status >= REFUSED {
+        e.unsigned(own::QUOTE_REJECT_REASON, 5);
+    }
+    e.text_if(tag::TEXT, text.as_bytes());
+}
+
+/// Entries in their sets, which are as they came: those of one set follow each other.
+fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[Entry]) {
+    let sets = || entries.chunk_by(|a, b| a.names.set_id == b.names.set_id);
+    if entries.is_empty() {
+        return;
+    }
+    e.unsigned(own::NO_QUOTE_SETS, sets().count() as u64);
+    for set in sets() {
+        e.text(own::QUOTE_SET_ID, set[0].names.set_id.as_bytes());
+        e.unsigned(own::TOT_NO_QUOTE_ENTRIES, set.len() as u64);
+        e.unsigned(own::NO_QUOTE_ENTRIES, set.len() as u64);
+        for entry in set {
+            e.text(own::QUOTE_ENTRY_ID, entry.names.entry_id.as_bytes());
+            if version >= Version::Fix50Sp2 {
+                let is_refused = entry.reject.is_some();
+                e.unsigned(
+                    own::QUOTE_ENTRY_STATUS,
+                    if is_refused { REFUSED.into() } else { 0 },
+                );
+            }
+            if let Some(reject) = entry.reject {
+                e.unsigned(own::QUOTE_ENTRY_REJECT_REASON, entry_reason(version, reject));
+            }
+        }
+    }
+}
