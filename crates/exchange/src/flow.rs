@@ -23,7 +23,7 @@ use crate::itch::MARKET_MAKERS;
 use crate::order::{Listener, NewOrder, Order, Owner, Reject};
 use crate::random::Random;
 use crate::reference::Reference;
-use crate::rules::AuctionKind;
+use crate::rules::{AuctionKind, TickTable};
 use crate::tape::Listing;
 use crate::wheel::Wheel;
 
@@ -122,6 +122,9 @@ enum Action {
 
 struct Maker {
     id: InstrumentId,
+    ticks: TickTable,
+    lot: u32,
+    /// The tick where its price starts.
     tick: i64,
     /// In 1/256 ticks.
     fair: i64,
@@ -166,6 +169,8 @@ impl Flow {
             let half_spread = FINE + FINE * (rank.min(96) as i64) / 24;
             Maker {
                 id: listing.id,
+                ticks: listing.rules.ticks,
+                lot: listing.rules.lot.0.max(1),
                 tick: listing.tick().raw(),
                 fair,
                 own: 0,
@@ -356,21 +361,34 @@ impl Flow {
         let Some(price) = self.price(at, side, distance, engine) else {
             return;
         };
+        let price = self.makers[at].ticks.outward(side, price);
         let attributed = self.random.below(1000) < 11;
         let improving = self.random.below(1000) < 16;
         let order = NewOrder {
-            improvement: Price::from_raw(if improving { self.makers[at].tick } else { 0 }),
+            improvement: Price::from_raw(match improving {
+                true => self.makers[at].ticks.at(price).raw(),
+                false => 0,
+            }),
             mpid: match attributed {
                 true => MARKET_MAKERS[self.random.below(4) as usize],
                 false => crate::order::NO_MPID,
             },
-            ..NewOrder::limit(self.makers[at].id, side, price, self.draw_qty())
+            ..NewOrder::limit(self.makers[at].id, side, price, self.draw_lots(at))
         };
         let order = self.vary(order);
         let entered = engine.submit(&order, out);
         self.live(entered, distance, now);
         if self.random.ppm(self.config.kinds.stops_ppm) {
             self.stop(at, side, now, engine, out);
+        }
+    }
+
+    /// Shares, or where there are larger lots a lot for each hundred of them.
+    fn draw_lots(&mut self, at: usize) -> Qty {
+        let qty = self.draw_qty();
+        match self.makers[at].lot {
+            1 => qty,
+            lot => Qty(qty.0.div_ceil(100).saturating_mul(lot)),
         }
     }
 
@@ -401,7 +419,7 @@ impl Flow {
         let order = NewOrder {
             stop: Some(Price::from_raw(trigger)),
             order_type: OrderType::Market,
-            ..NewOrder::limit(maker.id, side, Price::ZERO, self.draw_qty())
+            ..NewOrder::limit(maker.id, side, Price::ZERO, self.draw_lots(at))
         };
         let entered = engine.submit(&order, out);
         self.live(entered, 0, now);
@@ -427,7 +445,7 @@ impl Flow {
                     -ticks * tick
                 };
                 let price = Price::from_raw(touch.price.raw() + into);
-                let entered = engine.submit(&NewOrder::limit(id, side, price, self.draw_qty()), out);
+                let entered = engine.submit(&NewOrder::limit(id, side, price, self.draw_lots(at)), out);
                 self.live(entered, 0, now);
             }
         }
@@ -496,7 +514,7 @@ impl Flow {
         let qty = match self.random.below(100) {
             0 => Qty(target.qty.0.min(u64::from(u32::MAX)) as u32),
             1..=65 => first,
-            _ => Qty((first.0 / 2).max(1)),
+            _ => Qty((first.0 / 2 / maker.lot).max(1) * maker.lot),
         };
         let order = NewOrder {
             time_in_force: TimeInForce::ImmediateOrCancel,

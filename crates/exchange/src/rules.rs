@@ -60,6 +60,18 @@ impl TickTable {
         price.raw() % self.at(price).raw() == 0
     }
 
+    /// The price itself if it can be quoted, else the first one further from the market that can: below for bids, above for
+    /// asks.
+    pub fn outward(&self, side: Side, price: Price) -> Price {
+        let tick = self.at(price).raw();
+        let down = price.raw() - price.raw().rem_euclid(tick);
+        match side {
+            _ if down == price.raw() => price,
+            Side::Bid => Price::from_raw(down),
+            Side::Ask => Price::from_raw(down + tick),
+        }
+    }
+
     /// The next price away from the market: below for bids, above for asks. A price of the table is expected.
     pub fn behind(&self, side: Side, price: Price) -> Price {
         match side {
@@ -225,6 +237,10 @@ mod tests {
         assert!(table.has(Price::from_4dp(29_500)) && !table.has(Price::from_4dp(30_500)));
         assert_eq!(table.behind(Side::Bid, three), Price::from_4dp(29_500));
         assert_eq!(table.behind(Side::Ask, three), Price::from_4dp(31_000));
+        let odd = Price::from_4dp(30_500);
+        assert_eq!(table.outward(Side::Bid, odd), three);
+        assert_eq!(table.outward(Side::Ask, odd), Price::from_4dp(31_000));
+        assert_eq!(table.outward(Side::Ask, three), three);
         assert_eq!(TickTable::stepped(penny, &[(three, dime), (three, nickel)]), None);
         assert_eq!(
             TickTable::stepped(penny, &[(Price::from_4dp(30_500), dime)]),
