@@ -28,6 +28,7 @@ pub mod spsc;
 pub mod stored;
 mod sys;
 pub mod tcp;
+#[cfg(feature = "tls")]
 pub mod tls;
 pub mod udp;
 pub mod wait;
