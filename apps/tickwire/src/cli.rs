@@ -473,9 +473,9 @@ Examples:
   tickwire fix trader -c trader.cfg                          two sessions; the one that has the market data is MARKET
   tickwire fix trader -c trader.cfg --stamps trader.stamps   notes when each order's message came, was decided on and answered
 
-The configuration is QuickFIX's, with two sessions, one of them with TargetCompID=MARKET. It ends with the market's Logout.
+The configuration is QuickFIX's, with two sessions, one of them with TargetCompID=MARKET. It ends with the venue's Logout.
 
-Exit codes: 0 the market logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system
+Exit codes: 0 the venue logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system
 refused, 130 Ctrl-C (after logging out).")]
     Trader(FixTraderArgs),
 }

@@ -105,7 +105,8 @@ public:
     if (++m_logged_on == 2) subscribe();
   }
   void onLogout(const FIX::SessionID &id) override {
-    if (id == m_market && m_logged_on >= 2) is_over = true;
+    // Every report came before it, on the same connection.
+    if (id == m_venue && m_logged_on >= 2) is_over = true;
   }
   void toAdmin(FIX::Message &, const FIX::SessionID &) override {}
   void toApp(FIX::Message &, const FIX::SessionID &) EXCEPT(FIX::DoNotSend) override {}

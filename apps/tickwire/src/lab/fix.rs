@@ -183,7 +183,8 @@ machine, the kernel's own loopback, market and venue on one thread beside the tr
 \"outside\" is the published way of counting with the kernel's part in it, \"inside\" the engine's share alone. How many messages led to an \
 order, their lengths and the engines' settings were not published; here they are in the parameters of each case. QuickFIX's bytes-in is \
 its log's call for an incoming message, behind its socket read and framing, so its legs 1 and 2 are cut later than ours, in its favour. \
-It waits in select or poll, so it stands beside the blocking Tickwire; the spinning one is what a core of its own buys.";
+It waits in select or poll, so it stands beside the blocking Tickwire; the spinning one is what a core of its own buys. A JVM compiles \
+while it runs: in short cycles QuickFIX/J's figures are those of code not compiled yet.";
 
 impl Kind for Fix {
     const NAME: &'static str = "fix";

@@ -6,7 +6,7 @@
 //!    at the best level (290=1);
 //! 3. for a message that changes its price, sends a NewOrderSingle to the other session: 100 at the new price, its ClOrdID the
 //!    MsgSeqNum of the message;
-//! 4. notes the counter at the moments of [`Stamps`], for one order in so many; writes them to a file after the market's Logout.
+//! 4. notes the counter at the moments of [`Stamps`], for one order in so many; writes them to a file after the venue's Logout.
 
 use std::collections::VecDeque;
 
@@ -226,7 +226,8 @@ impl Application for Trader {
         match event {
             Event::Message { .. } if id == self.market => self.on_market(now, table),
             Event::Message { .. } => self.on_report(table),
-            Event::Disconnect { .. } if id == self.market => self.is_over = self.is_subscribed,
+            // Every report came before it, on the same connection.
+            Event::Disconnect { .. } if id == self.venue => self.is_over = self.is_subscribed,
             _ => {}
         }
     }

@@ -92,7 +92,8 @@ public final class Trader implements Application {
 
     @Override
     public synchronized void onLogout(SessionID id) {
-        if (id.equals(market) && loggedOn >= 2) {
+        // Every report came before it, on the same connection.
+        if (id.equals(venue) && loggedOn >= 2) {
             over.countDown();
         }
     }
