@@ -303,7 +303,7 @@ fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
         "By rate",
         "frequency distribution",
         "6 report back",
-        "steady",
+        "last eighth",
     ] {
         assert!(report.contains(part), "{part}");
     }

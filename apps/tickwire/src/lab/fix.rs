@@ -604,7 +604,8 @@ fn by_rate(run: &mut Run<'_>, series: &[&Series]) {
     ];
     let mut table = Table::new(
         "By rate: message to order from when it was due; messages due and not dealt with when an order came (a queue grows when their mean in \
-         the last eighth of the time is above twice that of the second and 10 ms' worth of messages)",
+         the last eighth of the time is above twice that of the second and 10 ms' worth of messages; not kept up: more than one message in 20 \
+         could only be sent after the step's time)",
         &columns,
     );
     for one in series.iter().filter(|one| one.cycle != Cycle::RoundTrip) {
@@ -617,6 +618,7 @@ fn by_rate(run: &mut Run<'_>, series: &[&Series]) {
                 let seconds = step.span_ns as f64 / 1e9;
                 let [early, late] = [1, 7].map(|part| seen.depth_of(part));
                 let verdict = match (early, late) {
+                    _ if seen.behind > seen.sent / 20 => "not kept up",
                     (Some(early), Some(late)) if late > 2 * early + step.rate / 100 => "grows",
                     (Some(_), Some(_)) => "steady",
                     _ => "no orders",
