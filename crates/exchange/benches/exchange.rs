@@ -27,7 +27,7 @@ fn main() {
         (20_000, 20_000)
     };
     requests(orders);
-    baseline(orders / 50);
+    baseline(orders / 1000);
     flow(messages);
 }
 
