@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 62u
+#define TW_COUNTERS 69u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -386,6 +386,13 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"fix_bytes_in", "FIX bytes in", "bytes", "Bytes that FIX sessions took."},
         {"fix_bytes_out", "FIX bytes out", "bytes", "Bytes that FIX sessions gave to be transmitted."},
         {"fix_log_dropped", "FIX unlogged", "events", "Pieces of FIX messages and events that were not logged because the log's ring was full: the disk is too slow."},
+        {"mass_quotes_sent", "mass quotes", "messages", "Mass quotes given to the session."},
+        {"quotes_sent", "quotes", "events", "Entries of mass quotes sent: a quote of one instrument, both sides."},
+        {"quotes_rejected", "quotes refused", "events", "Entries of mass quotes that the venue rejected; the instrument is no longer quoted."},
+        {"quotes_throttled", "quotes held", "events", "Improvements of quotes put off by a message rate or because too many messages wait for an answer."},
+        {"quotes_capped", "quotes capped", "events", "Sides of quotes left out because a limit on contracts would be passed."},
+        {"quote_pulls", "pulls", "events", "Times every quote was cancelled at once: a market not to be trusted, a protection, an operator."},
+        {"quotes_unmatched", "answers unmatched", "events", "Answers and fills that fit no quote: unknown, already seen, more than was quoted."},
     };
     return index < TW_COUNTERS ? &table[index] : NULL;
 }

@@ -111,12 +111,12 @@ counters! {
     FixBytesOut "fix_bytes_out" "FIX bytes out" Bytes "Bytes that FIX sessions gave to be transmitted."
     FixLogDropped "fix_log_dropped" "FIX unlogged" Events "Pieces of FIX messages and events that were not logged because the log's ring was full: the disk is too slow."
     MassQuotesSent "mass_quotes_sent" "mass quotes" Messages "Mass quotes given to the session."
-    QuoteEntriesSent "quote_entries_sent" "quotes" Events "Entries of mass quotes sent: a quote of one instrument, both sides."
-    QuoteEntriesRejected "quote_entries_rejected" "quotes refused" Events "Entries of mass quotes that the venue rejected; the instrument is no longer quoted."
+    QuoteEntriesSent "quotes_sent" "quotes" Events "Entries of mass quotes sent: a quote of one instrument, both sides."
+    QuoteEntriesRejected "quotes_rejected" "quotes refused" Events "Entries of mass quotes that the venue rejected; the instrument is no longer quoted."
     QuotesThrottled "quotes_throttled" "quotes held" Events "Improvements of quotes put off by a message rate or because too many messages wait for an answer."
     QuotesCapped "quotes_capped" "quotes capped" Events "Sides of quotes left out because a limit on contracts would be passed."
     QuotePulls "quote_pulls" "pulls" Events "Times every quote was cancelled at once: a market not to be trusted, a protection, an operator."
-    QuoteAnswersUnmatched "quote_answers_unmatched" "answers unmatched" Events "Answers and fills that fit no quote: unknown, already seen, more than was quoted."
+    QuoteAnswersUnmatched "quotes_unmatched" "answers unmatched" Events "Answers and fills that fit no quote: unknown, already seen, more than was quoted."
 }
 
 /// A value for every counter.
