@@ -781,6 +781,8 @@ impl Quoter {
     /// The session is lost, and with it every quote.
     pub fn on_disconnect(&mut self) {
         (self.has_session, self.wants_disconnect) = (false, false);
+        // Whether a reset arrived is not known: it is asked for again.
+        self.must_reset |= self.reset_in.take().is_some();
         self.forget_all();
         self.state = match self.state {
             State::Quoting => State::Halted(PullReason::NoSession),

@@ -641,6 +641,24 @@ fn the_venues_protection_is_reset_by_the_first_quote_after_it_was_resumed() {
 }
 
 #[test]
+fn a_reset_that_is_lost_with_the_session_is_sent_again() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    venue.quotes.fill(Resting::default());
+    venue.is_protected = true;
+    quoter.on_protected();
+    assert!(quoter.resume(Nanos(2)));
+    quoter.on_underlying(Nanos(3), &look(2, 8_000, 2), &mut venue);
+    assert!(matches!(venue.requests.front(), Some(Request::Quote(_, true, _))));
+    venue.requests.clear();
+    quoter.on_disconnect();
+    quoter.on_logon(Nanos(4));
+    quoter.on_underlying(Nanos(5), &look(3, 8_000, 2), &mut venue);
+    assert!(matches!(venue.requests.front(), Some(Request::Quote(_, true, _))));
+    venue.drain(Nanos(5), &mut quoter, &mut random);
+    assert!(venue.resting(0) > 0 && is_equal(&quoter, &venue));
+}
+
+#[test]
 fn a_cancel_that_is_refused_or_not_taken_ends_the_session() {
     let (mut quoter, mut venue, _) = running(config());
     quoter.pull(Nanos(2), &mut venue);
