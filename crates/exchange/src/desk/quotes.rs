@@ -42,29 +42,17 @@ pub(super) fn is_quote(owner: Owner) -> bool {
 }
 
 mod own {
-    pub(super) const QUOTE_ID: u32 = 117;
-    pub(super) const BID_PX: u32 = 132;
-    pub(super) const OFFER_PX: u32 = 133;
-    pub(super) const BID_SIZE: u32 = 134;
-    pub(super) const OFFER_SIZE: u32 = 135;
     pub(super) const SECURITY_TYPE: u32 = 167;
     pub(super) const DEF_BID_SIZE: u32 = 293;
     pub(super) const DEF_OFFER_SIZE: u32 = 294;
-    pub(super) const NO_QUOTE_ENTRIES: u32 = 295;
-    pub(super) const NO_QUOTE_SETS: u32 = 296;
     pub(super) const QUOTE_STATUS: u32 = 297;
     pub(super) const QUOTE_CANCEL_TYPE: u32 = 298;
-    pub(super) const QUOTE_ENTRY_ID: u32 = 299;
     pub(super) const QUOTE_REJECT_REASON: u32 = 300;
-    pub(super) const QUOTE_RESPONSE_LEVEL: u32 = 301;
-    pub(super) const QUOTE_SET_ID: u32 = 302;
-    pub(super) const TOT_NO_QUOTE_ENTRIES: u32 = 304;
     pub(super) const UNDERLYING_SYMBOL: u32 = 311;
     pub(super) const QUOTE_ENTRY_REJECT_REASON: u32 = 368;
     pub(super) const QUOTE_STATUS_REQ_ID: u32 = 649;
     pub(super) const QUOTE_ENTRY_STATUS: u32 = 1167;
     /// CME: iLink 2, "Mass Quote".
-    pub(super) const MM_PROTECTION_RESET: u32 = 9773;
     pub(super) const UNSOLICITED_CANCEL_TYPE: u32 = 9775;
 }
 
@@ -72,9 +60,9 @@ mod own {
 #[derive(Clone)]
 struct Sets;
 impl RepeatingGroup for Sets {
-    const COUNT: u32 = own::NO_QUOTE_SETS;
+    const COUNT: u32 = tag::NO_QUOTE_SETS;
     fn has(tag: u32) -> bool {
-        tag != own::NO_QUOTE_SETS
+        tag != tag::NO_QUOTE_SETS
     }
 }
 
@@ -82,11 +70,11 @@ impl RepeatingGroup for Sets {
 #[derive(Clone)]
 struct Entries;
 impl RepeatingGroup for Entries {
-    const COUNT: u32 = own::NO_QUOTE_ENTRIES;
+    const COUNT: u32 = tag::NO_QUOTE_ENTRIES;
     fn has(tag: u32) -> bool {
         !matches!(
             tag,
-            own::NO_QUOTE_SETS | own::QUOTE_SET_ID | own::TOT_NO_QUOTE_ENTRIES | own::NO_QUOTE_ENTRIES | 893
+            tag::NO_QUOTE_SETS | tag::QUOTE_SET_ID | tag::TOT_NO_QUOTE_ENTRIES | tag::NO_QUOTE_ENTRIES | 893
         )
     }
 }
@@ -287,17 +275,17 @@ pub(super) enum QuoteOut {
 pub(super) fn read_mass_quote(m: &Message<'_>) -> Result<MassQuoting, Refused> {
     let size = |tag| optional(m, tag, |m, f| m.qty(f));
     let (bid_size, offer_size) = (size(own::DEF_BID_SIZE)?, size(own::DEF_OFFER_SIZE)?);
-    let quote_id = match m.find(own::QUOTE_ID) {
-        Some(_) => id_of(m, own::QUOTE_ID)?,
-        None => return Err(Fault::missing(own::QUOTE_ID).into()),
+    let quote_id = match m.find(tag::QUOTE_ID) {
+        Some(_) => id_of(m, tag::QUOTE_ID)?,
+        None => return Err(Fault::missing(tag::QUOTE_ID).into()),
     };
     let mut entries = Vec::new();
-    let sets = m.group::<Sets>().ok_or(Fault::missing(own::NO_QUOTE_SETS))?;
+    let sets = m.group::<Sets>().ok_or(Fault::missing(tag::NO_QUOTE_SETS))?;
     sets.clone().check()?;
     for set in sets {
-        let set_id = text(&set, own::QUOTE_SET_ID)?;
+        let set_id = text(&set, tag::QUOTE_SET_ID)?;
         let group = set.group::<Entries>();
-        let group = group.ok_or(Fault::missing(own::NO_QUOTE_ENTRIES))?;
+        let group = group.ok_or(Fault::missing(tag::NO_QUOTE_ENTRIES))?;
         group.clone().check()?;
         if entries.len() as u64 + group.claimed() > ENTRIES_MAX as u64 {
             let reason = business_reject_reason::OTHER;
@@ -315,18 +303,18 @@ pub(super) fn read_mass_quote(m: &Message<'_>) -> Result<MassQuoting, Refused> {
                 names: Names {
                     quote_id,
                     set_id,
-                    entry_id: text(&entry, own::QUOTE_ENTRY_ID)?,
+                    entry_id: text(&entry, tag::QUOTE_ENTRY_ID)?,
                 },
                 symbol: symbol_of(&entry, tag::SYMBOL)?,
-                bid: side(own::BID_PX, own::BID_SIZE, bid_size)?,
-                ask: side(own::OFFER_PX, own::OFFER_SIZE, offer_size)?,
+                bid: side(tag::BID_PX, tag::BID_SIZE, bid_size)?,
+                ask: side(tag::OFFER_PX, tag::OFFER_SIZE, offer_size)?,
             });
         }
     }
     Ok(MassQuoting {
         quote_id,
-        level: optional(m, own::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
-        resets: optional(m, own::MM_PROTECTION_RESET, |m, f| m.boolean(f))?.unwrap_or(false),
+        level: optional(m, tag::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
+        resets: optional(m, tag::MM_PROTECTION_RESET, |m, f| m.boolean(f))?.unwrap_or(false),
         entries,
     })
 }
@@ -344,7 +332,7 @@ pub(super) fn read_cancel(m: &Message<'_>) -> Result<QuoteCanceling, Refused> {
     // The field of each entry, and of the message itself.
     let named = |tag: u32| -> Result<Vec<Symbol>, Fault> {
         let Some(group) = m.group::<Entries>() else {
-            let one = m.find(tag).ok_or(Fault::missing(own::NO_QUOTE_ENTRIES))?;
+            let one = m.find(tag).ok_or(Fault::missing(tag::NO_QUOTE_ENTRIES))?;
             return Ok(alloc::vec![symbol(m, one)?]);
         };
         group.clone().check()?;
@@ -368,8 +356,8 @@ pub(super) fn read_cancel(m: &Message<'_>) -> Result<QuoteCanceling, Refused> {
         _ => Cancels::Unknown,
     };
     Ok(QuoteCanceling {
-        quote_id: optional(m, own::QUOTE_ID, |m, f| m.text(f))?.unwrap_or(NO_ID),
-        level: optional(m, own::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
+        quote_id: optional(m, tag::QUOTE_ID, |m, f| m.text(f))?.unwrap_or(NO_ID),
+        level: optional(m, tag::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
         which,
     })
 }
@@ -836,15 +824,15 @@ impl QuoteOut {
                 text,
             } => {
                 let is_refused = counts[0] == 0 && counts[1] > 0;
-                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.text(tag::QUOTE_ID, quote_id.as_bytes());
                 e.unsigned(own::QUOTE_STATUS, if is_refused { REFUSED.into() } else { 0 });
                 if is_refused {
                     e.unsigned(own::QUOTE_REJECT_REASON, other(version));
                 }
-                e.unsigned(own::QUOTE_RESPONSE_LEVEL, *level);
+                e.unsigned(tag::QUOTE_RESPONSE_LEVEL, *level);
                 e.text_if(tag::TEXT, text.as_bytes());
                 if *is_reset {
-                    e.char(own::MM_PROTECTION_RESET, b'Y');
+                    e.char(tag::MM_PROTECTION_RESET, b'Y');
                 }
                 put_entries(e, version, entries);
             }
@@ -853,7 +841,7 @@ impl QuoteOut {
                 why,
                 entries,
             } => {
-                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.text(tag::QUOTE_ID, quote_id.as_bytes());
                 e.unsigned(own::QUOTE_STATUS, if version > Version::Fix42 { 6 } else { 4 });
                 if *why == b'F' {
                     e.text(tag::TEXT, PROTECTED.as_bytes());
@@ -875,9 +863,9 @@ impl QuoteOut {
                 if let Some(request) = request {
                     e.text(own::QUOTE_STATUS_REQ_ID, request.as_bytes());
                 }
-                e.text(own::QUOTE_ID, quote_id.as_bytes());
+                e.text(tag::QUOTE_ID, quote_id.as_bytes());
                 e.text(tag::SYMBOL, symbol.as_bytes());
-                let tags = [(own::BID_PX, own::BID_SIZE), (own::OFFER_PX, own::OFFER_SIZE)];
+                let tags = [(tag::BID_PX, tag::BID_SIZE), (tag::OFFER_PX, tag::OFFER_SIZE)];
                 for (side, (price, size)) in sides.iter().zip(tags) {
                     if let Some((at, qty)) = side {
                         e.price(price, *at);
@@ -905,7 +893,7 @@ fn other(version: Version) -> u64 {
 
 /// Up to 4.2 a MassQuoteAcknowledgement answers, and knows QuoteStatus 0 to 5 only; QuoteRejectReason 5 is an unknown quote.
 fn put_old_status(e: &mut Encoder<'_>, quote_id: &Id, status: u8, text: &'static str) {
-    e.text(own::QUOTE_ID, quote_id.as_bytes());
+    e.text(tag::QUOTE_ID, quote_id.as_bytes());
     e.unsigned(own::QUOTE_STATUS, status.min(REFUSED).into());
     if status >= REFUSED {
         e.unsigned(own::QUOTE_REJECT_REASON, 5);
@@ -919,13 +907,13 @@ fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[Entry]) {
     if entries.is_empty() {
         return;
     }
-    e.unsigned(own::NO_QUOTE_SETS, sets().count() as u64);
+    e.unsigned(tag::NO_QUOTE_SETS, sets().count() as u64);
     for set in sets() {
-        e.text(own::QUOTE_SET_ID, set[0].names.set_id.as_bytes());
-        e.unsigned(own::TOT_NO_QUOTE_ENTRIES, set.len() as u64);
-        e.unsigned(own::NO_QUOTE_ENTRIES, set.len() as u64);
+        e.text(tag::QUOTE_SET_ID, set[0].names.set_id.as_bytes());
+        e.unsigned(tag::TOT_NO_QUOTE_ENTRIES, set.len() as u64);
+        e.unsigned(tag::NO_QUOTE_ENTRIES, set.len() as u64);
         for entry in set {
-            e.text(own::QUOTE_ENTRY_ID, entry.names.entry_id.as_bytes());
+            e.text(tag::QUOTE_ENTRY_ID, entry.names.entry_id.as_bytes());
             if version >= Version::Fix50Sp2 {
                 let is_refused = entry.reject.is_some();
                 e.unsigned(
