@@ -617,6 +617,8 @@ struct File {
     _order_entry: Option<IgnoredAny>,
     #[serde(rename = "daemon")]
     _daemon: Option<IgnoredAny>,
+    #[serde(rename = "quoter")]
+    _quoter: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.

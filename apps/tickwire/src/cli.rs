@@ -38,11 +38,12 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Exchange and trader on this machine: multicast in, orders out, books compared, latency reported
+    /// Exchange and trader, or quoter, on this machine: multicast in, orders out, books compared, latency reported
     #[command(after_help = "\
 Example:
   tickwire demo --loss 0.01 --seconds 10
   tickwire demo --feed mdp3 --loss 0.01
+  tickwire demo quoter --symbols 64 --rate 5000
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
     /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes orders by FIX and OUCH
@@ -70,6 +71,18 @@ Examples:
 Example:
   tickwire trade -c examples/demo.toml")]
     Trade(SideArgs),
+    /// The options quoter: the future's packets in, mass quotes of every option on it out, within limits
+    #[command(after_help = "\
+It quotes what the venue has defined on quoter.underlying, over FIX, and pulls every quote when the feed has a gap, the underlying
+jumps, an answer is late, a limit is reached, or it is stopped. docs/quoter.md.
+
+Examples:
+  tickwire quote -c examples/options.toml        (and in another terminal: tickwire exchange -c examples/options.toml)
+  tickwire demo quoter                           both, and what they say compared
+
+Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away
+or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
+    Quote(QuoteArgs),
     /// The feed handler as a daemon: books, super books, events and statistics in shared memory for other programs
     #[command(after_help = "\
 Examples:
@@ -238,6 +251,9 @@ Example:
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
+    /// What to show
+    #[arg(value_enum, default_value_t = DemoKind::Trader, value_name = "WHAT")]
+    pub(crate) what: DemoKind,
     /// The feed between exchange and trader
     #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
     pub(crate) feed: Protocol,
@@ -267,6 +283,15 @@ pub(crate) struct DemoArgs {
     pub(crate) dir: PathBuf,
 }
 
+/// What `demo` shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum DemoKind {
+    /// A trader that takes the best offer: books and orders compared
+    Trader,
+    /// A quoter of the options on a future: positions compared (--feed is CME's MDP 3.0; --symbols are the options)
+    Quoter,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct SideArgs {
     /// Configuration file (TOML); see examples/demo.toml
@@ -278,6 +303,19 @@ pub(crate) struct SideArgs {
     /// Be this simple venue, or its trader, instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
     #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
     pub(crate) venue: Option<SimpleVenue>,
+    /// End with this process and tell it about progress in JSON (used by `demo`)
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QuoteArgs {
+    /// Configuration file (TOML) with `[quoter]`; see examples/options.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// Folder for the results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) child_of: Option<u32>,

@@ -17,6 +17,7 @@ use crate::entry::{
 };
 use crate::failure::Failure;
 use crate::protocol::Protocol;
+use crate::quote::QuoterSection;
 
 /// Everything a run needs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -29,6 +30,9 @@ pub(crate) struct Config {
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
     pub(crate) daemon: DaemonSection,
+    /// The options quoter; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quoter: Option<QuoterSection>,
 }
 
 /// Sizes and patience of the receiving side, alike for every feed.
@@ -274,6 +278,7 @@ impl Default for Config {
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
             daemon: DaemonSection::default(),
+            quoter: None,
         }
     }
 }
@@ -426,6 +431,9 @@ impl Config {
             self.exchange.auctions.as_ref(),
             self.price_max(),
         )?;
+        if let Some(quoter) = &self.quoter {
+            quoter.check()?;
+        }
         for (name, value) in [
             ("receiver.request_timeout_ms", self.receiver.request_timeout_ms),
             ("receiver.request_attempts", self.receiver.request_attempts),

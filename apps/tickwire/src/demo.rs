@@ -16,7 +16,7 @@ use tickwire_runtime::affinity;
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::cli::DemoArgs;
+use crate::cli::{DemoArgs, DemoKind};
 use crate::config::{Config, DurationS, Impairment, Probability, Rate, Symbols};
 use crate::failure::{Code, Failure};
 use crate::protocol::Protocol;
@@ -57,6 +57,9 @@ impl Notice {
 const CHILD_GRACE: Duration = Duration::from_secs(15);
 
 pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
+    if args.what == DemoKind::Quoter {
+        return crate::quote::demo(args, stop);
+    }
     crate::wiring::check_published(args.feed)?;
     std::fs::create_dir_all(&args.dir).map_err(|e| {
         Failure::system(format!(
@@ -77,23 +80,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     let started = Instant::now();
 
     let mut exchange = Side::start("exchange", &config, &args.dir)?;
-    match exchange.next_notice(Duration::from_secs(10))? {
-        Notice::Listening { order_entry, servers } => {
-            config.order_entry.address.set_port(order_entry);
-            for (name, number) in servers {
-                for port in Port::ALL.into_iter().filter(|port| port.name() == name) {
-                    if let Some(server) = config.feed[0].channels[0].server_mut(port) {
-                        server.set_port(number);
-                    }
-                }
-            }
-        }
-        other => {
-            return Err(Failure::system(format!(
-                "the exchange said {other:?} before it was listening"
-            )));
-        }
-    }
+    exchange.take_ports(&mut config)?;
     let mut trader = Side::start("trade", &config, &args.dir)?;
     eprintln!(
         "exchange (pid {}, core {}) and trader (pid {}, core {}): {} instruments, {} messages/s for {} s, two lines on {}",
@@ -127,11 +114,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     c.exchange.start_on_logon = true;
     c.exchange.stop_on_client_loss = true;
-    let line = Impairment {
-        loss: Probability::try_from(args.loss).map_err(usage("loss"))?,
-        duplicate: Probability::try_from(args.duplicate).map_err(usage("duplicate"))?,
-        reorder: Probability::try_from(args.reorder).map_err(usage("reorder"))?,
-    };
+    let line = impairment(args)?;
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
     let feed = &mut c.feed[0];
     if matches!(args.feed, Protocol::Itch50 | Protocol::Uqdf) {
@@ -148,6 +131,16 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.order_entry.address.set_port(0);
     c.check().map_err(Failure::config)?;
     Ok(c)
+}
+
+/// What the network does to each line.
+pub(crate) fn impairment(args: &DemoArgs) -> Result<Impairment, Failure> {
+    let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
+    Ok(Impairment {
+        loss: Probability::try_from(args.loss).map_err(usage("loss"))?,
+        duplicate: Probability::try_from(args.duplicate).map_err(usage("duplicate"))?,
+        reorder: Probability::try_from(args.reorder).map_err(usage("reorder"))?,
+    })
 }
 
 pub(crate) fn free_udp_port() -> Result<u16, Failure> {
@@ -203,6 +196,26 @@ impl Side {
         Ok(Side { name, child, notices })
     }
 
+    /// Waits until an exchange listens, and takes its ports into the configuration of the other side.
+    pub(crate) fn take_ports(&mut self, config: &mut Config) -> Result<(), Failure> {
+        match self.next_notice(Duration::from_secs(10))? {
+            Notice::Listening { order_entry, servers } => {
+                config.order_entry.address.set_port(order_entry);
+                for (name, number) in servers {
+                    for port in Port::ALL.into_iter().filter(|port| port.name() == name) {
+                        if let Some(server) = config.feed[0].channels[0].server_mut(port) {
+                            server.set_port(number);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            other => Err(Failure::system(format!(
+                "the exchange said {other:?} before it was listening"
+            ))),
+        }
+    }
+
     fn next_notice(&mut self, patience: Duration) -> Result<Notice, Failure> {
         match self.notices.recv_timeout(patience) {
             Ok(Notice::Failed { message }) => Err(Failure::system(format!("the {}: {message}", self.name))),
@@ -250,7 +263,12 @@ fn describe(status: &ExitStatus) -> String {
 }
 
 /// Shows progress until both children have ended well; ends the run when one does not.
-fn watch(exchange: &mut Side, trader: &mut Side, duration_s: f64, stop: &StopFlag) -> Result<(), Failure> {
+pub(crate) fn watch(
+    exchange: &mut Side,
+    trader: &mut Side,
+    duration_s: f64,
+    stop: &StopFlag,
+) -> Result<(), Failure> {
     let terminal = std::io::stderr().is_terminal();
     let mut shown = Instant::now();
     let mut first_end: Option<Instant> = None;

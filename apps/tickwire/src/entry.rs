@@ -238,6 +238,9 @@ pub(crate) struct InstrumentSection {
     /// are what they are before.
     #[serde(default)]
     pub(crate) display_factor: DisplayFactor,
+    /// Of options: how far the simulator lets its price follow its underlying's, -1 to 1; 0: it goes its own way.
+    #[serde(default)]
+    pub(crate) delta: Delta,
     /// Instruments that are protected and cancelled together.
     #[serde(default)]
     pub(crate) group: u32,
@@ -419,6 +422,27 @@ impl Default for Password {
 impl std::fmt::Debug for Password {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("***")
+    }
+}
+
+/// How far an option's price follows its underlying's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub(crate) struct Delta(pub(crate) f64);
+
+impl TryFrom<f64> for Delta {
+    type Error = String;
+    fn try_from(raw: f64) -> Result<Self, String> {
+        match (-1.0..=1.0).contains(&raw) {
+            true => Ok(Delta(raw)),
+            false => Err(format!("delta {raw} is outside -1..=1")),
+        }
+    }
+}
+
+impl From<Delta> for f64 {
+    fn from(v: Delta) -> f64 {
+        v.0
     }
 }
 
@@ -691,6 +715,7 @@ pub(crate) fn listed(sections: &[InstrumentSection], price_max: Price) -> Result
             },
             start: section.price.0,
             display_factor: section.display_factor.0,
+            delta_milli: (section.delta.0 * 1000.0) as i16,
         });
     }
     Ok(all)

@@ -27,6 +27,7 @@ mod played;
 mod ports;
 mod protocol;
 mod publishbench;
+mod quote;
 mod random;
 mod recording;
 mod replay;
@@ -39,6 +40,7 @@ mod views;
 mod wirebench;
 mod wiring;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     };
     let is_child = match &cli.command {
         Command::Exchange(ExchangeArgs { side, .. }) | Command::Trade(side) => side.child_of.is_some(),
+        Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
     match run(&cli.command) {
@@ -92,16 +95,22 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Exchange(args) if args.side.venue.is_some() => lab::exchange_alone(&args.side.config, &stop),
         Command::Trade(args) if args.venue.is_some() => lab::trader_alone(&args.config, &stop),
         Command::Exchange(args) => match &args.write_capture {
-            Some(path) => side(&args.side, |c, a| {
-                recording::write(c, path, args.packets, a.results.as_deref(), &stop)
+            Some(path) => side_of(&args.side, |c, results| {
+                recording::write(c, path, args.packets, results, &stop)
             }),
-            None => side(&args.side, |c, a| {
-                venue::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
+            None => side_of(&args.side, |c, results| {
+                venue::run(c, results, args.side.child_of.is_some(), &stop)
             }),
         },
-        Command::Trade(args) => side(args, |c, a| {
-            trader::run(c, a.results.as_deref(), a.child_of.is_some(), &stop)
+        Command::Trade(args) => side_of(args, |c, results| {
+            trader::run(c, results, args.child_of.is_some(), &stop)
         }),
+        Command::Quote(args) => side(
+            &args.config,
+            args.results.as_deref(),
+            args.child_of,
+            |c, results| quote::run(c, results, args.child_of.is_some(), &stop),
+        ),
         Command::Journal(args) => journal::run(args),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
@@ -136,18 +145,31 @@ fn tie_to(parent: u32) -> Result<(), Failure> {
         .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))
 }
 
+/// Runs exchange or trader from its configuration.
+fn side_of(
+    args: &SideArgs,
+    run: impl FnOnce(&Config, Option<&Path>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    side(&args.config, args.results.as_deref(), args.child_of, run)
+}
+
 /// Runs one side of a session from its configuration.
-fn side(args: &SideArgs, run: impl FnOnce(&Config, &SideArgs) -> Result<(), Failure>) -> Result<(), Failure> {
-    if let Some(parent) = args.child_of {
+fn side(
+    config: &Path,
+    results: Option<&Path>,
+    child_of: Option<u32>,
+    run: impl FnOnce(&Config, Option<&Path>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if let Some(parent) = child_of {
         tie_to(parent)?;
     }
-    let config = Config::load(&args.config)?;
-    if let Some(dir) = &args.results {
+    let config = Config::load(config)?;
+    if let Some(dir) = results {
         std::fs::create_dir_all(dir).map_err(|e| {
             Failure::system(format!("cannot create the results folder {}: {e}", dir.display()))
         })?;
     }
-    run(&config, args)
+    run(&config, results)
 }
 
 fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {

@@ -23,6 +23,17 @@ pub(crate) struct OrderOutcome {
     pub(crate) filled: u64,
 }
 
+/// A firm's quote of an instrument at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct QuoteOutcome {
+    pub(crate) firm: u32,
+    pub(crate) symbol: String,
+    /// Contracts that may still trade, bid and offer.
+    pub(crate) open: [u64; 2],
+    /// Contracts bought and sold.
+    pub(crate) traded: [u64; 2],
+}
+
 /// What the exchange leaves behind.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct ExchangeResults {
@@ -43,6 +54,9 @@ pub(crate) struct ExchangeResults {
     pub(crate) packet_to_order_series: Series,
     /// Orders whose cause is no packet of this session.
     pub(crate) unmatched_causes: u64,
+    /// Of market makers.
+    #[serde(default)]
+    pub(crate) quotes: Vec<QuoteOutcome>,
 }
 
 /// What the trader leaves behind.

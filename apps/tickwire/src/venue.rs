@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use tickwire_exchange::{
-    Applied, ClientOrder, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input, Listing,
-    Market, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
+    Applied, ClientOrder, ClientQuote, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input,
+    Listing, Market, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
@@ -27,7 +27,7 @@ use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
 use crate::journal::{Journal, TRANSMIT_MAX};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
-use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, write_json};
+use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, QuoteOutcome, write_json};
 use crate::wiring;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
@@ -635,6 +635,7 @@ impl<'a> Venue<'a> {
             packet_to_order,
             packet_to_order_series: series,
             unmatched_causes: unmatched,
+            quotes: self.market.exchange(0).quotes().map(quote_outcome_of).collect(),
         }
     }
 
@@ -686,6 +687,15 @@ impl<'a> Venue<'a> {
 /// Whether clients have been served for long enough after the end.
 fn has_lingered(now: Nanos, over_since: Nanos, linger_s: u32) -> bool {
     now.since(over_since) >= u64::from(linger_s) * Nanos::SECOND
+}
+
+fn quote_outcome_of(quote: ClientQuote) -> QuoteOutcome {
+    QuoteOutcome {
+        firm: quote.firm.0,
+        symbol: quote.symbol.to_string(),
+        open: quote.open.map(|qty| qty.0.into()),
+        traded: quote.traded,
+    }
 }
 
 fn outcome_of(order: &ClientOrder) -> (String, OrderOutcome) {

@@ -541,22 +541,63 @@ fn a_wrong_scenario_names_the_line_and_a_reserved_one_says_what_it_waits_for() {
         ("fix", "settings.burst_s=0.0", "seconds"),
         ("fix", "settings.entries=17", "give 1 to 16"),
         ("cep", "load.timeout_ms=5000", "load.timeout_ms"),
+        ("bts", "settings.quotes=[15]", "even numbers"),
+        ("bts", "load.intervals_us=[500, 1000]", "one interval"),
     ] {
         let output = run(&["lab", "run", scenario, "--set", set, "--print"]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{scenario} {set}: {said}");
         assert!(said.contains(what) && said.contains("line"), "{said}");
     }
-    let bts = run(&["lab", "run", "bts"]);
-    assert_eq!(bts.status.code(), Some(2));
-    assert!(text(&bts.stderr).contains("comes with the quoter"));
     let nothing = run(&["lab", "run", "nosuch"]);
     assert_eq!(nothing.status.code(), Some(2));
     let listed = text(&run(&["lab", "list", folder.0.to_str().unwrap()]).stdout);
-    assert!(
-        listed.contains("bts") && listed.contains("comes with the quoter") && listed.contains("x.toml"),
-        "{listed}"
+    assert!(listed.contains("bts") && listed.contains("x.toml"), "{listed}");
+}
+
+#[test]
+fn quotes_are_matched_by_what_caused_them_and_a_lost_one_fails_the_run() {
+    let folder = Folder::new("lab-bts");
+    let small = [
+        "run.samples=40",
+        "run.warm_up=5",
+        "run.repetitions=1",
+        "settings.quotes=[16, 64]",
+    ];
+    let (output, results) = lab(&folder, "bts", &small);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
     );
+    let kept = manifest(&results);
+    let cases = kept["cases"].as_array().expect("cases");
+    assert_eq!(
+        cases.len(),
+        6,
+        "in memory, one thread, three; of 16 and 64 options"
+    );
+    for case in cases {
+        let summary = &case["repetitions"][0]["summaries"][0];
+        assert!(summary["count"].as_u64() > Some(20), "{case}");
+    }
+    let said = std::fs::read_to_string(results.join("report.txt")).expect("a report");
+    assert!(
+        said.contains("times faster") && said.contains("Published (2017)"),
+        "{said}"
+    );
+    let wrong = [
+        "run.samples=20",
+        "run.warm_up=2",
+        "run.repetitions=1",
+        "settings.quotes=[16]",
+        "settings.layouts=[]",
+        "settings.fault=lose-quote",
+    ];
+    let (output, _) = lab(&folder, "bts", &wrong);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }
 
 /// Where Debian and Ubuntu put the browser.

@@ -16,7 +16,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
+use tickwire_market::{
+    Contract, InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus,
+};
 
 use crate::engine::Engine;
 use crate::itch::MARKET_MAKERS;
@@ -133,10 +135,21 @@ struct Maker {
     start: i64,
     /// Half the spread around the fair value, in 1/256 ticks.
     half_spread: i64,
+    /// Of an option, its underlying and how far it follows that, in thousandths.
+    leader: Option<(usize, i64)>,
     /// Market orders for the close, bought less sold.
     on_close: i64,
     /// How many there are.
     closing_orders: u32,
+}
+
+/// The underlying that an option follows, by place, and how far.
+fn leader_of(listing: &Listing, count: usize) -> Option<(usize, i64)> {
+    let Contract::Option { underlying, .. } = listing.contract else {
+        return None;
+    };
+    let place = underlying.index().checked_sub(1).filter(|at| *at < count)?;
+    (listing.delta_milli != 0).then_some((place, listing.delta_milli.into()))
 }
 
 /// See the module's description.
@@ -176,6 +189,7 @@ impl Flow {
                 own: 0,
                 start: fair,
                 half_spread,
+                leader: leader_of(listing, listings.len()),
                 on_close: 0,
                 closing_orders: 0,
             }
@@ -630,16 +644,31 @@ impl Flow {
         let reach = i64::from(self.config.volatility);
         let jump = if self.random.below(4000) == 0 { 24 } else { 1 };
         let step = (self.random.below(2 * reach as u64 + 1) as i64 - reach) * jump;
+        let led = self.led(at);
         let maker = &mut self.makers[at];
-        let band = maker.start / 10;
-        let fair = match self.config.reference {
-            None => maker.fair + step,
-            Some(reference) => {
+        // An option may lose half of what it was worth.
+        let band = maker.start / if led.is_some() { 2 } else { 10 };
+        let fair = match (self.config.reference, led) {
+            (_, Some(led)) => {
+                maker.own = (maker.own + step).clamp(-FINE, FINE);
+                maker.start + led + maker.own
+            }
+            (None, _) => maker.fair + step,
+            (Some(reference), _) => {
                 maker.own = (maker.own + step).clamp(-FINE / 2, FINE / 2);
                 maker.start + reference.offset(maker.id, now) + maker.own
             }
         };
         maker.fair = fair.clamp(maker.start - band, maker.start + band);
+    }
+
+    /// How far an option's underlying has taken it, in 1/256 of its own ticks.
+    fn led(&self, at: usize) -> Option<i64> {
+        let own = &self.makers[at];
+        let (leader, milli) = own.leader?;
+        let leader = &self.makers[leader];
+        let moved = i128::from(leader.fair - leader.start) * i128::from(leader.tick);
+        Some((moved * i128::from(milli) / 1000 / i128::from(own.tick)) as i64)
     }
 
     fn maker_of(&self, instrument: InstrumentId) -> Option<usize> {

@@ -56,7 +56,7 @@ mod xdp;
 
 pub use broadcast::{Broadcast, Outlet};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
-pub use desk::{ClientOrder, DeskConfig, FixPort, OuchPort, Outcome, Route};
+pub use desk::{ClientOrder, ClientQuote, DeskConfig, FixPort, OuchPort, Outcome, Route};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX};
 pub use flow::{Flow, FlowConfig, OrderKinds};

@@ -37,6 +37,8 @@ pub struct Listing {
     /// What people multiply its prices with to read them: above 0, one where prices are shown as they are sent. CME's
     /// DisplayFactor (9787); no other feed has one.
     pub display_factor: Price,
+    /// Of an option: how far its fair value follows its underlying's, in thousandths; 0: it has one of its own.
+    pub delta_milli: i16,
 }
 
 impl Listing {
@@ -49,6 +51,7 @@ impl Listing {
             rules: Rules::default(),
             start,
             display_factor: Price::from_raw(Price::ONE_RAW),
+            delta_milli: 0,
         }
     }
 

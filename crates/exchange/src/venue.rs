@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, Venue};
 
 use crate::broadcast::{Broadcast, Outlet};
-use crate::desk::{ClientOrder, Desk, DeskConfig, Floor};
+use crate::desk::{ClientOrder, ClientQuote, Desk, DeskConfig, Floor};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
 use crate::order::{Firm, StateHash};
@@ -317,6 +317,11 @@ impl Exchange {
     /// Execution reports that could not be sent because the client was gone or did not read.
     pub fn reports_lost(&self) -> u64 {
         self.desk.reports_lost()
+    }
+
+    /// Every quote that a market maker entered in the day, as it stands.
+    pub fn quotes(&self) -> impl Iterator<Item = ClientQuote> + '_ {
+        self.desk.quotes()
     }
 
     /// Client orders rejected because the ledger was full; they are not in it.

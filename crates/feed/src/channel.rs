@@ -15,7 +15,8 @@
 
 use crate::{FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventSink, Instrument, InstrumentId, MessageType, Nanos, Port, SeqNo, Symbol, Venue,
+    Contract, Counters, EventSink, Instrument, InstrumentId, MessageType, Nanos, Port, PriceSteps, SeqNo,
+    Symbol, Venue,
 };
 
 /// See the module's description.
@@ -92,6 +93,21 @@ pub trait Channel {
 
     /// What is known about an instrument.
     fn instrument(&self, id: InstrumentId) -> Option<&Instrument>;
+
+    /// What an instrument is a contract on, as far as the venue's definitions say it; the underlying of an option is
+    /// [`InstrumentId::WHOLE_FEED`] where the channel does not have it.
+    fn contract(&self, id: InstrumentId) -> Option<Contract> {
+        let _ = id;
+        None
+    }
+
+    /// The price steps of an instrument.
+    fn price_steps(&self, id: InstrumentId) -> Option<PriceSteps> {
+        self.instrument(id).map(|instrument| PriceSteps {
+            tick: instrument.tick,
+            beyond: None,
+        })
+    }
 
     /// The number of a symbol, once the venue has said it.
     fn find(&self, symbol: &Symbol) -> Option<InstrumentId>;

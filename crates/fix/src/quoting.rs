@@ -55,8 +55,9 @@ const HEAD_MAX: usize = 512;
 /// Digits of BodyLength.
 const LENGTH_DIGITS: usize = 5;
 
-/// An instrument's entry as it was last sent: only what differs is written anew.
+/// An instrument's entry as it was last sent: only what differs is written anew. Two cache lines.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Slot {
     text: [u8; SLOT],
     len: u8,
@@ -158,13 +159,15 @@ impl MassQuoteTemplate {
         let mut sum = 0_u8;
         for entry in entries {
             let slot = self.slots.get_mut(usize::from(entry.quote))?;
+            // Whole vectors: the next entry, or the checksum, is written over what is beyond this one. Copied before anything in it is
+            // written: loads as wide as these cannot take what narrow stores just left.
+            let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
+            *out = slot.text;
             match self.decimals {
-                QuoteDecimals::Two => slot.set::<6>(entry, self.tick_units)?,
-                QuoteDecimals::Four => slot.set::<4>(entry, self.tick_units)?,
-                QuoteDecimals::Six => slot.set::<2>(entry, self.tick_units)?,
+                QuoteDecimals::Two => slot.set::<6>(entry, self.tick_units, out)?,
+                QuoteDecimals::Four => slot.set::<4>(entry, self.tick_units, out)?,
+                QuoteDecimals::Six => slot.set::<2>(entry, self.tick_units, out)?,
             }
-            // Whole vectors: the next entry, or the checksum, is written over what is beyond this one.
-            head.buf[at..at + SLOT].copy_from_slice(&slot.text);
             at += usize::from(slot.len);
             sum = sum.wrapping_add(slot.sum);
         }
@@ -209,9 +212,15 @@ impl Slot {
         })
     }
 
-    /// Writes what differs; `None`, and nothing, for sizes of more than 6 digits. `WHOLE` digits are before the point.
+    /// Writes what differs, here and into a copy; `None`, and nothing, for sizes of more than 6 digits. `WHOLE` digits are before the
+    /// point.
     #[inline(always)]
-    fn set<const WHOLE: usize>(&mut self, entry: &MassQuoteEntry, tick_units: u32) -> Option<()> {
+    fn set<const WHOLE: usize>(
+        &mut self,
+        entry: &MassQuoteEntry,
+        tick_units: u32,
+        copy: &mut [u8; SLOT],
+    ) -> Option<()> {
         let qty = [entry.bid_qty.0, entry.ask_qty.0];
         if qty[0].max(qty[1]) >= 1_000_000 {
             return None;
@@ -220,14 +229,17 @@ impl Slot {
             if qty[0] == 0 { 0 } else { entry.bid_ticks },
             if qty[1] == 0 { 0 } else { entry.ask_ticks },
         ];
-        let len = usize::from(self.len);
-        let numbers: &mut [u8; NUMBERS] = (&mut self.text[len - NUMBERS..len]).try_into().ok()?;
+        let at = usize::from(self.len).checked_sub(NUMBERS)?;
+        let own: &mut [u8; NUMBERS] = self.text.get_mut(at..at + NUMBERS)?.try_into().ok()?;
+        let copied: &mut [u8; NUMBERS] = copy.get_mut(at..at + NUMBERS)?.try_into().ok()?;
         for (side, at) in [4, 18].into_iter().enumerate() {
             if ticks[side] != self.ticks[side] {
                 let word = digits8(u32::from(ticks[side]) * tick_units);
                 let digits = word.to_le_bytes();
-                numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
-                numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
+                for numbers in [&mut *own, &mut *copied] {
+                    numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
+                    numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
+                }
                 let sum = byte_sum(word);
                 self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[side]));
                 (self.ticks[side], self.sums[side]) = (ticks[side], sum);
@@ -236,7 +248,9 @@ impl Slot {
         if qty != self.qty {
             for (side, at) in [32, 43].into_iter().enumerate() {
                 let word = digits8(qty[side]) >> 16;
-                numbers[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
+                for numbers in [&mut *own, &mut *copied] {
+                    numbers[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
+                }
                 let sum = byte_sum(word);
                 self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[2 + side]));
                 self.sums[2 + side] = sum;

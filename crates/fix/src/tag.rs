@@ -70,6 +70,12 @@ tags! {
     QUOTE_SET_ID = 302 "QuoteSetID.";
     TOT_NO_QUOTE_ENTRIES = 304 "TotNoQuoteEntries: of the set over all messages.";
     QUOTE_TYPE = 537 "QuoteType: 1 tradeable.";
+    QUOTE_STATUS = 297 "QuoteStatus: 0 accepted, 1 to 4 cancelled, 5 rejected, 6 removed.";
+    QUOTE_CANCEL_TYPE = 298 "QuoteCancelType: 4 all quotes.";
+    QUOTE_ENTRY_REJECT_REASON = 368 "QuoteEntryRejectReason.";
+    LAST_FRAGMENT = 893 "LastFragment: of a set in several messages.";
+    QUOTE_ENTRY_STATUS = 1167 "QuoteEntryStatus: 0 accepted, 5 rejected.";
+    UNSOLICITED_CANCEL_TYPE = 9775 "UnsolicitedCancelType, CME's: A connection lost, C end of day, F market-maker protection.";
     MM_PROTECTION_RESET = 9773 "MMProtectionReset, CME's: Y ends a market-maker protection.";
     CXL_REJ_RESPONSE_TO = 434 "CxlRejResponseTo: 1 cancel, 2 replace.";
     TEST_MESSAGE_INDICATOR = 464 "TestMessageIndicator: Y for a session that is for tests.";

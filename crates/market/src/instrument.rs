@@ -19,6 +19,15 @@ pub struct Instrument {
     pub is_test: bool,
 }
 
+/// The price steps of an instrument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct PriceSteps {
+    /// The step around zero: the finest.
+    pub tick: Price,
+    /// Beyond a price, either way, another one: that price, still of the finer step, and the coarser step.
+    pub beyond: Option<(Price, Price)>,
+}
+
 /// A calendar day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Date {

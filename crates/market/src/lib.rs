@@ -25,7 +25,7 @@ mod update;
 pub use counter::{Counter, CounterSpec, Counters, Unit};
 pub use event::{EventFlags, EventKind, MarketEvent, TradingStatus};
 pub use id::{InstrumentId, OrderId, SeqNo, Side, Symbol, Venue};
-pub use instrument::{Contract, Date, Instrument, PutCall};
+pub use instrument::{Contract, Date, Instrument, PriceSteps, PutCall};
 pub use intent::{Cause, ClientOrderId, MassQuoteEntry, OrderIntent, OrderType, TimeInForce};
 pub use message_type::{MessageType, TypeForm};
 pub use port::{Port, Transport};

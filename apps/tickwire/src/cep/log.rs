@@ -78,6 +78,7 @@ impl Log {
                 },
                 start: Price::from_4dp(start),
                 display_factor: Price::from_raw(Price::ONE_RAW),
+                delta_milli: 0,
             })
             .collect();
         let publisher = MoexPublisherConfig {

@@ -51,6 +51,18 @@ pub(crate) enum Request {
         #[serde(default)]
         feed: Option<String>,
     },
+    /// An edit of a quoter's volatilities, as `tickwire vol edit` has them, and who makes it.
+    Vol {
+        line: String,
+        #[serde(default)]
+        who: String,
+    },
+    /// Takes every quote of a quoter away, until it is resumed.
+    Pull {},
+    /// Lets a quoter quote again.
+    Resume {},
+    /// A quoter's operator is there.
+    Heartbeat {},
     /// How the daemon is.
     Status {},
     /// Ends it, as SIGTERM does.

@@ -9,7 +9,7 @@
 
 pub(crate) mod command;
 mod config;
-mod control;
+pub(crate) mod control;
 pub(crate) mod desk;
 mod latency;
 mod notify;
@@ -743,6 +743,12 @@ impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
                 self.ask(Deed::Unsubscribe, &patterns, feed.as_deref())
             }
             Request::Subscriptions { feed } => self.ask(Deed::List, &[], feed.as_deref()),
+            Request::Vol { .. } => {
+                Err("a feed handler has no volatilities: ask a quoter (tickwire quote)".into())
+            }
+            Request::Pull {} | Request::Resume {} | Request::Heartbeat {} => {
+                Err("a feed handler has no quotes: ask a quoter (tickwire quote)".into())
+            }
             Request::Status {} => Ok(self.status()),
             Request::Stop {} => {
                 self.stop = true;

@@ -63,21 +63,11 @@ pub(super) fn read(
         super::cep::Cep::NAME => prepare::<super::cep::Cep>(file, text, full, overrides),
         super::gati::Gati::NAME => prepare::<super::gati::Gati>(file, text, full, overrides),
         super::fix::Fix::NAME => prepare::<super::fix::Fix>(file, text, full, overrides),
-        "bts" => Err(Failure::config(format!(
-            "{file}: kind 'bts' comes with the quoter and cannot be run yet; `tickwire lab list` shows what can"
-        ))),
+        super::bts::Bts::NAME => prepare::<super::bts::Bts>(file, text, full, overrides),
         other => Err(Failure::config(format!(
             "{file}: line {}: there is no kind '{other}'; the kinds are quadra, selftest, cep, gati, fix, bts",
             line_of(text, "kind")
         ))),
-    }
-}
-
-/// Whether scenarios of this kind can be run.
-pub(super) fn state(kind: &str) -> &'static str {
-    match kind {
-        "bts" => "comes with the quoter",
-        _ => "ready",
     }
 }
 

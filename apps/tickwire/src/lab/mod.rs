@@ -1,6 +1,7 @@
 //! `tickwire lab`: scenarios, their results folders, reports and comparisons. What is measured, and how, is each kind's own module;
 //! what is kept and shown is `tickwire_lab`'s.
 
+mod bts;
 mod cep;
 mod fix;
 mod gati;
@@ -163,17 +164,12 @@ pub(crate) fn run(command: &LabCommand, stop: &StopFlag) -> Result<(), Failure> 
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
-    let mut table = Table::new("scenarios", &["", "kind", "state", "what"]);
+    let mut table = Table::new("scenarios", &["", "kind", "what"]);
     let heading =
         |file: &str, text: &str| Heading::parse(text).map_err(|e| Failure::config(format!("{file}: {e}")));
     for text in kind::BUILT_IN {
         let h = heading("built in", text)?;
-        table = table.row([
-            h.name.to_string(),
-            h.kind.clone(),
-            kind::state(&h.kind).into(),
-            h.about,
-        ]);
+        table = table.row([h.name.to_string(), h.kind.clone(), h.about]);
     }
     for dir in &args.folders {
         let unreadable = |e| Failure::system(format!("cannot read the folder {}: {e}", dir.display()));
@@ -184,7 +180,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         for file in files {
             let name = file.display().to_string();
             let h = heading(&name, &read_text(&file)?)?;
-            table = table.row([name, h.kind.clone(), kind::state(&h.kind).into(), h.about]);
+            table = table.row([name, h.kind.clone(), h.about]);
         }
     }
     print!("{}", table.to_text());

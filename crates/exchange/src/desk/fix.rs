@@ -448,6 +448,14 @@ impl FixDesk {
             Request::QuoteStatus(asked) => Some(Out::Quote(quotes::status(port.firm, &asked, hands))),
             Request::Ignored => None,
         };
+        // As CME has it, the answer to a mass quote comes before what its quotes lead to.
+        let answer = match answer {
+            Some(out @ Out::Quote(quotes::QuoteOut::Ack { .. })) => {
+                self.put(id.0, out);
+                None
+            }
+            later => later,
+        };
         deliver(hands.said, self, ouch);
         if let Some(out) = answer {
             self.put(id.0, out);

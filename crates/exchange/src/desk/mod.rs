@@ -35,6 +35,7 @@ use crate::tape::{Listing, VenueTime};
 
 use fix::FixDesk;
 use ouch::OuchDesk;
+pub use quotes::ClientQuote;
 use quotes::{QuoteOut, Quotes, is_quote};
 
 /// A FIX session that is known before it logs on.
@@ -360,6 +361,10 @@ impl Desk {
             ouch: OuchDesk::new(config),
             fix_connections: config.connections,
         }
+    }
+
+    pub(crate) fn quotes(&self) -> impl Iterator<Item = ClientQuote> + '_ {
+        self.books.quotes.iter()
     }
 
     pub(crate) fn ledger(&self) -> &[ClientOrder] {

@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 
 use tickwire_fix::{
-    Encoder, Fault, Field, Fields, Id, Message, RepeatingGroup, Version, business_reject_reason, tag,
+    Encoder, Fault, Field, Fields, Id, Message, QuoteEntries, QuoteSets, Version, business_reject_reason, tag,
 };
 use tickwire_market::{
     Contract, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
@@ -45,38 +45,9 @@ mod own {
     pub(super) const SECURITY_TYPE: u32 = 167;
     pub(super) const DEF_BID_SIZE: u32 = 293;
     pub(super) const DEF_OFFER_SIZE: u32 = 294;
-    pub(super) const QUOTE_STATUS: u32 = 297;
-    pub(super) const QUOTE_CANCEL_TYPE: u32 = 298;
     pub(super) const QUOTE_REJECT_REASON: u32 = 300;
     pub(super) const UNDERLYING_SYMBOL: u32 = 311;
-    pub(super) const QUOTE_ENTRY_REJECT_REASON: u32 = 368;
     pub(super) const QUOTE_STATUS_REQ_ID: u32 = 649;
-    pub(super) const QUOTE_ENTRY_STATUS: u32 = 1167;
-    /// CME: iLink 2, "Mass Quote".
-    pub(super) const UNSOLICITED_CANCEL_TYPE: u32 = 9775;
-}
-
-/// QuoteSets: reaches to the end of the message. What stands behind it there is found by its tag all the same.
-#[derive(Clone)]
-struct Sets;
-impl RepeatingGroup for Sets {
-    const COUNT: u32 = tag::NO_QUOTE_SETS;
-    fn has(tag: u32) -> bool {
-        tag != tag::NO_QUOTE_SETS
-    }
-}
-
-/// Entries of a set: up to the next set.
-#[derive(Clone)]
-struct Entries;
-impl RepeatingGroup for Entries {
-    const COUNT: u32 = tag::NO_QUOTE_ENTRIES;
-    fn has(tag: u32) -> bool {
-        !matches!(
-            tag,
-            tag::NO_QUOTE_SETS | tag::QUOTE_SET_ID | tag::TOT_NO_QUOTE_ENTRIES | tag::NO_QUOTE_ENTRIES | 893
-        )
-    }
 }
 
 /// What is known of an instrument.
@@ -105,6 +76,25 @@ pub(super) struct Quote {
     group: u32,
     names: Names,
     sides: [QuoteSide; 2],
+    /// Contracts bought and sold in the day.
+    traded: [u64; 2],
+}
+
+/// A firm's quote of an instrument, as the venue has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClientQuote {
+    /// Whose.
+    pub firm: Firm,
+    /// Of which.
+    pub instrument: InstrumentId,
+    /// Its name.
+    pub symbol: Symbol,
+    /// Prices of bid and offer, where `open` is not 0.
+    pub price: [Price; 2],
+    /// What may still trade.
+    pub open: [Qty; 2],
+    /// Bought and sold in the day.
+    pub traded: [u64; 2],
 }
 
 /// What its client calls a quote.
@@ -169,6 +159,18 @@ impl Quotes {
 
     fn find(&self, firm: Firm, instrument: InstrumentId) -> Option<usize> {
         self.places.get(key(firm, instrument)).map(|row| row as usize)
+    }
+
+    /// Every quote of the day, those that are gone too.
+    pub(super) fn iter(&self) -> impl Iterator<Item = ClientQuote> + '_ {
+        self.rows.iter().map(|quote| ClientQuote {
+            firm: quote.firm,
+            instrument: quote.instrument,
+            symbol: quote.symbol,
+            price: [quote.sides[0].price, quote.sides[1].price],
+            open: [quote.sides[0].left(), quote.sides[1].left()],
+            traded: quote.traded,
+        })
     }
 
     /// Numbers and quantities of every quote.
@@ -280,11 +282,11 @@ pub(super) fn read_mass_quote(m: &Message<'_>) -> Result<MassQuoting, Refused> {
         None => return Err(Fault::missing(tag::QUOTE_ID).into()),
     };
     let mut entries = Vec::new();
-    let sets = m.group::<Sets>().ok_or(Fault::missing(tag::NO_QUOTE_SETS))?;
+    let sets = m.group::<QuoteSets>().ok_or(Fault::missing(tag::NO_QUOTE_SETS))?;
     sets.clone().check()?;
     for set in sets {
         let set_id = text(&set, tag::QUOTE_SET_ID)?;
-        let group = set.group::<Entries>();
+        let group = set.group::<QuoteEntries>();
         let group = group.ok_or(Fault::missing(tag::NO_QUOTE_ENTRIES))?;
         group.clone().check()?;
         if entries.len() as u64 + group.claimed() > ENTRIES_MAX as u64 {
@@ -331,7 +333,7 @@ fn symbol_of(fields: &Fields<'_>, tag: u32) -> Result<Symbol, Fault> {
 pub(super) fn read_cancel(m: &Message<'_>) -> Result<QuoteCanceling, Refused> {
     // The field of each entry, and of the message itself.
     let named = |tag: u32| -> Result<Vec<Symbol>, Fault> {
-        let Some(group) = m.group::<Entries>() else {
+        let Some(group) = m.group::<QuoteEntries>() else {
             let one = m.find(tag).ok_or(Fault::missing(tag::NO_QUOTE_ENTRIES))?;
             return Ok(alloc::vec![symbol(m, one)?]);
         };
@@ -339,7 +341,7 @@ pub(super) fn read_cancel(m: &Message<'_>) -> Result<QuoteCanceling, Refused> {
         let entries = group.take(ENTRIES_MAX);
         entries.map(|entry| symbol_of(&entry, tag)).collect()
     };
-    let which = match required(m, own::QUOTE_CANCEL_TYPE, |m, f| m.unsigned(f))? {
+    let which = match required(m, tag::QUOTE_CANCEL_TYPE, |m, f| m.unsigned(f))? {
         1 => Cancels::Instruments(named(tag::SYMBOL)?),
         2 => Cancels::Type(id_of(m, own::SECURITY_TYPE)?),
         3 => {
@@ -625,6 +627,7 @@ impl Books {
             group: quotes.facts.get(instrument.index()).map_or(0, |fact| fact.group),
             names: asked.names,
             sides: [QuoteSide::default(); 2],
+            traded: [0; 2],
         });
         Some(row)
     }
@@ -756,6 +759,7 @@ impl Hearing<'_> {
         }
         let side = *side;
         if let Some(quote) = self.quote_row(order) {
+            quote.traded[order.side as usize] += u64::from(qty.0);
             let order = as_order(quote, order.side, &side, at);
             let saying = self.books.saying(&order, told, at);
             self.said.push(Said::Order(saying));
@@ -825,7 +829,7 @@ impl QuoteOut {
             } => {
                 let is_refused = counts[0] == 0 && counts[1] > 0;
                 e.text(tag::QUOTE_ID, quote_id.as_bytes());
-                e.unsigned(own::QUOTE_STATUS, if is_refused { REFUSED.into() } else { 0 });
+                e.unsigned(tag::QUOTE_STATUS, if is_refused { REFUSED.into() } else { 0 });
                 if is_refused {
                     e.unsigned(own::QUOTE_REJECT_REASON, other(version));
                 }
@@ -842,11 +846,11 @@ impl QuoteOut {
                 entries,
             } => {
                 e.text(tag::QUOTE_ID, quote_id.as_bytes());
-                e.unsigned(own::QUOTE_STATUS, if version > Version::Fix42 { 6 } else { 4 });
+                e.unsigned(tag::QUOTE_STATUS, if version > Version::Fix42 { 6 } else { 4 });
                 if *why == b'F' {
                     e.text(tag::TEXT, PROTECTED.as_bytes());
                 }
-                e.char(own::UNSOLICITED_CANCEL_TYPE, *why);
+                e.char(tag::UNSOLICITED_CANCEL_TYPE, *why);
                 put_entries(e, version, entries);
             }
             QuoteOut::Status {
@@ -876,7 +880,7 @@ impl QuoteOut {
                     0 if version >= Version::Fix50Sp1 => 16,
                     status => *status,
                 };
-                e.unsigned(own::QUOTE_STATUS, status.into());
+                e.unsigned(tag::QUOTE_STATUS, status.into());
                 // 4.3 has no word for it.
                 if version >= Version::Fix44 {
                     e.text_if(tag::TEXT, text.as_bytes());
@@ -894,7 +898,7 @@ fn other(version: Version) -> u64 {
 /// Up to 4.2 a MassQuoteAcknowledgement answers, and knows QuoteStatus 0 to 5 only; QuoteRejectReason 5 is an unknown quote.
 fn put_old_status(e: &mut Encoder<'_>, quote_id: &Id, status: u8, text: &'static str) {
     e.text(tag::QUOTE_ID, quote_id.as_bytes());
-    e.unsigned(own::QUOTE_STATUS, status.min(REFUSED).into());
+    e.unsigned(tag::QUOTE_STATUS, status.min(REFUSED).into());
     if status >= REFUSED {
         e.unsigned(own::QUOTE_REJECT_REASON, 5);
     }
@@ -917,12 +921,12 @@ fn put_entries(e: &mut Encoder<'_>, version: Version, entries: &[Entry]) {
             if version >= Version::Fix50Sp2 {
                 let is_refused = entry.reject.is_some();
                 e.unsigned(
-                    own::QUOTE_ENTRY_STATUS,
+                    tag::QUOTE_ENTRY_STATUS,
                     if is_refused { REFUSED.into() } else { 0 },
                 );
             }
             if let Some(reject) = entry.reject {
-                e.unsigned(own::QUOTE_ENTRY_REJECT_REASON, entry_reason(version, reject));
+                e.unsigned(tag::QUOTE_ENTRY_REJECT_REASON, entry_reason(version, reject));
             }
         }
     }

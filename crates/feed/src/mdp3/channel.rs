@@ -4,7 +4,7 @@ use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
 use crate::decoder::Context;
 use crate::{ArbiterConfig, Channel, Line, MissingRange, Start};
-use tickwire_market::{EventFlags, EventSink, Nanos, Port};
+use tickwire_market::{Contract, EventFlags, EventSink, InstrumentId, Nanos, Port, PriceSteps};
 use tickwire_wire::mdp3::tcp;
 
 /// See the module's description.
@@ -182,6 +182,21 @@ impl Channel for Mdp3Channel {
         if port == Port::Replay {
             self.replay.handle_closed();
             self.mend(now, sink);
+        }
+    }
+
+    fn contract(&self, id: InstrumentId) -> Option<Contract> {
+        self.feed.decoder().contract(id)
+    }
+
+    fn price_steps(&self, id: InstrumentId) -> Option<PriceSteps> {
+        let terms = self.feed.decoder().terms(id)?;
+        match terms.tick_rule {
+            Some(rule) => Some(PriceSteps {
+                tick: rule.inside,
+                beyond: Some((rule.bound, rule.beyond)),
+            }),
+            None => terms.tick.map(|tick| PriceSteps { tick, beyond: None }),
         }
     }
 

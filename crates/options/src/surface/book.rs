@@ -258,6 +258,20 @@ impl Surface {
         }
     }
 
+    /// Time has passed: this many (business) years are left to an expiry, whose volatilities stay. Like [`Surface::set_front`] it makes no
+    /// version, and no undo brings the time back. Ignored if it is not a number above 0.
+    pub fn set_years(&mut self, expiry: usize, to: f64) {
+        if !(to.is_finite() && to > 0.0) {
+            return;
+        }
+        if let Some(e) = self.expiries.get_mut(expiry) {
+            e.smile.age(to);
+        }
+        let past = self.past.iter_mut().flat_map(|(_, before)| before);
+        past.filter(|(at, _)| *at == expiry)
+            .for_each(|(_, was)| was.smile.age(to));
+    }
+
     /// The volatility of a strike.
     pub fn vol(&self, expiry: usize, strike: f64) -> Option<f64> {
         let e = self.expiries.get(expiry)?;
@@ -346,7 +360,7 @@ impl Surface {
                 };
                 expiry.smile = smile;
             }
-            Edit::Years { to, .. } if to.is_finite() && to > 0.0 => expiry.smile.years = to,
+            Edit::Years { to, .. } if to.is_finite() && to > 0.0 => expiry.smile.age(to),
             Edit::Roll { roll, .. } if roll.is_valid() => expiry.roll = roll,
             _ => return Err(EditError::Range),
         }
@@ -461,6 +475,39 @@ mod tests {
     use proptest::prelude::*;
 
     const NOW: Nanos = Nanos(1_795_185_000 * Nanos::SECOND);
+
+    #[test]
+    fn time_passes_without_a_version_and_no_undo_brings_it_back() {
+        let svi = Curve::Svi(Svi {
+            a: 0.001,
+            b: 0.01,
+            rho: -0.3,
+            m: 0.0,
+            sigma: 0.1,
+        });
+        for curve in [wing(0.2), svi] {
+            let smile = Smile::new(curve, 100.0, 0.25).unwrap();
+            let mut surface = Surface::new(
+                SurfaceConfig::default(),
+                100.0,
+                std::vec![(smile, Roll::Points(0.0), 0)],
+            )
+            .unwrap();
+            let vol = |surface: &Surface| surface.vol(0, 95.0).unwrap();
+            let before = vol(&surface);
+            surface.apply(NOW, 1, Edit::Atm { expiry: 0, by: 0.01 }).unwrap();
+            surface.set_years(0, 0.125);
+            assert!((vol(&surface) - before - 0.01).abs() < 1e-9, "{curve:?}");
+            assert_eq!(surface.version(), 1);
+            surface.undo(NOW, 1).unwrap();
+            assert!((vol(&surface) - before).abs() < 1e-9, "{curve:?}");
+            assert_eq!(surface.smile(0).unwrap().years(), 0.125);
+            for none in [0.0, -1.0, f64::NAN] {
+                surface.set_years(0, none);
+            }
+            assert_eq!(surface.smile(0).unwrap().years(), 0.125);
+        }
+    }
 
     fn wing(vol: f64) -> Curve {
         Curve::Wing(Wing {

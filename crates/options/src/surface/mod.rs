@@ -129,6 +129,15 @@ impl Smile {
         self.years
     }
 
+    /// So many years are left; volatilities stay, so total variance shrinks with them.
+    fn age(&mut self, years: f64) {
+        if let Curve::Svi(svi) = &mut self.curve {
+            let share = years / self.years;
+            (svi.a, svi.b) = (svi.a * share, svi.b * share);
+        }
+        self.years = years;
+    }
+
     /// The price of the forward the curve was made at.
     pub fn reference(&self) -> f64 {
         self.reference

@@ -92,6 +92,11 @@ impl Flights {
         (oldest < self.next).then(|| self.slot(oldest).sent)
     }
 
+    /// How many are under way. A walk over those that may be: not for the way of a packet.
+    pub(super) fn len(&self) -> usize {
+        self.slots.iter().filter(|flight| flight.id != 0).count()
+    }
+
     fn settle(&mut self) {
         while self.oldest < self.next && {
             let oldest = self.oldest;

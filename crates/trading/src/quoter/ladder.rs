@@ -282,6 +282,11 @@ impl Ladder {
         self.quotes
     }
 
+    /// How many rows it has room for.
+    pub fn room(&self) -> usize {
+        self.rows_max
+    }
+
     /// Which state of volatilities, forwards, positions and terms it was made from.
     pub fn version(&self) -> u64 {
         self.version

@@ -82,6 +82,8 @@ pub struct QuoterConfig {
     pub fade_ticks: u16,
     /// For so long, in nanoseconds. Default 0.
     pub fade_ns: u64,
+    /// A quote that the venue rejected is tried again after so long, in nanoseconds; 0: not until [`Quoter::set_quoted`]. Default 0.
+    pub retry_ns: u64,
     /// Half ticks of the underlying from one look to the next that are a jump. Default 40.
     pub jump_half_ticks: u32,
     /// Ticks between bid and ask of the underlying that are too many. Default 10.
@@ -120,6 +122,7 @@ impl Default for QuoterConfig {
             better_max: None,
             fade_ticks: 0,
             fade_ns: 0,
+            retry_ns: 0,
             jump_half_ticks: 40,
             spread_max_ticks: 10,
             calm_ns: 100 * Nanos::MILLI,
@@ -285,12 +288,18 @@ pub struct Quoter {
     open_all: [u64; 2],
     /// Contracts of the message being filled.
     open_batch: [u64; 2],
+    /// Contracts that may still be added, by side and in all; worked out for each decision.
+    room: [u64; 2],
+    room_all: u64,
     sizes: Box<[u32]>,
     since: Box<[Nanos]>,
     rooms: Box<[Room]>,
     fades: Box<[Fade]>,
     /// When the first fade may end, while there are any.
     next_fade: Option<Nanos>,
+    /// Quotes that the venue rejected and that are tried again, by block, and when.
+    refused: Box<[u64]>,
+    next_retry: Option<Nanos>,
     /// Bought less sold.
     net: i64,
     positions: Box<[i64]>,
@@ -337,11 +346,15 @@ impl Quoter {
             open: vec![[0; 2]; quotes].into_boxed_slice(),
             open_all: [0; 2],
             open_batch: [0; 2],
+            room: [0; 2],
+            room_all: 0,
             sizes: vec![config.size.0; quotes].into_boxed_slice(),
             since: vec![Nanos::ZERO; quotes].into_boxed_slice(),
             rooms: vec![room; quotes].into_boxed_slice(),
             fades: vec![fade; quotes].into_boxed_slice(),
             next_fade: None,
+            refused: vec![0; table.blocks()].into_boxed_slice(),
+            next_retry: None,
             net: 0,
             positions: vec![0; quotes].into_boxed_slice(),
             messages: Window::new(config.messages_max, config.window_ns),
@@ -481,6 +494,7 @@ impl Quoter {
         let (State::Quoting, Some(look)) = (self.state, self.look) else {
             return;
         };
+        self.measure_room();
         // Taken out for as long as a row is borrowed from it.
         let ladder = self.ladder.take();
         let decided = match ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick)) {
@@ -578,15 +592,21 @@ impl Quoter {
             if !is_wanted {
                 continue;
             }
-            if self.has_room(side, size) {
-                self.open_batch[at] += u64::from(size);
+            let more = u64::from(size);
+            if more <= self.room[at] && more <= self.room_all {
+                self.room[at] -= more;
+                self.room_all -= more;
+                self.open_batch[at] += more;
                 qty[at] = size;
                 continue;
             }
             self.counters.bump(Counter::QuotesCapped);
             if !must {
                 // As if nothing had been taken for the bid.
-                self.open_batch[0] -= u64::from(qty[0]);
+                let taken = u64::from(qty[0]);
+                self.open_batch[0] -= taken;
+                self.room[0] += taken;
+                self.room_all += taken;
                 return false;
             }
             if at == 0 { bid = NO_BID } else { ask = NO_ASK }
@@ -602,17 +622,19 @@ impl Quoter {
         true
     }
 
-    /// Whether so much more may be quoted on a side, if everything traded.
+    /// Works out how many contracts more may be quoted, if everything traded.
     #[inline]
-    fn has_room(&self, side: Side, size: u32) -> bool {
-        let open = [0, 1].map(|at| self.open_all[at] + self.open_batch[at]);
-        let size = u64::from(size);
-        let (limit, held) = match side {
-            Side::Bid => (self.config.long_max, self.net),
-            Side::Ask => (self.config.short_max, -self.net),
+    fn measure_room(&mut self) {
+        let room = |limit: u64, held: i64, open: u64| {
+            let left = i128::from(limit) - i128::from(held) - i128::from(open);
+            u64::try_from(left.max(0)).unwrap_or(u64::MAX)
         };
-        let worst = i128::from(held) + i128::from(open[side as usize] + size);
-        worst <= i128::from(limit) && open[0] + open[1] + size <= self.config.quoted_max
+        let [bids, asks] = self.open_all;
+        self.room = [
+            room(self.config.long_max, self.net, bids),
+            room(self.config.short_max, -self.net, asks),
+        ];
+        self.room_all = room(self.config.quoted_max, 0, bids + asks);
     }
 
     /// Sends the message being filled, which is empty then; `false` if it may not or could not leave.
@@ -678,7 +700,11 @@ impl Quoter {
             self.counters.bump(Counter::QuoteEntriesRejected);
             is_stuck |= qty == [0; 2];
             self.rooms[quote].is_quoted = false;
+            self.refused[quote / BLOCK] |= 1 << (quote % BLOCK);
             self.limit(quote);
+            if self.config.retry_ns > 0 && self.next_retry.is_none() {
+                self.next_retry = Some(now.after(self.config.retry_ns));
+            }
         }
         if self.reset_in == Some(id) {
             self.reset_in = None;
@@ -710,15 +736,26 @@ impl Quoter {
         self.state = State::Halted(reason);
     }
 
-    /// The venue took a quote away without being asked: the instrument is halted, its session is over.
-    pub fn on_removed(&mut self, quote: u16) {
+    /// The venue took sides of a quote away without being asked: the instrument is halted, its session is over, it would have traded
+    /// with an order of ours.
+    pub fn on_removed(&mut self, quote: u16, sides: [bool; 2]) {
         let at = usize::from(quote);
         if at >= self.open.len() {
             return self.counters.bump(Counter::QuoteAnswersUnmatched);
         }
-        let open = core::mem::take(&mut self.open[at]);
-        self.release(open);
-        (self.table.live_bids[at], self.table.live_asks[at]) = (NO_BID, NO_ASK);
+        let mut gone = [0; 2];
+        for side in 0..2 {
+            if sides[side] {
+                gone[side] = core::mem::take(&mut self.open[at][side]);
+            }
+        }
+        self.release(gone);
+        if sides[0] {
+            self.table.live_bids[at] = NO_BID;
+        }
+        if sides[1] {
+            self.table.live_asks[at] = NO_ASK;
+        }
     }
 
     /// The venue's protection took every quote away; mass quotes are rejected until one that resets it, which
@@ -726,7 +763,7 @@ impl Quoter {
     pub fn on_protected(&mut self) {
         self.counters.bump(Counter::QuotePulls);
         for quote in 0..self.config.quotes {
-            self.on_removed(quote);
+            self.on_removed(quote, [true; 2]);
         }
         self.must_reset = true;
         // A pull under way is answered all the same, and its reason is the stronger one.
@@ -767,6 +804,20 @@ impl Quoter {
             return self.pull_for(now, PullReason::Protection, self.last_cause(), sink);
         }
         self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+    }
+
+    /// An execution of a session that was lost, heard of in the next one: it counts, and is of no quote that we have.
+    pub fn on_late_fill(&mut self, fill: &Fill) {
+        let signed = match fill.side {
+            Side::Bid => i64::from(fill.qty.0),
+            Side::Ask => -i64::from(fill.qty.0),
+        };
+        self.net += signed;
+        self.counters.bump(Counter::Fills);
+        match self.positions.get_mut(usize::from(fill.quote)) {
+            Some(position) => *position += signed,
+            None => self.counters.bump(Counter::QuoteAnswersUnmatched),
+        }
     }
 
     /// The session is logged on; without quotes, which the venue cancelled when it was lost.
@@ -812,7 +863,7 @@ impl Quoter {
         let heartbeat = (self.config.heartbeat_ns > 0 && self.state == State::Quoting)
             .then(|| self.heard.after(self.config.heartbeat_ns));
         let answer = answer.filter(|_| self.state == State::Quoting);
-        [answer, pull, heartbeat, self.next_fade]
+        [answer, pull, heartbeat, self.next_fade, self.next_retry]
             .into_iter()
             .flatten()
             .min()
@@ -837,9 +888,27 @@ impl Quoter {
             }
             _ => {}
         }
-        if self.next_fade.is_some_and(|due| due <= now) {
+        let fades = self.next_fade.is_some_and(|due| due <= now);
+        if fades {
             self.end_fades(now);
+        }
+        let retries = self.next_retry.is_some_and(|due| due <= now);
+        if retries {
+            self.next_retry = None;
+            self.retry();
+        }
+        if fades || retries {
             self.decide(now, 0..self.table.blocks(), sink);
+        }
+    }
+
+    /// What the venue rejected is quoted again.
+    fn retry(&mut self) {
+        for block in 0..self.refused.len() {
+            for quote in places(block, core::mem::take(&mut self.refused[block])) {
+                self.rooms[quote].is_quoted = true;
+                self.limit(quote);
+            }
         }
     }
 
@@ -877,6 +946,7 @@ impl Quoter {
         let at = usize::from(quote);
         if let Some(room) = self.rooms.get_mut(at) {
             room.is_quoted = is_quoted;
+            self.refused[at / BLOCK] &= !(1 << (at % BLOCK));
             self.limit(at);
             self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
         }
@@ -924,6 +994,11 @@ impl Quoter {
     /// Whether a quote's last change was not answered yet.
     pub fn is_in_flight(&self, quote: u16) -> bool {
         self.table.is_in_flight(quote.into())
+    }
+
+    /// Mass quotes that were not answered yet.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
     }
 
     /// Contracts held of an option, bought less sold.

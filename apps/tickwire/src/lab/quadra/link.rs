@@ -16,7 +16,7 @@ use crate::failure::Failure;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where traffic goes.
-pub(super) enum Net {
+pub(in crate::lab) enum Net {
     /// Both sides on this host's loopback.
     Loopback,
     /// Each in a network namespace of its own.
@@ -33,7 +33,7 @@ impl Net {
     }
 
     /// Moves the calling thread to an end.
-    pub(super) fn enter(&self, end: usize) -> Result<(), Failure> {
+    pub(in crate::lab) fn enter(&self, end: usize) -> Result<(), Failure> {
         match self {
             Net::Loopback => Ok(()),
             Net::Veth(pair) => pair
@@ -42,7 +42,7 @@ impl Net {
         }
     }
 
-    pub(super) fn name(&self) -> &'static str {
+    pub(in crate::lab) fn name(&self) -> &'static str {
         match self {
             Net::Loopback => "loopback",
             Net::Veth(_) => "two network namespaces joined by veth",
@@ -52,12 +52,12 @@ impl Net {
 
 /// Where the trader finds the exchange.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route {
+pub(in crate::lab) struct Route {
     /// Orders go here.
-    pub(super) orders: SocketAddrV4,
+    pub(in crate::lab) orders: SocketAddrV4,
     /// The feed comes from here, over TCP, or to this group.
-    pub(super) feed: SocketAddrV4,
-    pub(super) transport: Transport,
+    pub(in crate::lab) feed: SocketAddrV4,
+    pub(in crate::lab) transport: Transport,
 }
 
 fn system(e: impl std::fmt::Display) -> Failure {
@@ -65,7 +65,7 @@ fn system(e: impl std::fmt::Display) -> Failure {
 }
 
 /// The exchange before a trader has come.
-pub(super) struct Listening {
+pub(in crate::lab) struct Listening {
     orders: TcpListener,
     feed: FeedListening,
     route: Route,
@@ -77,14 +77,14 @@ enum FeedListening {
 }
 
 /// What the exchange sends its feed through.
-pub(super) enum FeedOut {
+pub(in crate::lab) enum FeedOut {
     Tcp(TcpStream),
     Multicast(MulticastSender),
 }
 
 impl FeedOut {
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(in crate::lab) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             FeedOut::Tcp(stream) => stream.send(bytes),
             FeedOut::Multicast(sender) => sender.send(bytes),
@@ -94,7 +94,7 @@ impl FeedOut {
 
 impl Listening {
     /// Opens the exchange's side. Ports of 0 take free ones (of a group: the port of orders). On the thread that is at its end.
-    pub(super) fn open(
+    pub(in crate::lab) fn open(
         net: &Net,
         transport: Transport,
         ports: (u16, u16),
@@ -130,12 +130,12 @@ impl Listening {
         Ok(Listening { orders, feed, route })
     }
 
-    pub(super) fn route(&self) -> Route {
+    pub(in crate::lab) fn route(&self) -> Route {
         self.route
     }
 
     /// Waits for the trader, for some time or until the end: it connects its orders last, when it is ready to receive.
-    pub(super) fn accept(
+    pub(in crate::lab) fn accept(
         mut self,
         patience: Option<Duration>,
         stop: &StopFlag,
@@ -166,13 +166,13 @@ impl Listening {
 }
 
 /// What the trader receives its feed from.
-pub(super) enum FeedIn {
+pub(in crate::lab) enum FeedIn {
     Tcp(TcpStream),
     Multicast(MulticastReceiver),
 }
 
 /// Opens the trader's side: the feed first, then orders. On the thread that is at its end.
-pub(super) fn connect(net: &Net, route: &Route) -> Result<(FeedIn, TcpStream), Failure> {
+pub(in crate::lab) fn connect(net: &Net, route: &Route) -> Result<(FeedIn, TcpStream), Failure> {
     let tcp = |to: SocketAddrV4| TcpStream::connect(to.into(), PATIENCE).map_err(system);
     let feed = match route.transport {
         Transport::Tcp => FeedIn::Tcp(tcp(route.feed)?),
@@ -186,4 +186,4 @@ pub(super) fn connect(net: &Net, route: &Route) -> Result<(FeedIn, TcpStream), F
 }
 
 /// How long an exchange that a run starts waits for its trader.
-pub(super) const COMING: Option<Duration> = Some(PATIENCE);
+pub(in crate::lab) const COMING: Option<Duration> = Some(PATIENCE);

@@ -3,8 +3,8 @@
 
 mod alone;
 mod exchange;
-mod link;
-mod message;
+pub(super) mod link;
+pub(super) mod message;
 mod trader;
 
 use std::collections::HashMap;
@@ -331,7 +331,7 @@ fn has_twice<T: PartialEq>(values: &[T]) -> bool {
 }
 
 /// Where traffic goes: as the scenario wants it, and as far as this machine permits.
-fn network(wanted: Network, run: &mut Run<'_>) -> Result<Net, Failure> {
+pub(super) fn network(wanted: Network, run: &mut Run<'_>) -> Result<Net, Failure> {
     let net = match wanted {
         Network::Loopback => Net::Loopback,
         Network::Veth | Network::Auto => match VethPair::create("twlab") {

@@ -1,0 +1,546 @@
+//! Kind `bts`: market data of a future in, quotes of the options on it out, by number of options. Measured as it was published: every
+//! quote carries the sequence number of the packet that caused it, so that what the venue saw and what the quoter noted are matched
+//! message by message.
+//!
+//! One thread is market and venue: it sends the future's packets at their times, takes the mass quotes and accepts them. The quoter is in
+//! memory, one thread, or three.
+
+mod quoter;
+mod tape;
+mod venue;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tickwire_lab::scenario::{Shape, Wrong};
+use tickwire_lab::{Case, MISSING, Measure, Scenario, Schedule, Table, format_count};
+use tickwire_runtime::affinity;
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::tcp::Received;
+
+use self::quoter::{Done, Layout, Sockets};
+use self::tape::Tape;
+use self::venue::Venue;
+use super::kind::Kind;
+use super::quadra::link::{COMING, FeedIn, Listening, Net, connect};
+use super::quadra::message::Transport;
+use super::quadra::network;
+use super::run::{CaseId, Places, Run};
+use crate::failure::Failure;
+
+pub(super) struct Bts;
+
+/// How long the last quotes are waited for.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// `[settings]`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    /// Numbers of options; each is measured.
+    quotes: Vec<u32>,
+    /// How the quoter is laid out; each is measured.
+    layouts: Vec<Layout>,
+    /// Also in memory, without sockets.
+    memory: bool,
+    /// What is wrong on purpose: to see that the run fails.
+    fault: Fault,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            quotes: vec![16, 32, 64, 128, 256, 512, 1_024],
+            layouts: vec![Layout::One, Layout::Three],
+            memory: true,
+            fault: Fault::None,
+        }
+    }
+}
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// The venue has not seen one of the messages.
+    LoseQuote,
+}
+
+/// The published table: quotes; quoter only, with the operating system: median, p99, standard deviation, microseconds.
+const PUBLISHED: [(u32, [u64; 3], [u64; 3]); 7] = [
+    (16, [8, 23, 5], [14, 32, 6]),
+    (32, [12, 25, 5], [20, 33, 6]),
+    (64, [11, 28, 6], [20, 35, 7]),
+    (128, [13, 31, 5], [20, 40, 6]),
+    (256, [18, 52, 9], [26, 63, 10]),
+    (512, [28, 46, 7], [38, 56, 8]),
+    (1_024, [36, 83, 12], [45, 91, 12]),
+];
+
+const OUTSIDE: &str = "From the time a packet was intended to be sent to the return of the venue's receive call with the last mass quote that \
+it caused.";
+const FROM_SEND: &str = "The same from before the call that sent the packet.";
+const INSIDE: &str = "From the return of the quoter's receive call with the packet to before the call that sends the last mass quote.";
+const FIRST: &str = "Likewise, to before the first.";
+const DIFFERS: &str = "Blue Trading Systems, 2017: ten minutes of production data of the ES future, a capture device on the wire, two servers \
+with 10 GbE network cards, a 3.6 GHz Xeon E3. Here: one host, its loopback or two network namespaces, kernel sockets, a simulated future that moves as \
+often as it is told to, every side that should change is changed. Their \"quoter only\" has hand-overs between three threads in it: our layout of three \
+threads has, one thread has none.";
+
+impl Kind for Bts {
+    const NAME: &'static str = "bts";
+    const ROLES: &'static [&'static str] = &["market", "quoter", "quoting", "fix"];
+    const SHAPES: &'static [Shape] = &[Shape::Open];
+    type Settings = Settings;
+
+    fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
+        let settings = &scenario.settings;
+        if scenario.load.intervals_us.len() != 1 {
+            return Err(Wrong::new("load.intervals_us", "give one interval, as [1000]"));
+        }
+        let is_good = |n: &u32| (2..=2_048).contains(n) && n.is_multiple_of(2);
+        if settings.quotes.is_empty() || !settings.quotes.iter().all(is_good) {
+            return Err(Wrong::new(
+                "settings.quotes",
+                "give even numbers of options from 2 to 2048",
+            ));
+        }
+        if settings.layouts.is_empty() && !settings.memory {
+            return Err(Wrong::new("settings.layouts", "nothing is measured"));
+        }
+        Ok(())
+    }
+
+    fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
+        let net = network(scenario.run.network, run)?;
+        let places = Places::new(&scenario.cores, &scenario.run);
+        if scenario.settings.layouts.contains(&Layout::Three) && affinity::parallelism() < 4 {
+            run.note(format!(
+                "Three threads of the quoter and the market have {} cores: they wait for each other's turn, and that layout shows it.",
+                affinity::parallelism()
+            ));
+        }
+        let mut cases = Vec::new();
+        for quotes in &scenario.settings.quotes {
+            cases.extend(declare(&scenario.settings, *quotes, run));
+        }
+        let mut outcome = Ok(());
+        'all: for quotes in &scenario.settings.quotes {
+            run.progress(&format!("generating the market of {quotes} options"));
+            let moves = scenario.run.samples.get() as usize + scenario.run.warm_up as usize;
+            let tape = Tape::generate(*quotes, moves, scenario.run.seed)?;
+            for repetition in 1..=scenario.run.repetitions.get() {
+                for (key, id) in cases.iter().filter(|(key, _)| key.quotes == *quotes) {
+                    outcome = run.go_on();
+                    if outcome.is_err() {
+                        break 'all;
+                    }
+                    let name = run.of(*id).name.clone();
+                    run.progress(&format!("repetition {repetition}: {name}"));
+                    measure(scenario, run, &tape, *key, *id, &net, &places, repetition)?;
+                }
+            }
+        }
+        tables(run, &cases);
+        outcome
+    }
+}
+
+/// Of one case.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Key {
+    quotes: u32,
+    /// `None` is in memory.
+    layout: Option<Layout>,
+}
+
+fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, CaseId)> {
+    let memory = settings.memory.then_some(None);
+    let layouts = settings.layouts.iter().map(|layout| Some(*layout));
+    let keys = memory
+        .into_iter()
+        .chain(layouts)
+        .map(|layout| Key { quotes, layout });
+    keys.map(|key| {
+        let group = format!("{quotes} options");
+        let case = match key.layout {
+            None => Case::new(
+                &format!("{quotes} options, in memory"),
+                Measure::new(
+                    "all",
+                    "From before the packet's bytes are looked at until the last mass quote's bytes are in memory.",
+                ),
+            )
+            .measure(Measure::new("first", "Until the first's are."))
+            .in_group(&group, "in memory"),
+            Some(layout) => Case::new(
+                &format!("{quotes} options, {}", layout.name()),
+                Measure::new("outside", OUTSIDE),
+            )
+            .measure(Measure::new("outside from send", FROM_SEND))
+            .measure(Measure::new("inside", INSIDE))
+            .measure(Measure::new("inside, first", FIRST))
+            .in_group(&group, layout.name()),
+        };
+        let case = case
+            .tag("mass quotes")
+            .tag("entries")
+            .parameter("options", quotes.to_string());
+        (key, run.case(case))
+    })
+    .collect()
+}
+
+/// What was sent and seen of one repetition.
+struct Market {
+    /// By packet: when it was intended and sent, readings of the counter.
+    sent: Vec<[u64; 2]>,
+    venue: Venue,
+}
+
+#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
+fn measure(
+    scenario: &Scenario<Settings>,
+    run: &mut Run<'_>,
+    tape: &Tape,
+    key: Key,
+    id: CaseId,
+    net: &Net,
+    places: &Places,
+    repetition: u32,
+) -> Result<(), Failure> {
+    let forgets = scenario.settings.fault == Fault::LoseQuote;
+    let pair = places.core("market").zip(places.core("quoter"));
+    let before = run.shared_memory_ns(pair);
+    let mut recorder = run.recorder(id);
+    let began = tsc();
+    let clock = run.clock().clone();
+    let (done, market) = match key.layout {
+        None => {
+            let mut venue = Venue::new(forgets);
+            let done = quoter::in_memory(tape, &mut venue, &clock)?;
+            let sent = vec![[0; 2]; tape.packets.len()];
+            (done, Market { sent, venue })
+        }
+        Some(layout) => over_sockets(scenario, tape, layout, net, places, &clock, run.stop(), forgets)?,
+    };
+    let warm_up = scenario.run.warm_up as usize;
+    let (mut unseen, mut messages, mut entries) = (0_u64, 0_u64, 0_u64);
+    for (nth, took) in done.took.iter().enumerate() {
+        let seen = market.venue.seen(took.seq);
+        unseen += u64::from(seen.messages != took.messages);
+        messages += u64::from(took.messages);
+        entries += u64::from(seen.entries);
+        if nth < warm_up {
+            continue;
+        }
+        let span = |from: u64, to: u64| clock.span_ns(to.saturating_sub(from));
+        let inside = [span(took.from, took.last), span(took.from, took.first)];
+        let tags = [took.messages.into(), seen.entries.into()];
+        let place = took.seq.checked_sub(tape.first).map(|at| at as usize);
+        let Some([intended, sent]) = place.and_then(|at| market.sent.get(at).copied()) else {
+            continue;
+        };
+        match key.layout {
+            None => recorder.record(nth as u64, &inside, &tags),
+            Some(_) => {
+                let outside = |from: u64| match seen.messages {
+                    0 => MISSING,
+                    _ => span(from, seen.last),
+                };
+                let at = span(market.sent[0][0], intended);
+                recorder.record(
+                    at,
+                    &[outside(intended), outside(sent), inside[0], inside[1]],
+                    &tags,
+                );
+            }
+        }
+    }
+    let mut repeated = recorder.finish([
+        ("packets", tape.packets.len() as u64),
+        ("packets with quotes", done.took.len() as u64),
+        ("mass quotes", messages),
+        ("entries", entries),
+    ]);
+    repeated.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
+    run.repetition(id, began, repeated);
+    checks(run, id, repetition, &done, &market, unseen, messages);
+    Ok(())
+}
+
+fn checks(
+    run: &mut Run<'_>,
+    id: CaseId,
+    repetition: u32,
+    done: &Done,
+    market: &Market,
+    unseen: u64,
+    messages: u64,
+) {
+    let name = run.of(id).name.clone();
+    run.check(
+        format!("{name}, repetition {repetition}: every mass quote was seen by the venue, with the packet that caused it"),
+        unseen == 0 && messages > 0,
+        format!(
+            "{} mass quotes sent, {} packets whose quotes differ",
+            format_count(messages),
+            format_count(unseen)
+        ),
+    );
+    let mut wrong = 0;
+    let mut example = String::new();
+    for (quote, wanted) in (0_u16..).zip(&done.wanted) {
+        let live = market.venue.live(quote);
+        for side in 0..2 {
+            let stands = live[side].and_then(|text| text.parse().ok());
+            if stands != wanted[side] {
+                wrong += 1;
+                example = format!(
+                    "; the {} of quote {quote} is {stands:?}, not {:?}",
+                    quoter::side_name(side),
+                    wanted[side]
+                );
+            }
+        }
+    }
+    run.check(
+        format!("{name}, repetition {repetition}: what stands at the end is what direct pricing wants"),
+        wrong == 0 && !done.wanted.is_empty(),
+        format!("{wrong} of {} sides differ{example}", 2 * done.wanted.len()),
+    );
+    let problems: Vec<&String> = done.problems.iter().chain(market.venue.problems()).collect();
+    run.check(
+        format!("{name}, repetition {repetition}: nobody complains"),
+        problems.is_empty(),
+        problems.first().map_or("nothing".to_string(), |p| {
+            format!("{} times: {p}", problems.len())
+        }),
+    );
+}
+
+#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
+fn over_sockets(
+    scenario: &Scenario<Settings>,
+    tape: &Tape,
+    layout: Layout,
+    net: &Net,
+    places: &Places,
+    clock: &Clock,
+    stop: &StopFlag,
+    forgets: bool,
+) -> Result<(Done, Market), Failure> {
+    let (ready, ends) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (route_to, route_of) = std::sync::mpsc::channel();
+        let (ready, ends) = (&ready, &ends);
+        let quoting = scope.spawn(move || -> Result<Done, Failure> {
+            net.enter(1)?;
+            let route = route_of
+                .recv()
+                .map_err(|_| Failure::system("the market did not open"))?;
+            let (feed, orders) = connect(net, &route)?;
+            let FeedIn::Multicast(feed) = feed else {
+                return Err(Failure::system("the feed is not multicast"));
+            };
+            let sockets = Sockets { feed, orders };
+            let done = quoter::between_sockets(tape, layout, sockets, clock.clone(), places, [ready, ends]);
+            // One that failed is not waited for.
+            ready.store(true, Ordering::Release);
+            done
+        });
+        let market = scope.spawn(move || -> Result<Market, Failure> {
+            net.enter(0)?;
+            let group = Ipv4Addr::new(239, 77, 0, 7);
+            let listening = Listening::open(net, Transport::Multicast, (0, 0), group)?;
+            let _ = route_to.send(listening.route());
+            let (feed, orders) = listening.accept(COMING, stop)?;
+            let sent = market(
+                scenario,
+                tape,
+                places,
+                clock,
+                stop,
+                [ready, ends],
+                feed,
+                orders,
+                forgets,
+            );
+            ends.store(true, Ordering::Release);
+            sent
+        });
+        let market = market
+            .join()
+            .map_err(|_| Failure::system("the market's thread failed"))?;
+        let done = quoting
+            .join()
+            .map_err(|_| Failure::system("the quoter's thread failed"))?;
+        Ok((done?, market?))
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
+fn market(
+    scenario: &Scenario<Settings>,
+    tape: &Tape,
+    places: &Places,
+    clock: &Clock,
+    stop: &StopFlag,
+    [ready, ends]: [&AtomicBool; 2],
+    mut feed: super::quadra::link::FeedOut,
+    mut orders: tickwire_runtime::tcp::TcpStream,
+    forgets: bool,
+) -> Result<Market, Failure> {
+    let lost = |e: std::io::Error| Failure::peer_lost(format!("the market's sockets: {e}"));
+    places.enter("market")?;
+    let mut venue = Venue::new(forgets);
+    venue.connected(clock.now());
+    let mut buffer = vec![0; 1 << 17];
+    let mut sent: Vec<[u64; 2]> = Vec::with_capacity(tape.packets.len());
+    let begun = Instant::now();
+    let mut hear = |venue: &mut Venue| -> Result<bool, Failure> {
+        match orders.recv(&mut buffer).map_err(lost)? {
+            Received::Bytes(bytes) => {
+                let came = tsc();
+                let bytes: &[u8] = bytes;
+                let answers = venue.take(clock.nanos_at(came), came, bytes);
+                orders.send(answers).map_err(lost)?;
+                Ok(true)
+            }
+            Received::Nothing => {
+                if orders.has_unsent() {
+                    orders.flush().map_err(lost)?;
+                }
+                Ok(false)
+            }
+            Received::Closed => Err(Failure::peer_lost("the quoter closed the connection")),
+        }
+    };
+    while !(ready.load(Ordering::Acquire) && venue.is_active()) {
+        hear(&mut venue)?;
+        if COMING.is_some_and(|patience| begun.elapsed() > patience) || stop.is_set() {
+            return Err(Failure::peer_lost("the quoter does not log on"));
+        }
+    }
+    // The first quotes, and their answers.
+    let mut quiet = Instant::now();
+    while quiet.elapsed() < DRAIN {
+        if hear(&mut venue)? {
+            quiet = Instant::now();
+        }
+    }
+    let interval = scenario.load.intervals_us[0].get() * 1_000;
+    let mut schedule = Schedule::new(
+        Shape::Open,
+        tsc() + clock.span_ticks(5_000_000),
+        clock.span_ticks(interval),
+    );
+    while sent.len() < tape.packets.len() && !stop.is_set() {
+        let now = tsc();
+        if now >= schedule.due() {
+            let intended = schedule.take(now);
+            let at = tsc();
+            feed.send(&tape.packets[sent.len()]).map_err(lost)?;
+            sent.push([intended, at]);
+        }
+        if !hear(&mut venue)? {
+            std::hint::spin_loop();
+        }
+    }
+    let mut quiet = Instant::now();
+    while quiet.elapsed() < DRAIN {
+        if hear(&mut venue)? {
+            quiet = Instant::now();
+        }
+    }
+    ends.store(true, Ordering::Release);
+    Ok(Market { sent, venue })
+}
+
+/// Microseconds with two digits.
+fn us(ns: f64) -> String {
+    format!("{:.2}", ns / 1_000.0)
+}
+
+fn tables(run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
+    let published: BTreeMap<u32, ([u64; 3], [u64; 3])> = PUBLISHED
+        .iter()
+        .map(|(n, alone, os)| (*n, (*alone, *os)))
+        .collect();
+    let columns = [
+        "options",
+        "layout",
+        "first message p50 / p99",
+        "quoter only: median / p99 / stddev",
+        "published",
+        "times faster, median / p99",
+        "with the operating system: median / p99 / stddev",
+        "published",
+        "times faster, median / p99",
+    ];
+    let mut table = Table::new("Packet to quotes, µs", &columns);
+    for (key, id) in cases {
+        let case = run.of(*id);
+        let (alone, first, outside) = match key.layout {
+            None => (case.histogram(0), case.histogram(1), None),
+            Some(_) => (case.histogram(2), case.histogram(3), Some(case.histogram(1))),
+        };
+        if alone.is_empty() {
+            continue;
+        }
+        let three = |h: &tickwire_lab::Histogram| {
+            format!(
+                "{} / {} / {}",
+                us(h.at_quantile(0.5) as f64),
+                us(h.at_quantile(0.99) as f64),
+                us(h.stdev())
+            )
+        };
+        let shown = |p: [u64; 3]| format!("{} / {} / {}", p[0], p[1], p[2]);
+        let times = |p: [u64; 3], h: &tickwire_lab::Histogram| {
+            let ratio =
+                |p: u64, q: f64| format!("{:.1}", p as f64 * 1_000.0 / h.at_quantile(q).max(1) as f64);
+            format!("{} / {}", ratio(p[0], 0.5), ratio(p[1], 0.99))
+        };
+        let theirs = published.get(&key.quotes).copied();
+        let none = || "-".to_string();
+        table = table.row([
+            key.quotes.to_string(),
+            key.layout.map_or("in memory", Layout::name).to_string(),
+            format!(
+                "{} / {}",
+                us(first.at_quantile(0.5) as f64),
+                us(first.at_quantile(0.99) as f64)
+            ),
+            three(&alone),
+            theirs.map_or_else(none, |(alone, _)| shown(alone)),
+            theirs.map_or_else(none, |(p, _)| times(p, &alone)),
+            outside.as_ref().map_or_else(none, three),
+            theirs
+                .filter(|_| outside.is_some())
+                .map_or_else(none, |(_, os)| shown(os)),
+            theirs
+                .zip(outside.as_ref())
+                .map_or_else(none, |((_, os), h)| times(os, h)),
+        ]);
+    }
+    run.table(table);
+    let columns = [
+        "quotes",
+        "quoter only: median / p99 / stddev",
+        "with the operating system",
+    ];
+    let mut theirs = Table::new("Published (2017), µs", &columns);
+    for (quotes, alone, os) in PUBLISHED {
+        let shown = |p: [u64; 3]| format!("{} / {} / {}", p[0], p[1], p[2]);
+        theirs = theirs.row([quotes.to_string(), shown(alone), shown(os)]);
+    }
+    run.published(theirs, DIFFERS);
+}

@@ -1,0 +1,136 @@
+//! Which options are quoted, as the venue's definitions have them.
+
+use std::collections::BTreeMap;
+
+use tickwire_feed::Channel;
+use tickwire_market::{Contract, Date, InstrumentId, Price, PriceSteps, PutCall, Symbol};
+use tickwire_options::Kind;
+use tickwire_options::edge::points;
+use tickwire_trading::PriceGrid;
+
+use crate::failure::Failure;
+
+/// An option of the chain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Listed {
+    pub(crate) id: InstrumentId,
+    pub(crate) symbol: Symbol,
+    pub(crate) expiry: Date,
+    pub(crate) strike: Price,
+    pub(crate) kind: Kind,
+    /// Units of the underlying of one contract.
+    pub(crate) multiplier: u32,
+}
+
+impl Listed {
+    /// In points.
+    pub(crate) fn strike_points(&self) -> f64 {
+        points(self.strike)
+    }
+}
+
+/// The options on one underlying.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    pub(crate) underlying: InstrumentId,
+    pub(crate) underlying_tick: Price,
+    /// Of all options alike.
+    pub(crate) steps: PriceSteps,
+    pub(crate) options: Vec<Listed>,
+}
+
+impl Chain {
+    /// What a channel has defined of the options on an underlying. `None` until the underlying and one option at least are known.
+    ///
+    /// # Errors
+    /// Options that cannot be quoted together, because their price steps differ.
+    pub(crate) fn of(channel: &impl Channel, underlying: &Symbol) -> Result<Option<Chain>, Failure> {
+        let Some(front) = channel.find(underlying) else {
+            return Ok(None);
+        };
+        let Some(front_steps) = channel.price_steps(front) else {
+            return Ok(None);
+        };
+        let mut options = Vec::new();
+        let mut steps: Vec<(Symbol, PriceSteps)> = Vec::new();
+        channel.instruments(&mut |instrument| {
+            let Some(Contract::Option {
+                expiry,
+                multiplier,
+                strike,
+                right,
+                underlying,
+            }) = channel.contract(instrument.id)
+            else {
+                return;
+            };
+            if underlying != front || instrument.is_test {
+                return;
+            }
+            options.push(Listed {
+                id: instrument.id,
+                symbol: instrument.symbol,
+                expiry,
+                strike,
+                kind: match right {
+                    PutCall::Call => Kind::Call,
+                    PutCall::Put => Kind::Put,
+                },
+                multiplier,
+            });
+            if let Some(own) = channel.price_steps(instrument.id)
+                && steps.iter().all(|(_, known)| *known != own)
+            {
+                steps.push((instrument.symbol, own));
+            }
+        });
+        match &steps[..] {
+            [] => Ok(None),
+            [(_, steps)] => Ok(Some(Chain {
+                underlying: front,
+                underlying_tick: front_steps.tick,
+                steps: *steps,
+                options,
+            })),
+            [(one, _), (other, _), ..] => Err(Failure::config(format!(
+                "{one} and {other} have different price steps; quote them by two programs, each with the options of one \
+                 (quoter.option in the configuration)"
+            ))),
+        }
+    }
+
+    /// The prices at which they are quoted.
+    ///
+    /// # Errors
+    /// Steps that no grid has.
+    pub(crate) fn grid(&self) -> Result<PriceGrid, Failure> {
+        let tick = self.steps.tick;
+        let whole = |price: Price| {
+            let ticks = price.raw() / tick.raw().max(1);
+            u16::try_from(ticks)
+                .ok()
+                .filter(|_| price.raw() % tick.raw().max(1) == 0)
+        };
+        let coarse = match self.steps.beyond {
+            None => Some((1, 0)),
+            Some((bound, step)) => whole(step).zip(whole(bound)),
+        };
+        let grid = coarse.and_then(|(ticks, from)| PriceGrid::new(points(tick), ticks, from).ok());
+        grid.ok_or_else(|| {
+            Failure::config(format!(
+                "options with the price steps {:?} cannot be quoted: the coarse step must be a whole number of the fine one, and \
+                 begin below 65,536 of them",
+                self.steps
+            ))
+        })
+    }
+
+    /// How many options each expiry has.
+    pub(crate) fn expiries(&self) -> BTreeMap<Date, usize> {
+        let mut counts = BTreeMap::new();
+        for option in &self.options {
+            *counts.entry(option.expiry).or_insert(0) += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,485 @@
+//! What `[quoter]` says: what is quoted, how, and within which limits.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickwire_market::{Date, InstrumentId, Nanos, Price, Qty};
+use tickwire_options::Kind;
+use tickwire_trading::{ENTRIES_MAX, Protection, QuoterConfig};
+
+use crate::config::{CompId, SymbolName, Wait};
+use crate::entry::{DateText, PriceText};
+
+/// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at `order_entry.address`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuoterSection {
+    /// Our CompID there: one of `order_entry.session`, whose version is spoken.
+    pub(crate) comp_id: CompId,
+    /// The future whose options are quoted: all that the venue has defined, of expiries that `surface` has.
+    pub(crate) underlying: SymbolName,
+    /// File of volatilities, from where this file lies (docs/vol.md). Without one, `volatility` is that of every option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) surface: Option<PathBuf>,
+    /// Per year, 0.15 is 15 %.
+    #[serde(default = "default_volatility")]
+    pub(crate) volatility: f64,
+    /// Per year, continuously compounded.
+    #[serde(default)]
+    pub(crate) rate: f64,
+    /// `european`, or `american`: exercised early where that is worth more.
+    #[serde(default)]
+    pub(crate) exercise: Exercise,
+    /// Core of the thread that quotes; -1 leaves it to the scheduler.
+    #[serde(default = "no_core")]
+    pub(crate) core: i32,
+    /// Core of the thread that prices.
+    #[serde(default = "no_core")]
+    pub(crate) pricing_core: i32,
+    /// How the thread that quotes waits: `spin`, `poll`, or `auto`.
+    #[serde(default = "auto")]
+    pub(crate) wait: Wait,
+    /// Half ticks of the underlying to either side of its price for which quotes are worked out beforehand.
+    #[serde(default = "default_reach")]
+    pub(crate) reach_half_ticks: u16,
+    /// Volatilities age, and quotes follow, this often, milliseconds.
+    #[serde(default = "default_reprice")]
+    pub(crate) reprice_ms: u32,
+    /// Contracts on each side of a quote.
+    #[serde(default = "default_size")]
+    pub(crate) size: u32,
+    /// Entries of one mass quote; CME takes 15.
+    #[serde(default = "default_entries")]
+    pub(crate) entries_max: u8,
+    /// Folder and name of the control socket; none without it. For `tickwire vol` and `tickwire quote --pull`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<PathBuf>,
+    #[serde(default)]
+    pub(crate) trigger: TriggerSection,
+    #[serde(default)]
+    pub(crate) limits: LimitsSection,
+    #[serde(default)]
+    pub(crate) protection: OwnProtectionSection,
+    /// How quotes lie around their theoretical values. All that match an option apply, the last one that sets a value decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) terms: Vec<TermsSection>,
+}
+
+/// When options are exercised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Exercise {
+    #[default]
+    European,
+    American,
+}
+
+/// When a quote is worth a message, and when all are pulled.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TriggerSection {
+    /// An improvement of fewer ticks than this is not worth a message.
+    pub(crate) ticks: u16,
+    /// A quote is not improved before it has lived so long, microseconds.
+    pub(crate) life_min_us: u32,
+    /// Ticks by which a side may be better than the market's best; without it, any. With it, an option is quoted once its book is
+    /// known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) better_max: Option<u16>,
+    /// A filled side stays so many ticks away from its fill,
+    pub(crate) fade_ticks: u16,
+    /// for so long, milliseconds.
+    pub(crate) fade_ms: u32,
+    /// A quote that the venue rejected is tried again after so long, milliseconds; 0: not before the option's status changes.
+    pub(crate) retry_ms: u32,
+    /// Half ticks of the underlying from one look to the next that are a jump: all quotes are pulled.
+    pub(crate) jump_half_ticks: u32,
+    /// Ticks between its bid and ask that are too many: all quotes are pulled.
+    pub(crate) spread_max_ticks: u32,
+    /// How long the underlying must have been good before quoting goes on after that, milliseconds.
+    pub(crate) calm_ms: u32,
+}
+
+/// Pre-trade limits.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LimitsSection {
+    /// Most contracts held, if every bid traded.
+    pub(crate) long_max: u64,
+    /// Most contracts short, if every offer traded.
+    pub(crate) short_max: u64,
+    /// Most contracts on both sides of all quotes.
+    pub(crate) quoted_max: u64,
+    /// Mass quotes a second; when a quote that must move has no room in it, all are pulled.
+    pub(crate) messages_per_s: u32,
+    /// Of these, mass quotes that only improve.
+    pub(crate) improvements_per_s: u32,
+    /// An answer that takes longer ends trust in the session, milliseconds.
+    pub(crate) answer_max_ms: u32,
+    /// The operator must be heard this often (`tickwire quote --control S --heartbeat`), milliseconds; 0 is no such need.
+    pub(crate) heartbeat_ms: u32,
+    /// A loss of so much, in currency units, marked at theoretical values, pulls all quotes; 0 is no limit.
+    pub(crate) loss_max: u64,
+}
+
+/// Our own market maker protection, to be set tighter than the venue's; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OwnProtectionSection {
+    /// How long fills count together, from the first of them, milliseconds.
+    pub(crate) window_ms: u32,
+    /// Fills.
+    pub(crate) fills: u32,
+    /// Contracts.
+    pub(crate) contracts: u64,
+    /// Contracts weighted by delta, either way.
+    pub(crate) delta: f64,
+}
+
+/// Terms of the options that match. Amounts are in points of premium, as the feed has prices.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TermsSection {
+    /// Only this expiry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expiry: Option<DateText>,
+    /// Only deltas from the first to below the second, without sign, when quoting begins: [0.0, 0.25].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) delta: Option<[f64; 2]>,
+    /// Only this strike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) strike: Option<PriceText>,
+    /// Only `call` or `put`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) right: Option<Right>,
+    /// Distance of each side from the theoretical value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) edge: Option<f64>,
+    /// Added: a part of the value, 0.005 is half a percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) edge_relative: Option<f64>,
+    /// Added: so much volatility, 0.001 is a tenth of a percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) edge_vol: Option<f64>,
+    /// The narrowest quote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) width_min: Option<f64>,
+    /// The widest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) width_max: Option<f64>,
+    /// Contracts on each side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<u32>,
+    /// Whether to bid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bid: Option<bool>,
+    /// Whether to offer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ask: Option<bool>,
+    /// For each contract of delta held, values are reckoned with the underlying so many points lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lean_delta: Option<f64>,
+    /// For each point of gamma held, with the underlying's delta so much lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lean_gamma: Option<f64>,
+    /// For each point of vega held (per 1.00 of volatility), with volatility so much lower.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lean_vega: Option<f64>,
+}
+
+/// Call or put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Right {
+    Call,
+    Put,
+}
+
+impl Right {
+    fn is(self, kind: Kind) -> bool {
+        match self {
+            Right::Call => kind == Kind::Call,
+            Right::Put => kind == Kind::Put,
+        }
+    }
+}
+
+/// The terms of one option, all sections that match it taken together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OptionTerms {
+    pub(crate) edge: f64,
+    pub(crate) edge_relative: f64,
+    pub(crate) edge_vol: f64,
+    pub(crate) width: [f64; 2],
+    pub(crate) size: u32,
+    pub(crate) sides: [bool; 2],
+    pub(crate) lean_delta: f64,
+    pub(crate) lean_gamma: f64,
+    pub(crate) lean_vega: f64,
+}
+
+fn default_volatility() -> f64 {
+    0.15
+}
+
+fn no_core() -> i32 {
+    -1
+}
+
+fn auto() -> Wait {
+    Wait::Auto
+}
+
+fn default_reach() -> u16 {
+    64
+}
+
+fn default_reprice() -> u32 {
+    1_000
+}
+
+fn default_size() -> u32 {
+    10
+}
+
+fn default_entries() -> u8 {
+    15
+}
+
+impl Default for TriggerSection {
+    fn default() -> TriggerSection {
+        TriggerSection {
+            ticks: 1,
+            life_min_us: 0,
+            better_max: None,
+            fade_ticks: 0,
+            fade_ms: 0,
+            retry_ms: 1_000,
+            jump_half_ticks: 40,
+            spread_max_ticks: 10,
+            calm_ms: 100,
+        }
+    }
+}
+
+impl Default for LimitsSection {
+    fn default() -> LimitsSection {
+        LimitsSection {
+            long_max: 10_000,
+            short_max: 10_000,
+            quoted_max: 1_000_000,
+            messages_per_s: 500,
+            improvements_per_s: 400,
+            answer_max_ms: 1_000,
+            heartbeat_ms: 0,
+            loss_max: 0,
+        }
+    }
+}
+
+impl QuoterSection {
+    /// Checks what concerns more than one value.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let wrong = |what: &str| Err(format!("quoter.{what}"));
+        if !(1..=ENTRIES_MAX).contains(&usize::from(self.entries_max)) {
+            return Err(format!("quoter.entries_max must be 1 to {ENTRIES_MAX}"));
+        }
+        if !(0.001..=5.0).contains(&self.volatility) {
+            return wrong("volatility must be 0.001 to 5 (0.15 is 15 %)");
+        }
+        if !(-0.5..=1.0).contains(&self.rate) {
+            return wrong("rate must be -0.5 to 1 (0.04 is 4 %)");
+        }
+        if self.size == 0 || self.size > 999_999 {
+            return wrong("size must be 1 to 999999 contracts");
+        }
+        if self.reach_half_ticks < 8 || self.reach_half_ticks > 4_096 {
+            return wrong("reach_half_ticks must be 8 to 4096");
+        }
+        if self.limits.improvements_per_s > self.limits.messages_per_s {
+            return wrong("limits.improvements_per_s is above limits.messages_per_s, which counts them too");
+        }
+        if !(0.0..=1e9).contains(&self.protection.delta) {
+            return wrong("protection.delta must not be negative");
+        }
+        let has_limit =
+            self.protection.fills > 0 || self.protection.contracts > 0 || self.protection.delta > 0.0;
+        if has_limit && self.protection.window_ms == 0 {
+            return wrong("protection has limits and no window_ms: over how long?");
+        }
+        for (nth, terms) in self.terms.iter().enumerate() {
+            terms
+                .check()
+                .map_err(|e| format!("quoter.terms, number {}: {e}", nth + 1))?;
+        }
+        Ok(())
+    }
+
+    /// What the quoter is made with, for so many options.
+    pub(crate) fn quoter(&self, underlying: InstrumentId, ticks: [Price; 2], quotes: u16) -> QuoterConfig {
+        let (t, l, p) = (&self.trigger, &self.limits, &self.protection);
+        let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
+        QuoterConfig {
+            underlying,
+            underlying_tick: ticks[0],
+            option_tick: ticks[1],
+            quotes,
+            size: Qty(self.size),
+            entries_max: self.entries_max,
+            trigger_ticks: t.ticks,
+            life_min_ns: u64::from(t.life_min_us) * Nanos::MICRO,
+            messages_max: l.messages_per_s,
+            improvements_max: l.improvements_per_s,
+            window_ns: Nanos::SECOND,
+            better_max: t.better_max,
+            fade_ticks: t.fade_ticks,
+            fade_ns: millis(t.fade_ms),
+            retry_ns: millis(t.retry_ms),
+            jump_half_ticks: t.jump_half_ticks,
+            spread_max_ticks: t.spread_max_ticks,
+            calm_ns: millis(t.calm_ms),
+            answer_max_ns: millis(l.answer_max_ms),
+            heartbeat_ns: millis(l.heartbeat_ms),
+            long_max: l.long_max,
+            short_max: l.short_max,
+            quoted_max: l.quoted_max,
+            protection: Protection {
+                window_ns: millis(p.window_ms),
+                fills: p.fills,
+                contracts: p.contracts,
+                delta_milli: (p.delta * 1000.0) as u64,
+            },
+            ..QuoterConfig::default()
+        }
+    }
+
+    /// The terms of an option of this delta, without sign.
+    pub(crate) fn terms_of(&self, expiry: Date, strike: Price, kind: Kind, delta: f64) -> OptionTerms {
+        let mut terms = OptionTerms {
+            edge: 0.1,
+            edge_relative: 0.005,
+            edge_vol: 0.0,
+            width: [0.02, 1e9],
+            size: self.size,
+            sides: [true; 2],
+            lean_delta: 0.0,
+            lean_gamma: 0.0,
+            lean_vega: 0.0,
+        };
+        let matching = self.terms.iter().filter(|s| {
+            s.expiry.is_none_or(|d| d.0 == expiry)
+                && s.strike.is_none_or(|p| p.0 == strike)
+                && s.right.is_none_or(|r| r.is(kind))
+                && s.delta.is_none_or(|[from, to]| delta >= from && delta < to)
+        });
+        for s in matching {
+            let set = |to: &mut f64, from: Option<f64>| *to = from.unwrap_or(*to);
+            set(&mut terms.edge, s.edge);
+            set(&mut terms.edge_relative, s.edge_relative);
+            set(&mut terms.edge_vol, s.edge_vol);
+            set(&mut terms.width[0], s.width_min);
+            set(&mut terms.width[1], s.width_max);
+            set(&mut terms.lean_delta, s.lean_delta);
+            set(&mut terms.lean_gamma, s.lean_gamma);
+            set(&mut terms.lean_vega, s.lean_vega);
+            terms.size = s.size.unwrap_or(terms.size);
+            terms.sides = [s.bid.unwrap_or(terms.sides[0]), s.ask.unwrap_or(terms.sides[1])];
+        }
+        terms
+    }
+}
+
+impl TermsSection {
+    fn check(&self) -> Result<(), String> {
+        let amounts = [
+            ("edge", self.edge),
+            ("edge_relative", self.edge_relative),
+            ("edge_vol", self.edge_vol),
+            ("width_min", self.width_min),
+            ("width_max", self.width_max),
+            ("lean_delta", self.lean_delta),
+            ("lean_gamma", self.lean_gamma),
+            ("lean_vega", self.lean_vega),
+        ];
+        for (name, amount) in amounts {
+            if amount.is_some_and(|x| !(0.0..=1e9).contains(&x)) {
+                return Err(format!("{name} must not be negative"));
+            }
+        }
+        if let (Some(min), Some(max)) = (self.width_min, self.width_max)
+            && (min > max || min <= 0.0)
+        {
+            return Err("width_min must be above 0 and not above width_max".into());
+        }
+        if self.size.is_some_and(|size| size == 0 || size > 999_999) {
+            return Err("size must be 1 to 999999 contracts".into());
+        }
+        if let Some([from, to]) = self.delta
+            && !(from >= 0.0 && to > from)
+        {
+            return Err("delta must be a range without sign, such as [0.0, 0.25]".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    const HEAD: &str = "[quoter]\ncomp_id = \"QUOTER\"\nunderlying = \"ESH6\"\n";
+
+    fn parse(rest: &str) -> Result<QuoterSection, String> {
+        Config::parse(&format!("{HEAD}{rest}")).map(|c| c.quoter.unwrap())
+    }
+
+    #[test]
+    fn the_last_terms_that_match_decide_value_by_value() {
+        let section = parse(
+            "[[quoter.terms]]\nedge = 20.0\nsize = 5\n\
+             [[quoter.terms]]\ndelta = [0.0, 0.25]\nedge_vol = 0.002\nask = false\n\
+             [[quoter.terms]]\nexpiry = \"2026-03-20\"\nstrike = \"680000\"\nright = \"put\"\nedge = 7.5\n",
+        )
+        .unwrap();
+        let expiry = Date {
+            year: 2026,
+            month: 3,
+            day: 20,
+        };
+        let strike = Price::from_raw(680_000 * Price::ONE_RAW);
+        let call = section.terms_of(expiry, strike, Kind::Call, 0.6);
+        assert_eq!(
+            (call.edge, call.edge_vol, call.size, call.sides),
+            (20.0, 0.0, 5, [true; 2])
+        );
+        let put = section.terms_of(expiry, strike, Kind::Put, 0.2);
+        assert_eq!(
+            (put.edge, put.edge_vol, put.size, put.sides),
+            (7.5, 0.002, 5, [true, false])
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (text, says) in [
+            ("entries_max = 0\n", "entries_max"),
+            ("volatility = 15.0\n", "15 %"),
+            (
+                "[quoter.limits]\nimprovements_per_s = 501\n",
+                "improvements_per_s",
+            ),
+            ("[quoter.protection]\nfills = 3\n", "window_ms"),
+            ("[[quoter.terms]]\nedge = -1.0\n", "number 1: edge"),
+            (
+                "[[quoter.terms]]\nwidth_min = 2.0\nwidth_max = 1.0\n",
+                "width_min",
+            ),
+            ("[[quoter.terms]]\ndelta = [0.5, 0.2]\n", "delta"),
+            ("edgy = 1\n", "line 4"),
+        ] {
+            let said = parse(text).unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+    }
+}

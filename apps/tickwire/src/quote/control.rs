@@ -1,0 +1,98 @@
+//! The operator's side of a running quoter: the control socket (mode 0600) takes edits of volatilities, pulls, resumptions and heartbeats,
+//! and says how things are. A thread of its own, which shares words with the one that quotes and a channel with the one that prices.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tickwire_runtime::wait::{WaitStrategy, Waiter};
+
+use super::pricing::{Edit, Shared};
+use crate::daemon::control::{Answer, ControlSocket, Request};
+use crate::failure::Failure;
+
+/// How long an edit may take: a surface is checked and files are written.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the thread looks whether the run has ended.
+const LOOK_NS: u64 = 50_000_000;
+
+/// The thread.
+pub(super) struct Control {
+    thread: JoinHandle<()>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Control {
+    /// Listens in a folder, which is made if it is not there.
+    pub(super) fn open(folder: &Path, shared: Arc<Shared>, edits: Sender<Edit>) -> Result<Control, Failure> {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| Failure::system(format!("cannot create the folder {}: {e}", folder.display())))?;
+        let mut waiter = Waiter::new(WaitStrategy::Poll);
+        let mut socket = ControlSocket::bind(folder, &mut waiter)?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let mut desk = Desk { shared, edits };
+        let is_over = ends.clone();
+        let thread = std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    socket.serve(&mut waiter, &mut desk);
+                    if waiter.wait(LOOK_NS).is_err() {
+                        std::thread::sleep(Duration::from_nanos(LOOK_NS));
+                    }
+                }
+            })
+            .map_err(|e| Failure::system(format!("cannot start the control thread: {e}")))?;
+        Ok(Control { thread, ends })
+    }
+
+    /// Closes the socket.
+    pub(super) fn end(self) {
+        self.ends.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+    }
+}
+
+struct Desk {
+    shared: Arc<Shared>,
+    edits: Sender<Edit>,
+}
+
+impl Answer for Desk {
+    fn answer(&mut self, request: Request) -> Result<Value, String> {
+        match request {
+            Request::Vol { line, who } => {
+                let (answer, answered) = channel();
+                let gone = |_| "pricing has ended: nothing can be edited".to_string();
+                self.edits.send((line, who, answer)).map_err(gone)?;
+                let said = answered
+                    .recv_timeout(PATIENCE)
+                    .map_err(|_| format!("pricing did not answer within {} s", PATIENCE.as_secs()))?;
+                said.map(|says| json!({ "says": says }))
+            }
+            Request::Pull {} => {
+                self.shared.pull();
+                Ok(json!({ "says": "every quote is being cancelled" }))
+            }
+            Request::Resume {} => {
+                self.shared.resume();
+                Ok(json!({ "says": "quoting goes on as soon as nothing speaks against it" }))
+            }
+            Request::Heartbeat {} => {
+                self.shared.heartbeat();
+                Ok(json!({ "says": "heard" }))
+            }
+            Request::Status {} => Ok(self.shared.status()),
+            Request::Stop {}
+            | Request::Subscribe { .. }
+            | Request::Unsubscribe { .. }
+            | Request::Subscriptions { .. } => Err(
+                "a quoter does not do that: vol, pull, resume, heartbeat, status are what it knows".into(),
+            ),
+        }
+    }
+}

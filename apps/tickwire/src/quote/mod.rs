@@ -1,0 +1,712 @@
+//! `tickwire quote`: quotes the options on a future.
+//!
+//! ```text
+//! quoting thread   packets ─► books ─► QuotePath ─► mass quotes; answers and fills ─► QuotePath
+//!                     ▲ ladders, as boxes            │ fills, by a ring; the underlying's price, by an atomic
+//! pricing thread   Pricer: volatilities, forwards, positions, terms ─► ladders
+//! ```
+//! The two share nothing else but [`Shared`]. A full ring of fills pulls every quote: what is held would not be known.
+
+mod chain;
+mod config;
+mod control;
+mod demo;
+mod path;
+mod pricer;
+mod pricing;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tickwire_book::{Applied, Books, Depth};
+use tickwire_feed::{Channel, Line};
+use tickwire_fix::{CompId, Event, Session, Status, Version};
+use tickwire_lab::Histogram;
+use tickwire_market::{
+    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Side,
+    TradingStatus,
+};
+use tickwire_runtime::alloc;
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::spsc;
+use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+use tickwire_runtime::wait::{WaitStrategy, Waiter};
+use tickwire_trading::{PullReason, QuotingState};
+
+pub(crate) use config::QuoterSection;
+pub(crate) use demo::run as demo;
+pub(crate) use report::{QuoterResults, summary};
+
+use crate::config::{Config, Wait};
+use crate::demo::Notice;
+use crate::failure::Failure;
+use crate::ports::Intake;
+use crate::results::{counters_by_id, write_json};
+use crate::trader::{SILENCE_NS, books_of};
+use crate::wiring::{self, Reception, WithChannel};
+
+pub(crate) use chain::Chain;
+pub(crate) use demo::text as demo_text;
+pub(crate) use path::{QuotePath, QuoteSetup, Traded, Trades, decimals_of, session_of};
+pub(crate) use pricer::Pricer;
+pub(crate) use pricing::{Expiries, flat_surface};
+
+use path::NotQuotable;
+use pricing::{Pricing, Shared};
+
+/// Rounds over both lines before order entry and timers are looked at.
+const PACKETS_PER_LOOK: u32 = 16;
+/// The chain is taken when it has not grown for so long.
+const CHAIN_QUIET_NS: u64 = Nanos::SECOND;
+/// Fills on their way to the pricing thread.
+const TRADES_MAX: usize = 1 << 16;
+
+pub(crate) fn run(
+    config: &Config,
+    results: Option<&Path>,
+    is_child: bool,
+    stop: &StopFlag,
+) -> Result<(), Failure> {
+    let section = config
+        .quoter
+        .as_ref()
+        .ok_or_else(|| Failure::config("the configuration has no [quoter]: nothing says what to quote"))?;
+    let feed = config
+        .feed
+        .first()
+        .ok_or_else(|| Failure::config("the configuration has no [[feed]] to receive"))?;
+    let clock = Clock::calibrate();
+    if let Some(warning) = clock.warning() {
+        eprintln!("warning: {warning}");
+    }
+    crate::pin(section.core)?;
+    alloc::populate_large_blocks();
+    let run = Run {
+        config,
+        section,
+        clock,
+        results,
+        is_child,
+        stop,
+    };
+    wiring::with_channel(feed, 0, &Reception::new(&config.receiver), run)?
+}
+
+/// A run, whatever the feed.
+struct Run<'a> {
+    config: &'a Config,
+    section: &'a QuoterSection,
+    clock: Clock,
+    results: Option<&'a Path>,
+    is_child: bool,
+    stop: &'a StopFlag,
+}
+
+impl WithChannel for Run<'_> {
+    type Output = Result<(), Failure>;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Result<(), Failure> {
+        let (mut floor, stream) = Floor::open(&self, channel)?;
+        let learned = floor.learn(&self, depth, stream)?;
+        let outcome = floor.quote(&self, learned)?;
+        if let Some(dir) = self.results {
+            write_json(&dir.join("quoter.json"), &outcome.results)?;
+        }
+        if !self.is_child {
+            print!("{}", summary(&outcome.results));
+        }
+        outcome.ended
+    }
+}
+
+/// How a run ended, with what it left behind.
+struct Outcome {
+    results: QuoterResults,
+    ended: Result<(), Failure>,
+}
+
+/// Books before anything is quoted, and what the instruments' states are.
+pub(crate) struct Learn {
+    pub(crate) books: Books,
+    pub(crate) venue: TradingStatus,
+    pub(crate) statuses: Vec<TradingStatus>,
+}
+
+impl EventSink for Learn {
+    fn on_event(&mut self, event: &MarketEvent) {
+        if let (Applied::None, EventKind::Status) = (self.books.apply(event), event.kind) {
+            match self.statuses.get_mut(event.instrument.index()) {
+                _ if event.instrument == InstrumentId::WHOLE_FEED => {
+                    self.venue = event.status;
+                    self.statuses.fill(event.status);
+                }
+                Some(status) => *status = event.status,
+                None => {}
+            }
+        }
+    }
+}
+
+impl Learn {
+    fn status(&self, id: InstrumentId) -> TradingStatus {
+        self.statuses.get(id.index()).copied().unwrap_or(self.venue)
+    }
+
+    /// Bid plus ask of an instrument, in ticks, if its book is live and has both.
+    pub(crate) fn half_tick(&self, id: InstrumentId, tick: tickwire_market::Price) -> Option<i64> {
+        let book = self.books.book(id)?;
+        let ticks = |side| book.best(side).map(|level| level.price.raw() / tick.raw().max(1));
+        let sum = ticks(Side::Bid)? + ticks(Side::Ask)?;
+        (book.state() == BookState::Live && self.status(id) == TradingStatus::Trading).then_some(sum)
+    }
+}
+
+/// What has to be known before quoting begins.
+struct Learned {
+    learn: Learn,
+    chain: Chain,
+    half_tick: i64,
+    session: Session,
+    stream: TcpStream,
+}
+
+/// Sockets of the quoting thread.
+struct Floor<C> {
+    clock: Clock,
+    channel: C,
+    intake: Intake,
+    waiter: Waiter,
+    buffer: Vec<u8>,
+    started: Nanos,
+}
+
+impl<C: Channel> Floor<C> {
+    fn open(run: &Run<'_>, channel: C) -> Result<(Floor<C>, TcpStream), Failure> {
+        let feed = &run.config.feed[0];
+        let strategy = match run.section.wait {
+            Wait::Spin => WaitStrategy::Spin,
+            Wait::Poll => WaitStrategy::Poll,
+            Wait::Auto => WaitStrategy::for_threads(3),
+        };
+        let mut waiter = Waiter::new(strategy);
+        let ports = feed.channels[0].ports(feed.interface);
+        let intake = Intake::join(&ports, run.config.receiver.receive_buffer, &mut waiter)?;
+        if let Some(warning) = intake.live[0].buffer_warning() {
+            eprintln!("warning: {warning}");
+        }
+        let address = run.config.order_entry.address.into();
+        let stream = TcpStream::connect(address, Duration::from_secs(5))
+            .map_err(|e| Failure::system(e.to_string()))?;
+        waiter.watch(&stream);
+        let floor = Floor {
+            started: run.clock.now(),
+            clock: run.clock.clone(),
+            channel,
+            intake,
+            waiter,
+            buffer: vec![0; DATAGRAM_BYTES_MAX],
+        };
+        Ok((floor, stream))
+    }
+
+    /// Logs on, and listens until the underlying, its options and a price to begin with are known.
+    fn learn(&mut self, run: &Run<'_>, depth: Depth, mut stream: TcpStream) -> Result<Learned, Failure> {
+        let entry = &run.config.order_entry;
+        let id = |s: tickwire_market::Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
+        let (us, them) = (id(run.section.comp_id.0), id(entry.exchange_comp_id.0));
+        let version = entry
+            .session
+            .iter()
+            .find(|session| session.comp_id == run.section.comp_id)
+            .map_or(Version::Fix44, |session| session.version.0);
+        let mut session = session_of([us, them], version, true);
+        session.handle_connected(self.clock.now());
+        let slots = run.config.receiver.max_instruments as usize + 1;
+        let mut learn = Learn {
+            books: books_of(&run.config.receiver, self.channel.venue(), depth),
+            venue: TradingStatus::Unknown,
+            statuses: vec![TradingStatus::Unknown; slots],
+        };
+        let underlying = run.section.underlying.0;
+        let (mut known, mut grown) = (0, self.clock.now());
+        let mut next_look = Nanos::ZERO;
+        loop {
+            self.packets(&mut learn)?;
+            let now = self.clock.now();
+            transmit(&mut stream, &mut session)?;
+            self.converse(now, &mut stream, &mut session)?;
+            if session.poll_timeout().is_some_and(|due| due <= now) {
+                session.handle_timeout(now);
+            }
+            if now >= next_look {
+                next_look = now.after(50 * Nanos::MILLI);
+                self.check(run, now, &format!("{underlying} and its options"))?;
+                if let Some(chain) = Chain::of(&self.channel, &underlying)? {
+                    if chain.options.len() != known {
+                        (known, grown) = (chain.options.len(), now);
+                    }
+                    let half_tick = learn.half_tick(chain.underlying, chain.underlying_tick);
+                    if let (Some(half_tick), Status::Active) = (half_tick, session.status())
+                        && now.since(grown) >= CHAIN_QUIET_NS
+                    {
+                        return Ok(Learned {
+                            learn,
+                            chain,
+                            half_tick,
+                            session,
+                            stream,
+                        });
+                    }
+                }
+                if self.channel.is_done() {
+                    return Err(Failure::peer_lost(format!(
+                        "the session ended before {underlying} and options on it were known; {known} options were"
+                    )));
+                }
+            }
+            self.wait(now)?;
+        }
+    }
+
+    /// What the session hears before quoting begins.
+    fn converse(&mut self, now: Nanos, stream: &mut TcpStream, session: &mut Session) -> Result<(), Failure> {
+        match stream.recv(&mut self.buffer) {
+            Ok(Received::Nothing) => {}
+            Ok(Received::Bytes(bytes)) => {
+                let mut rest: &[u8] = bytes;
+                while !rest.is_empty() {
+                    let taken = session.handle_bytes(now, rest);
+                    rest = &rest[taken..];
+                    if taken == 0 {
+                        break;
+                    }
+                }
+            }
+            Ok(Received::Closed) => {
+                return Err(Failure::peer_lost(
+                    "the venue closed the connection before quoting began",
+                ));
+            }
+            Err(e) => return Err(connection_failed(e)),
+        }
+        while let Some(event) = session.poll_event() {
+            if let Event::Disconnect { reason, text } = event {
+                return Err(Failure::peer_lost(format!(
+                    "the venue ended the session before quoting began: {reason:?} {}",
+                    text.as_str()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the lines hold, up to a bound, for a sink that is not quoting yet.
+    fn packets<S: EventSink>(&mut self, sink: &mut S) -> Result<(), Failure> {
+        for _ in 0..PACKETS_PER_LOOK {
+            let mut any = false;
+            for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
+                if let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? {
+                    let at = self.clock.nanos_at(datagram.tsc);
+                    self.channel
+                        .on_datagram(at, Port::Live, line, datagram.bytes, sink);
+                    any = true;
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+        self.around(sink)
+    }
+
+    /// Recovery, requests, timers of the channel.
+    fn around<S: EventSink>(&mut self, sink: &mut S) -> Result<(), Failure> {
+        let now = self.clock.now();
+        self.intake
+            .recover(now, &mut self.buffer, &mut self.channel, sink)?;
+        if self.channel.poll_timeout().is_some_and(|due| due <= now) {
+            self.channel.handle_timeout(now, sink);
+            self.intake.request(&mut self.channel)?;
+        }
+        self.intake.links(now, &mut self.buffer, &mut self.channel, sink);
+        Ok(())
+    }
+
+    fn check(&self, run: &Run<'_>, now: Nanos, what: &str) -> Result<(), Failure> {
+        if let Some(reason) = run.stop.reason() {
+            return Err(Failure::interrupted(format!("{reason}; nothing was quoted yet")));
+        }
+        let last = self.channel.last_packet().0.max(self.started.0);
+        if now.since(Nanos(last)) > 4 * SILENCE_NS {
+            return Err(Failure::peer_lost(format!(
+                "no packet on {} for {} s while waiting for {what}",
+                self.intake.groups(),
+                4 * SILENCE_NS / Nanos::SECOND
+            )));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, now: Nanos) -> Result<(), Failure> {
+        let due = self
+            .channel
+            .poll_timeout()
+            .map_or(Nanos::MILLI, |t| t.since(now))
+            .min(Nanos::MILLI);
+        self.waiter
+            .wait(due)
+            .map(|_| ())
+            .map_err(|e| Failure::system(format!("waiting for packets failed: {e}")))
+    }
+
+    /// Quotes until the feed has ended, the session is over, or the run is stopped.
+    fn quote(&mut self, run: &Run<'_>, learned: Learned) -> Result<Outcome, Failure> {
+        let Learned {
+            learn,
+            mut chain,
+            half_tick,
+            session,
+            stream,
+        } = learned;
+        let shared = Arc::new(Shared::new(half_tick));
+        let (trades, traded) = spsc::ring::<Traded>(TRADES_MAX);
+        let (pricing, mut ladders) = Pricing::start(
+            run.section,
+            &mut chain,
+            self.clock.clone(),
+            half_tick,
+            shared.clone(),
+            traded,
+        )?;
+        let ids: Vec<_> = chain.options.iter().map(|option| option.id).collect();
+        let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
+        let ticks = [chain.underlying_tick, chain.steps.tick];
+        let setup = QuoteSetup {
+            quoter: run.section.quoter(chain.underlying, ticks, ids.len() as u16),
+            instruments: &ids,
+            symbols: &symbols,
+            deltas: ladders.deltas(),
+            session,
+        };
+        let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
+        let status = learn.status(chain.underlying);
+        let mut path = QuotePath::new(setup, learn.books, stream, Ring(trades))
+            .map_err(|NotQuotable(why)| Failure::config(why))?;
+        let now = self.clock.now();
+        for (quote, size) in ladders.sizes().iter().enumerate() {
+            path.quoter.set_size(quote as u16, tickwire_market::Qty(*size));
+        }
+        if let Some(first) = ladders.first() {
+            path.replace_ladder(now, first);
+        }
+        path.quoter.on_logon(now);
+        path.begin(now, &self.channel, status);
+        for (quote, status) in statuses.iter().enumerate() {
+            if *status != TradingStatus::Trading {
+                path.close(now, quote as u16);
+            }
+        }
+        if !run.is_child {
+            eprintln!(
+                "quoting {} options of {} expiries on {}",
+                ids.len(),
+                chain.expiries().len(),
+                run.section.underlying.0
+            );
+        }
+        let control = match &run.section.control {
+            Some(folder) => Some(control::Control::open(folder, shared.clone(), pricing.edits())?),
+            None => None,
+        };
+        let mut figures = Figures::default();
+        let ended = self.serve(run, &mut path, &mut ladders, &shared, &mut figures);
+        if let Some(control) = control {
+            control.end();
+        }
+        let priced = pricing.end();
+        path.wire.out.finish();
+        let results = self.results(run, &chain, &path, figures, priced);
+        Ok(Outcome { results, ended })
+    }
+
+    fn serve(
+        &mut self,
+        run: &Run<'_>,
+        path: &mut QuotePath<TcpStream, Ring>,
+        ladders: &mut pricing::Ladders,
+        shared: &Shared,
+        figures: &mut Figures,
+    ) -> Result<(), Failure> {
+        let mut next_look = Nanos::ZERO;
+        let mut looks = 0_u32;
+        let mut end = End::Quoting;
+        let mut is_priced = true;
+        loop {
+            self.receive(path, figures)?;
+            let now = self.clock.now();
+            while let Some(ladder) = ladders.next() {
+                if let Some(before) = path.replace_ladder(now, ladder) {
+                    ladders.give_back(before);
+                }
+            }
+            if let Some(half_tick) = path.half_tick() {
+                shared.half_tick.store(half_tick, Ordering::Relaxed);
+            }
+            self.venue(now, path)?;
+            if path.poll_timeout().is_some_and(|due| due <= now) {
+                path.handle_timeout(now);
+            }
+            self.around(path)?;
+            path.settle(now);
+            if let Some(error) = path.wire.failure.take() {
+                path.disconnected(now);
+                return Err(connection_failed(error));
+            }
+            shared.obey(now, path);
+            if now >= next_look {
+                looks += 1;
+                if looks.is_multiple_of(10) {
+                    self.clock.resync();
+                }
+                next_look = now.after(100 * Nanos::MILLI);
+                figures.note(path);
+                shared.note(path);
+                if ladders.is_over() && matches!(end, End::Quoting) {
+                    path.pull(now);
+                    end = End::Pulling { since: now };
+                    is_priced = false;
+                }
+                if let Some(done) = self.conclude(run, now, path, &mut end)? {
+                    if !is_priced {
+                        return Err(Failure::system(
+                            "pricing ended, see above; every quote was cancelled",
+                        ));
+                    }
+                    return done;
+                }
+                if run.is_child {
+                    Notice::Progress {
+                        seconds: now.since(self.started) as f64 / 1e9,
+                        messages: self.channel.counters().get(Counter::Messages),
+                        orders: path.wire.sent[0],
+                    }
+                    .send();
+                }
+            }
+            self.wait(now)?;
+        }
+    }
+
+    /// What the lines hold, up to a bound.
+    #[inline]
+    fn receive<T: Trades>(
+        &mut self,
+        path: &mut QuotePath<TcpStream, T>,
+        figures: &mut Figures,
+    ) -> Result<(), Failure> {
+        for _ in 0..PACKETS_PER_LOOK {
+            let mut any = false;
+            for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
+                let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? else {
+                    continue;
+                };
+                any = true;
+                let (arrived, sent) = (datagram.tsc, path.wire.sent[0]);
+                let at = self.clock.nanos_at(arrived);
+                self.channel
+                    .on_datagram(at, Port::Live, line, datagram.bytes, path);
+                path.settle(at);
+                if path.wire.sent[0] != sent {
+                    figures
+                        .packet_to_quotes
+                        .record(self.clock.span_ns(tsc().saturating_sub(arrived)));
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the venue says.
+    fn venue<T: Trades>(&mut self, now: Nanos, path: &mut QuotePath<TcpStream, T>) -> Result<(), Failure> {
+        match path.wire.out.recv(&mut self.buffer) {
+            Ok(Received::Nothing) => {
+                if path.wire.out.has_unsent() {
+                    path.wire.out.flush().map_err(connection_failed)?;
+                }
+            }
+            Ok(Received::Bytes(bytes)) => {
+                let bytes: &[u8] = bytes;
+                path.on_bytes(now, bytes);
+            }
+            Ok(Received::Closed) => {
+                let is_over = path.ended.is_some();
+                path.disconnected(now);
+                if !is_over {
+                    return Err(Failure::peer_lost(format!(
+                        "the venue at {} closed the connection; every quote went with it",
+                        path.wire.out.peer()
+                    )));
+                }
+            }
+            Err(e) => return Err(connection_failed(e)),
+        }
+        Ok(())
+    }
+
+    /// The end, step by step: everything is pulled, the venue confirms, we log out.
+    fn conclude<T: Trades>(
+        &mut self,
+        run: &Run<'_>,
+        now: Nanos,
+        path: &mut QuotePath<TcpStream, T>,
+        end: &mut End,
+    ) -> Result<Option<Result<(), Failure>>, Failure> {
+        let stopped = run.stop.reason();
+        let done = || match stopped {
+            Some(reason) => Err(Failure::interrupted(format!(
+                "{reason}; every quote was cancelled"
+            ))),
+            None => Ok(()),
+        };
+        if path.ended.is_some() {
+            return Ok(Some(match (&end, self.channel.is_done()) {
+                (End::Quoting, false) => Err(Failure::peer_lost(format!(
+                    "the venue ended the session: {:?}; every quote went with it",
+                    path.ended
+                ))),
+                _ => done(),
+            }));
+        }
+        if path.quoter.wants_disconnect() {
+            return Ok(Some(Err(Failure::peer_lost(
+                "the venue did not confirm that quotes were cancelled; the session was ended so that it cancels them",
+            ))));
+        }
+        let silent = now.since(Nanos(self.channel.last_packet().0.max(self.started.0))) > SILENCE_NS;
+        match *end {
+            End::Quoting if self.channel.is_done() || stopped.is_some() || silent => {
+                path.pull(now);
+                *end = End::Pulling { since: now };
+            }
+            End::Pulling { since } => {
+                let is_empty = matches!(path.quoter.state(), QuotingState::Halted(_));
+                if is_empty && path.is_still() {
+                    path.wire.session.logout(now, "end of quoting");
+                    path.wire.transmit();
+                    *end = End::LoggingOut { since: now };
+                } else if now.since(since) > 2 * Nanos::SECOND {
+                    return Ok(Some(Err(Failure::peer_lost(
+                        "the venue did not confirm that quotes were cancelled within 2 s",
+                    ))));
+                }
+            }
+            End::LoggingOut { since } if now.since(since) > 2 * Nanos::SECOND => return Ok(Some(done())),
+            End::Quoting | End::LoggingOut { .. } => {}
+        }
+        Ok(None)
+    }
+
+    fn results<T: Trades>(
+        &self,
+        run: &Run<'_>,
+        chain: &Chain,
+        path: &QuotePath<TcpStream, T>,
+        figures: Figures,
+        priced: pricing::Priced,
+    ) -> QuoterResults {
+        let mut counters: Counters = self.channel.counters();
+        counters.merge(path.books.counters());
+        counters.merge(path.quoter.counters());
+        counters.merge(path.wire.session.counters());
+        counters.add(Counter::KernelDrops, self.intake.kernel_drops());
+        let rows = (0_u16..)
+            .zip(&chain.options)
+            .map(|(quote, option)| report::QuoteRow {
+                symbol: option.symbol.to_string(),
+                position: path.quoter.position(quote),
+                live: path.quoter.open(quote),
+            });
+        QuoterResults {
+            counters: counters_by_id(&counters),
+            quotes: rows.collect(),
+            messages: path.wire.sent[0],
+            bytes: path.wire.sent[1],
+            unread_answers: path.unread,
+            pulls: figures.pulls,
+            packet_to_quotes: figures.packet_to_quotes,
+            priced,
+            host: crate::report::host(&self.clock, Some(self.waiter.strategy())),
+            underlying: run.section.underlying.0.to_string(),
+        }
+    }
+}
+
+/// How far the end is.
+#[derive(Clone, Copy)]
+enum End {
+    Quoting,
+    Pulling { since: Nanos },
+    LoggingOut { since: Nanos },
+}
+
+/// What is measured while quoting.
+#[derive(Default)]
+struct Figures {
+    /// From a packet's receipt to the last mass quote it caused, of those that caused any.
+    packet_to_quotes: Histogram,
+    /// How often quoting was seen to have stopped, by reason.
+    pulls: std::collections::BTreeMap<String, u64>,
+    last: Option<PullReason>,
+}
+
+impl Figures {
+    fn note<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>) {
+        let reason = match path.quoter.state() {
+            QuotingState::Quoting => None,
+            QuotingState::Pulling(reason) | QuotingState::Halted(reason) => Some(reason),
+        };
+        if reason != self.last
+            && let Some(reason) = reason
+        {
+            *self.pulls.entry(format!("{reason:?}")).or_default() += 1;
+        }
+        self.last = reason;
+    }
+}
+
+/// Fills, to the pricing thread.
+struct Ring(spsc::Producer<Traded>);
+
+impl Trades for Ring {
+    fn traded(&mut self, traded: &Traded) -> bool {
+        self.0.push(*traded).is_ok()
+    }
+}
+
+fn transmit(stream: &mut TcpStream, session: &mut Session) -> Result<(), Failure> {
+    let mut chunk = [0_u8; 4096];
+    while let Some(bytes) = session.poll_transmit(&mut chunk) {
+        stream.send(bytes).map_err(connection_failed)?;
+    }
+    Ok(())
+}
+
+fn receive_failed(e: std::io::Error) -> Failure {
+    Failure::system(format!("receiving market data failed: {e}"))
+}
+
+fn connection_failed(e: std::io::Error) -> Failure {
+    Failure::peer_lost(format!(
+        "the connection to the venue failed: {e}; every quote went with it"
+    ))
+}

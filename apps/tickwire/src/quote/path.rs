@@ -1,0 +1,532 @@
+//! From a packet to mass quotes, and from the venue's answers back to what is believed live: everything between sockets and the quoter.
+//!
+//! ```text
+//! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Quoter::on_underlying ─► QuoteWire ─► out
+//! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter ─► QuoteWire ─► out
+//! ```
+//! One thread, calls in order. After it is made, nothing here allocates, locks or logs; the test at the end of this file runs it with an
+//! armed allocator.
+
+use std::io;
+
+use tickwire_book::{Applied, Books};
+use tickwire_feed::Channel;
+use tickwire_fix::{
+    AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, MassQuoteHead, MassQuoteTemplate,
+    Precision, QuoteAnswer, QuoteDecimals, QuotePrices, Role, Session, SessionConfig, Status, Version,
+    put_cancel_all_quotes, read_quote_answer,
+};
+use tickwire_market::{
+    BookState, BookUpdate, Cause, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos,
+    OrderId, Price, Side, Symbol, TradingStatus,
+};
+use tickwire_trading::{Fill, Ladder, MassQuote, QuoteSink, Quoter, QuoterConfig, QuotingState};
+
+use crate::hot::OrderOut;
+
+/// An instrument that is not quoted.
+const NONE: u16 = u16::MAX;
+
+/// What happened to our quotes, for whoever keeps positions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Traded {
+    pub(crate) at: Nanos,
+    pub(crate) quote: u16,
+    /// Our side: a filled bid bought.
+    pub(crate) side: Side,
+    pub(crate) qty: u32,
+    pub(crate) price: Price,
+    /// Bid plus ask of the underlying then, in its ticks; 0 when it was not known.
+    pub(crate) half_tick: i64,
+}
+
+/// Takes what happened. `false`: no room for it.
+pub(crate) trait Trades {
+    fn traded(&mut self, traded: &Traded) -> bool;
+}
+
+/// Encodes what the quoter sends, and sends it.
+pub(crate) struct QuoteWire<O> {
+    pub(crate) session: Session,
+    template: MassQuoteTemplate,
+    pub(crate) out: O,
+    /// Time of what is sent: that of the event it follows.
+    now: Nanos,
+    /// The first failure of the connection; the loop ends on it.
+    pub(crate) failure: Option<io::Error>,
+    /// Messages and bytes of quotes sent.
+    pub(crate) sent: [u64; 2],
+}
+
+impl<O: OrderOut> QuoteWire<O> {
+    /// Sends what the session has to say. Before a mass quote, nothing else may wait.
+    pub(crate) fn transmit(&mut self) {
+        let mut chunk = [0_u8; 4096];
+        while let Some(bytes) = self.session.poll_transmit(&mut chunk) {
+            if let Err(error) = self.out.send(bytes) {
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+}
+
+impl<O: OrderOut> QuoteSink for QuoteWire<O> {
+    #[inline]
+    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
+        let head = MassQuoteHead {
+            id: quote.id,
+            cause: quote.cause,
+            reset: quote.reset,
+        };
+        let encoded = self
+            .session
+            .encode_mass_quote(self.now, &mut self.template, &head, quote.entries);
+        let Ok(bytes) = encoded else {
+            return false;
+        };
+        self.sent[0] += 1;
+        self.sent[1] += bytes.len() as u64;
+        if let Err(error) = self.out.send(bytes) {
+            // Whether it arrived is not known: the session is over, and with it every quote.
+            self.failure.get_or_insert(error);
+        }
+        true
+    }
+
+    #[cold]
+    fn cancel_all(&mut self, id: u64, _: &Cause) -> bool {
+        let sent = self
+            .session
+            .send_any(self.now, b"Z", |e| put_cancel_all_quotes(e, id));
+        self.transmit();
+        sent.is_ok()
+    }
+}
+
+/// What a quoting session is made with.
+pub(crate) struct QuoteSetup<'s> {
+    pub(crate) quoter: QuoterConfig,
+    /// Of the options, in the order of the quotes.
+    pub(crate) instruments: &'s [InstrumentId],
+    pub(crate) symbols: &'s [Symbol],
+    /// Thousandths, in the same order.
+    pub(crate) deltas: &'s [i32],
+    pub(crate) session: Session,
+}
+
+/// Why a setup cannot be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NotQuotable(pub(crate) &'static str);
+
+/// Books, quoter and session of one quoting thread.
+pub(crate) struct QuotePath<O, T> {
+    pub(crate) books: Books,
+    pub(crate) quoter: Quoter,
+    pub(crate) wire: QuoteWire<O>,
+    pub(crate) trades: T,
+    underlying: InstrumentId,
+    option_tick: Price,
+    underlying_tick: Price,
+    /// By instrument.
+    quotes: Box<[u16]>,
+    /// The same by symbol, sorted.
+    symbols: Box<[(Symbol, u16)]>,
+    deltas: Box<[i32]>,
+    /// The underlying's book as it stands; told to the quoter when its event is over.
+    top: BookUpdate,
+    is_new: bool,
+    status: TradingStatus,
+    /// Entries that an answer names.
+    named: Vec<u16>,
+    /// Answers that could not be read; each pulls everything.
+    pub(crate) unread: u64,
+    /// Fills there was no room for; each pulls everything.
+    pub(crate) trades_lost: u64,
+    /// How the session ended.
+    pub(crate) ended: Option<DisconnectReason>,
+}
+
+/// The initiator's side of a market maker's session, `sender` to `target`. Without `resets`, a connection that is lost is taken up where it
+/// was: executions of the time between are sent again.
+pub(crate) fn session_of([sender, target]: [CompId; 2], version: Version, resets: bool) -> Session {
+    Session::new(SessionConfig {
+        any_message: true,
+        reset_on_logon: resets,
+        precision: Precision::Micros,
+        receive_bytes: 256 << 10,
+        fields_max: 4_096,
+        ..SessionConfig::new(Role::Initiator, sender, target).of_version(version)
+    })
+}
+
+/// The digits behind the point that a tick needs.
+pub(crate) fn decimals_of(tick: Price) -> QuoteDecimals {
+    let needs = |unit: i64| tick.raw() % unit != 0;
+    match () {
+        () if needs(Price::ONE_RAW / 10_000) => QuoteDecimals::Six,
+        () if needs(Price::ONE_RAW / 100) => QuoteDecimals::Four,
+        () => QuoteDecimals::Two,
+    }
+}
+
+impl<O: OrderOut, T: Trades> QuotePath<O, T> {
+    /// Quotes nothing until it is logged on and has a ladder. The session knows its peer: an initiator's.
+    ///
+    /// # Errors
+    /// What the message cannot carry.
+    pub(crate) fn new(
+        setup: QuoteSetup<'_>,
+        books: Books,
+        out: O,
+        trades: T,
+    ) -> Result<QuotePath<O, T>, NotQuotable> {
+        let config = setup.quoter;
+        let prices = QuotePrices {
+            tick: config.option_tick,
+            decimals: decimals_of(config.option_tick),
+        };
+        let template = setup
+            .session
+            .mass_quote_template(setup.symbols, prices, config.entries_max)
+            .ok_or(NotQuotable(
+                "prices of the options do not fit into a mass quote of this session",
+            ))?;
+        let last = setup.instruments.iter().map(|id| id.index()).max().unwrap_or(0);
+        let mut quotes = vec![NONE; last.max(config.underlying.index()) + 1].into_boxed_slice();
+        let mut symbols = Vec::with_capacity(setup.symbols.len());
+        for ((quote, id), symbol) in (0_u16..).zip(setup.instruments).zip(setup.symbols) {
+            quotes[id.index()] = quote;
+            symbols.push((*symbol, quote));
+        }
+        symbols.sort_unstable();
+        Ok(QuotePath {
+            books,
+            quoter: Quoter::new(config),
+            wire: QuoteWire {
+                session: setup.session,
+                template,
+                out,
+                now: Nanos::ZERO,
+                failure: None,
+                sent: [0; 2],
+            },
+            trades,
+            underlying: config.underlying,
+            option_tick: config.option_tick,
+            underlying_tick: config.underlying_tick,
+            quotes,
+            symbols: symbols.into_boxed_slice(),
+            deltas: setup.deltas.into(),
+            top: BookUpdate::default(),
+            is_new: false,
+            status: TradingStatus::Unknown,
+            named: Vec::with_capacity(usize::from(config.quotes).max(64)),
+            unread: 0,
+            trades_lost: 0,
+            ended: None,
+        })
+    }
+
+    /// A packet is over: what it changed is quoted, even where the venue forgot to say that its event is over.
+    #[inline]
+    pub(crate) fn settle(&mut self, now: Nanos) {
+        if self.is_new {
+            self.tick(now);
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self, now: Nanos) {
+        self.is_new = false;
+        self.wire.now = now;
+        self.quoter.on_underlying(now, &self.top, &mut self.wire);
+    }
+
+    /// What the books say of the underlying, told anew: a state of the whole feed has changed.
+    #[cold]
+    fn look_again(&mut self, event: &MarketEvent) {
+        let (seq, recv_ts, venue) = (event.seq, event.recv_ts, self.top.venue);
+        let known = self.books.book(self.underlying).map(|book| book.update());
+        self.top = BookUpdate {
+            seq,
+            recv_ts,
+            venue,
+            ..known.unwrap_or_default()
+        };
+        if self.status != TradingStatus::Trading {
+            self.top.state = BookState::Stale;
+        }
+        self.tick(event.recv_ts);
+    }
+
+    #[cold]
+    fn status(&mut self, event: &MarketEvent) {
+        let is_whole = event.instrument == InstrumentId::WHOLE_FEED;
+        if is_whole || event.instrument == self.underlying {
+            self.status = event.status;
+            self.look_again(event);
+        }
+        if let Some(quote) = self.quote_of(event.instrument) {
+            let trades = event.status == TradingStatus::Trading;
+            self.wire.now = event.recv_ts;
+            self.quoter
+                .set_quoted(event.recv_ts, quote, trades, &mut self.wire);
+        }
+    }
+
+    #[inline]
+    fn quote_of(&self, instrument: InstrumentId) -> Option<u16> {
+        self.quotes
+            .get(instrument.index())
+            .copied()
+            .filter(|quote| *quote != NONE)
+    }
+
+    /// What was known before quoting began: states of the instruments, and the top of the underlying.
+    pub(crate) fn begin(&mut self, now: Nanos, channel: &impl Channel, status: TradingStatus) {
+        self.status = status;
+        self.top.venue = channel.venue();
+        self.top.instrument = self.underlying;
+        let event = MarketEvent {
+            recv_ts: now,
+            seq: channel.next_seq(),
+            ..MarketEvent::default()
+        };
+        self.look_again(&event);
+    }
+
+    /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.
+    pub(crate) fn replace_ladder(&mut self, now: Nanos, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.wire.now = now;
+        self.quoter.replace_ladder(now, ladder, &mut self.wire)
+    }
+
+    /// Bid plus ask of the underlying, in its ticks, when it is live and has both.
+    pub(crate) fn half_tick(&self) -> Option<i64> {
+        let tick = self.underlying_tick.raw().max(1);
+        let best = |side| self.top.best(side).map(|(price, _)| price.raw() / tick);
+        let sum = best(Side::Bid)? + best(Side::Ask)?;
+        (self.top.state == BookState::Live).then_some(sum)
+    }
+
+    /// The connection is there: the logon goes out.
+    pub(crate) fn connected(&mut self, now: Nanos) {
+        self.wire.session.handle_connected(now);
+        self.wire.transmit();
+    }
+
+    /// The connection is gone.
+    pub(crate) fn disconnected(&mut self, now: Nanos) {
+        self.wire.session.handle_disconnected(now);
+        self.answers(now);
+        self.quoter.on_disconnect();
+    }
+
+    /// When [`QuotePath::handle_timeout`] has something to do.
+    pub(crate) fn poll_timeout(&mut self) -> Option<Nanos> {
+        [self.quoter.poll_timeout(), self.wire.session.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Nanos) {
+        self.wire.now = now;
+        if self.wire.session.poll_timeout().is_some_and(|due| due <= now) {
+            self.wire.session.handle_timeout(now);
+            self.wire.transmit();
+            self.answers(now);
+        }
+        if self.quoter.poll_timeout().is_some_and(|due| due <= now) {
+            self.quoter.handle_timeout(now, &mut self.wire);
+        }
+    }
+
+    /// Bytes of the venue, cut anywhere.
+    pub(crate) fn on_bytes(&mut self, now: Nanos, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let taken = self.wire.session.handle_bytes(now, bytes);
+            bytes = &bytes[taken..];
+            self.wire.transmit();
+            let before = self.ended.is_some();
+            self.answers(now);
+            if taken == 0 && self.ended.is_some() == before && self.ended.is_some() {
+                // The session is over and takes no more.
+                return;
+            }
+        }
+        self.wire.transmit();
+    }
+
+    /// What the venue has said.
+    pub(crate) fn answers(&mut self, now: Nanos) {
+        self.wire.now = now;
+        while let Some(event) = self.wire.session.poll_event() {
+            match event {
+                Event::LoggedOn { .. } => self.quoter.on_logon(now),
+                Event::Message { poss_dup, .. } => self.answer(now, poss_dup),
+                Event::Rejected { .. } => self.distrust(now),
+                Event::Disconnect { reason, .. } => {
+                    self.wire.transmit();
+                    self.quoter.on_disconnect();
+                    self.ended.get_or_insert(reason);
+                }
+                Event::App { .. }
+                | Event::Gap { .. }
+                | Event::LogonRequested { .. }
+                | Event::CancelOrders { .. } => {}
+            }
+            self.wire.transmit();
+        }
+    }
+
+    /// What is sent again (`is_late`) is of a connection that was lost, and its quotes with it: only executions still count.
+    fn answer(&mut self, now: Nanos, is_late: bool) {
+        let Some(message) = self.wire.session.message() else {
+            return;
+        };
+        match read_quote_answer(&message, &mut self.named) {
+            Ok(Some(_)) if is_late => {}
+            Ok(Some(QuoteAnswer::Answered { id, is_rejected })) => {
+                let rejected = (!is_rejected).then_some(&self.named[..]);
+                self.quoter.on_answer(now, id, rejected, &mut self.wire);
+            }
+            Ok(Some(QuoteAnswer::Cancelled { id, is_done })) => {
+                self.quoter.on_cancelled(now, id, is_done, &mut self.wire);
+            }
+            Ok(Some(QuoteAnswer::Removed { why: b'F' })) => self.quoter.on_protected(),
+            Ok(Some(QuoteAnswer::Removed { .. })) => {
+                for quote in &self.named {
+                    self.quoter.on_removed(*quote, [true; 2]);
+                }
+            }
+            Ok(Some(QuoteAnswer::Left { symbol, sides })) => {
+                let at = self.symbols.binary_search_by(|(own, _)| own.cmp(&symbol));
+                if let Ok(at) = at {
+                    let (_, quote) = self.symbols[at];
+                    self.quoter.on_removed(quote, sides.map(|is_left| !is_left));
+                }
+            }
+            Ok(None) => match AppMessage::decode(&message) {
+                Ok(Some(AppMessage::ExecutionReport(report))) => self.report(now, &report, is_late),
+                Ok(Some(AppMessage::BusinessMessageReject(_))) => self.distrust(now),
+                Ok(_) => {}
+                Err(_) => self.distrust(now),
+            },
+            Err(_) => self.distrust(now),
+        }
+    }
+
+    /// What cannot be read may have been about our quotes.
+    #[cold]
+    fn distrust(&mut self, now: Nanos) {
+        self.unread += 1;
+        self.wire.now = now;
+        self.quoter.pull(now, &mut self.wire);
+    }
+
+    fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
+        if report.exec_type != ExecType::Trade {
+            return;
+        }
+        let tick = self.option_tick.raw().max(1);
+        let quote = report.cl_ord_id.to_number().and_then(|id| u16::try_from(id).ok());
+        let ticks = report
+            .last_px
+            .and_then(|price| u16::try_from(price.raw() / tick).ok());
+        let (Some(quote), Some(ticks)) = (quote, ticks) else {
+            return self.distrust(now);
+        };
+        let fill = Fill {
+            quote,
+            side: report.side,
+            qty: report.last_qty,
+            ticks,
+            delta_milli: self.deltas.get(usize::from(quote)).copied().unwrap_or(0),
+        };
+        let traded = Traded {
+            at: now,
+            quote,
+            side: report.side,
+            qty: report.last_qty.0,
+            price: report.last_px.unwrap_or_default(),
+            half_tick: self.half_tick().unwrap_or(0),
+        };
+        if !self.trades.traded(&traded) {
+            self.trades_lost += 1;
+            self.distrust(now);
+        }
+        match is_late {
+            true => self.quoter.on_late_fill(&fill),
+            false => self.quoter.on_fill(now, &fill, &mut self.wire),
+        }
+    }
+
+    /// An option is not traded: it is not quoted until its status says so.
+    pub(crate) fn close(&mut self, now: Nanos, quote: u16) {
+        self.wire.now = now;
+        self.quoter.set_quoted(now, quote, false, &mut self.wire);
+    }
+
+    /// Takes every quote away, until [`QuotePath::resume`].
+    pub(crate) fn pull(&mut self, now: Nanos) {
+        self.wire.now = now;
+        self.quoter.pull(now, &mut self.wire);
+    }
+
+    /// Quotes again.
+    pub(crate) fn resume(&mut self, now: Nanos) -> bool {
+        self.wire.now = now;
+        let is_quoting = self.quoter.resume(now);
+        if is_quoting && self.top.state == BookState::Live {
+            self.tick(now);
+        }
+        is_quoting
+    }
+
+    /// Whether nothing of ours is under way.
+    pub(crate) fn is_still(&self) -> bool {
+        self.wire.session.status() == Status::Active
+            && !matches!(self.quoter.state(), QuotingState::Pulling(_))
+            && self.quoter.in_flight() == 0
+    }
+}
+
+impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        match self.books.apply(event) {
+            Applied::Update(update) if event.instrument == self.underlying => {
+                self.top = *update;
+                if self.status != TradingStatus::Trading {
+                    self.top.state = BookState::Stale;
+                }
+                self.is_new = true;
+            }
+            Applied::Update(update) => {
+                if let Some(quote) = self
+                    .quotes
+                    .get(event.instrument.index())
+                    .copied()
+                    .filter(|quote| *quote != NONE)
+                {
+                    self.wire.now = event.recv_ts;
+                    self.quoter
+                        .on_option(event.recv_ts, quote, update, &mut self.wire);
+                }
+            }
+            Applied::Feed(_) => self.look_again(event),
+            Applied::None if event.kind == EventKind::Status => self.status(event),
+            Applied::None | Applied::Rejected(_) => {}
+        }
+        if self.is_new && event.flags.has(EventFlags::LAST) {
+            self.tick(event.recv_ts);
+        }
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+    }
+}

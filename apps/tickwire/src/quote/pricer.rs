@@ -1,0 +1,421 @@
+//! From volatilities, forwards, positions and terms to a ladder: everything that is worked out before a tick needs it. Runs on the
+//! pricing thread; nothing here is on the way of a packet.
+
+use tickwire_market::{Date, Nanos};
+use tickwire_options::american::{AmericanError, Effort, Premium, Sheet};
+use tickwire_options::batch::{Engine, LANES_MAX, Listed as Priced, Strip, Values};
+use tickwire_options::edge::points;
+use tickwire_options::surface::Surface;
+use tickwire_trading::{Ladder, QuoteTerms, Quoting};
+
+use super::chain::{Chain, Listed};
+use super::config::{Exercise, OptionTerms, QuoterSection};
+use crate::failure::Failure;
+
+/// Half a tick of the underlying and further: rows that are there first after an edit.
+pub(crate) const NEAR_HALF_TICKS: i64 = 4;
+
+/// Volatilities of a chain: which smile is which expiry's, and how much time is left.
+pub(crate) trait Clock {
+    /// Years to the end of an expiry as its smile counts them, and by the calendar.
+    fn years(&self, expiry: Date, now: Nanos) -> [f64; 2];
+}
+
+/// An expiry's options in columns.
+struct Expiry {
+    date: Date,
+    /// Its place in the surface.
+    smile: usize,
+    strikes: Vec<f64>,
+    vols: Vec<f64>,
+    strip: Strip,
+    listed: Vec<Priced>,
+    /// Which quote each is.
+    quotes: Vec<usize>,
+    theos: Vec<f64>,
+    values: Values,
+    early: Option<Early>,
+}
+
+/// Early exercise of an expiry, solved for one time, rate and range of volatilities.
+struct Early {
+    sheet: Sheet,
+    premiums: Vec<Premium>,
+    years: f64,
+    rate: f64,
+    vols: [f64; 2],
+}
+
+impl Early {
+    fn solve(years: f64, rate: f64, atm: f64, options: usize) -> Result<Early, AmericanError> {
+        // As wide as a sheet may be, more of it above: wings rise.
+        let vols = [atm / 3.0, atm * 6.0];
+        Ok(Early {
+            sheet: Sheet::new(years, rate, vols[0], vols[1], Effort::QUICK)?,
+            premiums: Vec::with_capacity(options),
+            years,
+            rate,
+            vols,
+        })
+    }
+
+    /// Whether it still holds: a thousandth of the time is worth less than a thousandth of the premium.
+    fn is_near(&self, years: f64, rate: f64) -> bool {
+        (self.years / years - 1.0).abs() < 1e-3 && (self.rate - rate).abs() < 1e-4
+    }
+
+    /// The premium at a volatility; beyond the range, that at its end.
+    fn at(&self, vol: f64) -> Result<Premium, AmericanError> {
+        self.sheet.at(vol.clamp(self.vols[0], self.vols[1]))
+    }
+}
+
+/// What is held of an option, in contracts bought less sold.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Exposure {
+    pub(crate) delta: f64,
+    pub(crate) gamma: f64,
+    pub(crate) vega: f64,
+}
+
+/// See the module's description.
+pub(crate) struct Pricer {
+    surface: Surface,
+    expiries: Vec<Expiry>,
+    engine: Engine,
+    rate: f64,
+    exercise: Exercise,
+    /// Half a tick of the underlying, in points.
+    half_tick: f64,
+    /// In the order of the quotes.
+    options: Vec<Listed>,
+    terms: Vec<OptionTerms>,
+    positions: Vec<i64>,
+    quoting: Quoting,
+    /// Values of one row.
+    row: Vec<f64>,
+    deltas: Vec<f64>,
+    version: u64,
+}
+
+impl Pricer {
+    /// Prices the options of a chain, which it puts into the order of their delta: the most first. `surface` has a smile for each expiry of
+    /// `smiles`, in order; options of other expiries are left out.
+    ///
+    /// # Errors
+    /// Terms or values that cannot be, by option.
+    pub(crate) fn new(
+        section: &QuoterSection,
+        chain: &mut Chain,
+        mut surface: Surface,
+        smiles: &[Date],
+        clock: &dyn Clock,
+        (now, half_tick): (Nanos, i64),
+    ) -> Result<Pricer, Failure> {
+        let half = points(chain.underlying_tick) / 2.0;
+        surface.set_front(half_tick as f64 * half);
+        chain.options.retain(|option| smiles.contains(&option.expiry));
+        chain
+            .options
+            .sort_by_key(|option| (option.expiry, option.strike, option.symbol));
+        let mut expiries = Vec::new();
+        for (smile, date) in smiles.iter().enumerate() {
+            let of_date = || {
+                chain
+                    .options
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, o)| o.expiry == *date)
+            };
+            if of_date().next().is_none() {
+                continue;
+            }
+            let strikes: Vec<f64> = of_date().map(|(_, o)| o.strike_points()).collect();
+            let listed: Vec<Priced> = of_date()
+                .map(|(_, option)| Priced {
+                    strike: option.strike_points(),
+                    kind: option.kind,
+                    vol: section.volatility,
+                })
+                .collect();
+            let count = listed.len();
+            expiries.push(Expiry {
+                date: *date,
+                smile,
+                vols: vec![section.volatility; count],
+                strip: strip_of(1.0, 1.0, 0.0, &listed, *date)?,
+                quotes: of_date().map(|(at, _)| at).collect(),
+                theos: vec![0.0; count.next_multiple_of(LANES_MAX)],
+                values: Values::new(count),
+                early: None,
+                strikes,
+                listed,
+            });
+        }
+        let count = chain.options.len();
+        if count == 0 || count > usize::from(u16::MAX) {
+            return Err(Failure::config(format!(
+                "{count} options to quote: 1 to 65535 can be; the venue's expiries are {:?}, those of the surface {smiles:?}",
+                chain.expiries().keys().collect::<Vec<_>>()
+            )));
+        }
+        let mut pricer = Pricer {
+            surface,
+            expiries,
+            engine: Engine::detect(),
+            rate: section.rate,
+            exercise: section.exercise,
+            half_tick: half,
+            options: chain.options.clone(),
+            terms: Vec::new(),
+            positions: vec![0; count],
+            quoting: Quoting::new(count, chain.grid()?),
+            row: vec![0.0; count],
+            deltas: vec![0.0; count],
+            version: 0,
+        };
+        pricer.age(clock, now)?;
+        pricer.value(half_tick)?;
+        pricer.order(chain);
+        pricer.terms = pricer
+            .options
+            .iter()
+            .zip(&pricer.deltas)
+            .map(|(o, delta)| section.terms_of(o.expiry, o.strike, o.kind, delta.abs()))
+            .collect();
+        pricer.settle(half_tick)?;
+        Ok(pricer)
+    }
+
+    /// Puts quotes into the order of their delta.
+    fn order(&mut self, chain: &mut Chain) {
+        let mut order: Vec<usize> = (0..self.options.len()).collect();
+        order.sort_by(|a, b| self.deltas[*b].abs().total_cmp(&self.deltas[*a].abs()));
+        let mut place = vec![0; order.len()];
+        for (to, from) in order.iter().enumerate() {
+            place[*from] = to;
+        }
+        for expiry in &mut self.expiries {
+            expiry.quotes.iter_mut().for_each(|quote| *quote = place[*quote]);
+        }
+        self.options = order.iter().map(|from| self.options[*from]).collect();
+        self.deltas = order.iter().map(|from| self.deltas[*from]).collect();
+        chain.options.clone_from(&self.options);
+    }
+
+    /// The options, in the order of the quotes.
+    pub(crate) fn options(&self) -> &[Listed] {
+        &self.options
+    }
+
+    /// Their deltas when values were last settled.
+    pub(crate) fn deltas(&self) -> &[f64] {
+        &self.deltas
+    }
+
+    /// Their terms.
+    pub(crate) fn terms(&self) -> &[OptionTerms] {
+        &self.terms
+    }
+
+    /// The volatilities.
+    pub(crate) fn surface(&self) -> &Surface {
+        &self.surface
+    }
+
+    /// The volatilities, to be edited: [`Pricer::settle`] and a new ladder follow.
+    pub(crate) fn surface_mut(&mut self) -> &mut Surface {
+        &mut self.surface
+    }
+
+    /// Contracts held of each, bought less sold.
+    pub(crate) fn positions(&self) -> &[i64] {
+        &self.positions
+    }
+
+    /// A fill of a quote: `contracts` bought, or sold where negative.
+    pub(crate) fn filled(&mut self, quote: usize, contracts: i64) {
+        if let Some(position) = self.positions.get_mut(quote) {
+            *position += contracts;
+        }
+    }
+
+    /// Time has passed: less of it is left to each expiry.
+    ///
+    /// # Errors
+    /// An expiry that is over.
+    pub(crate) fn age(&mut self, clock: &dyn Clock, now: Nanos) -> Result<(), Failure> {
+        for expiry in &mut self.expiries {
+            let [years, calendar] = clock.years(expiry.date, now);
+            if !(years > 0.0 && calendar > 0.0) {
+                return Err(Failure::config(format!(
+                    "the options of {} have expired: take them out of the surface",
+                    date(expiry.date)
+                )));
+            }
+            self.surface.set_years(expiry.smile, years);
+            let rate = tickwire_options::time::rate_per(self.rate, calendar, years);
+            let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
+            expiry.strip = strip_of(forward, years, rate, &expiry.listed, expiry.date)?;
+            let is_solved = expiry.early.as_ref().is_some_and(|e| e.is_near(years, rate));
+            if self.exercise == Exercise::American && !is_solved {
+                let atm = self.surface.smile(expiry.smile).map_or(0.2, |s| s.atm(forward));
+                let early = Early::solve(years, rate, atm, expiry.strikes.len());
+                expiry.early =
+                    Some(early.map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Values and Greeks at a price of the underlying.
+    fn value(&mut self, half_tick: i64) -> Result<(), Failure> {
+        self.surface.set_front(half_tick as f64 * self.half_tick);
+        for at in 0..self.expiries.len() {
+            self.take_vols(at)?;
+            let expiry = &mut self.expiries[at];
+            let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
+            self.engine
+                .greeks(&expiry.strip, forward, &mut expiry.values)
+                .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+            for (quote, delta) in expiry.quotes.iter().zip(&expiry.values.delta) {
+                self.deltas[*quote] = *delta;
+            }
+        }
+        Ok(())
+    }
+
+    /// The volatilities of an expiry at the front's price.
+    fn take_vols(&mut self, at: usize) -> Result<(), Failure> {
+        let expiry = &mut self.expiries[at];
+        let (Some(smile), Some(forward)) = (
+            self.surface.smile(expiry.smile),
+            self.surface.forward(expiry.smile),
+        ) else {
+            return Ok(());
+        };
+        smile.vols(&expiry.strikes, forward, &mut expiry.vols);
+        expiry
+            .strip
+            .set_vols(&expiry.vols)
+            .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+        if let Some(early) = &mut expiry.early {
+            early.premiums.clear();
+            for vol in &expiry.vols {
+                let premium = early
+                    .at(*vol)
+                    .map_err(|e| Failure::config(format!("{}, volatility {vol}: {e}", date(expiry.date))))?;
+                early.premiums.push(premium);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is held, in Greeks of the whole.
+    pub(crate) fn exposure(&self) -> Exposure {
+        let mut sum = Exposure::default();
+        for expiry in &self.expiries {
+            for (i, quote) in expiry.quotes.iter().enumerate() {
+                let held = self.positions[*quote] as f64;
+                sum.delta += held * expiry.values.delta[i];
+                sum.gamma += held * expiry.values.gamma[i];
+                sum.vega += held * expiry.values.vega[i];
+            }
+        }
+        sum
+    }
+
+    /// Works out edges and leans at a price of the underlying, from Greeks and what is held: new rows follow them.
+    ///
+    /// # Errors
+    /// Terms that cannot be, by option.
+    pub(crate) fn settle(&mut self, half_tick: i64) -> Result<(), Failure> {
+        self.value(half_tick)?;
+        let held = self.exposure();
+        for expiry in &self.expiries {
+            let v = &expiry.values;
+            for (i, quote) in expiry.quotes.iter().enumerate() {
+                let t = &self.terms[*quote];
+                let (delta, gamma, vega) = (v.delta[i], v.gamma[i], v.vega[i]);
+                // What the option would be worth with the underlying, its delta and volatility so much lower.
+                let lean = -(t.lean_delta * held.delta * delta
+                    + t.lean_gamma * held.gamma * gamma
+                    + t.lean_vega * held.vega * vega);
+                let terms = QuoteTerms {
+                    edge: t.edge + t.edge_vol * vega,
+                    edge_relative: t.edge_relative,
+                    half_width_min: t.width[0] / 2.0,
+                    half_width_max: t.width[1] / 2.0,
+                    lean,
+                    sides: t.sides,
+                };
+                let name = &self.options[*quote].symbol;
+                self.quoting
+                    .set(*quote, &terms)
+                    .map_err(|e| Failure::config(format!("terms of {name}: {e}")))?;
+            }
+        }
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Fills a ladder with `reach` half ticks to either side of `centre`.
+    ///
+    /// # Errors
+    /// Volatilities that cannot be.
+    pub(crate) fn fill(&mut self, ladder: &mut Ladder, centre: i64, reach: i64) -> Result<(), Failure> {
+        let first = (centre - reach).max(1);
+        ladder.begin(self.version, first);
+        for half_tick in first..=centre + reach {
+            self.surface.set_front(half_tick as f64 * self.half_tick);
+            for at in 0..self.expiries.len() {
+                let smile = self.surface.smile(self.expiries[at].smile);
+                // One that keeps every strike its volatility is the same on each row.
+                let moves = smile.is_none_or(|s| s.controls().float != 0.0);
+                if moves || half_tick == first {
+                    self.take_vols(at)?;
+                }
+                let expiry = &mut self.expiries[at];
+                let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
+                self.engine
+                    .price(&expiry.strip, forward, &mut expiry.theos)
+                    .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+                if let Some(early) = &expiry.early {
+                    for ((theo, premium), option) in
+                        expiry.theos.iter_mut().zip(&early.premiums).zip(&expiry.listed)
+                    {
+                        *theo = premium.add(*theo, option.kind, forward, option.strike);
+                    }
+                }
+                for (quote, theo) in expiry.quotes.iter().zip(&expiry.theos) {
+                    self.row[*quote] = *theo;
+                }
+            }
+            if ladder.push_row(&self.row, &self.quoting).is_err() {
+                break;
+            }
+        }
+        self.surface.set_front(centre as f64 * self.half_tick);
+        Ok(())
+    }
+
+    /// The theoretical values at a price of the underlying, in points, in the order of the quotes.
+    ///
+    /// # Errors
+    /// Volatilities that cannot be.
+    pub(crate) fn theos(&mut self, half_tick: i64) -> Result<&[f64], Failure> {
+        let mut one = Ladder::new(self.options.len(), 1);
+        self.fill(&mut one, half_tick, 0)?;
+        Ok(&self.row)
+    }
+}
+
+fn strip_of(forward: f64, years: f64, rate: f64, listed: &[Priced], expiry: Date) -> Result<Strip, Failure> {
+    Strip::new(forward, years, rate, listed)
+        .map_err(|e| Failure::config(format!("options of {}: {e}", date(expiry))))
+}
+
+/// A day, for people.
+pub(crate) fn date(d: Date) -> String {
+    format!("{:04}-{:02}-{:02}", d.year, d.month, d.day)
+}

@@ -1,0 +1,531 @@
+//! The pricing thread: makes ladders whenever something that they are made of has changed, and hands them over whole.
+//!
+//! After an edit or a fill the rows around the underlying's price go first ([`NEAR_HALF_TICKS`]), then all of them. Ladders come back
+//! to be filled again, so that there are never more than [`LADDERS`] of each size.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
+};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tickwire_market::{Date, Nanos, Side};
+use tickwire_options::edge::points;
+use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing};
+use tickwire_options::time::DayCount;
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::spsc::Consumer;
+use tickwire_trading::{Ladder, PullReason, QuotingState};
+
+use super::chain::Chain;
+use super::config::QuoterSection;
+use super::path::{QuotePath, Traded, Trades};
+use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
+use crate::failure::Failure;
+use crate::hot::OrderOut;
+
+/// Ladders of a size: one quoted by, one on its way, one being filled.
+const LADDERS: usize = 3;
+/// How long the thread sleeps when there is nothing to do: fills and prices are looked at this often, edits wake it.
+const REST: Duration = Duration::from_micros(200);
+
+/// What both threads and the operator see. Words, no locks.
+pub(crate) struct Shared {
+    /// Bid plus ask of the underlying, in its ticks, as last seen by the thread that quotes.
+    pub(crate) half_tick: AtomicI64,
+    /// The kill switch: how often everything was to be pulled, and quoting resumed. The thread that quotes compares them with what it
+    /// has done.
+    pulls: AtomicU64,
+    resumes: AtomicU64,
+    /// How often the operator was heard.
+    heartbeats: AtomicU64,
+    /// What of these was obeyed; written by the thread that quotes.
+    obeyed: [AtomicU64; 3],
+    ends: AtomicBool,
+    /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then [`PullReason`] as it is listed; mass
+    /// quotes sent; contracts held.
+    state: [AtomicU64; 2],
+    messages: AtomicU64,
+    net: AtomicI64,
+}
+
+/// Every reason, in a fixed order.
+const REASONS: [PullReason; 14] = [
+    PullReason::Operator,
+    PullReason::Heartbeat,
+    PullReason::StaleUnderlying,
+    PullReason::CrossedUnderlying,
+    PullReason::WideUnderlying,
+    PullReason::Jump,
+    PullReason::NoRow,
+    PullReason::Rate,
+    PullReason::LateAnswer,
+    PullReason::Unmatched,
+    PullReason::Rejected,
+    PullReason::Protection,
+    PullReason::VenueProtection,
+    PullReason::NoSession,
+];
+
+impl Shared {
+    pub(crate) fn new(half_tick: i64) -> Shared {
+        Shared {
+            half_tick: AtomicI64::new(half_tick),
+            pulls: AtomicU64::new(0),
+            resumes: AtomicU64::new(0),
+            heartbeats: AtomicU64::new(0),
+            obeyed: [const { AtomicU64::new(0) }; 3],
+            ends: AtomicBool::new(false),
+            state: [const { AtomicU64::new(0) }; 2],
+            messages: AtomicU64::new(0),
+            net: AtomicI64::new(0),
+        }
+    }
+
+    /// Says how things are; on the thread that quotes, some times a second.
+    pub(crate) fn note<O: OrderOut, T: Trades>(&self, path: &QuotePath<O, T>) {
+        let (state, reason) = match path.quoter.state() {
+            QuotingState::Quoting => (0, None),
+            QuotingState::Pulling(reason) => (1, Some(reason)),
+            QuotingState::Halted(reason) => (2, Some(reason)),
+        };
+        let place = reason.and_then(|reason| REASONS.iter().position(|r| *r == reason));
+        self.state[0].store(state, Ordering::Relaxed);
+        self.state[1].store(place.unwrap_or(0) as u64, Ordering::Relaxed);
+        self.messages.store(path.wire.sent[0], Ordering::Relaxed);
+        self.net.store(path.quoter.net(), Ordering::Relaxed);
+    }
+
+    /// What was last noted, for the operator.
+    pub(crate) fn status(&self) -> Value {
+        let word = |at: usize| self.state[at].load(Ordering::Relaxed) as usize;
+        let reason = REASONS.get(word(1)).map(|reason| format!("{reason:?}"));
+        json!({
+            "state": (["quoting", "pulling", "halted"][word(0).min(2)]),
+            "reason": (if word(0) == 0 { None } else { reason }),
+            "half_tick": (self.half_tick.load(Ordering::Relaxed)),
+            "mass_quotes": (self.messages.load(Ordering::Relaxed)),
+            "net": (self.net.load(Ordering::Relaxed)),
+        })
+    }
+
+    /// Takes every quote away.
+    pub(crate) fn pull(&self) {
+        self.pulls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Quotes again.
+    pub(crate) fn resume(&self) {
+        self.resumes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The operator is there.
+    pub(crate) fn heartbeat(&self) {
+        self.heartbeats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Does what was asked for since it was last called; on the thread that quotes.
+    #[inline]
+    pub(crate) fn obey<O: OrderOut, T: Trades>(&self, now: Nanos, path: &mut QuotePath<O, T>) {
+        let is_news = |word: &AtomicU64, at: usize| {
+            let asked = word.load(Ordering::Relaxed);
+            let is_news = self.obeyed[at].load(Ordering::Relaxed) != asked;
+            if is_news {
+                self.obeyed[at].store(asked, Ordering::Relaxed);
+            }
+            is_news
+        };
+        if is_news(&self.heartbeats, 0) {
+            path.quoter.on_heartbeat(now);
+        }
+        if is_news(&self.resumes, 1) {
+            path.resume(now);
+        }
+        // Last: a pull that was asked for at the same time wins.
+        if is_news(&self.pulls, 2) {
+            path.pull(now);
+        }
+    }
+}
+
+/// An edit of the volatilities as typed, its author, and where the answer goes.
+pub(crate) type Edit = (String, String, Sender<Result<String, String>>);
+
+/// What the pricing thread leaves behind.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Priced {
+    /// Ladders made, and those there was no room for: the quoting thread had not taken the one before.
+    pub(crate) ladders: u64,
+    pub(crate) ladders_late: u64,
+    /// Contracts held, bought less sold, by quote, as counted from fills alone.
+    pub(crate) positions: Vec<i64>,
+    pub(crate) fills: u64,
+    /// Contracts bought and sold.
+    pub(crate) contracts: [u64; 2],
+    /// Cash received less paid, in points times contracts.
+    pub(crate) cash: f64,
+    /// What is held, at theoretical values, in the same unit.
+    pub(crate) value: f64,
+    /// Theoretical edge of all fills when they were made.
+    pub(crate) edge: f64,
+    pub(crate) delta: f64,
+    pub(crate) gamma: f64,
+    pub(crate) vega: f64,
+    /// Version of the volatilities.
+    pub(crate) version: u64,
+    /// Why pricing ended early.
+    pub(crate) failure: Option<String>,
+}
+
+/// The quoting thread's end: ladders come, and go back.
+pub(crate) struct Ladders {
+    incoming: Receiver<Box<Ladder>>,
+    outgoing: SyncSender<Box<Ladder>>,
+    deltas: Vec<i32>,
+    sizes: Vec<u32>,
+    is_over: bool,
+}
+
+impl Ladders {
+    /// Whether the pricing thread is gone: there is nobody who renews what is quoted by.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The first ladder, which is waited for.
+    pub(crate) fn first(&mut self) -> Option<Box<Ladder>> {
+        self.incoming.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// The next ladder that has come.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Box<Ladder>> {
+        match self.incoming.try_recv() {
+            Ok(ladder) => Some(ladder),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.is_over = true;
+                None
+            }
+        }
+    }
+
+    /// Gives one back, to be filled again.
+    pub(crate) fn give_back(&mut self, ladder: Box<Ladder>) {
+        // There is room for as many as there are; where the other end is gone, the run ends.
+        let _ = self.outgoing.try_send(ladder);
+    }
+
+    /// Deltas of the options, in thousandths.
+    pub(crate) fn deltas(&self) -> &[i32] {
+        &self.deltas
+    }
+
+    /// Contracts on each side of each quote.
+    pub(crate) fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+}
+
+/// The thread.
+pub(crate) struct Pricing {
+    thread: JoinHandle<Priced>,
+    shared: Arc<Shared>,
+    edits: Sender<Edit>,
+}
+
+impl Pricing {
+    /// Prices the chain, which it puts into the order of quotes, and begins.
+    pub(crate) fn start(
+        section: &QuoterSection,
+        chain: &mut Chain,
+        clock: Clock,
+        half_tick: i64,
+        shared: Arc<Shared>,
+        traded: Consumer<Traded>,
+    ) -> Result<(Pricing, Ladders), Failure> {
+        let (surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
+        let first = (clock.now(), half_tick);
+        let pricer = Pricer::new(section, chain, surface, &smiles, &times, first)?;
+        let (to_quoting, incoming) = sync_channel(LADDERS);
+        let (outgoing, back) = sync_channel(2 * LADDERS);
+        let (edits, edited) = channel();
+        let ladders = Ladders {
+            incoming,
+            outgoing,
+            deltas: pricer.deltas().iter().map(|d| (d * 1000.0) as i32).collect(),
+            sizes: pricer.terms().iter().map(|t| t.size).collect(),
+            is_over: false,
+        };
+        let reach = i64::from(section.reach_half_ticks);
+        let count = pricer.options().len();
+        let pool = |rows: i64| {
+            let ladder = || Box::new(Ladder::new(count, (2 * rows + 1) as usize));
+            (0..LADDERS).map(|_| ladder()).collect::<Vec<_>>()
+        };
+        let work = Work {
+            near: pool(NEAR_HALF_TICKS),
+            wide: pool(reach),
+            near_rows: (2 * NEAR_HALF_TICKS + 1) as usize,
+            reach,
+            pricer,
+            times,
+            clock,
+            shared: shared.clone(),
+            traded,
+            edited,
+            to_quoting,
+            back,
+            reprice_ns: u64::from(section.reprice_ms.max(10)) * Nanos::MILLI,
+            loss_max: section.limits.loss_max as f64,
+            centre: None,
+            priced: Priced::default(),
+            marks: Vec::new(),
+        };
+        let core = section.pricing_core;
+        let thread = std::thread::Builder::new()
+            .name("pricing".into())
+            .spawn(move || work.run(core))
+            .map_err(|e| Failure::system(format!("cannot start the pricing thread: {e}")))?;
+        Ok((
+            Pricing {
+                thread,
+                shared,
+                edits,
+            },
+            ladders,
+        ))
+    }
+
+    /// Where edits go.
+    pub(crate) fn edits(&self) -> Sender<Edit> {
+        self.edits.clone()
+    }
+
+    /// Ends the thread; what it leaves behind.
+    pub(crate) fn end(self) -> Priced {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// When options expire: at the end of their last day, by the calendar.
+pub(crate) struct Expiries;
+
+impl pricer::Clock for Expiries {
+    fn years(&self, expiry: Date, now: Nanos) -> [f64; 2] {
+        let end = Nanos((u64::from(expiry.days()) + 1) * Nanos::DAY);
+        [DayCount::Actual365.years(now, end); 2]
+    }
+}
+
+/// The volatilities of a configuration, and which expiries they are of.
+fn volatilities(
+    section: &QuoterSection,
+    chain: &Chain,
+    now: Nanos,
+    half_tick: i64,
+) -> Result<(Surface, Vec<Date>, Expiries), Failure> {
+    let front = half_tick as f64 * points(chain.underlying_tick) / 2.0;
+    let smiles: Vec<Date> = chain
+        .expiries()
+        .keys()
+        .copied()
+        .filter(|expiry| pricer::Clock::years(&Expiries, *expiry, now)[0] > 0.0)
+        .collect();
+    let surface = flat_surface(section, &smiles, now, front)?;
+    Ok((surface, smiles, Expiries))
+}
+
+/// One volatility for every option of these expiries, linked.
+pub(crate) fn flat_surface(
+    section: &QuoterSection,
+    smiles: &[Date],
+    now: Nanos,
+    front: f64,
+) -> Result<Surface, Failure> {
+    let of = |expiry: &Date| {
+        let [years, _] = pricer::Clock::years(&Expiries, *expiry, now);
+        Smile::new(Curve::Wing(Wing::flat(section.volatility)), front, years)
+            .map(|smile| (smile, Roll::Points(0.0), 1))
+            .ok_or_else(|| {
+                Failure::config(format!(
+                    "no volatility of {} can be {}",
+                    date(*expiry),
+                    section.volatility
+                ))
+            })
+    };
+    let all = smiles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    Surface::new(SurfaceConfig::default(), front, all)
+        .map_err(|e| Failure::config(format!("the volatilities: {e}")))
+}
+
+/// The thread's part.
+struct Work {
+    near: Vec<Box<Ladder>>,
+    wide: Vec<Box<Ladder>>,
+    near_rows: usize,
+    reach: i64,
+    pricer: Pricer,
+    times: Expiries,
+    clock: Clock,
+    shared: Arc<Shared>,
+    traded: Consumer<Traded>,
+    edited: Receiver<Edit>,
+    to_quoting: SyncSender<Box<Ladder>>,
+    back: Receiver<Box<Ladder>>,
+    reprice_ns: u64,
+    loss_max: f64,
+    /// Of the wide ladder that was made last.
+    centre: Option<i64>,
+    priced: Priced,
+    marks: Vec<f64>,
+}
+
+impl Work {
+    fn run(mut self, core: i32) -> Priced {
+        let pinned = crate::pin(core);
+        if let Err(failure) = pinned.and_then(|()| self.work()) {
+            // Quotes of a ladder that is not renewed any more: pulled, and not resumed by themselves.
+            self.shared.pull();
+            eprintln!("tickwire: pricing ended: {failure}; every quote is pulled");
+            self.priced.failure = Some(failure.message);
+        }
+        let Exposure { delta, gamma, vega } = self.pricer.exposure();
+        self.priced.positions = self.pricer.positions().to_vec();
+        self.priced.version = self.pricer.surface().version();
+        Priced {
+            delta,
+            gamma,
+            vega,
+            ..self.priced
+        }
+    }
+
+    fn work(&mut self) -> Result<(), Failure> {
+        let mut aged = self.clock.now();
+        let mut is_new = true;
+        loop {
+            let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
+            is_new |= self.take_fills(half_tick)?;
+            let now = self.clock.now();
+            if now.since(aged) >= self.reprice_ns {
+                aged = now;
+                self.clock.resync();
+                self.pricer.age(&self.times, now)?;
+                is_new = true;
+            }
+            let is_off = self
+                .centre
+                .is_none_or(|centre| half_tick.abs_diff(centre) > self.reach as u64 / 2);
+            if is_new || is_off {
+                self.pricer.settle(half_tick)?;
+                self.mark(half_tick)?;
+                if is_new && self.centre.is_some() {
+                    self.publish(half_tick, false)?;
+                }
+                // Where there is none left, the quoting thread has not taken the last ones: later.
+                is_new = !self.publish(half_tick, true)?;
+            }
+            if self.shared.ends.load(Ordering::Relaxed) {
+                self.take_fills(half_tick)?;
+                self.mark(half_tick)?;
+                return Ok(());
+            }
+            match self.edited.recv_timeout(REST) {
+                Ok((line, author, answer)) => {
+                    let done = self.edit(&line, &author);
+                    is_new |= done.is_ok();
+                    let _ = answer.send(done);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(REST),
+            }
+        }
+    }
+
+    fn edit(&mut self, line: &str, author: &str) -> Result<String, String> {
+        let _ = (line, author, self.pricer.surface_mut());
+        Err("volatilities cannot be edited yet".into())
+    }
+
+    /// Fills since the last time; whether there were any.
+    fn take_fills(&mut self, half_tick: i64) -> Result<bool, Failure> {
+        let mut any = false;
+        while let Some(fill) = self.traded.pop() {
+            if !any {
+                self.marks = self.pricer.theos(half_tick)?.to_vec();
+            }
+            any = true;
+            let quote = usize::from(fill.quote);
+            let qty = f64::from(fill.qty);
+            let sign = match fill.side {
+                Side::Bid => 1.0,
+                Side::Ask => -1.0,
+            };
+            let price = points(fill.price);
+            self.priced.fills += 1;
+            self.priced.contracts[fill.side as usize] += u64::from(fill.qty);
+            self.priced.cash -= sign * qty * price;
+            if let Some(theo) = self.marks.get(quote) {
+                self.priced.edge += sign * qty * (theo - price);
+            }
+            let signed = i64::from(fill.qty) * if sign > 0.0 { 1 } else { -1 };
+            self.pricer.filled(quote, signed);
+        }
+        Ok(any)
+    }
+
+    /// What is held, at theoretical values; too large a loss pulls everything.
+    fn mark(&mut self, half_tick: i64) -> Result<(), Failure> {
+        let theos = self.pricer.theos(half_tick)?.to_vec();
+        let held = self.pricer.positions().iter().zip(&theos);
+        self.priced.value = held.map(|(held, theo)| *held as f64 * theo).sum();
+        let gain = self.priced.cash + self.priced.value;
+        if self.loss_max > 0.0 && gain < -self.loss_max {
+            self.shared.pull();
+        }
+        Ok(())
+    }
+
+    /// Fills a ladder and hands it over; `false` when there was none to fill, or no room for it.
+    fn publish(&mut self, half_tick: i64, is_wide: bool) -> Result<bool, Failure> {
+        while let Ok(ladder) = self.back.try_recv() {
+            match ladder.room() == self.near_rows {
+                true => self.near.push(ladder),
+                false => self.wide.push(ladder),
+            }
+        }
+        let (pool, reach) = match is_wide {
+            true => (&mut self.wide, self.reach),
+            false => (&mut self.near, NEAR_HALF_TICKS),
+        };
+        let Some(mut ladder) = pool.pop() else {
+            self.priced.ladders_late += 1;
+            return Ok(false);
+        };
+        self.pricer.fill(&mut ladder, half_tick, reach)?;
+        match self.to_quoting.try_send(ladder) {
+            Ok(()) => {
+                self.priced.ladders += 1;
+                if is_wide {
+                    self.centre = Some(half_tick);
+                }
+                Ok(true)
+            }
+            Err(TrySendError::Full(ladder) | TrySendError::Disconnected(ladder)) => {
+                match is_wide {
+                    true => self.wide.push(ladder),
+                    false => self.near.push(ladder),
+                }
+                self.priced.ladders_late += 1;
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What a venue says about quotes: MassQuoteAcknowledgement (b) and QuoteStatusReport (AI), read without a copy. Fills of quotes are
+//! ExecutionReports ([`crate::ExecutionReport`]) whose ClOrdID is the entry's name. FIX 4.4, volume 3, "Quotation / Negotiation"; 5.0 SP2,
+//! volume 3; CME, iLink 2, "Mass Quote" for UnsolicitedCancelType (9775).
+
+use crate::decode::Message;
+use crate::encode::Encoder;
+use crate::fields::Fields;
+use crate::group::RepeatingGroup;
+use crate::reject::Fault;
+use crate::tag;
+use alloc::vec::Vec;
+use tickwire_market::Symbol;
+
+/// QuoteSets of a MassQuote or its acknowledgement: reaches to the end of the message. What stands behind it there is found by its tag
+/// all the same.
+#[derive(Clone, Debug)]
+pub struct QuoteSets;
+
+impl RepeatingGroup for QuoteSets {
+    const COUNT: u32 = tag::NO_QUOTE_SETS;
+    fn has(tag: u32) -> bool {
+        tag != tag::NO_QUOTE_SETS
+    }
+}
+
+/// Entries of a set: up to the next set.
+#[derive(Clone, Debug)]
+pub struct QuoteEntries;
+
+impl RepeatingGroup for QuoteEntries {
+    const COUNT: u32 = tag::NO_QUOTE_ENTRIES;
+    fn has(tag: u32) -> bool {
+        !matches!(
+            tag,
+            tag::NO_QUOTE_SETS
+                | tag::QUOTE_SET_ID
+                | tag::TOT_NO_QUOTE_ENTRIES
+                | tag::NO_QUOTE_ENTRIES
+                | tag::LAST_FRAGMENT
+        )
+    }
+}
+
+/// What a message says about our quotes. Entries are named by their place, as [`crate::MassQuoteTemplate`] names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuoteAnswer {
+    /// The MassQuote of this QuoteID was taken, but for the entries given beside; or, with `is_rejected`, none of it.
+    Answered {
+        /// QuoteID (117).
+        id: u64,
+        /// QuoteStatus (297) is 5.
+        is_rejected: bool,
+    },
+    /// Quotes are gone without having been asked for: the entries given beside.
+    Removed {
+        /// UnsolicitedCancelType (9775): `A` the connection was lost, `C` the day is over, `F` market maker protection; 0 when not said.
+        why: u8,
+    },
+    /// The QuoteCancel of this QuoteID was done, or refused.
+    Cancelled {
+        /// QuoteID (117).
+        id: u64,
+        /// QuoteStatus (297) is 1 to 4, or 17.
+        is_done: bool,
+    },
+    /// A quote is not what it was: sides that are left of it. Of a venue's prevention of trades with oneself, for instance.
+    Left {
+        /// Its instrument (55).
+        symbol: Symbol,
+        /// Whether there is a bid (134), and an offer (135).
+        sides: [bool; 2],
+    },
+}
+
+/// Reads a message of type b or AI; `Ok(None)` when it is of another. `entries` is emptied, and filled with the places of the entries it
+/// names: those refused of a MassQuote, those gone of a removal. Entries beyond its capacity are an error, so that nothing is
+/// allocated here.
+///
+/// # Errors
+/// What is missing or no value, by tag: a QuoteID or a QuoteEntryID (299) that we did not give, too.
+pub fn read_quote_answer(m: &Message<'_>, entries: &mut Vec<u16>) -> Result<Option<QuoteAnswer>, Fault> {
+    entries.clear();
+    let kind = m.find(tag::MSG_TYPE).ok_or(Fault::missing(tag::MSG_TYPE))?;
+    let is_acknowledgement = match m.value(kind) {
+        b"b" => true,
+        b"AI" => false,
+        _ => return Ok(None),
+    };
+    let status = m
+        .find(tag::QUOTE_STATUS)
+        .ok_or(Fault::missing(tag::QUOTE_STATUS))?;
+    let status = m.unsigned(status)?;
+    let id =
+        || -> Result<u64, Fault> { m.unsigned(m.find(tag::QUOTE_ID).ok_or(Fault::missing(tag::QUOTE_ID))?) };
+    if !is_acknowledgement {
+        return match status {
+            1..=4 | 17 => Ok(Some(QuoteAnswer::Cancelled {
+                id: id()?,
+                is_done: true,
+            })),
+            5 => Ok(Some(QuoteAnswer::Cancelled {
+                id: id()?,
+                is_done: false,
+            })),
+            _ => {
+                let symbol = m.find(tag::SYMBOL).ok_or(Fault::missing(tag::SYMBOL))?;
+                let has = |size: u32| -> Result<bool, Fault> {
+                    let size = m.find(size).map(|f| m.qty(f)).transpose()?;
+                    Ok(size.is_some_and(|qty| !qty.is_zero()))
+                };
+                Ok(Some(QuoteAnswer::Left {
+                    symbol: Symbol::new(m.value(symbol)).ok_or(Fault::value(tag::SYMBOL))?,
+                    sides: [has(tag::BID_SIZE)?, has(tag::OFFER_SIZE)?],
+                }))
+            }
+        };
+    }
+    let why = m
+        .find(tag::UNSOLICITED_CANCEL_TYPE)
+        .map(|f| m.char(f))
+        .transpose()?;
+    let is_removal = why.is_some() || status == 6;
+    if let Some(sets) = m.group::<QuoteSets>() {
+        sets.clone().check()?;
+        for set in sets {
+            let Some(group) = set.group::<QuoteEntries>() else {
+                continue;
+            };
+            group.clone().check()?;
+            for entry in group {
+                if is_removal || is_refused(&entry)? {
+                    push(entries, place(&entry)?)?;
+                }
+            }
+        }
+    }
+    Ok(Some(match is_removal {
+        true => QuoteAnswer::Removed {
+            why: why.unwrap_or(0),
+        },
+        false => QuoteAnswer::Answered {
+            id: id()?,
+            is_rejected: status == 5,
+        },
+    }))
+}
+
+/// Whether an entry was refused: it has a QuoteEntryRejectReason (368), or QuoteEntryStatus (1167) 5.
+fn is_refused(entry: &Fields<'_>) -> Result<bool, Fault> {
+    let status = entry
+        .find(tag::QUOTE_ENTRY_STATUS)
+        .map(|f| entry.unsigned(f))
+        .transpose()?;
+    Ok(entry.find(tag::QUOTE_ENTRY_REJECT_REASON).is_some() || status == Some(5))
+}
+
+fn place(entry: &Fields<'_>) -> Result<u16, Fault> {
+    let name = entry
+        .find(tag::QUOTE_ENTRY_ID)
+        .ok_or(Fault::missing(tag::QUOTE_ENTRY_ID))?;
+    u16::try_from(entry.unsigned(name)?).map_err(|_| Fault::value(tag::QUOTE_ENTRY_ID))
+}
+
+fn push(entries: &mut Vec<u16>, place: u16) -> Result<(), Fault> {
+    if entries.len() == entries.capacity() {
+        return Err(Fault::value(tag::NO_QUOTE_ENTRIES));
+    }
+    entries.push(place);
+    Ok(())
+}
+
+/// Writes the body of a QuoteCancel (Z) of every quote of the session, to be answered: `id` is its QuoteID.
+pub fn put_cancel_all_quotes(e: &mut Encoder<'_>, id: u64) {
+    e.unsigned(tag::QUOTE_ID, id);
+    e.unsigned(tag::QUOTE_CANCEL_TYPE, 4);
+    e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Index;
+    use crate::version::Version;
+    use proptest::prelude::*;
+
+    fn read(entries: &mut Vec<u16>, body: &str) -> Result<Option<QuoteAnswer>, Fault> {
+        let mut buffer = [0; 4096];
+        let mut e = Encoder::new(&mut buffer, Version::Fix44);
+        for field in body.split('|') {
+            let (tag, value) = field.split_once('=').unwrap();
+            e.text(tag.parse().unwrap(), value.as_bytes());
+        }
+        let bytes = e.finish().unwrap();
+        let mut index = Index::new(256);
+        read_quote_answer(&index.decode(bytes).unwrap(), entries)
+    }
+
+    #[test]
+    fn answers_are_what_the_venue_says() {
+        let mut entries = Vec::with_capacity(8);
+        let said = read(
+            &mut entries,
+            "35=b|117=77|297=0|301=2|296=2|302=1|304=2|295=2|299=4|299=9|368=8|302=2|304=1|295=1|299=7|1167=5",
+        );
+        let taken = QuoteAnswer::Answered {
+            id: 77,
+            is_rejected: false,
+        };
+        assert_eq!((said, &entries[..]), (Ok(Some(taken)), &[9, 7][..]));
+        let said = read(&mut entries, "35=b|117=0000000000000078|297=5|300=99");
+        let refused = QuoteAnswer::Answered {
+            id: 78,
+            is_rejected: true,
+        };
+        assert_eq!((said, &entries[..]), (Ok(Some(refused)), &[][..]));
+        let said = read(
+            &mut entries,
+            "35=b|117=5|297=6|9775=F|296=1|302=1|304=2|295=2|299=1|299=65535",
+        );
+        let gone = QuoteAnswer::Removed { why: b'F' };
+        assert_eq!((said, &entries[..]), (Ok(Some(gone)), &[1, 65_535][..]));
+        for (status, is_done) in [(4, true), (17, true), (5, false)] {
+            let said = read(&mut entries, &alloc::format!("35=AI|117=9|55=[N/A]|297={status}"));
+            assert_eq!(said, Ok(Some(QuoteAnswer::Cancelled { id: 9, is_done })));
+        }
+        let said = read(&mut entries, "35=AI|117=9|55=ES|133=5|135=2|297=0");
+        let left = QuoteAnswer::Left {
+            symbol: Symbol::new(b"ES").unwrap(),
+            sides: [false, true],
+        };
+        assert_eq!(said, Ok(Some(left)));
+        assert_eq!(read(&mut entries, "35=8|117=9|297=0"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_missing_or_not_ours_is_refused_by_tag() {
+        let mut entries = Vec::with_capacity(2);
+        let head = "35=b|117=1|297=6|296=1|302=1|304=1|295=1";
+        for (body, tag) in [
+            ("35=b|117=1".into(), 297),
+            ("35=b|297=0".into(), 117),
+            ("35=b|117=Q1|297=0".into(), 117),
+            ("35=AI|117=1|297=0".into(), 55),
+            (alloc::format!("{head}|299=x"), 299),
+            (alloc::format!("{head}|299=65536"), 299),
+            ("35=b|117=1|297=6|296=1|302=1|304=1|295=2|299=1".into(), 295),
+            (
+                "35=b|117=1|297=6|296=1|302=1|304=3|295=3|299=1|299=2|299=3".into(),
+                295,
+            ),
+        ] {
+            let body: alloc::string::String = body;
+            assert_eq!(read(&mut entries, &body).unwrap_err().tag, Some(tag), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_is_read_as_more_than_it_says(
+            fields in proptest::collection::vec((0_usize..12, 0_u32..70_000), 1..40), kind: bool,
+        ) {
+            const TAGS: [u32; 12] = [117, 297, 296, 302, 295, 299, 368, 1167, 9775, 55, 134, 304];
+            let mut body = alloc::format!("35={}", if kind { "b" } else { "AI" });
+            for (at, value) in fields {
+                body.push_str(&alloc::format!("|{}={}", TAGS[at], value % 8));
+            }
+            let mut entries = Vec::with_capacity(16);
+            let _ = read(&mut entries, &body);
+            prop_assert!(entries.capacity() == 16);
+        }
+    }
+}
