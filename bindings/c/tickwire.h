@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 69u
+#define TW_COUNTERS 76u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -393,6 +393,13 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"quotes_capped", "quotes capped", "events", "Sides of quotes left out because a limit on contracts would be passed."},
         {"quote_pulls", "pulls", "events", "Times every quote was cancelled at once: a market not to be trusted, a protection, an operator."},
         {"quotes_unmatched", "answers unmatched", "events", "Answers and fills that fit no quote: unknown, already seen, more than was quoted."},
+        {"eye_seen", "eye", "events", "Times the market of an option was seen to cross its value by the eye's edge."},
+        {"eye_own", "eye own", "events", "Of these, not taken because a quote of our own could have traded, or a change of it was under way."},
+        {"eye_cooling", "eye cooling", "events", "Of these, not taken because the option had been traded just before."},
+        {"eye_unlikely", "eye unlikely", "events", "Of these, not taken because they crossed by more than is believed."},
+        {"eye_capped", "eye capped", "events", "Of these, not taken because a limit on contracts or premium left no room."},
+        {"eye_throttled", "eye held", "events", "Of these, not taken because of the order rate, or because the session had no room."},
+        {"eye_stops", "eye stops", "events", "Times the eye turned itself off: no heartbeat of the operator, a late answer, a fill that fits nothing."},
     };
     return index < TW_COUNTERS ? &table[index] : NULL;
 }

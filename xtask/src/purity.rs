@@ -36,9 +36,14 @@ const ATOMIC_FILES: &[&str] = &["crates/fix/src/lasting.rs", "crates/shm/src/wor
 
 /// Files of pure crates, or folders, that may compute with floating point, and why it stays outside prices and quantities:
 /// an option's value is a real number, and becomes a price by `options/src/edge.rs` alone, rounded to a tick by name.
-/// The wanted quotes of a ladder are ticks, made from such values where they are made.
+/// The wanted quotes of a ladder are ticks, made from such values where they are made. A portfolio's Greeks and what they explain of its gain
+/// are real numbers; its money is not.
 const FLOAT_FILES: &[&str] = &[
     "crates/options/src/",
+    "crates/trading/src/eye/tests.rs",
+    "crates/trading/src/portfolio/mod.rs",
+    "crates/trading/src/portfolio/risk.rs",
+    "crates/trading/src/portfolio/tests.rs",
     "crates/trading/src/quoter/ladder.rs",
     "crates/trading/src/quoter/tests.rs",
 ];

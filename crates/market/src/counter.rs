@@ -117,6 +117,13 @@ counters! {
     QuotesCapped "quotes_capped" "quotes capped" Events "Sides of quotes left out because a limit on contracts would be passed."
     QuotePulls "quote_pulls" "pulls" Events "Times every quote was cancelled at once: a market not to be trusted, a protection, an operator."
     QuoteAnswersUnmatched "quotes_unmatched" "answers unmatched" Events "Answers and fills that fit no quote: unknown, already seen, more than was quoted."
+    EyeSeen "eye_seen" "eye" Events "Times the market of an option was seen to cross its value by the eye's edge."
+    EyeOwn "eye_own" "eye own" Events "Of these, not taken because a quote of our own could have traded, or a change of it was under way."
+    EyeCooling "eye_cooling" "eye cooling" Events "Of these, not taken because the option had been traded just before."
+    EyeUnlikely "eye_unlikely" "eye unlikely" Events "Of these, not taken because they crossed by more than is believed."
+    EyeCapped "eye_capped" "eye capped" Events "Of these, not taken because a limit on contracts or premium left no room."
+    EyeThrottled "eye_throttled" "eye held" Events "Of these, not taken because of the order rate, or because the session had no room."
+    EyeStops "eye_stops" "eye stops" Events "Times the eye turned itself off: no heartbeat of the operator, a late answer, a fill that fits nothing."
 }
 
 /// A value for every counter.

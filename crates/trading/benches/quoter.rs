@@ -9,57 +9,21 @@
 //!
 //! `cargo bench -p tickwire-trading --bench quoter`; without `--bench` it runs tiny and only checks its answers.
 
+mod chain;
+
+use chain::{
+    Figures, ID, MIDDLE, ROWS, Random, START, chill, forward, ladder, listed, session, terms, update,
+};
 use std::hint::black_box;
 use std::time::Instant;
-use tickwire_fix::{
-    CompId, Event, MassQuoteHead, MassQuoteTemplate, Precision, QuoteDecimals, QuotePrices, Role, Session,
-    SessionConfig,
-};
-use tickwire_market::{
-    BookState, BookUpdate, Cause, InstrumentId, Nanos, Price, SeqNo, Symbol, Venue, Volume,
-};
-use tickwire_options::batch::{Engine, LANES_MAX, Listed, Strip};
-use tickwire_options::{Kind, Terms, black76};
+use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices, Session};
+use tickwire_market::{Cause, Nanos, Price, Symbol};
+use tickwire_options::batch::Engine;
+use tickwire_options::black76;
 use tickwire_runtime::affinity;
 use tickwire_trading::{
-    Ladder, MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
+    MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
 };
-
-const ID: InstrumentId = InstrumentId(1);
-const START: Nanos = Nanos(1_767_623_400_000_000_000);
-/// Bid plus ask of the future, in quarters of a point: 5000.
-const MIDDLE: i64 = 40_000;
-const ROWS: i64 = 64;
-
-/// Calls and puts around the money, 35 days: the most of delta first.
-fn listed(count: usize) -> Vec<Listed> {
-    let mut all: Vec<Listed> = (0..count)
-        .map(|n| Listed {
-            strike: 5_000.0 + 5.0 * (n as f64 / 2.0 - count as f64 / 4.0).trunc(),
-            kind: if n % 2 == 0 { Kind::Call } else { Kind::Put },
-            vol: 0.18,
-        })
-        .collect();
-    let delta = |option: &Listed| {
-        black76::greeks(&terms(option, 5_000.0))
-            .expect("valued")
-            .delta
-            .abs()
-    };
-    all.sort_by(|a, b| delta(b).total_cmp(&delta(a)));
-    all
-}
-
-fn terms(option: &Listed, forward: f64) -> Terms {
-    Terms {
-        forward,
-        strike: option.strike,
-        years: 35.0 / 365.0,
-        vol: option.vol,
-        rate: 0.04,
-        kind: option.kind,
-    }
-}
 
 fn quoting(count: usize) -> Quoting {
     // 0.05 up to 10 points, 0.25 from there on.
@@ -69,65 +33,6 @@ fn quoting(count: usize) -> Quoting {
         quoting.set(quote, &QuoteTerms::default()).expect("good terms");
     }
     quoting
-}
-
-fn forward(half_tick: i64) -> f64 {
-    half_tick as f64 / 8.0
-}
-
-fn ladder(options: &[Listed], quoting: &Quoting) -> Box<Ladder> {
-    let strip = Strip::new(5_000.0, 35.0 / 365.0, 0.04, options).expect("valued");
-    let mut ladder = Box::new(Ladder::new(options.len(), 2 * ROWS as usize + 1));
-    let mut theos = vec![0.0; options.len().next_multiple_of(LANES_MAX)];
-    ladder.begin(1, MIDDLE - ROWS);
-    for half_tick in MIDDLE - ROWS..=MIDDLE + ROWS {
-        Engine::detect()
-            .price(&strip, forward(half_tick), &mut theos)
-            .expect("priced");
-        ladder.push_row(&theos[..options.len()], quoting).expect("room");
-    }
-    ladder
-}
-
-fn update(seq: u64, half_tick: i64) -> BookUpdate {
-    let quarter = Price::ONE_RAW / 4;
-    let bid = (half_tick - 1).div_euclid(2);
-    BookUpdate {
-        seq: SeqNo(seq),
-        recv_ts: Nanos(START.0 + seq * 100_000),
-        venue: Venue::Cme,
-        instrument: ID,
-        state: BookState::Live,
-        price: [bid, half_tick - bid].map(|ticks| Price::from_raw(ticks * quarter)),
-        qty: [Volume(50); 2],
-        ..BookUpdate::default()
-    }
-}
-
-/// A logged-on market maker's session.
-fn session() -> Session {
-    let config = |role, sender: &[u8], target: &[u8]| SessionConfig {
-        precision: Precision::Micros,
-        latency_max_ns: 0,
-        ..SessionConfig::new(
-            role,
-            CompId::new(sender).expect("short"),
-            CompId::new(target).expect("short"),
-        )
-    };
-    let mut maker = Session::new(config(Role::Initiator, b"MM1", b"XCH"));
-    let mut venue = Session::new(config(Role::Acceptor, b"XCH", b"MM1"));
-    maker.handle_connected(START);
-    venue.handle_connected(START);
-    let mut buf = [0; 4096];
-    while let Some(bytes) = maker.poll_transmit(&mut buf) {
-        assert_eq!(venue.handle_bytes(START, bytes), bytes.len());
-    }
-    while let Some(bytes) = venue.poll_transmit(&mut buf) {
-        assert_eq!(maker.handle_bytes(START, bytes), bytes.len());
-    }
-    assert!(matches!(maker.poll_event(), Some(Event::LoggedOn { .. })));
-    maker
 }
 
 /// Encodes what leaves.
@@ -197,44 +102,6 @@ impl QuoteSink for Wire {
     fn cancel_all(&mut self, _: u64, cause: &Cause) -> bool {
         panic!("pulled at {cause:?}");
     }
-}
-
-struct Figures(Vec<u64>);
-
-impl Figures {
-    fn row(mut self) -> String {
-        self.0.sort_unstable();
-        let at = |part: f64| self.0[((self.0.len() - 1) as f64 * part) as usize];
-        format!(
-            "{:>6} {:>6} {:>6} {:>6} {:>7} {:>8}",
-            self.0[0],
-            at(0.5),
-            at(0.9),
-            at(0.99),
-            at(0.999),
-            self.0[self.0.len() - 1]
-        )
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
-/// Walks memory, so that a tick finds nothing of the last one in the first two caches.
-fn chill(memory: &mut [u64]) {
-    for word in memory.iter_mut().step_by(8) {
-        *word = word.wrapping_add(1);
-    }
-    black_box(memory);
 }
 
 #[derive(Clone, Copy, PartialEq)]

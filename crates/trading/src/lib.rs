@@ -4,15 +4,17 @@
 //! checks ([`Risk`]), and gives the order its place in the table ([`Orders`]); [`TickToTrade::on_report`] moves that order
 //! along and keeps the [`Positions`]. The parts stand alone too.
 //!
-//! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs.
+//! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
+//! what others quote too well, by a ladder of its own.
 //!
-//! **Invariant.** Integers only, no clock (`now` is an argument), no allocation after `new`: everything is sized by
+//! **Invariant.** Integers only on the way of a packet, no clock (`now` is an argument), no allocation after `new`: everything is sized by
 //! [`TradingConfig`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod eye;
 mod orders;
 mod positions;
 mod quoter;
@@ -20,6 +22,7 @@ mod risk;
 mod taker;
 mod tick_to_trade;
 
+pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind,
 };

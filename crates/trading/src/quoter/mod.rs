@@ -16,10 +16,10 @@
 //! executions against a quote come after the answer that accepted it; a lost session cancels every quote.
 
 mod flight;
-mod ladder;
-mod table;
+pub(crate) mod ladder;
+pub(crate) mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::risk::Window;
 use alloc::boxed::Box;
@@ -406,21 +406,7 @@ impl Quoter {
     /// The price of the underlying, or why it is not to be trusted.
     #[inline]
     fn judge(&self, update: &BookUpdate) -> Result<i64, PullReason> {
-        if update.state != BookState::Live {
-            return Err(PullReason::StaleUnderlying);
-        }
-        let (Some((bid, _)), Some((ask, _))) = (update.best(Side::Bid), update.best(Side::Ask)) else {
-            return Err(PullReason::CrossedUnderlying);
-        };
-        let tick = self.config.underlying_tick.raw().max(1);
-        let (bid, ask) = (bid.raw() / tick, ask.raw() / tick);
-        if bid >= ask {
-            return Err(PullReason::CrossedUnderlying);
-        }
-        if ask.abs_diff(bid) > self.config.spread_max_ticks.into() {
-            return Err(PullReason::WideUnderlying);
-        }
-        Ok(bid + ask)
+        half_tick(update, self.config.underlying_tick, self.config.spread_max_ticks)
     }
 
     #[cold]
@@ -1162,9 +1148,29 @@ impl Quoter {
     }
 }
 
+/// Bid plus ask of an underlying in its ticks, or why they are not to be trusted.
+#[inline]
+pub(crate) fn half_tick(update: &BookUpdate, tick: Price, spread_max_ticks: u32) -> Result<i64, PullReason> {
+    if update.state != BookState::Live {
+        return Err(PullReason::StaleUnderlying);
+    }
+    let (Some((bid, _)), Some((ask, _))) = (update.best(Side::Bid), update.best(Side::Ask)) else {
+        return Err(PullReason::CrossedUnderlying);
+    };
+    let tick = tick.raw().max(1);
+    let (bid, ask) = (bid.raw() / tick, ask.raw() / tick);
+    if bid >= ask {
+        return Err(PullReason::CrossedUnderlying);
+    }
+    if ask.abs_diff(bid) > spread_max_ticks.into() {
+        return Err(PullReason::WideUnderlying);
+    }
+    Ok(bid + ask)
+}
+
 /// The quotes of a block whose bits are set, in order.
 #[inline]
-fn places(block: usize, mut bits: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn places(block: usize, mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let at = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);

@@ -96,13 +96,13 @@ impl Table {
 }
 
 #[inline(always)]
-fn array(slice: &[u16]) -> &[u16; BLOCK] {
+pub(crate) fn array(slice: &[u16]) -> &[u16; BLOCK] {
     slice.try_into().expect("whole blocks")
 }
 
 /// The lowest bit of each byte, gathered: eight at a time by a multiplication that moves bit 8 i to bit 56 + i.
 #[inline(always)]
-fn bits(flags: &[u8; BLOCK]) -> u64 {
+pub(crate) fn bits(flags: &[u8; BLOCK]) -> u64 {
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut all = 0;
     for (at, eight) in flags.chunks_exact(8).enumerate() {

@@ -5,14 +5,14 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use tickwire_market::{SeqNo, Volume};
 
-const UNDERLYING: InstrumentId = InstrumentId(1);
-const QUOTES: usize = 100;
+pub(crate) const UNDERLYING: InstrumentId = InstrumentId(1);
+pub(crate) const QUOTES: usize = 100;
 
 /// Small and repeatable: the same seed, the same run (Steele, Lea, Flood 2014, SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,11 +20,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
@@ -190,7 +190,7 @@ fn config() -> QuoterConfig {
 }
 
 /// Theoretical values that any price can be checked by: calls on strikes a point apart, and a bit of time.
-fn theos(half_tick: i64, version: u64) -> Vec<f64> {
+pub(crate) fn theos(half_tick: i64, version: u64) -> Vec<f64> {
     let forward = half_tick as f64 / 8.0;
     let value = |strike: f64| ((forward - strike).max(0.0).powi(2) + 1.0 + version as f64 % 7.0) / 10.0;
     (0..QUOTES).map(|quote| value(950.0 + quote as f64)).collect()
@@ -214,7 +214,7 @@ fn ladder(version: u64, around: i64, rows: i64, quoting: &Quoting) -> Box<Ladder
     ladder
 }
 
-fn look(seq: u64, half_tick: i64, spread: i64) -> BookUpdate {
+pub(crate) fn look(seq: u64, half_tick: i64, spread: i64) -> BookUpdate {
     let (bid, ask) = (
         (half_tick - spread).div_euclid(2),
         (half_tick - spread).div_euclid(2) + spread,
@@ -231,7 +231,7 @@ fn look(seq: u64, half_tick: i64, spread: i64) -> BookUpdate {
 }
 
 /// Bid plus ask of [`look`].
-fn half_tick_of(update: &BookUpdate) -> i64 {
+pub(crate) fn half_tick_of(update: &BookUpdate) -> i64 {
     let tick = QuoterConfig::default().underlying_tick.raw();
     (update.price[0].raw() + update.price[1].raw()) / tick
 }
