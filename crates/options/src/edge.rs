@@ -39,6 +39,15 @@ pub fn ticks(points: f64, tick_points: f64, rounding: Rounding) -> Option<i32> {
     (whole >= f64::from(i32::MIN) && whole <= f64::from(i32::MAX)).then_some(whole as i32)
 }
 
+/// A value in points as the nearest price there is, in units of 1e-9: for values that are added up, not traded at. `None` if it is out of range or
+/// no number.
+#[inline]
+pub fn value(points: f64) -> Option<Price> {
+    let raw = libm::round(points * Price::ONE_RAW as f64);
+    // 2^63 itself is a double; comparisons with NaN are false.
+    (raw >= i64::MIN as f64 && raw < i64::MAX as f64).then_some(Price::from_raw(raw as i64))
+}
+
 /// A value in points as a price on the grid of `tick`, which is above 0; `None` if it is out of range or no number.
 pub fn price(points: f64, tick: Price, rounding: Rounding) -> Option<Price> {
     let count = ticks(points, self::points(tick), rounding)?;
@@ -75,6 +84,7 @@ mod tests {
             }
         }
         assert_eq!(points(Price::parse(b"12.25").unwrap()), 12.25);
+        assert_eq!(value(-12.25), Price::parse(b"-12.25").ok());
     }
 
     #[test]
@@ -82,6 +92,7 @@ mod tests {
         let tick = Price::parse(b"0.25").unwrap();
         for value in [f64::NAN, f64::INFINITY, -f64::INFINITY, 1e18] {
             assert_eq!(price(value, tick, Rounding::Down), None);
+            assert_eq!(super::value(value), None);
         }
         assert_eq!(price(1.0, Price::ZERO, Rounding::Down), None);
         assert_eq!(price(1.0, Price::from_raw(-5), Rounding::Down), None);

@@ -7,6 +7,8 @@
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
 //! what others quote too well, by a ladder of its own.
 //!
+//! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the way of a packet.
+//!
 //! **Invariant.** Integers only on the way of a packet, no clock (`now` is an argument), no allocation after `new`: everything is sized by
 //! [`TradingConfig`].
 #![no_std]
@@ -16,6 +18,7 @@ extern crate alloc;
 
 mod eye;
 mod orders;
+pub mod portfolio;
 mod positions;
 mod quoter;
 mod risk;

@@ -18,6 +18,22 @@ pub struct Position {
 }
 
 impl Position {
+    /// So many were bought or sold at a price.
+    #[inline]
+    pub fn trade(&mut self, side: Side, qty: Qty, price: Price) {
+        self.traded[side as usize] += qty;
+        match side {
+            Side::Bid => {
+                self.qty += i64::from(qty.0);
+                self.cost += price.notional(u64::from(qty.0));
+            }
+            Side::Ask => {
+                self.qty -= i64::from(qty.0);
+                self.cost -= price.notional(u64::from(qty.0));
+            }
+        }
+    }
+
     /// The largest position either way if every open order of `side` and `more` of it traded.
     #[inline]
     pub fn worst(&self, side: Side, more: Qty) -> u64 {
@@ -67,17 +83,7 @@ impl Positions {
         let Some(position) = self.0.get_mut(instrument.index()) else {
             return;
         };
-        position.traded[side as usize] += qty;
-        match side {
-            Side::Bid => {
-                position.qty += i64::from(qty.0);
-                position.cost += price.notional(u64::from(qty.0));
-            }
-            Side::Ask => {
-                position.qty -= i64::from(qty.0);
-                position.cost -= price.notional(u64::from(qty.0));
-            }
-        }
+        position.trade(side, qty, price);
         self.on_released(instrument, side, qty);
     }
 
