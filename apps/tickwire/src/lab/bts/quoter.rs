@@ -50,6 +50,8 @@ pub(super) struct Took {
 pub(super) struct Done {
     /// Packets that caused mass quotes, in order.
     pub(super) took: Vec<Took>,
+    /// Mass quotes sent, those that waited for an answer included.
+    pub(super) messages: u64,
     /// The prices that should stand at the end, by quote: bid and offer, none where there is none.
     pub(super) wanted: Vec<[Option<Price>; 2]>,
     pub(super) problems: Vec<String>,
@@ -276,6 +278,7 @@ impl WithChannel for InMemory<'_> {
         }
         let last = tape.half_ticks.last().copied().unwrap_or(tape.begin);
         done.wanted = Made::wanted(&mut pricer, tick, last)?;
+        done.messages = path.wire.sent[0];
         done.problems.extend(complaints(&path));
         Ok(done)
     }
@@ -417,6 +420,7 @@ impl Live<'_> {
         }
         let last = self.tape.half_ticks.last().copied().unwrap_or(self.tape.begin);
         done.wanted = Made::wanted(&mut pricer, tick, last)?;
+        done.messages = path.wire.sent[0];
         done.problems.extend(complaints(&path));
         Ok(done)
     }
@@ -454,7 +458,10 @@ impl Live<'_> {
                     config,
                     ladder,
                     updated,
-                    Rings { wanted },
+                    Rings {
+                        wanted,
+                        is_late: false,
+                    },
                     says,
                     first,
                     ends,
@@ -470,6 +477,7 @@ impl Live<'_> {
                     clock: clock_of_fix,
                     named: Vec::with_capacity(1 << 12),
                     took: Vec::with_capacity(1 << 16),
+                    messages: 0,
                     problems: Vec::new(),
                 };
                 fix.run(wants, said, ends)
@@ -503,6 +511,7 @@ impl Live<'_> {
                 .join()
                 .map_err(|_| Failure::system("the FIX thread failed"))??;
             let mut done = Done {
+                messages: fix.messages,
                 problems: fix.problems,
                 ..Done::default()
             };
@@ -549,6 +558,8 @@ struct Wanted {
     id: u64,
     cause: Cause,
     reset: bool,
+    /// It follows an answer, not a packet.
+    is_late: bool,
     len: u8,
     entries: [MassQuoteEntry; ENTRIES_MAX],
 }
@@ -563,6 +574,7 @@ enum Said {
 
 struct Rings {
     wanted: Producer<Wanted>,
+    is_late: bool,
 }
 
 impl QuoteSink for Rings {
@@ -572,6 +584,7 @@ impl QuoteSink for Rings {
             id: quote.id,
             cause: quote.cause,
             reset: quote.reset,
+            is_late: self.is_late,
             len: quote.entries.len() as u8,
             entries: [MassQuoteEntry::default(); ENTRIES_MAX],
         };
@@ -602,11 +615,13 @@ fn quote(
         let mut any = false;
         if let Some(update) = updates.pop() {
             any = true;
+            sink.is_late = false;
             quoter.on_underlying(update.recv_ts, &update, &mut sink);
             last = Some(update);
         }
         while let Some(said) = says.pop() {
             any = true;
+            sink.is_late = true;
             let now = last.map_or(Nanos::ZERO, |update| update.recv_ts);
             match said {
                 Said::LoggedOn => {
@@ -636,6 +651,7 @@ struct Fix {
     clock: Clock,
     named: Vec<u16>,
     took: Vec<Took>,
+    messages: u64,
     problems: Vec<String>,
 }
 
@@ -699,6 +715,10 @@ impl Fix {
         let bytes = encoded.map_err(|e| Failure::system(format!("a mass quote cannot be sent: {e:?}")))?;
         self.stream.stamp();
         self.stream.out.send(bytes).map_err(lost)?;
+        self.messages += 1;
+        if wanted.is_late {
+            return Ok(());
+        }
         let (seq, last) = (wanted.cause.seq.0, self.stream.last);
         match self.took.last_mut() {
             Some(took) if took.seq == seq => {

@@ -1,7 +1,7 @@
 //! What the market of a run sends: the simulator's packets of a future with options on it, all of those that are about the future, with
 //! numbers in sequence. Generated in virtual time from a seed before anything is measured.
 
-use tickwire_book::{Applied, Books, Depth};
+use tickwire_book::{Books, Depth};
 use tickwire_feed::{Channel, Line};
 use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, Port, Price, Side, TradingStatus};
 
@@ -74,8 +74,9 @@ struct Probe<'l> {
 
 impl EventSink for Probe<'_> {
     fn on_event(&mut self, event: &MarketEvent) {
-        let is_change = matches!(self.books.apply(event), Applied::Update(_));
-        self.touched |= is_change && event.instrument == self.future;
+        self.books.apply(event);
+        // Trades too: they count in the instrument's own sequence (RptSeq).
+        self.touched |= event.instrument == self.future;
     }
 }
 

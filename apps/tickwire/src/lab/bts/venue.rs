@@ -6,14 +6,11 @@ use tickwire_fix::{CompId, Event, QuoteEntries, QuoteSets, Role, Session, Sessio
 use tickwire_market::Nanos;
 
 /// What a packet caused, as the venue saw it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Mass quotes and entries.
-    pub(super) messages: u32,
     pub(super) entries: u32,
-    /// When the first and the last came: readings of the counter.
-    pub(super) first: u64,
-    pub(super) last: u64,
+    /// When each mass quote came: readings of the counter.
+    pub(super) came: Vec<u64>,
 }
 
 /// See the module's description.
@@ -160,17 +157,18 @@ impl Venue {
             return;
         }
         let seen = self.seen.entry(cause).or_default();
-        if seen.messages == 0 {
-            seen.first = came;
-        }
-        seen.messages += 1;
         seen.entries += entries;
-        seen.last = came;
+        seen.came.push(came);
     }
 
     /// What a packet caused.
-    pub(super) fn seen(&self, seq: u64) -> Seen {
-        self.seen.get(&seq).copied().unwrap_or_default()
+    pub(super) fn seen(&self, seq: u64) -> Option<&Seen> {
+        self.seen.get(&seq)
+    }
+
+    /// Mass quotes taken.
+    pub(super) fn messages(&self) -> u64 {
+        self.seen.values().map(|seen| seen.came.len() as u64).sum()
     }
 
     /// What stands of an entry.
