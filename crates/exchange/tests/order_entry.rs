@@ -795,23 +795,27 @@ fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_t
         // Better than all others, and somebody sells everything down to it.
         let mut taker = FixClient::new(id + 1, version);
         taker.log_on(&mut world);
-        let mut filled = |world: &mut World, quoter: &mut FixClient, quote: &str, order: &str| {
-            let high = Price::from_raw(world.best(Side::Ask).0.raw() - 10_000_000);
-            let said = quoter.send(world, b"i", |e| {
-                mass_quote(
-                    e,
-                    quote,
-                    b'1',
-                    false,
-                    &[("s", "1", "AAPL", (high, 100), (offer, 100))],
-                );
-            });
-            assert_eq!(said, [""; 0], "{version:?}");
-            taker.order(world, order, Side::Ask, high, 50_000, |e| e.char(59, b'3'));
-            quoter.exchange(world);
-            std::mem::take(&mut quoter.said)
-        };
-        let said = filled(&mut world, &mut quoter, "q5", "a");
+        let mut filled =
+            |world: &mut World, quoter: &mut FixClient, quote: &str, order: &str, cause: &[u64]| {
+                let high = Price::from_raw(world.best(Side::Ask).0.raw() - 10_000_000);
+                let said = quoter.send(world, b"i", |e| {
+                    for (tag, value) in (20001..).zip(cause) {
+                        e.unsigned(tag, *value);
+                    }
+                    mass_quote(
+                        e,
+                        quote,
+                        b'1',
+                        false,
+                        &[("s", "1", "AAPL", (high, 100), (offer, 100))],
+                    );
+                });
+                assert_eq!(said, [""; 0], "{version:?}");
+                taker.order(world, order, Side::Ask, high, 50_000, |e| e.char(59, b'3'));
+                quoter.exchange(world);
+                std::mem::take(&mut quoter.said)
+            };
+        let said = filled(&mut world, &mut quoter, "q5", "a", &[1, 4711, 99]);
         let exec_type = if is_old { "2" } else { "F" };
         assert_eq!(
             said.iter().map(|s| pick(s, &STATE)).collect::<Vec<_>>(),
@@ -821,8 +825,16 @@ fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_t
             )],
             "{version:?}"
         );
+        // With what caused the quote; nothing is told of half a cause, or of an earlier quote's.
+        let cause = [20001, 20002, 20003];
+        assert_eq!(
+            pick(&said[0], &cause),
+            "20001=1 20002=4711 20003=99",
+            "{version:?}"
+        );
         // Again within the window: more than it allows. All quotes of the group go, and new ones are refused.
-        let said = filled(&mut world, &mut quoter, "q6", "b");
+        let said = filled(&mut world, &mut quoter, "q6", "b", &[1, 4712]);
+        assert_eq!(pick(&said[0], &cause), "", "{version:?}");
         assert_eq!(pick(&said[0], &[35, 39, 14]), "35=8 39=2 14=100");
         let status_6 = if is_old { 4 } else { 6 };
         assert_eq!(

@@ -825,8 +825,8 @@ fn time_in_force(m: &Message<'_>, f: tickwire_fix::Field) -> Result<TimeInForce,
     })
 }
 
-/// What caused the order, when all three fields are there and right.
-fn cause(m: &Message<'_>) -> Option<Cause> {
+/// What caused an order or a quote, when all three fields are there and right.
+pub(super) fn cause(m: &Message<'_>) -> Option<Cause> {
     let number = |tag| m.find(tag).and_then(|f| m.unsigned(f).ok());
     Some(Cause {
         venue: Venue::from_u8(u8::try_from(number(tag::CAUSE_VENUE)?).ok()?)?,

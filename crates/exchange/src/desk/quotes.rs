@@ -4,7 +4,8 @@
 //! A quote is a firm's two-sided price of one instrument, told to the session that entered it last; QuoteSetID and
 //! QuoteEntryID are its names, echoed. A new one takes the place of the old one as a whole; a side without price or quantity
 //! is withdrawn. Each entry of a MassQuote stands or falls for itself, one that is refused leaves the earlier quote as it
-//! was. Fills come as ExecutionReport with the entry's id as ClOrdID, as CME words them.
+//! was. Fills come as ExecutionReport with the entry's id as ClOrdID, as CME words them, and with what caused the quote
+//! (20001 to 20003) as the MassQuote had it.
 //!
 //! What the venue removes by itself is told without being asked by a MassQuoteAcknowledgement of QuoteStatus 6 (up to 4.2:
 //! 4) with the entries and CME's UnsolicitedCancelType (9775): A the connection was lost, C the day is over, F market maker
@@ -17,10 +18,10 @@ use tickwire_fix::{
     Encoder, Fault, Field, Fields, Id, Message, QuoteEntries, QuoteSets, Version, business_reject_reason, tag,
 };
 use tickwire_market::{
-    Contract, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
+    Cause, Contract, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
 };
 
-use super::fix::{Refused, id_of, optional, required, symbol};
+use super::fix::{Refused, cause, id_of, optional, required, symbol};
 use super::{Asked, Books, ClientOrder, Hands, Hearing, Outcome, Route, Said, Told};
 use crate::index::OrderIndex;
 use crate::order::{CancelReason, Firm, Order, Owner, Reject, StateHash};
@@ -75,6 +76,8 @@ pub(super) struct Quote {
     symbol: Symbol,
     group: u32,
     names: Names,
+    /// The market data message that caused it, as its MassQuote says.
+    cause: Option<Cause>,
     sides: [QuoteSide; 2],
     /// Contracts bought and sold in the day.
     traded: [u64; 2],
@@ -202,6 +205,8 @@ pub(super) struct Asking {
 /// MassQuote.
 pub(super) struct MassQuoting {
     quote_id: Id,
+    /// What caused all of its entries (20001 to 20003).
+    cause: Option<Cause>,
     /// QuoteResponseLevel (301): 0 no answer, 1 about what is refused, 2 about each entry, 3 in sum.
     level: u64,
     resets: bool,
@@ -315,6 +320,7 @@ pub(super) fn read_mass_quote(m: &Message<'_>) -> Result<MassQuoting, Refused> {
     }
     Ok(MassQuoting {
         quote_id,
+        cause: cause(m),
         level: optional(m, tag::QUOTE_RESPONSE_LEVEL, |m, f| m.unsigned(f))?.unwrap_or(0),
         resets: optional(m, tag::MM_PROTECTION_RESET, |m, f| m.boolean(f))?.unwrap_or(false),
         entries,
@@ -404,7 +410,7 @@ pub(super) fn mass_quote(
     let (mut entries, mut counts) = (Vec::with_capacity(asked.entries.len()), [0_u32; 2]);
     let mut is_protected = false;
     for entry in &asked.entries {
-        let reject = quote(session, firm, entry, hands).err();
+        let reject = quote(session, firm, entry, asked.cause, hands).err();
         is_protected |= reject == Some(Reject::Protected);
         counts[usize::from(reject.is_some())] += 1;
         if asked.level == 2 || reject.is_some() {
@@ -457,7 +463,13 @@ fn reset(firm: Firm, entries: &[Asking], hands: &mut Hands<'_, '_>) {
 }
 
 /// Enters a quote.
-fn quote(session: usize, firm: Firm, asked: &Asking, hands: &mut Hands<'_, '_>) -> Result<(), Reject> {
+fn quote(
+    session: usize,
+    firm: Firm,
+    asked: &Asking,
+    cause: Option<Cause>,
+    hands: &mut Hands<'_, '_>,
+) -> Result<(), Reject> {
     let instrument = hands.books.instrument(&asked.symbol);
     let instrument = instrument.ok_or(Reject::UnknownInstrument)?;
     if !hands.floor.is_open {
@@ -469,8 +481,8 @@ fn quote(session: usize, firm: Firm, asked: &Asking, hands: &mut Hands<'_, '_>) 
         .ok_or(Reject::Full)?;
     let before = &mut hands.books.quotes.rows[row];
     // Fills while it is entered are those of the new one.
-    let kept = (before.session, before.names);
-    (before.session, before.names) = (session, asked.names);
+    let kept = (before.session, before.names, before.cause);
+    (before.session, before.names, before.cause) = (session, asked.names, cause);
     let entry = QuoteEntry {
         instrument,
         owner: Owner(QUOTE_OWNERS + row as u32),
@@ -486,7 +498,7 @@ fn quote(session: usize, firm: Firm, asked: &Asking, hands: &mut Hands<'_, '_>) 
     let result = whole.and(result[0]);
     if result.is_err() {
         let quote = &mut hands.books.quotes.rows[row];
-        (quote.session, quote.names) = kept;
+        (quote.session, quote.names, quote.cause) = kept;
     }
     result
 }
@@ -626,6 +638,7 @@ impl Books {
             symbol: asked.symbol,
             group: quotes.facts.get(instrument.index()).map_or(0, |fact| fact.group),
             names: asked.names,
+            cause: None,
             sides: [QuoteSide::default(); 2],
             traded: [0; 2],
         });
@@ -803,7 +816,7 @@ fn as_order(quote: &Quote, side: Side, of: &QuoteSide, now: Nanos) -> ClientOrde
             true => Outcome::Open,
             false => Outcome::Filled,
         },
-        cause: None,
+        cause: quote.cause,
         received: now,
         own: u32::from(b'2'),
     }
