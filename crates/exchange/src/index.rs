@@ -59,6 +59,12 @@ impl OrderIndex {
         self.entries[at] = Entry { id, slot };
     }
 
+    /// Every id and its slot, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let taken = self.entries.iter().filter(|entry| entry.id != 0);
+        taken.map(|entry| (entry.id, entry.slot))
+    }
+
     pub(crate) fn remove(&mut self, id: u64) {
         let Some(mut hole) = self.find(id) else { return };
         let mask = self.entries.len() - 1;

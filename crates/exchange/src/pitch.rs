@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::order::{Listener, Order};
 use crate::tape::{Datagram, Listing, Publisher, Tape};
 
+mod numbers;
 mod proxy;
 mod session;
 mod spin;
@@ -44,6 +45,8 @@ pub struct PitchPublisherConfig {
     pub connections: usize,
     /// What is added to the engine's order numbers. Default: numbers as Cboe has them, 12 digits in base 36.
     pub order_base: u64,
+    /// Orders that were modified and are in the book at once, for which there is room from the start; more take memory then.
+    pub modified_orders: usize,
 }
 
 impl Default for PitchPublisherConfig {
@@ -55,6 +58,7 @@ impl Default for PitchPublisherConfig {
             connections: 4,
             // 631WC4000000
             order_base: 0x0B1D_568F_775B_4000,
+            modified_orders: 1 << 16,
         }
     }
 }
@@ -85,7 +89,13 @@ impl PitchPublisher {
         let session = || ServerSession::new(config.service);
         let unit = Unit::new(config.unit);
         PitchPublisher {
-            writer: PitchWriter::new(config.venue, config.order_base, listings, unit),
+            writer: PitchWriter::new(
+                config.venue,
+                config.order_base,
+                config.modified_orders,
+                listings,
+                unit,
+            ),
             venue: config.venue,
             has_account: config.service.account.is_some(),
             proxies: (0..config.connections)

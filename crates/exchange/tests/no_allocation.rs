@@ -100,8 +100,6 @@ fn matching_and_publishing_take_no_memory_on_any_feed() {
         let most = match name {
             // A side of a book that has more levels than ever before grows, once for each doubling.
             "openbook" | "mdp3" => 2 * all.len() as u64,
-            // Not yet: a tree of the orders that were modified, which keep their numbers on the wire.
-            "pitch" => messages / 50,
             _ => 0,
         };
         assert!(

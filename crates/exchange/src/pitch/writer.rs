@@ -5,7 +5,6 @@
 //! ones; reductions, modifications, deletions; trading status; on BZX the closing auction. A `Time` comes before the
 //! first message of a second.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, OrderId, Price, Qty, Side, TradingStatus, Venue};
@@ -18,6 +17,7 @@ use tickwire_wire::pitch::{
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
+use super::numbers::Numbers;
 use crate::order::{Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
@@ -34,8 +34,7 @@ pub(super) struct PitchWriter<S> {
     listings: Vec<Listing>,
     /// What is added to the engine's order numbers.
     order_base: u64,
-    /// The wire's number of orders that were modified: the engine gives them a new one, PITCH does not.
-    modified: BTreeMap<OrderId, OrderId>,
+    numbers: Numbers,
     now: VenueTime,
     /// The second said last.
     second: Option<u32>,
@@ -46,12 +45,19 @@ pub(super) struct PitchWriter<S> {
 }
 
 impl<S: MessageSink> PitchWriter<S> {
-    pub(super) fn new(venue: Venue, order_base: u64, listings: &[Listing], sink: S) -> PitchWriter<S> {
+    /// Of as many modified orders in the book at once as `modified` no memory is taken.
+    pub(super) fn new(
+        venue: Venue,
+        order_base: u64,
+        modified: usize,
+        listings: &[Listing],
+        sink: S,
+    ) -> PitchWriter<S> {
         PitchWriter {
             venue,
             listings: listings.to_vec(),
             order_base,
-            modified: BTreeMap::new(),
+            numbers: Numbers::new(modified),
             now: 0,
             second: None,
             kinds: [0; 256],
@@ -209,7 +215,7 @@ impl<S: MessageSink> PitchWriter<S> {
             ..DeleteOrder::BLANK_MESSAGE
         };
         self.send(delete.as_bytes());
-        self.modified.remove(&id);
+        self.numbers.forget(id);
     }
 
     fn listing(&self, instrument: InstrumentId) -> Option<&Listing> {
@@ -220,8 +226,7 @@ impl<S: MessageSink> PitchWriter<S> {
 
     /// The number of an order on the wire.
     fn id(&self, id: OrderId) -> u64 {
-        let original = self.modified.get(&id).copied().unwrap_or(id);
-        self.order_base.wrapping_add(original.0)
+        self.order_base.wrapping_add(self.numbers.of(id).0)
     }
 
     fn seconds(&self) -> u32 {
@@ -335,7 +340,7 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
             self.send(executed.as_bytes());
         }
         if maker.qty.0 == 0 {
-            self.modified.remove(&maker.id);
+            self.numbers.forget(maker.id);
         }
     }
 
@@ -355,7 +360,7 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         };
         self.send(executed.as_bytes());
         if fill.order.qty.is_zero() {
-            self.modified.remove(&fill.order.id);
+            self.numbers.forget(fill.order.id);
         }
     }
 
@@ -402,8 +407,7 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         if !rests {
             return self.delete(old.id);
         }
-        let original = self.modified.remove(&old.id).unwrap_or(old.id);
-        self.modified.insert(new.id, original);
+        self.numbers.modify(old.id, new.id);
         let (time_offset, order_id) = (self.offset().into(), self.id(new.id).into());
         let flags = modify_flags::DISPLAYED;
         match short(new.price, new.qty) {

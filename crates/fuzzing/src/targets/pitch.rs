@@ -20,6 +20,7 @@ pub fn pitch_servers(bytes: &[u8]) {
             ..UnitConfig::default()
         },
         connections: 2,
+        modified_orders: 4,
         ..PitchPublisherConfig::default()
     };
     let mut publisher = PitchPublisher::new(config, &listings);
