@@ -4,22 +4,24 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use support::Builder;
 use tickwire_exchange::{
-    AuctionTimes, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, FlowConfig,
-    Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet, PaceConfig,
-    listings,
+    AuctionTimes, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort,
+    FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet,
+    PaceConfig, Protection, SelfTrade, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
-    OrderCancelReplaceRequest, OrderCancelRequest, Role, Session, SessionConfig, cxl_rej_reason,
+    OrderCancelReplaceRequest, OrderCancelRequest, Role, Session, SessionConfig, Version, cxl_rej_reason,
     ord_rej_reason,
 };
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderType, Port, Price, Qty, SeqNo, Side, Symbol, TimeInForce, TradingStatus,
     Venue,
 };
+use tickwire_testdata::Rng;
 use tickwire_wire::moldudp64::{Payload, Request, parse};
 
 /// 2026-01-05 14:30 UTC.
@@ -792,4 +794,164 @@ fn orders_at_the_close_take_part_in_a_close_that_nobody_scheduled() {
     world.exchange.stop(world.now);
     world.run_to_the_end();
     assert_eq!(outcomes(&world), [Outcome::Filled; 2]);
+}
+
+/// Whatever came of a day with a market maker in it.
+#[derive(PartialEq, Eq, Debug)]
+struct QuotedDay {
+    /// Every datagram and every byte to the market maker, in the order they left.
+    left: u64,
+    /// Of engine, orders, sessions and quotes.
+    state: u64,
+    books: u64,
+    /// Fills, trips of protection, quotes taken in a call phase.
+    seen: [u32; 3],
+}
+
+/// Quotes of eight instruments in one message, around the best prices; now and then one that trades.
+fn quote_eight(
+    exchange: &Exchange,
+    rng: &mut Rng,
+    number: u64,
+    resets: bool,
+    e: &mut tickwire_fix::Encoder<'_>,
+) {
+    e.text(117, format!("q{number}").as_bytes());
+    e.char(301, b'2');
+    if resets {
+        e.char(9773, b'Y');
+    }
+    e.unsigned(296, 1);
+    e.text(302, b"s");
+    e.unsigned(304, 8);
+    e.unsigned(295, 8);
+    for entry in 0..8 {
+        let at = rng.below(20) as u32;
+        let instrument = InstrumentId(1 + at);
+        let best = |side| {
+            exchange
+                .levels(instrument, side)
+                .next()
+                .map(|level| level.price.raw())
+        };
+        let mid = best(Side::Bid)
+            .zip(best(Side::Ask))
+            .map_or(1_000_000_000_000, |(b, a)| (a + b) / 2);
+        // In cents.
+        let mid = mid / 10_000_000;
+        let away = if rng.below(8) == 0 {
+            -5
+        } else {
+            2 + rng.below(10) as i64
+        };
+        let price = |cents: i64| Price::from_raw(cents.max(1) * 10_000_000);
+        e.unsigned(299, entry);
+        e.text(55, listings(20)[at as usize].symbol.as_bytes());
+        let (bid, ask) = if away < 0 {
+            (mid - away, mid - 2 * away)
+        } else {
+            (mid - away, mid + away)
+        };
+        e.price(132, price(bid));
+        e.price(133, price(ask));
+        e.unsigned(134, 1 + rng.below(300));
+        e.unsigned(135, 1 + rng.below(300));
+    }
+}
+
+fn quoted_day(seed: u64) -> QuotedDay {
+    let at = |ms: u64| START.0 % Nanos::DAY + ms * Nanos::MILLI;
+    let name = CompId::new(b"QUOTER").unwrap();
+    let port = FixPort {
+        comp_id: name,
+        version: Version::Fix44,
+        firm: Firm(7),
+        reset_on_logon: false,
+        cancel_on_disconnect: true,
+        self_trade: SelfTrade::CancelOldest,
+    };
+    let limits = Protection {
+        window_ns: 50 * Nanos::MILLI,
+        contracts: 1_000,
+        ..Protection::default()
+    };
+    let mut exchange = exchange_of(ExchangeConfig {
+        auctions: AuctionTimes {
+            opening: Some(at(600)),
+            closing: Some((at(1_400), at(1_500))),
+            indicate_ns: 20 * Nanos::MILLI,
+        },
+        protections: vec![(Firm(7), 0, limits)],
+        desk: DeskConfig {
+            connections: 1,
+            max_orders: 10_000,
+            sessions: vec![port],
+            ..DeskConfig::default()
+        },
+        ..config(seed, 0)
+    });
+    let mut session = Session::new(SessionConfig {
+        any_message: true,
+        receive_bytes: 64 << 10,
+        fields_max: 4096,
+        ..SessionConfig::new(Role::Initiator, name, CompId::new(b"EXCHANGE").unwrap())
+    });
+    assert!(exchange.connect(0, START));
+    session.handle_connected(START);
+    exchange.open(START);
+    let (mut left, mut receiver) = (DefaultHasher::new(), Receiver::default());
+    let (mut rng, mut now, mut number, mut is_protected) = (Rng::new(seed), START, 0, false);
+    let (mut seen, mut after, mut buf) = ([0_u32; 3], 0, [0; 4096]);
+    while after < 10_000 {
+        after += u32::from(exchange.phase() == DayPhase::Over);
+        now = now.after(20_000);
+        exchange.on_time(now);
+        if exchange.phase() == DayPhase::Open && now.0.is_multiple_of(2 * Nanos::MILLI) {
+            number += 1;
+            let resets = std::mem::take(&mut is_protected);
+            let quotes =
+                |e: &mut tickwire_fix::Encoder<'_>| quote_eight(&exchange, &mut rng, number, resets, e);
+            session.send_any(now, b"i", quotes).expect("logged on");
+        }
+        let is_call = exchange.engine().trading_status(InstrumentId(1)) == Some(TradingStatus::Auction);
+        while let Some(bytes) = session.poll_transmit(&mut buf) {
+            assert_eq!(exchange.handle_bytes(0, now, bytes), bytes.len());
+        }
+        while let Some(bytes) = exchange.poll_transmit(0, &mut buf) {
+            bytes.hash(&mut left);
+            assert_eq!(session.handle_bytes(now, bytes), bytes.len());
+            while let Some(event) = session.poll_event() {
+                let Event::Message { .. } = event else { continue };
+                let message = session.message().expect("just told");
+                let value = |tag| message.find(tag).map(|f| message.value(f));
+                let is_trip = value(9775) == Some(b"F");
+                is_protected |= is_trip;
+                seen[0] += u32::from(value(150) == Some(b"F"));
+                seen[1] += u32::from(is_trip);
+                seen[2] += u32::from(is_call && value(35) == Some(b"b") && value(297) == Some(b"0"));
+            }
+        }
+        while let Some(datagram) = exchange.poll_datagram(0, now) {
+            datagram.bytes.hash(&mut left);
+            receiver.on_datagram(datagram.bytes);
+        }
+    }
+    assert!(receiver.ended);
+    receiver.books.assert_equals(exchange.engine());
+    QuotedDay {
+        left: left.finish(),
+        state: exchange.state_hash(),
+        books: exchange.books_digest(),
+        seen,
+    }
+}
+
+#[test]
+fn a_day_of_auctions_and_quotes_is_the_same_day_whenever_it_is_run() {
+    let day = quoted_day(32);
+    let [fills, trips, in_calls] = day.seen;
+    println!("{fills} fills, {trips} trips, {in_calls} mass quotes taken in call phases");
+    assert!(fills > 50 && trips > 2 && in_calls > 10, "{day:?}");
+    assert_eq!(quoted_day(32), day);
+    assert_ne!(quoted_day(33).left, day.left, "another seed is another day");
 }
