@@ -103,6 +103,14 @@ impl Journal {
             durability,
         };
         journal.flush()?;
+        if durability == Durability::Disk {
+            // What was cut, and the name of a new file, have to outlive the machine too.
+            journal
+                .file
+                .sync_all()
+                .map_err(|e| failed("writing it to the disk", e))?;
+            sync_folder(path).map_err(|e| failed("writing its folder to the disk", e))?;
+        }
         Ok((journal, recovered))
     }
 
@@ -130,6 +138,15 @@ impl Journal {
         self.writer.written();
         Ok(())
     }
+}
+
+/// Waits until the device has the folder of a file.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
 }
 
 /// Nothing was ever written but perhaps a part of the head.
@@ -281,4 +298,55 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
         reader.torn()
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// A pipe takes bytes and has no device behind it: the kernel refuses to say that they are there.
+    #[test]
+    fn disk_waits_for_the_device_at_every_flush_and_a_refusal_stops_the_exchange() {
+        for durability in [Durability::Process, Durability::Disk] {
+            let (mut reader, writer) = std::io::pipe().expect("a pipe");
+            let mut journal = Journal {
+                path: PathBuf::from("pipe.journal"),
+                file: File::from(OwnedFd::from(writer)),
+                writer: JournalWriter::new("a configuration"),
+                durability,
+            };
+            let flushed = journal.flush();
+            match durability {
+                Durability::Process => {
+                    flushed.expect("a write is enough");
+                    journal.flush().expect("nothing to write");
+                    journal.put(Nanos(1), &Input::Open);
+                    journal.flush().expect("and again");
+                }
+                Durability::Disk => {
+                    let failure = flushed.expect_err("not on a device");
+                    assert!(
+                        failure
+                            .message
+                            .contains("nothing was acknowledged that is not in it"),
+                        "{}",
+                        failure.message
+                    );
+                }
+            }
+            drop(journal);
+            let mut written = Vec::new();
+            reader.read_to_end(&mut written).expect("all of it");
+            assert!(written.len() > 16, "written before it is synced");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_file_without_one_is_the_one_the_program_is_in() {
+        sync_folder(Path::new("some.journal")).expect("the current folder");
+        assert!(sync_folder(Path::new("no/such/folder/some.journal")).is_err());
+    }
 }

@@ -309,13 +309,26 @@ fn ledger(journal: &Path) -> BTreeMap<(String, String), u64> {
 
 #[test]
 fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_and_again() {
-    let folder = Folder::new("exchange-kill");
+    killed_under_load("process", 5);
+}
+
+/// Before every acknowledgement the device has what it follows from: slower, and as whole. That every flush waits for it is a test
+/// of `journal.rs`.
+#[test]
+fn nor_is_one_of_an_exchange_whose_journal_goes_to_the_disk_before_it_acknowledges() {
+    killed_under_load("disk", 3);
+}
+
+fn killed_under_load(durability: &str, rounds: u32) {
+    let folder = Folder::new(&format!("exchange-kill-{durability}"));
     let config = config(&folder);
+    let text_of = std::fs::read_to_string(&config).expect("just written");
+    let whole = text_of + &format!("durability = \"{durability}\"\n");
+    std::fs::write(&config, whole).expect("it can be written");
     let journal = folder.0.join("exchange.journal");
     let (mut maker, mut alice) = (Maker::new(), Alice::new());
     let mut buffer = vec![0; 16 << 10];
-    const ROUNDS: u32 = 5;
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         let exchange = Exchange::start(&config);
         assert_eq!(exchange.said.is_empty(), round == 0, "{:?}", exchange.said);
         let mut fix = connect(exchange.fix);
@@ -339,7 +352,7 @@ fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_an
             if !is_on {
                 continue;
             }
-            if round == ROUNDS {
+            if round == rounds {
                 let is_quiet =
                     maker.heard.len() + alice.heard.len() == before && alice.client.unanswered() == 0;
                 quiet = if is_quiet { quiet + 1 } else { 0 };
@@ -358,12 +371,12 @@ fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_an
                 break;
             }
         }
-        if round < ROUNDS {
+        if round < rounds {
             exchange.kill();
             maker.session.handle_disconnected(now());
             alice.client.handle_closed();
             while alice.client.poll_event(now()).is_some() {}
-            if round == 2 {
+            if round + 1 == rounds {
                 // A record that was being written.
                 let mut file = std::fs::OpenOptions::new()
                     .append(true)
@@ -394,7 +407,7 @@ fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_an
         compared += 1;
     }
     println!(
-        "{compared} acknowledged orders, {} in the ledger, {ROUNDS} kills",
+        "{durability}: {compared} acknowledged orders, {} in the ledger, {rounds} kills",
         ledger.len()
     );
     assert!(compared > 200, "{compared}");
@@ -412,7 +425,7 @@ fn no_acknowledged_order_is_lost_when_the_exchange_is_killed_under_load_again_an
         .expect("a count")
         .parse()
         .expect("a number");
-    assert!(marks >= ROUNDS, "{said}");
+    assert!(marks >= rounds, "{said}");
 }
 
 #[test]
@@ -501,6 +514,21 @@ impl Quoter {
             assert!(since.elapsed() < PATIENCE, "no {parts:?} among {:#?}", self.said);
             self.turn();
         }
+    }
+
+    /// An order for AAPL.
+    fn order(&mut self, id: &str, side: u8, qty: u64, price: &str, time_in_force: u8) {
+        let sent = self.session.send_any(now(), b"D", |e| {
+            e.text(11, id.as_bytes());
+            e.text(55, b"AAPL");
+            e.char(54, side);
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, qty);
+            e.char(40, b'2');
+            e.text(44, price.as_bytes());
+            e.char(59, time_in_force);
+        });
+        sent.expect("logged on");
     }
 
     fn quote(&mut self, id: &str, bid: &str, offer: &str, resets: bool) {
@@ -617,4 +645,115 @@ trades = 1
         assert_eq!(refused.status.code(), Some(2));
         assert!(text(&refused.stderr).contains(said), "{}", text(&refused.stderr));
     }
+}
+
+/// The value of a field of a message as [`Quoter`] keeps it.
+fn value(said: &str, tag: u32) -> &str {
+    let rest = said.split(&format!("|{tag}=")).nth(1);
+    let value = rest.and_then(|rest| rest.split('|').next());
+    value.unwrap_or_else(|| panic!("no {tag} in {said}"))
+}
+
+/// A time of day as the configuration has it, and as TransactTime begins.
+fn time_of_day(seconds: u64) -> String {
+    format!(
+        "{:02}:{:02}:{:02}",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[test]
+fn a_scheduled_day_opens_with_an_auction_trades_and_ends_with_one() {
+    const DAY_S: u64 = 86_400;
+    let second = || now().0 / Nanos::SECOND % DAY_S;
+    while second() + 60 > DAY_S {
+        // Times of day do not reach over midnight, UTC.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let folder = Folder::new("exchange-auctions");
+    let path = config(&folder);
+    let opening = second() + 4;
+    let [opening, call, closing] = [opening, opening + 2, opening + 3].map(time_of_day);
+    let whole = std::fs::read_to_string(&path).expect("it is there")
+        + &format!(
+            r#"
+[[order_entry.session]]
+comp_id = "QUOTER"
+version = "FIX.5.0SP2"
+firm = 7
+[exchange.auctions]
+opening = "{opening}"
+closing_call = "{call}"
+closing = "{closing}"
+indicate_s = 1
+"#
+        );
+    std::fs::write(&path, whole).expect("it can be written");
+    let mut exchange = Exchange::start(&path);
+    let mut client = Quoter::log_on(exchange.fix, Version::Fix50Sp2);
+
+    // The opening's call phase: two orders that cross are collected, and meet at one price at the time that was set. Until the books
+    // have their first orders the market takes none.
+    let since = Instant::now();
+    let mut number = 0;
+    let first = loop {
+        number += 1;
+        let id = format!("buy{number}");
+        client.order(&id, b'1', 30, "900", b'0');
+        let said = client.wait_for(&["|35=8|", &format!("|11={id}|")]);
+        if value(&said, 39) == "0" {
+            break id;
+        }
+        assert!(value(&said, 39) == "8" && since.elapsed() < PATIENCE, "{said}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    client.order("sell", b'2', 30, "1", b'0');
+    let said = client.wait_for(&["|35=8|", "|11=sell|"]);
+    assert_eq!(value(&said, 39), "0", "collected: {said}");
+    let bought = client.wait_for(&["|35=8|", &format!("|11={first}|"), "|150=F|"]);
+    let sold = client.wait_for(&["|35=8|", "|11=sell|", "|150=F|"]);
+    for fill in [&bought, &sold] {
+        let at = value(fill, 60).split('-').nth(1).expect("date and time");
+        assert!(at.starts_with(&opening), "at {opening}: {fill}");
+    }
+    assert_eq!(value(&bought, 31), value(&sold, 31), "one price");
+
+    // Continuous trading: what crosses trades at once. What is for the close waits.
+    client.order("now", b'1', 5, "900", b'3');
+    let fill = client.wait_for(&["|35=8|", "|11=now|", "|150=F|"]);
+    assert!(
+        value(&fill, 60).split('-').nth(1).expect("a time") < &call[..],
+        "{fill}"
+    );
+    client.order("late buy", b'1', 10, "900", b'7');
+    client.order("late sell", b'2', 10, "1", b'7');
+    for id in ["late buy", "late sell"] {
+        let said = client.wait_for(&["|35=8|", &format!("|11={id}|")]);
+        assert_eq!(value(&said, 39), "0", "{said}");
+    }
+    let fills =
+        ["late buy", "late sell"].map(|id| client.wait_for(&["|35=8|", &format!("|11={id}|"), "|150=F|"]));
+    for fill in &fills {
+        let at = value(fill, 60).split('-').nth(1).expect("date and time");
+        assert!(at.starts_with(&closing), "at {closing}: {fill}");
+    }
+    assert_eq!(value(&fills[0], 31), value(&fills[1], 31), "one price");
+
+    // The closing auction ends the day, and a replay of the journal makes the same one.
+    let mut buffer = [0; 1 << 14];
+    let since = Instant::now();
+    while receive(&mut client.stream, &mut buffer, |_| {}) {
+        assert!(since.elapsed() < PATIENCE, "the day does not end");
+    }
+    assert!(
+        exchange
+            .process
+            .wait(PATIENCE)
+            .is_some_and(|status| status.success())
+    );
+    let journal = folder.0.join("exchange.journal");
+    let out = run(&["journal", journal.to_str().expect("text"), "--verify"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
 }

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The program.
@@ -124,13 +125,26 @@ pub(crate) fn lives(pid: u32) -> bool {
     stat.is_ok_and(|s| !s.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
 }
 
-/// Free ports of this machine, good enough for the moment.
+/// Ports that nobody has now, and that the kernel gives to no socket which did not ask for them (Linux: those from 32,768 on):
+/// a program that is killed finds them free when it is started again.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
-    let sockets: [std::net::UdpSocket; N] =
-        std::array::from_fn(|_| std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    sockets
-        .each_ref()
-        .map(|s| s.local_addr().expect("a bound socket").port())
+    const FIRST: u32 = 15_000;
+    const COUNT: u32 = 17_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: u16| {
+        std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok()
+            && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
+    };
+    std::array::from_fn(|_| {
+        let mut ports = std::iter::repeat_with(|| {
+            // Other test programs that run now begin elsewhere.
+            let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+            let at = std::process::id().wrapping_mul(97).wrapping_add(nth) % COUNT;
+            (FIRST + at) as u16
+        });
+        let free = ports.by_ref().take(COUNT as usize).find(|port| is_free(*port));
+        free.expect("a free port")
+    })
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
