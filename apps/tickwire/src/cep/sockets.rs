@@ -68,6 +68,8 @@ pub(crate) struct Measured {
     pub(crate) expected: u64,
     /// Bytes of an order.
     pub(crate) order_len: u32,
+    /// The trader had a core of its own and spun; else it slept in `poll`.
+    pub(crate) is_spinning: bool,
     pub(crate) problems: Problems,
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn run(
         |group| MulticastSender::open(group, &interface, 1).map_err(|e| Failure::system(e.to_string()));
     let (sender, floor_sender) = (open(live)?, open(floor_group)?);
     let mut config = config(options, live)?;
+    let is_spinning = config.trader.wait == Wait::Spin;
     let ids = [
         config.order_entry.exchange_comp_id.0,
         config.order_entry.trader_comp_id.0,
@@ -118,6 +121,7 @@ pub(crate) fn run(
             orders: 0,
             expected: 0,
             order_len: 0,
+            is_spinning,
             problems: Problems::default(),
         },
     };
@@ -218,10 +222,12 @@ fn config(options: &Options<'_>, live: SocketAddrV4) -> Result<Config, Failure> 
     c.order_entry.heartbeat_s = 30;
     let core = options.trader_core.map_or(-1, |core| core as i32);
     c.trader.core = core;
-    c.trader.wait = match affinity::parallelism() {
-        0 | 1 => Wait::Poll,
-        _ => Wait::Spin,
+    // How many cores this thread may use says nothing once it is pinned to the driver's.
+    let has_own = match (options.driver_core, options.trader_core) {
+        (Some(driver), Some(trader)) => driver != trader,
+        _ => affinity::parallelism() > 1,
     };
+    c.trader.wait = if has_own { Wait::Spin } else { Wait::Poll };
     c.trader.symbol = SymbolName(Symbol::new(SYMBOL.as_bytes()).expect("a valid symbol"));
     c.trader.lot = Lot(1);
     c.trader.risk.price_band_bp = 10_000;
@@ -520,5 +526,40 @@ fn answer(
             Ok(None) => std::thread::park(),
             Err(_) => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trader_with_a_core_of_its_own_spins_wherever_the_driver_has_pinned_itself() {
+        let live = SocketAddrV4::new(Ipv4Addr::new(239, 192, 78, 1), 4_000);
+        let wait = |driver_core, trader_core| {
+            let options = Options {
+                templates: Path::new(BUILT_IN),
+                warm_up: 0,
+                block: 1,
+                timeout_ns: 1,
+                quiet_ns: 1,
+                driver_core,
+                trader_core,
+                folder: Path::new("."),
+            };
+            config(&options, live)
+                .map(|c| c.trader.wait)
+                .expect("a configuration")
+        };
+        // As in the second repetition of a run: this thread is where the first one put it.
+        let core = affinity::available_cores().first().copied().expect("a core");
+        affinity::pin(core).expect("one of its own");
+        assert_eq!(wait(Some(core), Some(core + 1)), Wait::Spin);
+        assert_eq!(wait(Some(core), Some(core)), Wait::Poll);
+        assert_eq!(
+            wait(Some(core), None),
+            Wait::Poll,
+            "it inherits the driver's core"
+        );
     }
 }

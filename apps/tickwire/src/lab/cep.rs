@@ -274,6 +274,12 @@ fn over_sockets(
         run.repetition(id, began, done);
     }
     run.fact("bytes of an order", measured.order_len.to_string());
+    let waits = if measured.is_spinning {
+        "spinning"
+    } else {
+        "in poll"
+    };
+    run.fact("the trader waits", waits);
     run.check(
         format!("over sockets, repetition {repetition}: the naive rule's orders, none else"),
         measured.problems.count == 0,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
-use tickwire_lab::{Case, Histogram, Measure, Scenario, Table, format_count};
+use tickwire_lab::{Case, Histogram, Measure, Scenario, Table, format_count, format_ns};
 use tickwire_market::{Side, Symbol};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::tsc;
@@ -111,6 +111,8 @@ const FEEDS: [&str; 8] = ["arca", "bzx", "edga", "edgx", "nasdaq", "nyse", "cqs"
 const CONFIG: &str = include_str!("../../../../examples/equities.toml");
 /// Levels of a side that are shown and compared.
 const LEVELS: usize = 10;
+/// A player that is so late with half of its packets does not play at the speed it was asked for.
+const LATE_NS: u64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Kind for Gati {
@@ -484,6 +486,15 @@ impl Rig {
                 played["lateness_ns"]["p99"]
             ),
         );
+        if played["lateness_ns"]["p50"]
+            .as_u64()
+            .is_some_and(|late| late > LATE_NS)
+        {
+            run.note(format!(
+                "{name}: this machine could not send so fast: the player was late with half of the packets by {} or more.",
+                format_ns(played["lateness_ns"]["p50"].as_u64().unwrap_or_default())
+            ));
+        }
         run.check(
             format!("{name}: the books of shared memory are the engines'"),
             different.is_empty() && compared > 0,

@@ -112,10 +112,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A name and value that was found out while running.
+    /// A name and value that was found out while running. Said once.
     #[allow(dead_code, reason = "for kinds that choose something while running")]
     pub(crate) fn fact(&mut self, name: &str, value: impl Into<String>) {
-        self.record.facts.push((name.to_owned(), value.into()));
+        let fact = (name.to_owned(), value.into());
+        if !self.record.facts.contains(&fact) {
+            self.record.facts.push(fact);
+        }
     }
 
     /// A sentence that every report shows: what was not available, and what was done instead. Said once.
