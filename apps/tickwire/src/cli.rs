@@ -8,6 +8,7 @@ use crate::host::HostCommand;
 use crate::lab::LabCommand;
 use crate::play::PlayArgs;
 use crate::protocol::Protocol;
+use crate::risk::RiskArgs;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
 };
@@ -154,6 +155,23 @@ Examples:
         #[command(subcommand)]
         command: LabCommand,
     },
+    /// Positions, gain and risk of a portfolio of options, from files: tables, CSV, a page with plots
+    #[command(after_help = "\
+The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards,
+volatilities) and limits; docs/risk.md describes it, examples/risk/portfolio.toml is one. The other files are CSV with a header that names their
+columns, in any order; times are as 2026-11-20T14:30:00.5Z, prices decimal, empty is none:
+  --fills   time,symbol,side,quantity,price[,theo][,forward]       side is buy or sell; theo and forward: value and forward at that time
+  --marks   time,symbol[,bid][,ask][,last][,settle]                what is not said is as before
+  --quotes  time,symbol,bid,bid_quantity,ask,ask_quantity          our own quotes, for obligations
+
+Examples:
+  tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv
+  tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv --marks examples/risk/marks.csv --format html,csv --out report
+  tickwire risk -c examples/risk/portfolio.toml --fills fills.csv --quotes examples/risk/quotes.csv --format text | less
+
+Exit codes: 0 shown, 1 a CSV file is wrong (line and column are named), 2 wrong arguments or portfolio file, 3 a file cannot be read or
+written.")]
+    Risk(RiskArgs),
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\
 Example:

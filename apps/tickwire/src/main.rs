@@ -33,6 +33,7 @@ mod recording;
 mod replay;
 mod report;
 mod results;
+mod risk;
 mod tape;
 mod trader;
 mod venue;
@@ -119,6 +120,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Fix(args) => fix::run(args, &stop),
         Command::Host { command } => host::run(command, &stop),
         Command::Lab { command } => lab::run(command, &stop),
+        Command::Risk(args) => risk::run(args),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
             print!("{}", report::counter_list());

@@ -119,6 +119,39 @@ fn an_exchange_that_is_not_there_and_an_interface_that_is_not_there_are_named() 
 }
 
 #[test]
+fn risk_tells_wrong_files_apart_by_exit_code_and_names_the_line() {
+    let folder = Folder::new("risk");
+    let example = |name: &str| tickwire_testdata::workspace().join("examples/risk").join(name);
+    let portfolio = example("portfolio.toml");
+    let risk = |config: &std::path::Path, fills: &std::path::Path| {
+        let (config, fills) = (config.to_str().unwrap(), fills.to_str().unwrap());
+        run(&["risk", "-c", config, "--fills", fills])
+    };
+    let shown = risk(&portfolio, &example("fills.csv"));
+    assert!(shown.status.success() && text(&shown.stdout).contains("Limits in use"));
+    let wrong = folder.file(
+        "fills.csv",
+        "time,symbol,side,quantity,price\n2026-11-20T15:00:00Z,ESZ6,buy,0,1\n",
+    );
+    let (code, said) = failed(&risk(&portfolio, &wrong));
+    assert!(
+        code == 1 && said.contains("fills.csv: line 2, quantity"),
+        "{code} {said}"
+    );
+    let wrong = folder.file("portfolio.toml", "title = \"x\"\nrate = true\n");
+    let (code, said) = failed(&risk(&wrong, &example("fills.csv")));
+    assert!(
+        code == 2 && said.contains("portfolio.toml") && said.contains("line 2"),
+        "{code} {said}"
+    );
+    let (code, said) = failed(&risk(&portfolio, "/nowhere/fills.csv".as_ref()));
+    assert!(
+        code == 3 && said.contains("cannot read /nowhere/fills.csv"),
+        "{code} {said}"
+    );
+}
+
+#[test]
 fn help_is_complete() {
     let help = text(&run(&["--help"]).stdout);
     for command in [
@@ -127,6 +160,7 @@ fn help_is_complete() {
         "trade",
         "replay",
         "decode",
+        "risk",
         "config",
         "counters",
         "bench",

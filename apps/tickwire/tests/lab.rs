@@ -737,6 +737,33 @@ fn the_page_draws_every_picture_in_a_browser_light_and_dark_and_asks_for_nothing
     let pictures = page.matches("<svg").count();
     // Percentiles, distribution and histogram of the group; time series and heat map of both cases.
     assert_eq!(pictures, 3 + 2 * 2);
+    draws_everything(browser, &folder, &page);
+}
+
+#[test]
+fn the_page_of_a_portfolio_draws_every_picture_in_a_browser_too() {
+    let Some(browser) = browser() else { return };
+    let folder = Folder::new("risk-browser");
+    let example = |name: &str| tickwire_testdata::workspace().join("examples/risk").join(name);
+    let mut command = tickwire();
+    command.arg("risk").arg("-c").arg(example("portfolio.toml"));
+    for (option, name) in [
+        ("--fills", "fills.csv"),
+        ("--marks", "marks.csv"),
+        ("--quotes", "quotes.csv"),
+    ] {
+        command.arg(option).arg(example(name));
+    }
+    command.args(["--format", "html", "--out"]).arg(&folder.0);
+    let output = command.stdin(Stdio::null()).output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.0.join("risk.html")).expect("a page");
+    draws_everything(browser, &folder, &page);
+}
+
+/// A page's pictures are drawn whole and readable, light and dark, and nothing is asked for.
+fn draws_everything(browser: &str, folder: &Folder, page: &str) {
+    let pictures = page.matches("<svg").count();
     let inspected = page.replace("</body>", &format!("{INSPECT}</body>"));
     for (dark, scheme) in [(false, "1"), (true, "0")] {
         let profile = |attempt| folder.0.join(format!("profile-{scheme}-{attempt}"));

@@ -11,6 +11,7 @@
 //! **Invariant.** Nothing here touches a clock, a socket or a file: ticks come in, text goes out.
 #![forbid(unsafe_code)]
 
+mod chart;
 mod compare;
 pub mod folder;
 mod format;
@@ -29,6 +30,7 @@ mod stalling;
 mod svg;
 mod table;
 
+pub use chart::{Axis, Mark, Plotted, Scale, grouped};
 pub use compare::{Comparison, PERCENTILES, Percentile, Row, Verdict, compare};
 pub use format::{format_count, format_ns};
 pub use histogram::{Histogram, Packed, Summary};

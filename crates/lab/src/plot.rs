@@ -6,17 +6,17 @@ use crate::histogram::Histogram;
 use crate::series::{Bin, Series};
 use crate::svg::{Anchor, LogScale, Svg};
 
-const WIDTH: f64 = 900.0;
-const LEFT: f64 = 64.0;
+pub(crate) const WIDTH: f64 = 900.0;
+pub(crate) const LEFT: f64 = 64.0;
 const RIGHT: f64 = 96.0;
-const TOP: f64 = 14.0;
-const PLOT_RIGHT: f64 = WIDTH - RIGHT;
+pub(crate) const TOP: f64 = 14.0;
+pub(crate) const PLOT_RIGHT: f64 = WIDTH - RIGHT;
 /// Least distance between two labels.
 const LABEL_HEIGHT: f64 = 15.0;
 /// How many colours the page has; more curves than that repeat them.
 pub(crate) const COLOURS: usize = 8;
 
-fn colour(i: usize) -> usize {
+pub(crate) fn colour(i: usize) -> usize {
     i % COLOURS
 }
 
@@ -77,6 +77,7 @@ pub(crate) fn percentile_curve(title: &str, histograms: &[(&str, &Histogram)]) -
     for (i, (name, histogram)) in shown.iter().enumerate() {
         let points = curve(histogram, &x, &y);
         ends.push((
+            i,
             name.to_string(),
             *points
                 .last()
@@ -138,14 +139,14 @@ fn markers(svg: &mut Svg, colour: usize, histogram: &Histogram, x: &LogScale, y:
     }
 }
 
-/// Names at the right, beside the ends of their curves, moved apart where they would overlap.
-fn label_ends(svg: &mut Svg, ends: &[(String, (f64, f64))], lowest: f64) {
+/// Names at the right, in their series' colours, beside the ends of their curves, moved apart where they would overlap.
+pub(crate) fn label_ends(svg: &mut Svg, ends: &[(usize, String, (f64, f64))], lowest: f64) {
     let mut order: Vec<usize> = (0..ends.len()).collect();
-    order.sort_by(|&a, &b| ends[a].1.1.total_cmp(&ends[b].1.1));
+    order.sort_by(|&a, &b| ends[a].2.1.total_cmp(&ends[b].2.1));
     let mut ys: Vec<f64> = Vec::new();
     for &i in &order {
         let above = ys.last().map_or(f64::MIN, |y| y + LABEL_HEIGHT);
-        ys.push(ends[i].1.1.max(above));
+        ys.push(ends[i].2.1.max(above));
     }
     // Those pushed below the plot push back upwards.
     let mut limit = lowest;
@@ -154,10 +155,14 @@ fn label_ends(svg: &mut Svg, ends: &[(String, (f64, f64))], lowest: f64) {
         limit = *y - LABEL_HEIGHT;
     }
     for (&i, &y) in order.iter().zip(&ys) {
-        let (name, end) = &ends[i];
-        svg.line(&format!("leader c{}", colour(i)), *end, (PLOT_RIGHT + 8.0, y));
+        let (series, name, end) = &ends[i];
+        svg.line(
+            &format!("leader c{}", colour(*series)),
+            *end,
+            (PLOT_RIGHT + 8.0, y),
+        );
         svg.text(
-            &format!("label c{}", colour(i)),
+            &format!("label c{}", colour(*series)),
             (PLOT_RIGHT + 12.0, y + 4.0),
             Anchor::Start,
             name,
@@ -349,8 +354,13 @@ pub(crate) fn timeseries(title: &str, series: &Series) -> String {
         }
     }
     let last = bins.last().expect("there is a lowest one");
-    let end = |name: &str, value: u64| (name.to_owned(), (at(last.index) + 2.0, y.at(value as f64)));
-    let ends = [end("p50", last.p50), end("p99", last.p99), end("max", last.max)];
+    let end =
+        |i: usize, name: &str, value: u64| (i, name.to_owned(), (at(last.index) + 2.0, y.at(value as f64)));
+    let ends = [
+        end(0, "p50", last.p50),
+        end(1, "p99", last.p99),
+        end(2, "max", last.max),
+    ];
     label_ends(&mut svg, &ends, strip_top - 16.0);
     rate_strip(
         &mut svg,
@@ -492,7 +502,7 @@ fn short_rate(rate: f64) -> String {
     }
 }
 
-fn nothing(title: &str) -> String {
+pub(crate) fn nothing(title: &str) -> String {
     let mut svg = Svg::new(WIDTH, 60.0);
     svg.text(
         "axis",

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::chart::{self, Axis, Plotted};
 use crate::format::escape;
 use crate::plot::{self, COLOURS, SHADES};
 use crate::{Histogram, Series, Table};
@@ -121,6 +122,47 @@ impl Report {
     pub fn timeseries(self, title: &str, series: &Series) -> Report {
         const HOW: &str = "Median, 99th percentile and maximum of each span of time, and below how many were measured in it.";
         self.with(Part::Plot(title.to_owned(), HOW, plot::timeseries(title, series)))
+    }
+
+    /// Adds lines and dots over two linear axes; `how` is a sentence on how to read them.
+    pub fn lines(
+        self,
+        title: &str,
+        how: &'static str,
+        x_axis: Axis<'_>,
+        y_axis: Axis<'_>,
+        series: &[Plotted<'_>],
+    ) -> Report {
+        let picture = chart::lines(title, x_axis, y_axis, series);
+        self.with(Part::Plot(title.to_owned(), how, picture))
+    }
+
+    /// Adds a table of gains and losses in colours: `values` row by row, `marked` the one with a frame.
+    pub fn gains(
+        self,
+        title: &str,
+        how: &'static str,
+        columns: (&str, &[String]),
+        rows: (&str, &[String]),
+        values: &[f64],
+        marked: Option<usize>,
+    ) -> Report {
+        let picture = chart::cells(title, columns, rows, values, marked);
+        self.with(Part::Plot(title.to_owned(), how, picture))
+    }
+
+    /// Adds bars, up or down, by category; a colour a series (up to eight are told apart).
+    pub fn bars(
+        self,
+        title: &str,
+        how: &'static str,
+        x_label: &str,
+        y_axis: Axis<'_>,
+        categories: &[String],
+        series: &[(&str, Vec<f64>)],
+    ) -> Report {
+        let picture = chart::bars(title, x_label, y_axis, categories, series);
+        self.with(Part::Plot(title.to_owned(), how, picture))
     }
 
     /// For the terminal; plots are left out.
@@ -276,7 +318,8 @@ svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-seri
 .tick { fill: var(--soft); font-size: 11px } .axis { fill: var(--soft) }
 .curve { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: round; stroke-linecap: round }
 .dot { fill: var(--c) } .bar { fill: var(--c) } .rate { fill: var(--soft); opacity: .45 }
-.heat { fill: var(--s0) }
+.heat { fill: var(--s0) } .loss { fill: var(--s1) } .figure { fill: var(--ink); font-size: 11px }
+.frame { fill: none; stroke: var(--ink); stroke-width: 2 }
 .leader { stroke: var(--c); stroke-width: 1; stroke-dasharray: 2 2; opacity: .7 }
 .label { fill: var(--c); font-weight: 600 }
 .median { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 4 3 }

@@ -1,0 +1,323 @@
+//! The portfolio file of `tickwire risk`: what can be held, the markets of the day, limits. docs/risk.md describes it, `examples/risk/portfolio.toml` is one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use tickwire_market::{Nanos, Price};
+use tickwire_options::surface::{Curve, Svi, Wing};
+use tickwire_trading::portfolio::Model;
+
+use crate::failure::Failure;
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RiskFile {
+    /// Heading of the reports.
+    pub(crate) title: String,
+    /// What money is in.
+    #[serde(default = "usd")]
+    pub(crate) currency: String,
+    /// Money of a point of the future that delta is counted in.
+    #[serde(default = "fifty")]
+    pub(crate) multiplier: u32,
+    /// Continuously compounded per year of 365 days.
+    #[serde(default)]
+    pub(crate) rate: f64,
+    /// Moves of the underlying in the scenario grid, as shares.
+    #[serde(default = "spots")]
+    pub(crate) spots: Vec<f64>,
+    /// Moves of volatility in the scenario grid: 0.01 is a point.
+    #[serde(default = "vols")]
+    pub(crate) vols: Vec<f64>,
+    #[serde(default)]
+    pub(crate) limits: LimitsSection,
+    #[serde(default)]
+    pub(crate) obligations: Option<ObligationsSection>,
+    #[serde(default)]
+    pub(crate) future: Vec<FutureSection>,
+    #[serde(default)]
+    pub(crate) expiry: Vec<ExpirySection>,
+    #[serde(default)]
+    pub(crate) position: Vec<PositionSection>,
+    #[serde(default)]
+    pub(crate) market: Vec<MarketSection>,
+}
+
+/// Limits; without one, or at 0, there is none.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LimitsSection {
+    pub(crate) options_long: f64,
+    pub(crate) options_short: f64,
+    pub(crate) futures: f64,
+    pub(crate) premium_long: f64,
+    pub(crate) premium_short: f64,
+    pub(crate) delta: f64,
+    pub(crate) gamma: f64,
+    pub(crate) vega: f64,
+    pub(crate) loss: f64,
+    pub(crate) worst: f64,
+}
+
+/// What a market maker promised for every option.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ObligationsSection {
+    /// Widest quote.
+    pub(crate) width_max: Amount,
+    /// Least contracts on each side.
+    pub(crate) size_min: u32,
+    /// Share of the options.
+    pub(crate) series_min: Share,
+    /// Share of the time.
+    pub(crate) time_min: Share,
+}
+
+/// A future. The first one is the front that forwards follow.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FutureSection {
+    pub(crate) symbol: String,
+    #[serde(default = "fifty")]
+    pub(crate) multiplier: u32,
+    /// Money that a contract costs to trade.
+    #[serde(default)]
+    pub(crate) fee: Amount,
+    /// Points above the front.
+    #[serde(default)]
+    pub(crate) roll: f64,
+}
+
+/// An expiry and its options: a call and a put of each strike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExpirySection {
+    /// Options are called by it: `EW4X6 C5000`.
+    pub(crate) name: String,
+    pub(crate) at: Instant,
+    #[serde(default)]
+    pub(crate) model: ModelName,
+    #[serde(default = "fifty")]
+    pub(crate) multiplier: u32,
+    #[serde(default)]
+    pub(crate) fee: Amount,
+    /// Points of its forward above the front, where a market does not say the forward.
+    #[serde(default)]
+    pub(crate) roll: f64,
+    pub(crate) strikes: Strikes,
+}
+
+/// How options are valued.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ModelName {
+    #[default]
+    Black76,
+    Bachelier,
+}
+
+impl From<ModelName> for Model {
+    fn from(name: ModelName) -> Model {
+        match name {
+            ModelName::Black76 => Model::Black76,
+            ModelName::Bachelier => Model::Bachelier,
+        }
+    }
+}
+
+/// From the first strike to the last.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Strikes {
+    pub(crate) from: Amount,
+    pub(crate) to: Amount,
+    pub(crate) step: Amount,
+}
+
+/// A position from the day before, at its settlement price.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PositionSection {
+    pub(crate) symbol: String,
+    /// Below 0: short.
+    pub(crate) contracts: i64,
+    pub(crate) settle: Amount,
+}
+
+/// The market at an instant: everything is valued anew.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MarketSection {
+    pub(crate) at: Instant,
+    /// Price of the first future.
+    pub(crate) front: Amount,
+    /// By expiry; one that is not named has its strikes' volatilities of the market before.
+    #[serde(default)]
+    pub(crate) curve: BTreeMap<String, CurveSection>,
+}
+
+/// An expiry's forward and volatilities: one of `vol`, `wing`, `svi`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CurveSection {
+    /// Without it, the front and the expiry's roll.
+    pub(crate) forward: Option<f64>,
+    /// The same for all strikes; in points with `bachelier`.
+    pub(crate) vol: Option<f64>,
+    pub(crate) wing: Option<WingSection>,
+    pub(crate) svi: Option<SviSection>,
+}
+
+/// See [`Wing`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WingSection {
+    vol: f64,
+    #[serde(default)]
+    slope: f64,
+    #[serde(default)]
+    put: f64,
+    #[serde(default)]
+    call: f64,
+    #[serde(default = "down")]
+    down: f64,
+    #[serde(default = "up")]
+    up: f64,
+    #[serde(default = "half")]
+    down_smoothing: f64,
+    #[serde(default = "half")]
+    up_smoothing: f64,
+}
+
+/// See [`Svi`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SviSection {
+    a: f64,
+    b: f64,
+    rho: f64,
+    m: f64,
+    sigma: f64,
+}
+
+impl CurveSection {
+    /// The curve it says, if one.
+    pub(crate) fn curve(&self) -> Result<Option<Curve>, &'static str> {
+        match (self.vol, self.wing, self.svi) {
+            (None, None, None) => Ok(None),
+            (Some(vol), None, None) => Ok(Some(Curve::Wing(Wing::flat(vol)))),
+            (None, Some(w), None) => Ok(Some(Curve::Wing(Wing {
+                vol: w.vol,
+                slope: w.slope,
+                put: w.put,
+                call: w.call,
+                down: w.down,
+                up: w.up,
+                down_smoothing: w.down_smoothing,
+                up_smoothing: w.up_smoothing,
+                vcr: 0.0,
+                scr: 0.0,
+            }))),
+            (None, None, Some(s)) => Ok(Some(Curve::Svi(Svi {
+                a: s.a,
+                b: s.b,
+                rho: s.rho,
+                m: s.m,
+                sigma: s.sigma,
+            }))),
+            _ => Err("give one of vol, wing and svi"),
+        }
+    }
+}
+
+/// A price or an amount of money, as text so that it is exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Amount(pub(crate) Price);
+
+impl TryFrom<String> for Amount {
+    type Error = String;
+    fn try_from(text: String) -> Result<Amount, String> {
+        let price = text.parse::<Price>();
+        price
+            .map(Amount)
+            .map_err(|e| format!("{text:?} is no price: {e}"))
+    }
+}
+
+/// A share, 0 to 1.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "f64")]
+pub(crate) struct Share(pub(crate) f64);
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+    fn try_from(share: f64) -> Result<Share, String> {
+        match (0.0..=1.0).contains(&share) {
+            true => Ok(Share(share)),
+            false => Err(format!("{share} is outside 0..=1 (a share, not a percentage)")),
+        }
+    }
+}
+
+/// An instant, as `2026-11-20T14:30:00Z`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Instant(pub(crate) Nanos);
+
+impl TryFrom<String> for Instant {
+    type Error = String;
+    fn try_from(text: String) -> Result<Instant, String> {
+        instant(&text).map(Instant)
+    }
+}
+
+/// An instant of RFC 3339, since 1970.
+pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("{text:?} is no instant as 2026-11-20T14:30:00Z");
+    let stamp: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
+    let ns = u64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())?;
+    Ok(Nanos(ns))
+}
+
+fn usd() -> String {
+    "USD".to_owned()
+}
+fn fifty() -> u32 {
+    50
+}
+fn half() -> f64 {
+    0.5
+}
+fn down() -> f64 {
+    -0.2
+}
+fn up() -> f64 {
+    0.2
+}
+fn spots() -> Vec<f64> {
+    (-10..=10).map(|n| f64::from(n) / 100.0).collect()
+}
+fn vols() -> Vec<f64> {
+    (-5..=5).map(|n| f64::from(n) / 100.0).collect()
+}
+
+impl RiskFile {
+    /// Reads a file.
+    pub(crate) fn load(path: &Path) -> Result<RiskFile, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            let path = path.display();
+            Failure::config(format!(
+                "cannot read {path}: {e}; give the path of a TOML file (see examples/risk/portfolio.toml)"
+            ))
+        })?;
+        RiskFile::parse(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))
+    }
+
+    /// Reads its text.
+    pub(crate) fn parse(text: &str) -> Result<RiskFile, String> {
+        toml::from_str(text).map_err(|e| e.to_string().trim_end().to_string())
+    }
+}

@@ -1,0 +1,195 @@
+//! Everything a report shows, as plain data: made from files by `tickwire risk`, from the running quoter by whoever owns it.
+
+use tickwire_market::{Contract, Nanos, Price, PutCall};
+use tickwire_options::batch::Engine;
+use tickwire_options::{Kind, Terms, edge, implied};
+use tickwire_trading::Position;
+use tickwire_trading::portfolio::{
+    ExpiryState, Explained, Gain, Horizon, Kept, LadderRow, LimitUse, Limits, MarkBy, MarkOut, Model,
+    ObligationsConfig, Portfolio, QuickRisk, Slide,
+};
+
+/// The state of a portfolio at an instant, and how it came about.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) title: String,
+    pub(crate) currency: String,
+    pub(crate) at: Nanos,
+    /// Names of the expiries, in the order of everything that is by expiry.
+    pub(crate) expiries: Vec<String>,
+    pub(crate) holdings: Vec<Holding>,
+    /// By [`MarkBy`].
+    pub(crate) gains: [Gain; 4],
+    pub(crate) explained: Explained,
+    /// What was explained at each time something was valued.
+    pub(crate) history: Vec<(Nanos, Explained)>,
+    pub(crate) risk: QuickRisk,
+    /// Or why there is none.
+    pub(crate) slide: Result<Slide, String>,
+    pub(crate) strikes: Vec<LadderRow>,
+    pub(crate) limits: Vec<LimitUse>,
+    pub(crate) obligations: Option<(ObligationsConfig, Kept)>,
+    pub(crate) horizons: [Horizon; 3],
+    pub(crate) fills: Vec<(String, MarkOut)>,
+    pub(crate) smiles: Vec<SmileView>,
+}
+
+/// An instrument that was held or traded.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    pub(crate) symbol: String,
+    pub(crate) position: Position,
+    /// By [`MarkBy`].
+    pub(crate) marks: [Option<Price>; 4],
+    pub(crate) gains: [Gain; 4],
+}
+
+/// An expiry's volatilities: ours, and those of the market.
+#[derive(Clone, Debug)]
+pub(crate) struct SmileView {
+    pub(crate) expiry: String,
+    pub(crate) forward: f64,
+    pub(crate) days: f64,
+    /// Whether volatilities are in points.
+    pub(crate) is_normal: bool,
+    pub(crate) strikes: Vec<SmilePoint>,
+}
+
+/// A strike of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SmilePoint {
+    pub(crate) strike: f64,
+    pub(crate) vol: f64,
+    /// Implied by the market's bid and offer of the option that is out of the money.
+    pub(crate) bid: Option<f64>,
+    pub(crate) ask: Option<f64>,
+}
+
+/// What a snapshot is made of beside the portfolio.
+pub(crate) struct Surroundings<'s> {
+    pub(crate) title: &'s str,
+    pub(crate) currency: &'s str,
+    pub(crate) at: Nanos,
+    pub(crate) expiries: &'s [String],
+    /// By instrument.
+    pub(crate) symbols: &'s [String],
+    /// By instrument, best bid and offer.
+    pub(crate) quotes: &'s [[Option<Price>; 2]],
+    /// Of the future that delta is counted in.
+    pub(crate) multiplier: u32,
+    pub(crate) spots: &'s [f64],
+    pub(crate) vols: &'s [f64],
+    pub(crate) limits: Limits,
+    pub(crate) history: Vec<(Nanos, Explained)>,
+    pub(crate) obligations: Option<(ObligationsConfig, Kept)>,
+    pub(crate) horizons: [Horizon; 3],
+    pub(crate) fills: Vec<MarkOut>,
+}
+
+impl Snapshot {
+    pub(crate) fn of(portfolio: &Portfolio, around: Surroundings<'_>) -> Snapshot {
+        let slide = portfolio
+            .slide(&Engine::detect(), around.spots, around.vols)
+            .map_err(|e| e.to_string());
+        let worst = slide.as_ref().ok().map(|slide| slide.worst.gain);
+        let symbol = |n: u32| around.symbols.get(n as usize).cloned().unwrap_or_default();
+        let holding = |n: u32| Holding {
+            symbol: symbol(n),
+            position: portfolio.position(n),
+            marks: MarkBy::ALL.map(|by| portfolio.marked(n, by)),
+            gains: MarkBy::ALL.map(|by| portfolio.gain_of(n, by)),
+        };
+        let all = (0..portfolio.listings().len() as u32).map(holding);
+        let was_held = |h: &Holding| h.position != Position::default();
+        Snapshot {
+            title: around.title.to_owned(),
+            currency: around.currency.to_owned(),
+            at: around.at,
+            expiries: around.expiries.to_vec(),
+            holdings: all.filter(was_held).collect(),
+            gains: MarkBy::ALL.map(|by| portfolio.gain(by)),
+            explained: portfolio.explained(),
+            history: around.history,
+            risk: portfolio.quick_risk(around.multiplier),
+            strikes: portfolio.strike_ladder(around.multiplier),
+            limits: portfolio.limits_in_use(&around.limits, around.multiplier, worst),
+            slide,
+            obligations: around.obligations,
+            horizons: around.horizons,
+            fills: around
+                .fills
+                .iter()
+                .map(|fill| (symbol(fill.instrument), *fill))
+                .collect(),
+            smiles: smiles(portfolio, around.expiries, around.quotes),
+        }
+    }
+}
+
+fn smiles(portfolio: &Portfolio, names: &[String], quotes: &[[Option<Price>; 2]]) -> Vec<SmileView> {
+    let Some(state) = portfolio.state() else {
+        return Vec::new();
+    };
+    let view = |(n, (expiry, name)): (usize, (&ExpiryState, &String))| {
+        let mut strikes: Vec<SmilePoint> = Vec::new();
+        for (at, listing) in portfolio.listings().iter().enumerate() {
+            let Contract::Option { strike, right, .. } = listing.contract else {
+                continue;
+            };
+            let strike = edge::points(strike);
+            let kind = match right {
+                PutCall::Call => Kind::Call,
+                PutCall::Put => Kind::Put,
+            };
+            // Each strike once, by the option that is out of the money.
+            let is_out = (kind == Kind::Call) == (strike >= expiry.forward);
+            if usize::from(listing.expiry) != n || !is_out {
+                continue;
+            }
+            let terms = Terms {
+                forward: expiry.forward,
+                strike,
+                years: expiry.years,
+                vol: state.levels[at],
+                rate: expiry.rate,
+                kind,
+            };
+            let implied = |side: usize| {
+                let price = edge::points((*quotes.get(at)?)[side]?);
+                let vol = match expiry.model {
+                    Model::Black76 => implied::black76(&terms, price),
+                    Model::Bachelier => implied::bachelier(&terms, price),
+                };
+                // A volatility of 0 says that there is no time value: nothing to show.
+                vol.ok().filter(|vol| *vol > 0.0)
+            };
+            strikes.push(SmilePoint {
+                strike,
+                vol: terms.vol,
+                bid: implied(0),
+                ask: implied(1),
+            });
+        }
+        strikes.sort_by(|a, b| a.strike.total_cmp(&b.strike));
+        SmileView {
+            expiry: name.clone(),
+            forward: expiry.forward,
+            days: expiry.days,
+            is_normal: expiry.model == Model::Bachelier,
+            strikes,
+        }
+    };
+    state.expiries.iter().zip(names).enumerate().map(view).collect()
+}
+
+impl SmileView {
+    /// The volatility at the strike nearest to the forward.
+    pub(crate) fn near_the_money(&self) -> Option<f64> {
+        let distance = |point: &&SmilePoint| (point.strike - self.forward).abs();
+        let nearest = self
+            .strikes
+            .iter()
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        nearest.map(|point| point.vol)
+    }
+}
