@@ -231,10 +231,14 @@ impl Rig {
     /// One of them; its time.
     fn run(&mut self, task: Task, cold: Option<&mut Vec<u64>>) -> u64 {
         let count = self.wire.templates.len();
-        let option = self.random.below(count as u64) as usize;
+        let crosses = matches!(task, Task::Decide | Task::Encode);
+        let mut option = self.random.below(count as u64) as usize;
+        // What is worth less than the edge is not bought at any price.
+        while crosses && self.triggers(option).0 == NO_BID {
+            option = self.random.below(count as u64) as usize;
+        }
         let (buys, _) = self.triggers(option);
         let (bid, fair) = self.fair(option);
-        let crosses = matches!(task, Task::Decide | Task::Encode) && buys > 0;
         let book = self.book(option, bid, if crosses { buys } else { fair });
         // Back and forth by a half tick: no market is crossed.
         let tick = update(self.seq, MIDDLE + (self.seq % 2) as i64);
