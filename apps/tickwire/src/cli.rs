@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::decode::Payloads;
 use crate::host::HostCommand;
 use crate::lab::LabCommand;
 use crate::play::PlayArgs;
@@ -12,6 +13,7 @@ use crate::risk::RiskArgs;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
 };
+use crate::vol::VolArgs;
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -127,7 +129,8 @@ Examples:
   tickwire decode capture.pcap | head                         the protocol is recognised from the packets
   tickwire decode day.itch.gz --type A --limit 10
   tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
-  tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml")]
+  tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml
+  tickwire decode session.pcap --protocol ilink3              order entry of CME, from TCP streams")]
     Decode(DecodeArgs),
     /// FIX sessions of every version, set up by QuickFIX configuration files
     #[command(after_help = "\
@@ -244,6 +247,17 @@ Examples:
         #[command(subcommand)]
         command: CheckCommand,
     },
+    /// Volatilities of options: a file with its edits, or those of a running quoter
+    #[command(after_help = "\
+Examples:
+  tickwire vol show -f examples/vol.toml
+  tickwire vol edit -f vol.toml atm 2026-03-20 +0.005      rewrites what changed, and adds a line to vol.toml.log
+  tickwire vol undo -f vol.toml
+  tickwire vol edit -s /dev/shm/tickwire/quoter atm 2026-03-20 +0.005
+
+Every edit: tickwire vol edit --help. Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file,
+3 the system refused, 4 no quoter answers.")]
+    Vol(VolArgs),
     /// Subscribes the running daemon to more symbols
     #[command(after_help = "\
 Examples:
@@ -453,7 +467,7 @@ pub(crate) struct DecodeArgs {
     pub(crate) limit: Option<u64>,
     /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
     #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
-    pub(crate) protocol: Option<Protocol>,
+    pub(crate) protocol: Option<Payloads>,
     /// Feeds by group and port (TOML, see examples/): names feed, channel and line of every packet
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

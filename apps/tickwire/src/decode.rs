@@ -4,6 +4,8 @@
 //! number), then its name and every field as the specification names them. What cannot be decoded is an object too, with
 //! `"Error"`, so that nothing is passed over in silence.
 
+mod streams;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Write};
@@ -11,17 +13,20 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use tickwire_market::Port;
 use tickwire_runtime::capture::{self, CaptureReader, NotUdp};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_wire::fast::Plan;
-use tickwire_wire::itch50;
+use tickwire_wire::{ilink3, itch50};
 
 use crate::channels::{Destination, FeedConfig, FeedFile};
 use crate::cli::DecodeArgs;
 use crate::failure::Failure;
 use crate::json::JsonLine;
 use crate::protocol::{self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict};
+use streams::Streams;
 
 /// Packets that wait while the protocol of one of them is not settled.
 const HELD_MAX: usize = 4096;
@@ -47,6 +52,39 @@ const MEMBERS: [&str; 16] = [
     "Error",
     "UnreadBytes",
 ];
+
+/// What `--protocol` may say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Payloads {
+    /// Market data, in datagrams.
+    Feed(Protocol),
+    /// Order entry of CME, over TCP.
+    Ilink3,
+}
+
+impl ValueEnum for Payloads {
+    fn value_variants<'a>() -> &'a [Payloads] {
+        const ALL: [Payloads; Protocol::ALL.len() + 1] = {
+            let mut all = [Payloads::Ilink3; Protocol::ALL.len() + 1];
+            let mut at = 0;
+            while at < Protocol::ALL.len() {
+                all[at] = Payloads::Feed(Protocol::ALL[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Payloads::Feed(protocol) => protocol.to_possible_value(),
+            Payloads::Ilink3 => {
+                Some(PossibleValue::new("ilink3").help("CME iLink 3: orders and quotes, over TCP"))
+            }
+        }
+    }
+}
 
 /// What was found, for the closing line and the exit code.
 #[derive(Debug, Default)]
@@ -89,6 +127,8 @@ enum Routes {
     Feeds(FeedFile, Vec<Reader>),
     /// From the packets, of which some may have to wait for others.
     Detect(Box<Detector>, VecDeque<Held>),
+    /// iLink 3, over TCP.
+    Ilink3(Streams),
 }
 
 /// A packet that waits.
@@ -131,7 +171,7 @@ pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
         _ => {}
     }
     let t = &out.tally;
-    eprintln!("{}", closing_line(t, matches!(routes, Routes::Feeds(..))));
+    eprintln!("{}", closing_line(t, &routes));
     match damaged {
         Some(message) => Err(Failure::check(message)),
         None if t.malformed > 0 && t.messages == 0 => Err(Failure::check(format!(
@@ -154,9 +194,15 @@ pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
     }
 }
 
-fn closing_line(t: &Tally, configured: bool) -> String {
+fn closing_line(t: &Tally, routes: &Routes) -> String {
+    let configured = matches!(routes, Routes::Feeds(..));
+    let wanted = if matches!(routes, Routes::Ilink3(_)) {
+        "TCP"
+    } else {
+        "UDP"
+    };
     let mut line = format!(
-        "{} messages in {} packets; {} malformed, {} frames without UDP",
+        "{} messages in {} packets; {} malformed, {} frames without {wanted}",
         t.messages, t.packets, t.malformed, t.not_udp
     );
     if t.tcp > 0 {
@@ -201,10 +247,13 @@ impl Routes {
             return Ok(Routes::Feeds(file, readers));
         }
         match args.protocol {
-            Some(Protocol::Moex) if templates.is_empty() => Err(Failure::config(
+            Some(Payloads::Feed(Protocol::Moex)) if templates.is_empty() => Err(Failure::config(
                 "--protocol moex needs --templates FILE: the exchange's FAST template file",
             )),
-            Some(protocol) => Reader::new(protocol, &templates).map(Routes::One).map_err(config),
+            Some(Payloads::Ilink3) => Ok(Routes::Ilink3(Streams::default())),
+            Some(Payloads::Feed(protocol)) => {
+                Reader::new(protocol, &templates).map(Routes::One).map_err(config)
+            }
             None => Detector::new(&templates)
                 .map(|detector| Routes::Detect(Box::new(detector), VecDeque::new()))
                 .map_err(config),
@@ -215,6 +264,7 @@ impl Routes {
     fn name(&self) -> String {
         match self {
             Routes::One(reader) => reader.protocol().to_string(),
+            Routes::Ilink3(_) => "ilink3".to_string(),
             Routes::Feeds(file, _) => {
                 let feeds: Vec<_> = file.feeds.iter().map(FeedConfig::name).collect();
                 format!("of the configured feeds ({})", feeds.join(", "))
@@ -236,6 +286,9 @@ impl Routes {
                     "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
                     reader.protocol()
                 ))),
+                Routes::Ilink3(_) => Err(Stop::Damaged(format!(
+                    "{name} is a file of ITCH 5.0 messages, not a packet capture of ilink3"
+                ))),
                 _ => itch_messages(&name, file, out),
             },
         }
@@ -256,6 +309,24 @@ impl Routes {
             };
             number += 1;
             out.tally.packets += 1;
+            if let Routes::Ilink3(streams) = self {
+                match capture::tcp(packet.link, packet.bytes) {
+                    Ok(segment) => {
+                        let origin = Origin {
+                            file: name,
+                            number,
+                            time: packet.time.map(|t| t.0),
+                            destination: Some(segment.destination),
+                            protocol: "ilink3",
+                            ..Origin::default()
+                        };
+                        let (bytes, missing) = streams.add(&segment);
+                        out.ilink3(origin, bytes, missing)?;
+                    }
+                    Err(_) => out.tally.not_udp += 1,
+                }
+                continue;
+            }
             let udp = match capture::udp(packet.link, packet.bytes) {
                 Ok(udp) => udp,
                 Err(NotUdp::Protocol(6)) => {
@@ -317,8 +388,12 @@ impl Routes {
                         out.release(name, detector, held)?;
                     }
                 }
+                Routes::Ilink3(_) => unreachable!("read above"),
             }
         };
+        if let Routes::Ilink3(streams) = self {
+            out.cut_off(name, number, streams)?;
+        }
         if let Routes::Detect(detector, held) = self {
             detector
                 .settle_all()
@@ -399,6 +474,67 @@ impl<W: Write> Output<'_, W> {
                 out: self,
             },
         )
+    }
+
+    /// Reads the messages at the front of a stream and takes them from it.
+    fn ilink3(&mut self, origin: Origin<'_>, bytes: &mut Vec<u8>, missing: u32) -> Result<(), Stop> {
+        let mut told = Told {
+            origin,
+            trailing: 0,
+            out: self,
+        };
+        if missing > 0 {
+            let why = format!("{missing} bytes of the stream are missing before this segment");
+            told.malformed(Place::default(), &why, &[])?;
+        }
+        loop {
+            let (message, taken) = match ilink3::split(bytes) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    told.malformed(Place::default(), &error, bytes)?;
+                    bytes.clear();
+                    return Ok(());
+                }
+            };
+            match ilink3::parse(message) {
+                Ok(read) => told.message(
+                    Place::default(),
+                    Message {
+                        kind: Kind::Number(read.header.template_id.get().into()),
+                        name: read.name(),
+                        unread: read.rest.len(),
+                        fields: &|line| {
+                            line.number("MessageLength", taken as u64);
+                            line.number("EncodingType", ilink3::ENCODING.into());
+                            protocol::ilink3_fields(&read, line);
+                        },
+                    },
+                )?,
+                Err(error) => told.malformed(Place::default(), &error, message)?,
+            }
+            bytes.drain(..taken);
+        }
+    }
+
+    /// Tells of streams that end within a message.
+    fn cut_off(&mut self, name: &str, number: u64, streams: &Streams) -> Result<(), Stop> {
+        for (destination, bytes) in streams.unfinished() {
+            let origin = Origin {
+                file: name,
+                number,
+                destination: Some(destination),
+                protocol: "ilink3",
+                ..Origin::default()
+            };
+            let mut told = Told {
+                origin,
+                trailing: 0,
+                out: self,
+            };
+            told.malformed(Place::default(), &"the capture ends within a message", bytes)?;
+        }
+        Ok(())
     }
 
     /// Reads a packet whose protocol was found out.

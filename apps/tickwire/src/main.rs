@@ -38,6 +38,7 @@ mod tape;
 mod trader;
 mod venue;
 mod views;
+mod vol;
 mod wirebench;
 mod wiring;
 
@@ -118,6 +119,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Play(args) => play::run(args, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Fix(args) => fix::run(args, &stop),
+        Command::Vol(args) => vol::run(args),
         Command::Host { command } => host::run(command, &stop),
         Command::Lab { command } => lab::run(command, &stop),
         Command::Risk(args) => risk::run(args),

@@ -314,6 +314,35 @@ fn what_cannot_be_asked_for_is_refused() {
 }
 
 #[test]
+fn ilink3_is_read_from_streams_of_tcp() {
+    let file = |name: &str| captures(&format!("packets/Cme/iLink3.Sbe.8.5/{name}.pcap"));
+    let ilink3 = ["--protocol", "ilink3"];
+    let (code, objects, said) = decode(&ilink3, &file("QuoteCancel"));
+    assert_eq!((code, objects.len()), (Some(0), 1), "{said}");
+    let cancel = &objects[0];
+    assert_eq!(
+        (&cancel["Message"], &cancel["Protocol"]),
+        (&"QuoteCancel528".into(), &"ilink3".into())
+    );
+    assert_eq!(
+        (&cancel["MessageLength"], &cancel["QuoteCancelType"]),
+        (&80.into(), &4.into())
+    );
+    assert_eq!(cancel["NoQuoteEntries"][0]["SecurityGroup"], "[N/A]");
+    assert!(cancel["NoQuoteEntries"][0]["SecurityID"].is_null() && cancel["NoQuoteSets"].is_array());
+    let (_, objects, _) = decode(&["--protocol", "ilink3", "--type", "506"], &file("Sequence"));
+    assert_eq!(column(&objects, "Message"), ["Sequence506"]);
+    // A message that we have no layout of, and a capture without any.
+    let (code, objects, said) = decode(&ilink3, &file("ExecutionReportStatus"));
+    assert!(objects[0]["Error"].is_string() && code == Some(1), "{said}");
+    let folder = Folder::new("ilink3");
+    let datagrams = sent(&folder, &[("239.0.0.1:1", cqs())]);
+    let (code, objects, said) = decode(&ilink3, &datagrams);
+    assert_eq!((code, objects.len()), (Some(0), 0), "{said}");
+    assert!(said.contains("1 frames without TCP"), "{said}");
+}
+
+#[test]
 fn tcp_is_skipped_and_counted() {
     let file = captures("packets/Cme/iLink3.Sbe.8.5/Sequence.pcap");
     let (code, objects, said) = decode(&[], &file);

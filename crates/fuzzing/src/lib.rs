@@ -72,6 +72,12 @@ pub const TARGETS: &[Target] = &[
         targets::mdp3,
     ),
     target(
+        "ilink3",
+        "messages of a stream take what they say, show their fields, and are written back as they were",
+        seeds::ilink3,
+        targets::ilink3,
+    ),
+    target(
         "cqs",
         "messages fill their block, show their fields, and are made of their parts",
         seeds::cqs,

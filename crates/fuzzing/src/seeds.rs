@@ -5,8 +5,9 @@ use tickwire_exchange::{Input, JournalWriter};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, naive};
 use tickwire_market::Nanos;
 use tickwire_testdata::vectors;
+use tickwire_wire::sbe::Template;
 use tickwire_wire::zerocopy::IntoBytes;
-use tickwire_wire::{soupbintcp, xdp};
+use tickwire_wire::{ilink3, soupbintcp, xdp};
 
 pub(crate) fn none() -> Vec<Vec<u8>> {
     vec![Vec::new()]
@@ -60,6 +61,33 @@ pub(crate) fn mdp3_operations() -> Vec<Vec<u8>> {
     let all = operations.concat();
     let runs = (0..4_u8).map(|choice| [&[choice][..], &all].concat());
     none().into_iter().chain(runs).collect()
+}
+
+/// Every template without values, with an entry in every group; alone, and all of them as one stream.
+pub(crate) fn ilink3() -> Vec<Vec<u8>> {
+    let message = |template: &Template| {
+        let head = [
+            template.block_length,
+            template.id,
+            ilink3::Body::SCHEMA,
+            ilink3::NEWEST_VERSION,
+        ];
+        let mut bytes = [&[0, 0, 0xFE, 0xCA][..], &head.map(u16::to_le_bytes).concat()].concat();
+        bytes.resize(bytes.len() + usize::from(template.block_length), 0);
+        for (_, length, _) in template.groups {
+            bytes.extend(length.to_le_bytes());
+            bytes.push(1);
+            bytes.resize(bytes.len() + usize::from(*length), 0);
+        }
+        // Length of the data, for the templates that have any.
+        bytes.extend([0, 0]);
+        let size = bytes.len() as u16;
+        bytes[..2].copy_from_slice(&size.to_le_bytes());
+        bytes
+    };
+    let mut all: Vec<Vec<u8>> = ilink3::Body::TEMPLATES.iter().map(message).collect();
+    all.push(all.concat());
+    all
 }
 
 pub(crate) fn cqs() -> Vec<Vec<u8>> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tickwire_market::Nanos;
 use tickwire_runtime::capture::{
     CaptureError, CaptureFormat, CaptureReader, Compression, LinkType, NotUdp, PcapWriter, RECORD_BYTES_MAX,
-    SkipCounts, udp,
+    SkipCounts, tcp, udp,
 };
 use tickwire_testdata::Rng;
 
@@ -737,6 +737,71 @@ fn a_payload_is_found_behind_every_supported_header() {
                 "{link:?} cut to {len}"
             );
         }
+    }
+}
+
+#[test]
+fn a_segment_of_tcp_is_found_with_its_place_in_the_stream() {
+    // IPv4 without options, then TCP with four bytes of them, as `ipv4` and `udp_header` put a payload of 16 bytes together.
+    let header = |flags: u8, words: u8| {
+        let mut tcp = vec![
+            0x9C,
+            0x40,
+            0x5D,
+            0xC1,
+            0,
+            0,
+            1,
+            2,
+            0,
+            0,
+            0,
+            9,
+            words << 4,
+            flags,
+            0x40,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        tcp.extend([1, 1, 1, 1]);
+        tcp
+    };
+    let frame = |tcp: &[u8]| {
+        let total = 20 + tcp.len() as u16;
+        let mut frame = vec![0x45, 0];
+        frame.extend(total.to_be_bytes());
+        frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        frame.extend(tcp);
+        ethernet(&[], 0x800, &frame)
+    };
+    let whole = [
+        frame(&[header(0x18, 6), b"data".to_vec()].concat()),
+        vec![0xee; 6],
+    ]
+    .concat();
+    let segment = tcp(LinkType::ETHERNET, &whole).unwrap();
+    assert_eq!(
+        (segment.seq, segment.begins, segment.payload),
+        (258, false, &b"data"[..])
+    );
+    assert_eq!(segment.source, "1.2.3.4:40000".parse().unwrap());
+    assert_eq!(segment.destination, "5.6.7.8:24001".parse().unwrap());
+    let syn = frame(&header(0x02, 6));
+    let syn = tcp(LinkType::ETHERNET, &syn).unwrap();
+    assert_eq!((syn.begins, syn.payload), (true, &b""[..]));
+    for (frame, wrong) in [
+        (frame(&header(0x18, 4)), NotUdp::Inconsistent),
+        (frame(&header(0x18, 7)), NotUdp::Truncated),
+        (frame(&header(0x18, 6)[..19]), NotUdp::Truncated),
+        (
+            ethernet(&[], 0x800, &ipv4(&[], 0, 17, b"data")),
+            NotUdp::Protocol(17),
+        ),
+    ] {
+        assert_eq!(tcp(LinkType::ETHERNET, &frame), Err(wrong));
     }
 }
 

@@ -7,6 +7,7 @@
 //! **Invariant.** No state, no clock, no I/O, no allocation, no `unsafe`. Bytes of any content are either read or refused
 //! with [`Malformed`]; nothing here panics on them. The one exception is FAST, whose messages refer to the ones before and
 //! whose layouts come from files: [`fast`] keeps dictionaries and allocates, both only in what its `new` and `parse` make.
+//! [`ilink3::MassQuoteTemplate`] keeps prepared bytes, made by its `new`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ extern crate alloc;
 pub mod cqs;
 pub mod fast;
 mod fix_text;
+pub mod ilink3;
 pub mod itch50;
 pub mod layout;
 mod malformed;
@@ -24,6 +26,7 @@ pub mod moldudp64;
 pub mod openbook;
 pub mod ouch50;
 pub mod pitch;
+pub mod sbe;
 pub mod soupbintcp;
 pub mod uqdf;
 pub mod xdp;

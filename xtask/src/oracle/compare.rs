@@ -298,6 +298,9 @@ fn less(value: &Value, index: usize) -> Value {
 fn equal(ours: &Value, leaves: &[Leaf], big_endian: bool, numbers: Numbers) -> Result<(), String> {
     let agree = match (ours, leaves) {
         (Value::Number(text), [leaf]) => equal_number(text, leaf, big_endian, numbers),
+        (Value::Number(text), [mantissa, exponent]) if exponent.raw.len() == 1 => {
+            equal_decimal(text, mantissa, exponent, big_endian)
+        }
         (Value::Number(text), [seconds, nanos]) => {
             let time = unsigned(&seconds.raw, big_endian) * 1_000_000_000 + unsigned(&nanos.raw, big_endian);
             text.parse() == Ok(time)
@@ -308,7 +311,7 @@ fn equal(ours: &Value, leaves: &[Leaf], big_endian: bool, numbers: Numbers) -> R
                 || raw.escape_ascii().to_string().as_bytes() == bytes.as_slice()
                 || hex(&raw).as_bytes() == bytes.as_slice()
         }
-        (Value::Null, [leaf]) => leaf.showname.contains("No Value"),
+        (Value::Null, [leaf, ..]) => leaf.showname.contains("No Value"),
         _ => false,
     };
     if agree {
@@ -340,6 +343,17 @@ fn equal_number(ours: &str, leaf: &Leaf, big_endian: bool, numbers: Numbers) -> 
             Numbers::Signed => shows(&leaf.show, ours) || shows(&leaf.show, &negative.to_string()),
             Numbers::Raw => true,
         }
+}
+
+/// Digits, and the power of ten they are multiplied by.
+fn equal_decimal(ours: &str, mantissa: &Leaf, exponent: &Leaf, big_endian: bool) -> bool {
+    let decimals = ours.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let exponent = i32::from(exponent.raw[0] as i8);
+    let zeros = "0".repeat(exponent.clamp(0, 38) as usize);
+    let Some(digits) = ours.strip_suffix(&zeros) else {
+        return false;
+    };
+    decimals as i32 == -exponent.min(0) && equal_number(digits, mantissa, big_endian, Numbers::Raw)
 }
 
 /// Whether a number as the dissector shows it is ours: it may be computed in floating point, with 53 bits.

@@ -212,6 +212,7 @@ fn collect(element: &Element, protocol: &Protocol, packets: &mut Vec<Packet>) {
             }
             "ip" => address = field("ip.dst"),
             "udp" => port = field("udp.dstport"),
+            "tcp" => port = field("tcp.dstport"),
             name if name.starts_with("omi.") => {
                 packet.dissected = true;
                 for part in &proto.parts {
@@ -260,7 +261,7 @@ fn walk(element: &Element, protocol: &Protocol, packet: &mut Packet, message: Op
     let starts = message.is_none() && protocol.is_message(&name);
     let message = if starts {
         packet.messages.push(Message {
-            name: if name == "message" {
+            name: if name == "message" || protocol.names_within {
                 String::new()
             } else {
                 name.clone()

@@ -26,6 +26,9 @@ pub(crate) struct Protocol {
     pub(crate) big_endian: bool,
     /// How the names of elements that hold one message end.
     pub(crate) message: Vec<String>,
+    /// Whether those elements are frames, in which the message's own name stands further in.
+    #[serde(default)]
+    pub(crate) names_within: bool,
     /// How the dissectors show numbers.
     #[serde(default)]
     pub(crate) numbers: Numbers,

@@ -5,9 +5,9 @@
 //! odd-lot levels and closing prices of UQDF are arrays of objects.
 
 use tickwire_wire::layout::{FieldValue, prefix};
-use tickwire_wire::mdp3::block::Visit as SbeVisit;
 use tickwire_wire::moldudp64::{self, Payload};
-use tickwire_wire::{Malformed, cqs, fast, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
+use tickwire_wire::sbe::Visit as SbeVisit;
+use tickwire_wire::{Malformed, cqs, fast, ilink3, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
 
 use super::{Header, Kind, Message, Place, Protocol, Reader, Sink};
 use crate::json::JsonLine;
@@ -366,11 +366,21 @@ fn mdp3_packet<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
 
 fn mdp3_fields(message: &mdp3::Message<'_>, line: &mut JsonLine<'_>) {
     line.fields(message.header);
-    message.visit(&mut |step| match step {
+    message.visit(&mut |step| sbe_step(step, line));
+}
+
+/// Header and fields of an iLink 3 message.
+pub(crate) fn ilink3_fields(message: &ilink3::Message<'_>, line: &mut JsonLine<'_>) {
+    line.fields(message.header);
+    message.visit(&mut |step| sbe_step(step, line));
+}
+
+fn sbe_step(step: SbeVisit<'_>, line: &mut JsonLine<'_>) {
+    match step {
         SbeVisit::Field(name, value) => line.field(name, value),
         SbeVisit::Enter(name, index, count) => line.enter(name, index.into(), count.into()),
         SbeVisit::Leave => line.leave(),
-    });
+    }
 }
 
 /// Template files are tried in their order; the first that reads a datagram whole is right.

@@ -7,6 +7,7 @@ mod detect;
 mod messages;
 
 pub(crate) use detect::{Ambiguous, Detector, Verdict};
+pub(crate) use messages::ilink3_fields;
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The client of the daemon's control socket: one JSON object a line there, one back. Subscriptions go this way; nothing else does.
+//! The client of a daemon's control socket: one JSON object a line there, one back. Subscriptions of a feed handler go this way, and edits
+//! of a quoter's volatilities; nothing else does.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -37,15 +38,30 @@ impl Request<'_> {
 
 /// Asks the daemon of a folder; `feed`: of this feed alone.
 pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Result<Value, Failure> {
-    let path = folder.join("control");
+    let remedy = "start one with `tickwire feed -c FILE`, or give its folder with --folder";
+    exchange(&folder.join("control"), &request.to_json(feed), remedy)
+}
+
+/// Asks the quoter behind a control socket, or in a folder with one.
+pub(crate) fn ask_quoter(socket: &Path, request: &Value) -> Result<Value, Failure> {
+    let remedy = "start a quoter with `tickwire quote -c FILE`, or give its control socket with --socket";
+    if socket.is_dir() {
+        exchange(&socket.join("control"), request, remedy)
+    } else {
+        exchange(socket, request, remedy)
+    }
+}
+
+/// One line there, one back.
+fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure> {
     let failed = |what: &str, e: std::io::Error| {
         let place = path.display();
         match e.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Failure::peer_lost(format!(
-                "no daemon answers at {place}: start one with `tickwire feed -c FILE`, or give its folder with --folder"
-            )),
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                Failure::peer_lost(format!("no daemon answers at {place}: {remedy}"))
+            }
             ErrorKind::PermissionDenied => Failure::system(format!(
-                "no permission for {place}: only the user who runs the daemon may change subscriptions"
+                "no permission for {place}: only the user who runs the daemon may ask it"
             )),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::peer_lost(format!(
                 "the daemon at {place} did not answer within {} s",
@@ -54,7 +70,7 @@ pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Re
             _ => Failure::system(format!("cannot {what} {place}: {e}")),
         }
     };
-    let mut stream = UnixStream::connect(&path).map_err(|e| failed("connect to", e))?;
+    let mut stream = UnixStream::connect(path).map_err(|e| failed("connect to", e))?;
     let patience = Some(PATIENCE);
     stream
         .set_read_timeout(patience)
@@ -62,7 +78,7 @@ pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Re
     stream
         .set_write_timeout(patience)
         .map_err(|e| failed("set up", e))?;
-    let line = request.to_json(feed).to_string() + "\n";
+    let line = request.to_string() + "\n";
     stream
         .write_all(line.as_bytes())
         .map_err(|e| failed("write to", e))?;
@@ -77,7 +93,7 @@ pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Re
             "the daemon at {place} closed the connection without an answer"
         )));
     }
-    read(&answer, &path)
+    read(&answer, path)
 }
 
 fn read(answer: &str, path: &Path) -> Result<Value, Failure> {

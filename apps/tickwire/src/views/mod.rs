@@ -32,6 +32,7 @@ pub(crate) use args::{
     BookArgs, CactiArgs, CheckCommand, LatencyArgs, NagiosArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs,
     TopArgs,
 };
+pub(crate) use control::ask_quoter;
 pub(crate) use server::MetricsServer;
 
 use std::io::Write;

@@ -36,7 +36,7 @@ pub use shm::shared_region;
 pub use sip::sip_channels;
 pub use subscriptions::subscriptions;
 pub use super_books::super_books;
-pub use wire::{cqs, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
+pub use wire::{cqs, ilink3, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
 
 use tickwire_market::{EventFlags, MarketEvent, Price, SeqNo};
 

@@ -1,7 +1,7 @@
 //! Codecs: any bytes are refused or read, and what was read is written back as it was.
 
 use tickwire_wire::moldudp64::{PacketBuilder, Payload, Request};
-use tickwire_wire::{cqs, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
+use tickwire_wire::{cqs, ilink3, itch50, mdp3, moldudp64, openbook, ouch50, pitch, soupbintcp, uqdf, xdp};
 
 /// A message is a prefix of the bytes it was read from, reads the same from that prefix, and shows every field.
 pub fn itch50(bytes: &[u8]) {
@@ -97,6 +97,33 @@ pub fn mdp3(bytes: &[u8]) {
             .expect("a message fits where it came from");
         assert_eq!(length + message.rest.len(), own.len() + 2);
         let reread = mdp3::parse(&again[2..length]).expect("what was written can be read");
+        assert_eq!(shown(&reread), shown(&message));
+    }
+}
+
+/// A stream is cut into messages that take what they say; each shows its fields and, written from them, shows the same again.
+pub fn ilink3(bytes: &[u8]) {
+    let mut rest = bytes;
+    while let Ok(Some((own, taken))) = ilink3::split(rest) {
+        assert_eq!(own.len() + ilink3::Frame::SIZE, taken);
+        rest = &rest[taken..];
+        let Ok(message) = ilink3::parse(own) else { continue };
+        let shown = |message: &ilink3::Message<'_>| {
+            let mut text = String::new();
+            message.visit(&mut |step| text.push_str(&format!("{step:?}\n")));
+            text
+        };
+        let mut again = vec![0; taken];
+        let length = message
+            .encode(&mut again)
+            .expect("a message fits where it came from");
+        assert_eq!(length + message.rest.len(), taken);
+        let (reread, whole) = ilink3::split(&again[..length])
+            .ok()
+            .flatten()
+            .expect("what was written is a message");
+        assert_eq!(whole, length);
+        let reread = ilink3::parse(reread).expect("what was written can be read");
         assert_eq!(shown(&reread), shown(&message));
     }
 }

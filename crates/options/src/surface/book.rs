@@ -251,6 +251,21 @@ impl Surface {
         self.expiries.get(expiry).map(|e| e.roll.forward(self.front))
     }
 
+    /// The price of the front future.
+    pub fn front(&self) -> f64 {
+        self.front
+    }
+
+    /// How an expiry's forward follows the front.
+    pub fn roll(&self, expiry: usize) -> Option<Roll> {
+        self.expiries.get(expiry).map(|e| e.roll)
+    }
+
+    /// The link of an expiry, 0 for none.
+    pub fn link(&self, expiry: usize) -> Option<u16> {
+        self.expiries.get(expiry).map(|e| e.link)
+    }
+
     /// A new price of the front future; it makes no version. Ignored if it is not a number above 0.
     pub fn set_front(&mut self, front: f64) {
         if front.is_finite() && front > 0.0 {
@@ -753,6 +768,43 @@ mod tests {
         assert_eq!(s.forward(3), Some(5010.0 * libm::exp(0.0075)));
         assert_eq!(s.forward(0), Some(5010.0));
         assert_eq!(s.forward(4), None);
+    }
+
+    #[test]
+    fn a_smile_comes_back_with_its_controls_and_nudges() {
+        let mut s = surface(SurfaceConfig::default());
+        s.apply(NOW, 1, Edit::Slope { expiry: 2, by: -0.01 }).unwrap();
+        for strike in [5100.0, 4900.0] {
+            let by = 0.0005;
+            s.apply(
+                NOW,
+                1,
+                Edit::Nudge {
+                    expiry: 2,
+                    strike,
+                    by,
+                },
+            )
+            .unwrap();
+        }
+        let old = s.smile(2).unwrap();
+        let bare = || Smile::new(*old.curve(), old.reference(), old.years()).unwrap();
+        let again = bare().with(*old.controls(), old.nudges().to_vec());
+        assert_eq!(again.as_ref(), Some(old));
+        let bad = [(4900.0, 0.1), (4900.0, 0.1)];
+        assert!(bare().with(Controls::default(), bad.to_vec()).is_none());
+        assert!(
+            bare()
+                .with(Controls::default(), [(4900.0, f64::NAN)].to_vec())
+                .is_none()
+        );
+        let turned = Controls {
+            float: 3.0,
+            ..Controls::default()
+        };
+        assert!(bare().with(turned, Vec::new()).is_none());
+        assert_eq!((s.link(1), s.link(9)), (s.link(2), None));
+        assert_eq!((s.front(), s.roll(9)), (5000.0, None));
     }
 
     #[test]

@@ -109,6 +109,17 @@ impl Smile {
         })
     }
 
+    /// The smile with controls and nudges as they were, strikes rising. None if a control is out of its range, or a nudge is not of a strike
+    /// above 0, larger than 2 or out of order.
+    pub fn with(mut self, controls: Controls, nudges: Vec<(f64, f64)>) -> Option<Smile> {
+        let is_nudge = |&(strike, by): &(f64, f64)| strike.is_finite() && strike > 0.0 && by.abs() <= 2.0;
+        let is_good = controls.is_valid()
+            && nudges.iter().all(is_nudge)
+            && nudges.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        (self.controls, self.nudges) = (controls, nudges);
+        is_good.then_some(self)
+    }
+
     /// The curve below the controls.
     pub fn curve(&self) -> &Curve {
         &self.curve

@@ -30,7 +30,7 @@ use std::path::Path;
 
 use tickwire_market::Nanos;
 
-pub use frame::{NotUdp, SkipCounts, UdpPacket, udp};
+pub use frame::{NotUdp, SkipCounts, TcpSegment, UdpPacket, tcp, udp};
 pub(crate) use source::Source;
 pub use source::{CaptureError, Compression, RECORD_BYTES_MAX};
 pub use write::PcapWriter;

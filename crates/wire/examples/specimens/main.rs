@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p tickwire-wire --example specimens -- DIR` writes `DIR/<name>.pcap`.
 
+mod ilink3;
 mod mdp3;
 mod pattern;
 mod sip;
@@ -13,10 +14,10 @@ use std::path::Path;
 use tickwire_market::Nanos;
 use tickwire_runtime::capture::{LinkType, PcapWriter};
 
-/// Datagrams of one capture.
+/// Datagrams of one capture, or segments of a stream.
 type Packets = Vec<Vec<u8>>;
 
-/// File name, port of the group, datagrams.
+/// File name, port of the group or of the server, payloads.
 type Capture = (&'static str, u16, fn() -> Packets);
 
 const CAPTURES: &[Capture] = &[
@@ -45,17 +46,56 @@ const CAPTURES: &[Capture] = &[
     ("mdp3-v8", 14_312, mdp3::v8),
 ];
 
+const STREAMS: &[Capture] = &[
+    ("ilink3", 24_001, ilink3::every),
+    ("ilink3-quotes", 24_002, ilink3::quotes),
+];
+
 fn main() {
     let folder = std::env::args().nth(1).expect("usage: specimens DIR");
-    for (name, port, packets) in CAPTURES {
+    let create = |name: &str| {
         let path = Path::new(&folder).join(format!("{name}.pcap"));
-        let mut file = PcapWriter::create(&path, LinkType::ETHERNET).unwrap();
-        let source = SocketAddrV4::new(Ipv4Addr::new(10, 1, 1, 1), 40_000);
+        PcapWriter::create(&path, LinkType::ETHERNET).unwrap()
+    };
+    let source = SocketAddrV4::new(Ipv4Addr::new(10, 1, 1, 1), 40_000);
+    for (name, port, packets) in CAPTURES {
+        let mut file = create(name);
         let group = SocketAddrV4::new(Ipv4Addr::new(239, 1, 1, 1), *port);
         for (number, payload) in packets().iter().enumerate() {
-            let time = Nanos(1_700_000_000_000_000_000 + number as u64);
-            file.write_udp(time, source, group, payload).unwrap();
+            file.write_udp(time(number), source, group, payload).unwrap();
         }
         file.finish().unwrap();
     }
+    for (name, port, segments) in STREAMS {
+        let mut file = create(name);
+        let server = SocketAddrV4::new(Ipv4Addr::new(10, 1, 1, 2), *port);
+        let mut seq = 1;
+        for (number, payload) in segments().iter().enumerate() {
+            let frame = segment(source, server, seq, payload);
+            file.write_frame(time(number), &frame).unwrap();
+            seq += payload.len() as u32;
+        }
+        file.finish().unwrap();
+    }
+}
+
+fn time(number: usize) -> Nanos {
+    Nanos(1_700_000_000_000_000_000 + number as u64)
+}
+
+/// An Ethernet frame of one TCP segment, without checksums: whoever reads it does not check them.
+fn segment(from: SocketAddrV4, to: SocketAddrV4, seq: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (40 + payload.len()) as u16;
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+    frame.extend([0x45, 0]);
+    frame.extend(length.to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend(from.ip().octets());
+    frame.extend(to.ip().octets());
+    frame.extend(from.port().to_be_bytes());
+    frame.extend(to.port().to_be_bytes());
+    frame.extend(seq.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 5 << 4, 0x18, 0x40, 0, 0, 0, 0, 0]);
+    frame.extend(payload);
+    frame
 }

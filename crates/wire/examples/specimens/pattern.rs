@@ -64,10 +64,10 @@ pub(crate) fn fill(
         let its = |(at, of): (&usize, &Option<usize>)| (*of == Some(field)).then_some(*at);
         let places: Vec<usize> = free.iter().zip(&fields).filter_map(its).collect();
         let before = message.to_vec();
-        // The largest unsigned number, then the largest signed one: null is one of them or nothing.
-        let is_null = [0xFF, 0x7F].iter().any(|last| {
+        // The largest unsigned number, the largest signed one, zero: null is one of them or nothing.
+        let is_null = [[0xFF, 0xFF], [0xFF, 0x7F], [0, 0]].iter().any(|[others, last]| {
             for at in &places {
-                message[*at] = 0xFF;
+                message[*at] = *others;
             }
             if let Some(at) = places.last() {
                 message[*at] = *last;

@@ -7,11 +7,11 @@
 //! layouts are read off recorded sessions of 2021, and so are the names of their fields.
 
 use super::block::{
-    Block, Entries, GroupSize, MessageBuilder, NoFields, layouts, precedes, visit_entries, visit_fields,
+    Block, Entries, GroupSize, MessageBuilder, NoFields, SIZE, layouts, precedes, visit_entries, visit_fields,
 };
-use super::table::messages;
 use super::{MessageHeader, Messages, Packet, Template, Text, Visit};
 use crate::layout::{le, prefix};
+use crate::sbe::table::messages;
 use crate::{Malformed, wire_struct};
 
 /// The schema version encoders write.
@@ -71,7 +71,7 @@ layouts! {
 }
 
 messages! {
-    enum Request of schema 2;
+    enum Request of schema 2 behind SIZE;
     206 RequestAck = "RequestAck206", RequestAckRoot, 6, decimals 9 {
         groups: GroupEntry, 6, GroupSize, since 0, "NoSecurityGroups";
         securities: SecurityEntry, 4, GroupSize, since 0, "NoRelatedSym";

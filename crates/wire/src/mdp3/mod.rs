@@ -36,12 +36,10 @@
 //! ```
 
 mod admin;
-pub mod block;
 pub mod conflated;
 mod definition;
 mod incremental;
 mod snapshot;
-mod table;
 pub mod tcp;
 mod tick;
 
@@ -52,31 +50,24 @@ pub use incremental::*;
 pub use snapshot::*;
 pub use tick::TickRule;
 
+/// What messages are made of, [`crate::sbe`].
+pub use crate::sbe as block;
+pub use crate::sbe::Template;
+
 use crate::layout::{le, prefix};
+use crate::sbe::table::messages;
 use crate::{Malformed, wire_enum, wire_struct};
-use block::{GroupSize, GroupSize8Byte, MessageBuilder, NoFields, precedes, visit_entries, visit_fields};
-use table::messages;
+use block::{
+    GroupSize, GroupSize8Byte, MessageBuilder, NoFields, SIZE, precedes, visit_entries, visit_fields,
+};
 use tickwire_market::Side;
 use zerocopy::IntoBytes;
 
 /// The schema version encoders write.
 pub const NEWEST_VERSION: u16 = 13;
 
-/// One row of the table of templates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Template {
-    /// Its number.
-    pub id: u16,
-    /// Its name in the schema.
-    pub name: &'static str,
-    /// Bytes of its root block, as the newest schema version lays it out.
-    pub block_length: u16,
-    /// Name, bytes of an entry, and first schema version of each of its groups.
-    pub groups: &'static [(&'static str, u16, u16)],
-}
-
 messages! {
-    enum Body of schema 1;
+    enum Body of schema 1 behind SIZE;
     4 ChannelReset = "ChannelReset4", EventRoot, 9, decimals 9 {
         entries: ChannelResetEntry, 2, GroupSize, since 0, "NoMDEntries";
     }

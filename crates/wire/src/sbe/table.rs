@@ -4,20 +4,22 @@
 ///
 /// ```text
 /// messages! {
-///     enum Body of schema 1;
+///     enum Body of schema 1 behind SIZE;
 ///     46 Book = "MDIncrementalRefreshBook46", EventRoot, 11, decimals 9 {
 ///         entries: BookEntry, 32, GroupSize, since 0, "NoMDEntries";
 ///     }
 /// }
 /// ```
 /// Template id, type, name, layout and length of the root block, implied decimals of prices; then its groups: layout and
-/// length of an entry, form of the group's head, the schema version that brought the group.
+/// length of an entry, form of the group's head, the schema version that brought the group; then `+ name, "Name";` where data
+/// of any length end the message. `SIZE` is what stands before a message, its first two bytes the size of everything.
 macro_rules! messages {
     (
-        enum $body:ident of schema $schema:literal;
+        enum $body:ident of schema $schema:literal behind $frame:ident;
         $(
             $id:literal $name:ident = $spec:literal, $root:ident, $block:literal, decimals $decimals:literal {
                 $($group:ident: $entry:ident, $entry_block:literal, $dimension:ident, since $since:literal, $label:literal;)*
+                $(+ $data:ident, $data_label:literal;)?
             }
         )*
     ) => {
@@ -28,6 +30,7 @@ macro_rules! messages {
                 /// The root block.
                 pub root: Block<'a, $root>,
                 $(#[doc = concat!("`", $label, "`.")] pub $group: Entries<'a, $entry>,)*
+                $(#[doc = concat!("`", $data_label, "`, of any length.")] pub $data: &'a [u8],)?
             }
 
             impl<'a> $name<'a> {
@@ -47,7 +50,8 @@ macro_rules! messages {
                         rest = after;
                         entries
                     };)*
-                    Ok(($name { root, $($group),* }, rest))
+                    $(let ($data, rest) = $crate::sbe::split_data(rest)?;)?
+                    Ok(($name { root, $($group,)* $($data,)? }, rest))
                 }
 
                 /// Reads a message known to be of this template, from its header on; groups of later versions are ignored.
@@ -79,8 +83,9 @@ macro_rules! messages {
                         rest = after;
                         entries
                     };)*
+                    $(let ($data, rest) = $crate::sbe::split_data(rest).ok()?;)?
                     let _ = rest;
-                    Some($name { root, $($group),* })
+                    Some($name { root, $($group,)* $($data,)? })
                 }
 
                 /// Writes a message, size first, as the newest schema version lays it out; its length, `None` if
@@ -90,6 +95,7 @@ macro_rules! messages {
                     buffer: &mut [u8],
                     root: &$root,
                     $($group: impl IntoIterator<Item = $entry>,)*
+                    $($data: &[u8],)?
                 ) -> Option<usize> {
                     let header = MessageHeader {
                         block_length: le::U16::new($block),
@@ -97,24 +103,27 @@ macro_rules! messages {
                         schema_id: le::U16::new($schema),
                         version: le::U16::new(NEWEST_VERSION),
                     };
-                    let builder = MessageBuilder::new(buffer, header, root);
+                    let builder = MessageBuilder::behind($frame, buffer, header, root);
                     $(let builder = builder.group::<$dimension, $entry>($entry_block, $group);)*
+                    $(let builder = builder.data($data);)?
                     builder.finish()
                 }
 
                 fn encode_again(&self, buffer: &mut [u8], header: MessageHeader) -> Option<usize> {
-                    let builder = MessageBuilder::new(buffer, header, &self.root.get());
+                    let builder = MessageBuilder::behind($frame, buffer, header, &self.root.get());
                     $(let builder = if precedes(header.version.get(), $since) {
                         builder
                     } else {
                         builder.group::<$dimension, $entry>(self.$group.block_length(), self.$group)
                     };)*
+                    $(let builder = builder.data(self.$data);)?
                     builder.finish()
                 }
 
                 fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
                     visit_fields(&self.root.get(), $decimals, f);
                     $(visit_entries($label, self.$group, $decimals, f);)*
+                    $(f(Visit::Field($data_label, $crate::layout::FieldValue::Text(self.$data)));)?
                 }
             }
         )*
@@ -169,4 +178,4 @@ macro_rules! messages {
         }
     };
 }
-pub(super) use messages;
+pub(crate) use messages;

@@ -1,11 +1,14 @@
 //! What Simple Binary Encoding messages are made of: blocks whose length the sender says, repeating groups of such
-//! blocks, fields that can be absent. FIX Simple Binary Encoding 1.0, "Message structure".
+//! blocks, fields that can be absent. FIX Simple Binary Encoding 1.0, "Message structure". [`crate::mdp3`] and
+//! [`crate::ilink3`] are tables of such messages.
 //!
 //! A block may be longer than its layout: padding, fields of later versions than ours. And the sender's version may lack
 //! fields of ours. So [`Block`] and [`Entries`] step by the length on the wire and give layouts by value, with the fields
 //! that the sender does not know left blank, which is their null value.
 
-use crate::layout::{Field, FieldValue, Fields, Scaled, le, prefix};
+pub(crate) mod table;
+
+use crate::layout::{Char, Field, FieldValue, Fields, Scaled, le, prefix};
 use crate::{Malformed, wire_struct};
 use core::marker::PhantomData;
 use tickwire_market::Price;
@@ -30,7 +33,7 @@ impl Price9 {
     }
 }
 
-/// A type with a value that means nothing is said: the schema's `nullValue`, always the largest of the type.
+/// A type with a value that means nothing is said: the schema's `nullValue`, the largest of a number, 0 of a character.
 pub trait Nullable: Field + PartialEq {
     /// That value.
     const NULL: Self;
@@ -51,8 +54,10 @@ nullable! {
     le::U32 = le::U32::MAX_VALUE;
     le::U64 = le::U64::MAX_VALUE;
     le::I32 = le::I32::new(i32::MAX);
+    le::I64 = le::I64::new(i64::MAX);
     Price9 = Scaled(le::I64::new(i64::MAX));
     Qty4 = Scaled(le::I32::new(i32::MAX));
+    Char = Char(0);
 }
 
 /// A field that may be null.
@@ -132,7 +137,7 @@ impl<const N: usize> core::fmt::Debug for Text<N> {
 }
 
 wire_struct! {
-    /// Before every block. FIX Simple Binary Encoding 1.0, "Message header"; MDP 3.0 schema, `messageHeader`.
+    /// Before every block. FIX Simple Binary Encoding 1.0, "Message header"; schemas of MDP 3.0 and iLink 3, `messageHeader`.
     pub struct MessageHeader = "messageHeader", 8 {
         0 => block_length: le::U16, "blockLength";
         2 => template_id: le::U16, "templateId";
@@ -142,7 +147,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Before the entries of a group. MDP 3.0 schema, `groupSize`.
+    /// Before the entries of a group. Schemas of MDP 3.0 and iLink 3, `groupSize`.
     pub struct GroupSize = "groupSize", 3 {
         0 => block_length: le::U16, "blockLength";
         2 => count: u8, "numInGroup";
@@ -212,7 +217,7 @@ pub trait Layout: Fields + Field + FromBytes + IntoBytes + KnownLayout + Immutab
 /// Says of layouts that have grown: `Name [version => bytes before that version]`.
 macro_rules! layouts {
     ($($name:ident $([$($since:literal => $bytes:literal),*])?;)*) => {$(
-        impl $crate::mdp3::block::Layout for $name {
+        impl $crate::sbe::Layout for $name {
             #[inline(always)]
             #[allow(unused_variables, reason = "most layouts never grew")]
             fn size_in(version: u16) -> usize {
@@ -222,7 +227,7 @@ macro_rules! layouts {
         }
     )*};
 }
-pub(super) use layouts;
+pub(crate) use layouts;
 
 wire_struct! {
     /// The root block of messages without fields of their own.
@@ -434,7 +439,32 @@ impl<T: Layout> Iterator for Entries<'_, T> {
 impl<T: Layout> ExactSizeIterator for Entries<'_, T> {}
 impl<T: Layout> core::iter::FusedIterator for Entries<'_, T> {}
 
-/// Writes one message behind its size: header, root, then every group of its template in order.
+/// What stands before each message of MDP 3.0: its size.
+pub(crate) const SIZE: &[u8] = &[0, 0];
+
+/// One row of a table of templates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Template {
+    /// Its number.
+    pub id: u16,
+    /// Its name in the schema.
+    pub name: &'static str,
+    /// Bytes of its root block, as the newest schema version lays it out.
+    pub block_length: u16,
+    /// Name, bytes of an entry, and first schema version of each of its groups.
+    pub groups: &'static [(&'static str, u16, u16)],
+}
+
+/// The data field at the start of `bytes`, behind its length in two bytes, and what follows it.
+#[inline]
+pub(crate) fn split_data(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let (length, rest) = prefix::<le::U16>(bytes)?;
+    let length = usize::from(length.get());
+    rest.split_at_checked(length)
+        .ok_or_else(|| Malformed::truncated(length, rest.len()))
+}
+
+/// Writes one message behind its size: header, root, then every group of its template in order, then its data.
 #[derive(Debug)]
 pub struct MessageBuilder<'b> {
     buffer: &'b mut [u8],
@@ -444,8 +474,18 @@ pub struct MessageBuilder<'b> {
 }
 
 impl<'b> MessageBuilder<'b> {
-    /// Starts a message.
+    /// Starts a message behind its size in two bytes.
     pub fn new<T: Layout>(buffer: &'b mut [u8], header: MessageHeader, root: &T) -> MessageBuilder<'b> {
+        MessageBuilder::behind(SIZE, buffer, header, root)
+    }
+
+    /// Starts a message behind `frame`, whose first two bytes will be the size of everything.
+    pub(crate) fn behind<T: Layout>(
+        frame: &[u8],
+        buffer: &'b mut [u8],
+        header: MessageHeader,
+        root: &T,
+    ) -> MessageBuilder<'b> {
         let version = header.version.get();
         let mut builder = MessageBuilder {
             buffer,
@@ -453,7 +493,7 @@ impl<'b> MessageBuilder<'b> {
             version,
             fits: true,
         };
-        builder.put(&[0, 0], 2);
+        builder.put(frame, frame.len());
         builder.put(header.as_bytes(), MessageHeader::SIZE);
         builder.put_block(root, header.block_length.get());
         builder
@@ -476,6 +516,18 @@ impl<'b> MessageBuilder<'b> {
         if self.fits {
             let bytes = &mut self.buffer[head..head + size_of::<D>()];
             bytes.copy_from_slice(D::new(block_length, count).as_bytes());
+        }
+        self
+    }
+
+    /// Appends data behind its length, at most 65 535 bytes. FIX Simple Binary Encoding 1.0, "Data field".
+    pub fn data(mut self, data: &[u8]) -> MessageBuilder<'b> {
+        match u16::try_from(data.len()) {
+            Ok(length) => {
+                self.put(&length.to_le_bytes(), 2);
+                self.put(data, data.len());
+            }
+            Err(_) => self.fits = false,
         }
         self
     }
@@ -511,7 +563,7 @@ impl<'b> MessageBuilder<'b> {
 
 /// Whether a schema version lacks what `since` brought.
 #[inline(always)]
-pub(super) fn precedes(version: u16, since: u16) -> bool {
+pub(crate) fn precedes(version: u16, since: u16) -> bool {
     version < since
 }
 
@@ -528,7 +580,7 @@ pub enum Visit<'a> {
 }
 
 /// Walks a group.
-pub(super) fn visit_entries<T: Layout>(
+pub(crate) fn visit_entries<T: Layout>(
     name: &'static str,
     entries: Entries<'_, T>,
     decimals: u8,
@@ -546,7 +598,7 @@ pub(super) fn visit_entries<T: Layout>(
 }
 
 /// Walks a block; its prices have `decimals` implied decimals (older templates share the layouts, with 7).
-pub(super) fn visit_fields<T: Layout>(block: &T, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
+pub(crate) fn visit_fields<T: Layout>(block: &T, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
     block.visit(&mut |name, value| {
         let value = match value {
             FieldValue::Decimal {

@@ -1,0 +1,475 @@
+//! `tickwire vol`: volatilities as a file, edited there or in a running quoter by the same lines.
+//!
+//! ```text
+//! FILE (TOML) ─► load ─► VolFile + Surface ─► command(line) ─► Surface edited, FILE rewritten where it changed, FILE.log one line longer
+//!                                                ▲
+//! tickwire vol edit -f FILE LINE ────────────────┤  in this process
+//! tickwire vol edit -s SOCKET LINE ─► control ───┘  in the quoter's
+//! ```
+
+mod file;
+mod line;
+mod log;
+mod show;
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+use tickwire_lab::Table;
+use tickwire_market::Nanos;
+use tickwire_options::surface::{Curve, Edit, EditError, Surface};
+
+pub(crate) use file::{VolFile, load};
+use line::Line;
+use log::Record;
+
+use crate::failure::{Code, Failure};
+use crate::views;
+
+/// Edits that can be taken back within a process: as many as the surface keeps.
+const UNDO_MAX: usize = 100;
+
+/// The clock of files and logs: the system's.
+fn now() -> Nanos {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    Nanos(u64::try_from(now).unwrap_or(0))
+}
+
+/// An instant as the log writes it, UTC.
+fn utc(at: Nanos) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(at.0))
+        .map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+        .unwrap_or_default()
+}
+
+/// Does what a line says to a surface, to the file that it came from, and to the file's log: the new version and what became of the
+/// volatility at the money; of lines that only ask, the answer. Slow path: it writes files.
+///
+/// # Errors
+/// Why not; then surface, file and log are as they were.
+pub(crate) fn command(
+    file: &mut VolFile,
+    surface: &mut Surface,
+    line: &str,
+    who: &str,
+    now: Nanos,
+) -> Result<String, String> {
+    let asked = line::parse(line, |name| file.place(name))?;
+    let edit = match asked {
+        Line::File => return file.text_now(surface),
+        Line::Version => return Ok(file.log.version.to_string()),
+        Line::Undo => return undo(file, surface, who, now),
+        Line::Edit(edit) => edit,
+        Line::StraddleAlone { expiry, points } => {
+            alone(surface, expiry, points).map_err(|e| named(file, e))?
+        }
+        Line::Fit { expiry, move_max } => fitted(file, surface, expiry, move_max)?,
+    };
+    if let Edit::Years { expiry, .. } = edit
+        && !file.has_years(expiry)
+    {
+        let name = name_of(file, expiry);
+        return Err(format!(
+            "the time of {name} goes by the clock: its file says no years"
+        ));
+    }
+    let place = edit.expiry();
+    let before = atm(surface, place);
+    let author = file.author(who);
+    // On a copy, so that a file that cannot be written leaves everything as it was.
+    let mut edited = surface.clone();
+    edited.apply(now, author, edit).map_err(|e| named(file, e))?;
+    let text = file.rewritten(&edited, Some(&edit))?;
+    let patch = file.replace(text)?;
+    *surface = edited;
+    let change = (name_of(file, place), before, atm(surface, place));
+    let version = file.log.version + 1;
+    if file.done.len() >= UNDO_MAX {
+        file.done.remove(0);
+    }
+    file.done.push((version, patch.clone()));
+    let record = Record {
+        version,
+        at: utc(now),
+        who: who.to_string(),
+        edit: line.trim().to_string(),
+        atm: Some(change.clone()),
+        undoes: None,
+        patch,
+    };
+    Ok(said(file.log.append(&record), version, &change))
+}
+
+/// Takes the last edit of this process back.
+fn undo(file: &mut VolFile, surface: &mut Surface, who: &str, now: Nanos) -> Result<String, String> {
+    let Some((undone, patch)) = file.done.last().cloned() else {
+        return Err("nothing to undo: no edit since the volatilities were read".into());
+    };
+    let text = patch
+        .undo(file.text())
+        .ok_or("the text is not what the edit made of it")?;
+    let mut before = surface.clone();
+    let author = file.author(who);
+    before.undo(now, author).map_err(|e| named(file, e))?;
+    let places: Vec<usize> = (0..surface.len())
+        .filter(|&place| surface.smile(place) != before.smile(place))
+        .collect();
+    let reverse = file.replace(text)?;
+    file.done.pop();
+    let place = places.first().copied().unwrap_or(0);
+    let change = (name_of(file, place), atm(surface, place), atm(&before, place));
+    *surface = before;
+    let record = taken_back(file, undone, reverse, Some(change.clone()), who, now);
+    Ok(said(file.log.append(&record), record.version, &change))
+}
+
+fn taken_back(
+    file: &VolFile,
+    undone: u64,
+    patch: log::Patch,
+    atm: Option<(String, f64, f64)>,
+    who: &str,
+    now: Nanos,
+) -> Record {
+    Record {
+        version: file.log.version + 1,
+        at: utc(now),
+        who: who.to_string(),
+        edit: "undo".to_string(),
+        atm,
+        undoes: Some(undone),
+        patch,
+    }
+}
+
+/// Takes back the last edit that stands in the log of a file that nobody has open.
+fn undo_in_file(path: &Path, who: &str, now: Nanos) -> Result<String, Failure> {
+    let refused = |says: String| Failure::check(format!("{}: {says}", path.display()));
+    let (mut file, surface) = file::load_at(path, now)?;
+    let standing = log::standing(&log::read(path)?);
+    let (undone, patch) = standing.last().ok_or_else(|| refused("nothing to undo".into()))?;
+    let text = patch.undo(file.text()).ok_or_else(|| {
+        refused(format!(
+            "was changed since version {undone}, which therefore cannot be taken back; what it did is in {}.log",
+            path.display()
+        ))
+    })?;
+    let (_, before) = VolFile::parse(text.clone(), now).map_err(refused)?;
+    let changed = (0..surface.len()).find(|&place| surface.smile(place) != before.smile(place));
+    let place = changed.unwrap_or(0);
+    let reverse = file.replace(text).map_err(refused)?;
+    let change = (name_of(&file, place), atm(&surface, place), atm(&before, place));
+    let record = taken_back(&file, *undone, reverse, Some(change.clone()), who, now);
+    Ok(said(file.log.append(&record), record.version, &change))
+}
+
+fn said(logged: Result<(), String>, version: u64, (name, before, after): &(String, f64, f64)) -> String {
+    let mut said = format!(
+        "version {version}: {name} at the money {:.4} % -> {:.4} %",
+        100.0 * before,
+        100.0 * after
+    );
+    if let Err(why) = logged {
+        said.push_str(&format!("; not in the log: {why}"));
+    }
+    said
+}
+
+/// An edit's refusal, expiries by their names.
+fn named(file: &VolFile, error: EditError) -> String {
+    match error {
+        EditError::Straddle(place) => {
+            format!("no volatility of {} gives that straddle", name_of(file, place))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn name_of(file: &VolFile, place: usize) -> String {
+    let expiry = file.expiries().get(place);
+    expiry.map_or_else(|| place.to_string(), |expiry| expiry.name.clone())
+}
+
+/// Volatility at the money.
+fn atm(surface: &Surface, place: usize) -> f64 {
+    match (surface.smile(place), surface.forward(place)) {
+        (Some(smile), Some(forward)) => smile.atm(forward),
+        _ => f64::NAN,
+    }
+}
+
+/// The edit that moves one straddle and no other.
+fn alone(surface: &Surface, expiry: usize, points: f64) -> Result<Edit, EditError> {
+    if surface.link(expiry) == Some(0) {
+        return Ok(Edit::Straddle { expiry, points });
+    }
+    let (Some(smile), Some(forward)) = (surface.smile(expiry), surface.forward(expiry)) else {
+        return Err(EditError::Expiry(expiry));
+    };
+    let target = smile.straddle(forward) + points;
+    let after = smile
+        .atm_of_straddle(forward, target)
+        .ok_or(EditError::Straddle(expiry))?;
+    let by = after - smile.atm(forward);
+    Ok(Edit::Atm { expiry, by })
+}
+
+/// The edit that fits an expiry's curve to its quotes.
+fn fitted(file: &VolFile, surface: &Surface, expiry: usize, move_max: Option<f64>) -> Result<Edit, String> {
+    let name = name_of(file, expiry);
+    let quotes = file.expiries().get(expiry).map_or(&[][..], |e| &e.quotes);
+    let (Some(smile), Some(forward)) = (surface.smile(expiry), surface.forward(expiry)) else {
+        return Err(format!("the surface has no expiry {name}"));
+    };
+    if quotes.is_empty() {
+        return Err(format!(
+            "{name} has no quotes to fit to: write quotes = [[strike, volatility], ...]"
+        ));
+    }
+    let guard = move_max.map(|most| (smile.atm(forward), most));
+    let svi = file::fit(quotes, forward, smile.years(), guard).map_err(|e| format!("{name}: {e}"))?;
+    Ok(Edit::Curve {
+        expiry,
+        curve: Curve::Svi(svi),
+        reference: forward,
+    })
+}
+
+/// Where the volatilities are.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Place {
+    /// A file of volatilities (TOML, see examples/vol.toml); its log is FILE.log
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The control socket of a running quoter, or its folder
+    #[arg(short, long, value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VolArgs {
+    #[command(subcommand)]
+    command: VolCommand,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables for the terminal
+    Text,
+    /// One page for a browser, with a picture of the smiles
+    Html,
+    /// Tables for a document
+    Markdown,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum VolCommand {
+    /// Tables of expiries and strikes, and the smiles as a picture
+    #[command(after_help = "\
+Examples:
+  tickwire vol show -f examples/vol.toml
+  tickwire vol show -f examples/vol.toml --expiry 2026-03 --strikes 21
+  tickwire vol show -s /dev/shm/tickwire/quoter --format html > smiles.html")]
+    Show {
+        #[command(flatten)]
+        place: Place,
+        /// This expiry alone, by its name or how it begins
+        #[arg(long, value_name = "EXPIRY")]
+        expiry: Option<String>,
+        /// Strikes around the forward, where the file names none
+        #[arg(long, default_value_t = 11, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=501))]
+        strikes: u32,
+        #[arg(long, value_enum, default_value_t = Format::Text, value_name = "F")]
+        format: Format,
+    },
+    /// Edits, one a line: the words given, or the lines of standard input; stops at the first that is refused
+    #[command(after_help = edit_help())]
+    Edit {
+        #[command(flatten)]
+        place: Place,
+        /// Who edits, for the log; $USER by default
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+        /// One edit
+        #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Takes the last edit back; the file has the bytes that it had before
+    Undo {
+        #[command(flatten)]
+        place: Place,
+        /// Who edits, for the log; $USER by default
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+    },
+    /// Fits the curve of an expiry to the quotes in its file
+    Fit {
+        #[command(flatten)]
+        place: Place,
+        /// Its name, or how it begins
+        #[arg(value_name = "EXPIRY")]
+        expiry: String,
+        /// Refused when the volatility at the money would move further (0.01 is one percent)
+        #[arg(long, value_name = "VOL")]
+        max_move: Option<f64>,
+        /// Who edits, for the log; $USER by default
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+    },
+    /// Who edited what and when
+    Log {
+        /// The file of volatilities; its log is FILE.log
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        /// The last lines only
+        #[arg(short, value_name = "N")]
+        number: Option<usize>,
+    },
+}
+
+fn edit_help() -> String {
+    format!(
+        "Edits; EXPIRY is the name of one, or how it begins; ± is + or -, and the amount is added:\n{}
+Examples:
+  tickwire vol edit -f vol.toml atm 2026-03-20 +0.005
+  tickwire vol edit -s /dev/shm/tickwire/quoter straddle 2026-03-20 +1.5 linked
+  tickwire vol edit -f vol.toml < morning.txt
+
+Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file, 3 the system refused, 4 no quoter answers.",
+        line::help()
+    )
+}
+
+/// The whole command.
+pub(crate) fn run(args: &VolArgs) -> Result<(), Failure> {
+    match &args.command {
+        VolCommand::Show {
+            place,
+            expiry,
+            strikes,
+            format,
+        } => show_all(place, expiry.as_deref(), *strikes, *format)?,
+        VolCommand::Edit { place, who, words } => {
+            let who = author(who.as_deref());
+            if words.is_empty() {
+                let lines = std::io::stdin().lock().lines();
+                for (number, line) in lines.enumerate() {
+                    let line = line.map_err(|e| Failure::system(format!("cannot read the edits: {e}")))?;
+                    let text = line.split('#').next().unwrap_or_default();
+                    if !text.trim().is_empty() {
+                        let said = tell(place, text.trim(), &who);
+                        println!("{}", said.map_err(|f| at_line(f, number + 1))?);
+                    }
+                }
+            } else {
+                println!("{}", tell(place, &words.join(" "), &who)?);
+            }
+        }
+        VolCommand::Undo { place, who } => println!("{}", tell(place, "undo", &author(who.as_deref()))?),
+        VolCommand::Fit {
+            place,
+            expiry,
+            max_move,
+            who,
+        } => {
+            let most = max_move.map_or(String::new(), |most| format!(" max-move {most}"));
+            let line = format!("fit {expiry}{most}");
+            println!("{}", tell(place, &line, &author(who.as_deref()))?);
+        }
+        VolCommand::Log { file, number } => print!("{}", log_table(file, *number)?.to_text()),
+    }
+    Ok(())
+}
+
+fn at_line(failure: Failure, number: usize) -> Failure {
+    Failure {
+        message: format!("line {number}: {}", failure.message),
+        ..failure
+    }
+}
+
+fn author(who: Option<&str>) -> String {
+    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
+    who.map(str::to_string)
+        .or_else(user)
+        .unwrap_or_else(|| "unknown".to_string())
+}
+
+/// Says a line to a file or to a quoter; the answer.
+fn tell(place: &Place, line: &str, who: &str) -> Result<String, Failure> {
+    if let Some(path) = &place.file {
+        let now = now();
+        let is_undo = line.split_whitespace().eq(["undo"]);
+        if is_undo {
+            return undo_in_file(path, who, now);
+        }
+        let (mut file, mut surface) = file::load_at(path, now)?;
+        return command(&mut file, &mut surface, line, who, now)
+            .map_err(|says| Failure::check(format!("{}: {says}", path.display())));
+    }
+    let socket = place.socket.as_deref().unwrap_or(Path::new(""));
+    let request = json!({ "do": "vol", "line": line, "who": who });
+    let answer = views::ask_quoter(socket, &request).map_err(|failure| match failure.code {
+        // The quoter's own sentence.
+        Code::Usage => Failure::check(failure.message),
+        _ => failure,
+    })?;
+    Ok(answer["says"].as_str().unwrap_or_default().to_string())
+}
+
+fn show_all(place: &Place, expiry: Option<&str>, strikes: u32, format: Format) -> Result<(), Failure> {
+    let now = now();
+    let (file, surface) = match &place.file {
+        Some(path) => load(path)?,
+        None => {
+            let text = tell(place, "file", "")?;
+            let (mut file, surface) = VolFile::parse(text, now)
+                .map_err(|e| Failure::check(format!("the quoter's volatilities: {e}")))?;
+            file.log.version = tell(place, "version", "")?.parse().unwrap_or(0);
+            (file, surface)
+        }
+    };
+    let only = match expiry {
+        None => None,
+        Some(name) => Some(file.place(name).ok_or_else(|| {
+            let names: Vec<&str> = file.expiries().iter().map(|e| &e.name[..]).collect();
+            Failure::config(format!("no expiry {name:?}; there are {}", names.join(", ")))
+        })?),
+    };
+    let report = show::report(&file, &surface, only, strikes, now);
+    match format {
+        Format::Text => print!("{}", report.to_text()),
+        Format::Html => print!("{}", report.to_html()),
+        Format::Markdown => print!("{}", report.to_markdown()),
+    }
+    Ok(())
+}
+
+fn log_table(file: &Path, number: Option<usize>) -> Result<Table, Failure> {
+    let records = log::read(file)?;
+    let first = number.map_or(0, |n| records.len().saturating_sub(n));
+    let mut table = Table::new("Edits", &["", "version", "at the money before", "after"]);
+    for record in &records[first..] {
+        let (before, after) = record
+            .atm
+            .as_ref()
+            .map_or_else(Default::default, |(_, before, after)| {
+                (
+                    format!("{:.4} %", 100.0 * before),
+                    format!("{:.4} %", 100.0 * after),
+                )
+            });
+        let undoes = record
+            .undoes
+            .map_or(String::new(), |v| format!(" (of version {v})"));
+        let what = format!("{}  {}  {}{undoes}", record.at, record.who, record.edit);
+        table = table.row([what, record.version.to_string(), before, after]);
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests;
