@@ -15,14 +15,16 @@ const QUOTE_CANCEL: &str = "5000FECA 3400 1002 0800 0500 0100000000000000 C49F9D
 const SEQUENCE: &str = "1A00FECA 0E00 FA01 0800 0500 1FF3D7F74FA20500 03000000 01 00";
 
 fn message(stream: &[u8]) -> Message<'_> {
-    let (message, taken) = split(stream).unwrap().unwrap();
+    let (message, taken) = split(stream)
+        .expect("good by construction")
+        .expect("good by construction");
     assert_eq!(taken, stream.len());
-    parse(message).unwrap()
+    parse(message).expect("good by construction")
 }
 
 fn encoded(message: &Message<'_>) -> Vec<u8> {
     let mut buffer = vec![0xAA; 1 << 16];
-    let length = message.encode(&mut buffer).unwrap();
+    let length = message.encode(&mut buffer).expect("good by construction");
     buffer[..length].to_vec()
 }
 
@@ -87,7 +89,7 @@ fn recorded_messages_decode_whole_and_encode_back_to_the_same_bytes() {
     for file in testdata::files(&testdata::captures("packets/Cme/iLink3.Sbe.8.5"), "pcap") {
         for payload in testdata::pcap_tcp_payloads(&file) {
             let mut rest = &payload[..];
-            while let Some((message, taken)) = split(rest).unwrap() {
+            while let Some((message, taken)) = split(rest).expect("good by construction") {
                 let (own, behind) = rest.split_at(taken);
                 rest = behind;
                 match parse(message) {
@@ -212,7 +214,8 @@ fn what_is_wrong_is_named() {
     assert_eq!(parse(&cancel[4..]), Err(Malformed::length(0, 10, 9)));
 
     let mut buffer = [0; 256];
-    let length = Negotiate::encode(&mut buffer, &NegotiateRoot::BLANK, b"secret").unwrap();
+    let length =
+        Negotiate::encode(&mut buffer, &NegotiateRoot::BLANK, b"secret").expect("good by construction");
     assert_eq!(length, 12 + 76 + 2 + 6);
     let Body::Negotiate(negotiate) = message(&buffer[..length]).body else {
         panic!()
@@ -235,12 +238,14 @@ fn what_is_signed_is_one_field_a_line() {
     let negotiate = NegotiateRoot {
         uuid: 1_585_839_227_794_207.into(),
         request_timestamp: 1_585_839_227_794_207_000.into(),
-        session: Text::new(b"ABC").unwrap(),
-        firm: Text::new(b"007").unwrap(),
+        session: Text::new(b"ABC").expect("good by construction"),
+        firm: Text::new(b"007").expect("good by construction"),
         ..NegotiateRoot::BLANK
     };
     let mut buffer = [0; 128];
-    let length = negotiate.canonical_text(&mut buffer).unwrap();
+    let length = negotiate
+        .canonical_text(&mut buffer)
+        .expect("good by construction");
     let lines = "1585839227794207000\n1585839227794207\nABC\n007";
     assert_eq!(&buffer[..length], lines.as_bytes());
     let establish = EstablishRoot {
@@ -248,14 +253,16 @@ fn what_is_signed_is_one_field_a_line() {
         request_timestamp: negotiate.request_timestamp,
         session: negotiate.session,
         firm: negotiate.firm,
-        trading_system_name: Text::new(b"Quoter").unwrap(),
-        trading_system_version: Text::new(b"1.2").unwrap(),
-        trading_system_vendor: Text::new(b"Us").unwrap(),
+        trading_system_name: Text::new(b"Quoter").expect("good by construction"),
+        trading_system_version: Text::new(b"1.2").expect("good by construction"),
+        trading_system_vendor: Text::new(b"Us").expect("good by construction"),
         next_seq_no: 17.into(),
         keep_alive_interval: 10_000.into(),
         ..EstablishRoot::BLANK
     };
-    let length = establish.canonical_text(&mut buffer).unwrap();
+    let length = establish
+        .canonical_text(&mut buffer)
+        .expect("good by construction");
     assert_eq!(
         &buffer[..length],
         format!("{lines}\nQuoter\n1.2\nUs\n17\n10000").as_bytes()
@@ -267,32 +274,36 @@ fn what_is_signed_is_one_field_a_line() {
 fn orders_and_cancellations_of_all_say_who_sends_them() {
     let identity = Identity {
         party_details_list_req_id: 9,
-        sender_id: Text::new(b"TS").unwrap(),
-        location: Text::new(b"GB").unwrap(),
+        sender_id: Text::new(b"TS").expect("good by construction"),
+        location: Text::new(b"GB").expect("good by construction"),
     };
     let order = |qty, lives| {
-        let price = "-37.63".parse().unwrap();
+        let price = "-37.63".parse().expect("good by construction");
         NewOrderSingleRoot::limit(&identity, 532_259, Side::Ask, price, Qty(qty), lives)
     };
-    let root = order(5, TimeInForce::ImmediateOrCancel).unwrap();
+    let root = order(5, TimeInForce::ImmediateOrCancel).expect("good by construction");
     assert_eq!(
         (root.side, root.time_in_force.get(), root.order_qty.get()),
         (2, Some(3), 5)
     );
-    assert_eq!(root.price.price(), Some("-37.63".parse().unwrap()));
+    assert_eq!(
+        root.price.price(),
+        Some("-37.63".parse().expect("good by construction"))
+    );
     assert_eq!(root.ord_type.get().map(Char::get), Some(b'2'));
     assert_eq!(
         (order(0, TimeInForce::Day), order(1, TimeInForce::AtTheClose)),
         (None, None)
     );
     let mut buffer = [0; 256];
-    let length = NewOrderSingle::encode(&mut buffer, &root).unwrap();
+    let length = NewOrderSingle::encode(&mut buffer, &root).expect("good by construction");
     let Body::NewOrderSingle(order) = message(&buffer[..length]).body else {
         panic!()
     };
     assert_eq!((length, order.root.get()), (144, root));
     let all = QuoteCancelRoot::all(&identity);
-    let length = QuoteCancel::encode(&mut buffer, &all, [QuoteCancelEntry::ALL], []).unwrap();
+    let length =
+        QuoteCancel::encode(&mut buffer, &all, [QuoteCancelEntry::ALL], []).expect("good by construction");
     let Body::QuoteCancel(mut cancel) = message(&buffer[..length]).body else {
         panic!()
     };
