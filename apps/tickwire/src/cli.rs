@@ -82,6 +82,7 @@ jumps, an answer is late, a limit is reached, or it is stopped. docs/quoter.md.
 Examples:
   tickwire quote -c examples/options.toml        (and in another terminal: tickwire exchange -c examples/options.toml)
   tickwire demo quoter                           both, and what they say compared
+  tickwire quote --tell pull --socket /dev/shm/tickwire-quoter
 
 Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away
 or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
@@ -343,14 +344,39 @@ pub(crate) struct SideArgs {
 #[derive(Args, Debug)]
 pub(crate) struct QuoteArgs {
     /// Configuration file (TOML) with `[quoter]`; see examples/options.toml
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
+    pub(crate) config: Option<PathBuf>,
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
+    /// Tells a running quoter something, through its control socket (quoter.control)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        requires = "socket",
+        conflicts_with = "config"
+    )]
+    pub(crate) tell: Option<QuoterWord>,
+    /// That socket, or its folder
+    #[arg(long, value_name = "SOCKET", requires = "tell")]
+    pub(crate) socket: Option<PathBuf>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) child_of: Option<u32>,
+}
+
+/// What an operator tells a quoter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum QuoterWord {
+    /// State and reason, the underlying's price, mass quotes sent, contracts held
+    Status,
+    /// Take every quote away, until `resume`: the kill switch
+    Pull,
+    /// Quote again
+    Resume,
+    /// The operator is there (limits.heartbeat_ms)
+    Heartbeat,
 }
 
 /// Venues that are not made of a matching engine and feeds.

@@ -381,6 +381,9 @@ impl Config {
             // Like every file a configuration names: from where it lies.
             journal.file = folder.join(&journal.file);
         }
+        if let Some(surface) = config.quoter.as_mut().and_then(|quoter| quoter.surface.as_mut()) {
+            *surface = folder.join(&*surface);
+        }
         Ok(config)
     }
 

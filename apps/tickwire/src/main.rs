@@ -107,12 +107,15 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Trade(args) => side_of(args, |c, results| {
             trader::run(c, results, args.child_of.is_some(), &stop)
         }),
-        Command::Quote(args) => side(
-            &args.config,
-            args.results.as_deref(),
-            args.child_of,
-            |c, results| quote::run(c, results, args.child_of.is_some(), &stop),
-        ),
+        Command::Quote(args) => match (&args.config, args.tell, &args.socket) {
+            (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
+                quote::run(c, results, args.child_of.is_some(), &stop)
+            }),
+            (None, Some(word), Some(socket)) => quote::tell(socket, word),
+            _ => Err(Failure::config(
+                "give --config FILE, or --tell WHAT with --socket SOCKET",
+            )),
+        },
         Command::Journal(args) => journal::run(args),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),

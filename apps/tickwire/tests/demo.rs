@@ -247,3 +247,27 @@ line_b = {{ loss = 0.05 }}
         results["counters"]
     );
 }
+
+#[test]
+fn a_quoter_and_the_exchange_agree_on_what_traded() {
+    let folder = Folder::new("demo-quoter");
+    let dir = folder.0.to_str().expect("a path of text");
+    let output = run(&[
+        "demo",
+        "quoter",
+        "--symbols",
+        "16",
+        "--rate",
+        "4000",
+        "--seconds",
+        "5",
+        "--dir",
+        dir,
+    ]);
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}{complained}");
+    assert!(
+        said.contains("16 options quoted") && said.contains("positions agree"),
+        "{said}"
+    );
+}

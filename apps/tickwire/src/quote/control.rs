@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use super::pricing::{Edit, Shared};
+use crate::cli::QuoterWord;
 use crate::daemon::control::{Answer, ControlSocket, Request};
 use crate::failure::Failure;
+use crate::views;
 
 /// How long an edit may take: a surface is checked and files are written.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,6 +57,22 @@ impl Control {
         self.ends.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
     }
+}
+
+/// Says a word to a running quoter and prints the answer.
+pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
+    let request = match word {
+        QuoterWord::Status => "status",
+        QuoterWord::Pull => "pull",
+        QuoterWord::Resume => "resume",
+        QuoterWord::Heartbeat => "heartbeat",
+    };
+    let answer = views::ask_quoter(socket, &json!({ "do": request }))?;
+    match answer["says"].as_str() {
+        Some(says) => println!("{says}"),
+        None => println!("{answer}"),
+    }
+    Ok(())
 }
 
 struct Desk {

@@ -41,6 +41,7 @@ use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{PullReason, QuotingState};
 
 pub(crate) use config::QuoterSection;
+pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
 

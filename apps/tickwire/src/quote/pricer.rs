@@ -19,6 +19,12 @@ pub(crate) const NEAR_HALF_TICKS: i64 = 4;
 pub(crate) trait Clock {
     /// Years to the end of an expiry as its smile counts them, and by the calendar.
     fn years(&self, expiry: Date, now: Nanos) -> [f64; 2];
+
+    /// What money costs until then, per year, if that is known of the expiry.
+    fn rate(&self, expiry: Date) -> Option<f64> {
+        let _ = expiry;
+        None
+    }
 }
 
 /// An expiry's options in columns.
@@ -254,7 +260,8 @@ impl Pricer {
                 )));
             }
             self.surface.set_years(expiry.smile, years);
-            let rate = tickwire_options::time::rate_per(self.rate, calendar, years);
+            let rate = clock.rate(expiry.date).unwrap_or(self.rate);
+            let rate = tickwire_options::time::rate_per(rate, calendar, years);
             let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
             expiry.strip = strip_of(forward, years, rate, &expiry.listed, expiry.date)?;
             let is_solved = expiry.early.as_ref().is_some_and(|e| e.is_near(years, rate));

@@ -27,6 +27,7 @@ use super::path::{QuotePath, Traded, Trades};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
+use crate::vol::{self, VolFile};
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
@@ -323,13 +324,46 @@ impl pricer::Clock for Expiries {
     }
 }
 
+/// How the volatilities age: as their file says, else by the calendar.
+struct Times {
+    file: Option<VolFile>,
+}
+
+impl Times {
+    fn place(&self, expiry: Date) -> Option<(&VolFile, usize)> {
+        let file = self.file.as_ref()?;
+        let place = file.expiries().iter().position(|e| e.date == expiry)?;
+        Some((file, place))
+    }
+}
+
+impl pricer::Clock for Times {
+    fn years(&self, expiry: Date, now: Nanos) -> [f64; 2] {
+        match (self.place(expiry), &self.file) {
+            (Some((file, place)), _) => file.years(place, now).unwrap_or([0.0; 2]),
+            (None, Some(_)) => [0.0; 2],
+            (None, None) => pricer::Clock::years(&Expiries, expiry, now),
+        }
+    }
+
+    fn rate(&self, expiry: Date) -> Option<f64> {
+        let (file, place) = self.place(expiry)?;
+        file.expiries().get(place).map(|e| e.rate)
+    }
+}
+
 /// The volatilities of a configuration, and which expiries they are of.
 fn volatilities(
     section: &QuoterSection,
     chain: &Chain,
     now: Nanos,
     half_tick: i64,
-) -> Result<(Surface, Vec<Date>, Expiries), Failure> {
+) -> Result<(Surface, Vec<Date>, Times), Failure> {
+    if let Some(path) = &section.surface {
+        let (file, surface) = vol::load(path)?;
+        let dates = file.expiries().iter().map(|expiry| expiry.date).collect();
+        return Ok((surface, dates, Times { file: Some(file) }));
+    }
     let front = half_tick as f64 * points(chain.underlying_tick) / 2.0;
     let smiles: Vec<Date> = chain
         .expiries()
@@ -338,7 +372,7 @@ fn volatilities(
         .filter(|expiry| pricer::Clock::years(&Expiries, *expiry, now)[0] > 0.0)
         .collect();
     let surface = flat_surface(section, &smiles, now, front)?;
-    Ok((surface, smiles, Expiries))
+    Ok((surface, smiles, Times { file: None }))
 }
 
 /// One volatility for every option of these expiries, linked.
@@ -366,13 +400,14 @@ pub(crate) fn flat_surface(
 }
 
 /// The thread's part.
+#[allow(clippy::vec_box, reason = "they come and go as boxes")]
 struct Work {
     near: Vec<Box<Ladder>>,
     wide: Vec<Box<Ladder>>,
     near_rows: usize,
     reach: i64,
     pricer: Pricer,
-    times: Expiries,
+    times: Times,
     clock: Clock,
     shared: Arc<Shared>,
     traded: Consumer<Traded>,
@@ -450,8 +485,14 @@ impl Work {
     }
 
     fn edit(&mut self, line: &str, author: &str) -> Result<String, String> {
-        let _ = (line, author, self.pricer.surface_mut());
-        Err("volatilities cannot be edited yet".into())
+        let now = self.clock.now();
+        match &mut self.times.file {
+            Some(file) => vol::command(file, self.pricer.surface_mut(), line, author, now),
+            None => Err(
+                "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them"
+                    .into(),
+            ),
+        }
     }
 
     /// Fills since the last time; whether there were any.
