@@ -65,7 +65,7 @@ typedef const _Atomic uint64_t tw_word;
 /* The first word of a region: the bytes TICKWIRE. */
 #define TW_MAGIC UINT64_C(0x455249574b434954)
 /* Version of the layout that this header reads. */
-#define TW_VERSION 1u
+#define TW_VERSION 2u
 /* Most levels per side of a book. */
 #define TW_MAX_LEVELS 64u
 /* Most shares per side of a super book. */
@@ -88,7 +88,7 @@ typedef const _Atomic uint64_t tw_word;
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
     TW_WORD_HEADER_MAGIC = 0, /* The bytes `TICKWIRE`; written last when the region is made. */
-    TW_WORD_HEADER_VERSION = 1, /* Version of the layout, 1. */
+    TW_WORD_HEADER_VERSION = 1, /* Version of the layout, 2. */
     TW_WORD_HEADER_BYTES = 2, /* Length of the whole region in bytes. */
     TW_WORD_HEADER_GENERATION = 3, /* When this region was made, nanoseconds since the epoch: tells a new one from an old one. */
     TW_WORD_HEADER_PID = 4, /* Process id of the writer. */
@@ -129,9 +129,9 @@ enum {
     TW_WORD_SOURCE_BOOKS = 21, /* Book slots that are its. */
     TW_WORD_SOURCE_REFUSED = 22, /* Books not shown because every slot was taken. */
     TW_WORD_SOURCE_KINDS = 23, /* How many kinds of message follow. */
-    TW_WORD_SOURCE_COUNTERS = 24, /* A word per counter, in the order of the table of counters. 64 words. */
-    TW_WORD_SOURCE_FIRST_KIND = 96, /* Kinds of message, 64 times 4 words: see `kind`. 256 words. */
-    TW_WORDS_OF_SOURCE = 352
+    TW_WORD_SOURCE_COUNTERS = 24, /* A word per counter, in the order of the table of counters. 128 words. */
+    TW_WORD_SOURCE_FIRST_KIND = 160, /* Kinds of message, 64 times 4 words: see `kind`. 256 words. */
+    TW_WORDS_OF_SOURCE = 416
 };
 
 /* A kind of message of a source, within its row. In words. */

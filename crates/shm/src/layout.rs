@@ -19,7 +19,7 @@ use tickwire_market::Counter;
 /// The first word: `TICKWIRE`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TICKWIRE");
 /// The version of this layout. A change that a reader of the older one would misread makes it a new version.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Says "no such thing" in a word that is an index.
 pub const NONE: u64 = u64::MAX;
 /// The most levels a side of a book slot can have.
@@ -113,7 +113,7 @@ const fn assert_in_order(section: &Section) {
 
 section! { header 512 "The beginning of the region: what it is, who writes it, where its sections are."
     MAGIC "magic" 0 1 "The bytes `TICKWIRE`; written last when the region is made."
-    VERSION "version" 1 1 "Version of the layout, 1."
+    VERSION "version" 1 1 "Version of the layout, 2."
     BYTES "bytes" 2 1 "Length of the whole region in bytes."
     GENERATION "generation" 3 1 "When this region was made, nanoseconds since the epoch: tells a new one from an old one."
     PID "pid" 4 1 "Process id of the writer."
@@ -134,7 +134,7 @@ section! { header 512 "The beginning of the region: what it is, who writes it, w
     SUPERS_CLAIMED "supers_claimed" 80 1 "Super book slots asked for; those beyond the section were refused. A slot is named when its sequence is not 0."
 }
 
-section! { source 352 "A channel of a feed. Written by its feed thread, each word on its own."
+section! { source 416 "A channel of a feed. Written by its feed thread, each word on its own."
     NAME "name" 0 4 "Its name, such as `bzx 3`: text, padded with NUL."
     FEED_NAME "feed_name" 4 4 "Its feed's name: text, padded with NUL. No name: the row is not in use."
     PROTOCOL "protocol" 8 2 "Its protocol's name: text, padded with NUL."
@@ -152,8 +152,8 @@ section! { source 352 "A channel of a feed. Written by its feed thread, each wor
     BOOKS "books" 21 1 "Book slots that are its."
     REFUSED "refused" 22 1 "Books not shown because every slot was taken."
     KINDS "kinds" 23 1 "How many kinds of message follow."
-    COUNTERS "counters" 24 64 "A word per counter, in the order of the table of counters."
-    FIRST_KIND "first_kind" 96 256 "Kinds of message, 64 times 4 words: see `kind`."
+    COUNTERS "counters" 24 128 "A word per counter, in the order of the table of counters."
+    FIRST_KIND "first_kind" 160 256 "Kinds of message, 64 times 4 words: see `kind`."
 }
 
 section! { kind 4 "A kind of message of a source, within its row."
@@ -240,7 +240,7 @@ const _: () = {
     assert!(header::WORDS * 8 == 4096 && header::WORDS.is_multiple_of(8));
     assert!(source::WORDS.is_multiple_of(8) && source::FIRST_KIND + MAX_KINDS * kind::WORDS == source::WORDS);
     assert!(
-        Counter::ALL.len() <= MAX_COUNTERS,
+        Counter::ALL.len() <= MAX_COUNTERS && source::COUNTERS + MAX_COUNTERS <= source::FIRST_KIND,
         "a new counter needs room in a source's row"
     );
     assert!(histogram::WORDS.is_multiple_of(8) && histogram::COUNTS + BUCKETS == histogram::WORDS);

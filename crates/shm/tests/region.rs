@@ -72,8 +72,10 @@ fn a_source_shows_what_its_thread_wrote() {
     source.kind(0x2e, 3, 0);
     source.kind_latency(0x21, 300);
     let mut counters = Counters::default();
-    counters.add(Counter::Gaps, 3);
-    counters.add(Counter::FixResends, 5);
+    // All of them: none lies in a word of something else.
+    for (n, counter) in (3..).zip(Counter::ALL) {
+        counters.add(*counter, n);
+    }
     source.counters(&counters);
 
     let sources: Vec<Source> = reader.sources().collect();
@@ -433,11 +435,9 @@ fn a_region_that_cannot_be_read_says_why() {
             "{refused}"
         );
     }
-    WriteWord::store(&words[layout::header::VERSION], 2);
-    assert_eq!(
-        Reader::attach(&words).err(),
-        Some(AttachError::Version { found: 2 })
-    );
+    let found = layout::VERSION + 1;
+    WriteWord::store(&words[layout::header::VERSION], found);
+    assert_eq!(Reader::attach(&words).err(), Some(AttachError::Version { found }));
 }
 
 #[test]
