@@ -251,7 +251,7 @@ Examples:
     /// Volatilities of options: a file with its edits, or those of a running quoter
     #[command(after_help = "\
 Examples:
-  tickwire vol show -f examples/vol.toml
+  tickwire vol show -f examples/quoter/two-expiries.toml
   tickwire vol edit -f vol.toml atm 2026-03-20 +0.005      rewrites what changed, and adds a line to vol.toml.log
   tickwire vol undo -f vol.toml
   tickwire vol edit -s /dev/shm/tickwire/quoter atm 2026-03-20 +0.005

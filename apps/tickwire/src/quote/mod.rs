@@ -573,9 +573,16 @@ impl<C: Channel> Floor<C> {
         end: &mut End,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
         let stopped = run.stop.reason();
+        let last = Nanos(self.channel.last_packet().0.max(self.started.0));
+        let is_silent = !self.channel.is_done() && now.since(last) > SILENCE_NS;
         let done = || match stopped {
             Some(reason) => Err(Failure::interrupted(format!(
                 "{reason}; every quote was cancelled"
+            ))),
+            None if is_silent => Err(Failure::peer_lost(format!(
+                "no packet on {} for {} s, not even a heartbeat; every quote was cancelled",
+                self.intake.groups(),
+                SILENCE_NS / Nanos::SECOND
             ))),
             None => Ok(()),
         };
@@ -593,9 +600,8 @@ impl<C: Channel> Floor<C> {
                 "the venue did not confirm that quotes were cancelled; the session was ended so that it cancels them",
             ))));
         }
-        let silent = now.since(Nanos(self.channel.last_packet().0.max(self.started.0))) > SILENCE_NS;
         match *end {
-            End::Quoting if self.channel.is_done() || stopped.is_some() || silent => {
+            End::Quoting if self.channel.is_done() || stopped.is_some() || is_silent => {
                 path.pull(now);
                 *end = End::Pulling { since: now };
             }

@@ -4,8 +4,7 @@
 //! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Quoter::on_underlying ─► QuoteWire ─► out
 //! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter ─► QuoteWire ─► out
 //! ```
-//! One thread, calls in order. After it is made, nothing here allocates, locks or logs; the test at the end of this file runs it with an
-//! armed allocator.
+//! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
 use std::io;
 
@@ -345,16 +344,17 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// Bytes of the venue, cut anywhere.
     pub(crate) fn on_bytes(&mut self, now: Nanos, mut bytes: &[u8]) {
+        let mut is_stuck = false;
         while !bytes.is_empty() {
             let taken = self.wire.session.handle_bytes(now, bytes);
             bytes = &bytes[taken..];
             self.wire.transmit();
-            let before = self.ended.is_some();
             self.answers(now);
-            if taken == 0 && self.ended.is_some() == before && self.ended.is_some() {
+            if taken == 0 && is_stuck {
                 // The session is over and takes no more.
                 return;
             }
+            is_stuck = taken == 0;
         }
         self.wire.transmit();
     }

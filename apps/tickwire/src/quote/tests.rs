@@ -12,6 +12,7 @@ use tickwire_market::{
     Counter, InstrumentId, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
 };
 use tickwire_options::surface::Edit;
+use tickwire_runtime::alloc;
 use tickwire_trading::{Ladder, NO_ASK, NO_BID, PullReason, QuotingState};
 
 use super::chain::Chain;
@@ -100,6 +101,8 @@ struct World<C> {
     long_max: i64,
     halted: Vec<usize>,
     checks: u64,
+    /// Of packets and answers, once quoting has begun.
+    allocations: u64,
     states: std::collections::BTreeMap<String, u32>,
 }
 
@@ -121,6 +124,7 @@ struct Seen {
     rejected: u64,
     trips: u64,
     hash: u64,
+    allocations: u64,
     /// Steps by state.
     states: std::collections::BTreeMap<String, u32>,
 }
@@ -245,8 +249,11 @@ impl<C: Channel> World<C> {
             session,
         };
         let status = learn.status(chain.underlying);
-        let mut path =
-            QuotePath::new(setup, learn.books, Sent::default(), Counted(vec![0; ids.len()])).unwrap();
+        let sent = Sent {
+            bytes: Vec::with_capacity(1 << 20),
+            mass_quotes: 0,
+        };
+        let mut path = QuotePath::new(setup, learn.books, sent, Counted(vec![0; ids.len()])).unwrap();
         path.begin(now, &channel, status);
         let mut world = World {
             now,
@@ -267,6 +274,7 @@ impl<C: Channel> World<C> {
             long_max: 900,
             halted: Vec::new(),
             checks: 0,
+            allocations: 0,
             states: Default::default(),
         };
         assert!(world.market.exchange_mut(0).connect(RIVAL, now));
@@ -274,6 +282,7 @@ impl<C: Channel> World<C> {
         world.connect();
         world.ladder();
         world.drain("the beginning");
+        world.allocations = 0;
         assert_eq!(world.rival.status(), Status::Active);
         world
     }
@@ -307,9 +316,13 @@ impl<C: Channel> World<C> {
     fn pass(&mut self, ns: u64, delay_ns: u64) {
         self.now = self.now.after(ns);
         let (now, channel, path) = (self.now, &mut self.channel, &mut self.path);
+        let allocations = &mut self.allocations;
         datagrams(&mut self.market, now, |port, bytes| {
-            channel.on_datagram(now, port, Line::A, bytes, path);
-            path.settle(now);
+            let ((), count) = alloc::count_allocations(|| {
+                channel.on_datagram(now, port, Line::A, bytes, path);
+                path.settle(now);
+            });
+            *allocations += count.allocations;
         });
         if channel.poll_timeout().is_some_and(|due| due <= now) {
             channel.handle_timeout(now, path);
@@ -333,7 +346,8 @@ impl<C: Channel> World<C> {
         if !self.is_connected {
             return;
         }
-        let sent = std::mem::take(&mut self.path.wire.out.bytes);
+        let sent = self.path.wire.out.bytes.clone();
+        self.path.wire.out.bytes.clear();
         if !sent.is_empty() {
             self.to_venue.put(delay(&mut self.random), sent);
         }
@@ -355,7 +369,9 @@ impl<C: Channel> World<C> {
             self.to_us.put(delay(&mut self.random), said);
         }
         while let Some(bytes) = self.to_us.due(self.now) {
-            self.path.on_bytes(self.now, &bytes);
+            let (path, now) = (&mut self.path, self.now);
+            let ((), count) = alloc::count_allocations(|| path.on_bytes(now, &bytes));
+            self.allocations += count.allocations;
         }
         if self.path.quoter.wants_disconnect() || self.path.ended.is_some() {
             self.disconnect();
@@ -577,6 +593,7 @@ impl<C: Channel> World<C> {
             rejected: counters.get(Counter::QuoteEntriesRejected),
             trips: u64::from(self.path.quoter.state() == QuotingState::Halted(PullReason::VenueProtection)),
             hash: self.market.state_hash(),
+            allocations: self.allocations,
             states: self.states.clone(),
         }
     }
@@ -599,6 +616,13 @@ fn what_is_believed_live_is_what_the_exchange_holds_after_every_drain() {
     // Otherwise nothing was shown.
     assert!(sum.mass_quotes > 200 && sum.contracts > 1_000, "{sum:?}");
     assert!(sum.pulls > 10 && sum.checks >= 120 && sum.rejected > 0, "{sum:?}");
+}
+
+#[test]
+fn neither_a_packet_nor_an_answer_takes_memory() {
+    let seen = play(3, 400, true);
+    assert!(seen.mass_quotes > 20 && seen.contracts > 0, "{seen:?}");
+    assert_eq!(seen.allocations, 0, "{seen:?}");
 }
 
 #[test]

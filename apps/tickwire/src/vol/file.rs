@@ -269,7 +269,7 @@ pub(super) fn load_at(path: &Path, now: Nanos) -> Result<(VolFile, Surface), Fai
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::config(format!(
-            "cannot read {shown}: {e}; give a file of volatilities, such as examples/vol.toml"
+            "cannot read {shown}: {e}; give a file of volatilities, such as examples/quoter/two-expiries.toml"
         ))
     })?;
     let (mut file, surface) =

@@ -241,7 +241,7 @@ fn fitted(file: &VolFile, surface: &Surface, expiry: usize, move_max: Option<f64
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Place {
-    /// A file of volatilities (TOML, see examples/vol.toml); its log is FILE.log
+    /// A file of volatilities (TOML, see examples/quoter/two-expiries.toml); its log is FILE.log
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The control socket of a running quoter, or its folder
@@ -270,8 +270,8 @@ pub(crate) enum VolCommand {
     /// Tables of expiries and strikes, and the smiles as a picture
     #[command(after_help = "\
 Examples:
-  tickwire vol show -f examples/vol.toml
-  tickwire vol show -f examples/vol.toml --expiry 2026-03 --strikes 21
+  tickwire vol show -f examples/quoter/two-expiries.toml
+  tickwire vol show -f examples/quoter/two-expiries.toml --expiry 2026-03 --strikes 21
   tickwire vol show -s /dev/shm/tickwire/quoter --format html > smiles.html")]
     Show {
         #[command(flatten)]

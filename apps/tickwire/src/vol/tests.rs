@@ -4,7 +4,7 @@ use super::*;
 use std::path::PathBuf;
 
 const NOW: Nanos = Nanos(1_771_511_400 * Nanos::SECOND); // 2026-02-19
-const EXAMPLE: &str = include_str!("../../../../examples/vol.toml");
+const EXAMPLE: &str = include_str!("../../../../examples/quoter/two-expiries.toml");
 
 struct Folder(PathBuf);
 
@@ -325,7 +325,10 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     let error = VolFile::parse(table, NOW).err().unwrap();
     assert!(error.contains("write controls on a line of its own"), "{error}");
     let nowhere = file::load_at(Path::new("/nowhere/vol.toml"), NOW).err().unwrap();
-    assert!(nowhere.message.contains("examples/vol.toml"), "{nowhere}");
+    assert!(
+        nowhere.message.contains("examples/quoter/two-expiries.toml"),
+        "{nowhere}"
+    );
 }
 
 #[test]

@@ -772,7 +772,10 @@ mod tests {
 
     #[test]
     fn a_smile_comes_back_with_its_controls_and_nudges() {
-        let mut s = surface(SurfaceConfig::default());
+        let mut s = surface(SurfaceConfig {
+            refuses_arbitrage: false,
+            ..SurfaceConfig::default()
+        });
         s.apply(NOW, 1, Edit::Slope { expiry: 2, by: -0.01 }).unwrap();
         for strike in [5100.0, 4900.0] {
             let by = 0.0005;
