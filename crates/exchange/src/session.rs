@@ -111,12 +111,19 @@ impl Session {
         self.pace.resume(now);
     }
 
-    /// Whether client orders are taken: everything is seeded and nothing closed. Call phases take them too.
+    /// Whether client orders are taken: everything is seeded, every instrument is in the opening's call phase if there is one, and
+    /// nothing is closed. Call phases take them too.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Calling { .. } | Phase::Call { .. } | Phase::Uncrossing { .. } | Phase::Continuous
-        )
+        match self.phase {
+            // An order for an instrument that is not called yet would trade before the opening.
+            Phase::Calling { kind, .. } => kind != AuctionKind::Opening,
+            Phase::Call { .. } | Phase::Uncrossing { .. } | Phase::Continuous => true,
+            Phase::Directory { .. }
+            | Phase::Seeding { .. }
+            | Phase::Crossed
+            | Phase::Closing { .. }
+            | Phase::Closed => false,
+        }
     }
 
     /// Whether the closing auction is over and the day is to be closed.

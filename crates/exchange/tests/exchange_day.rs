@@ -701,6 +701,10 @@ fn a_scheduled_day_opens_and_closes_with_auctions_that_clients_take_part_in() {
         world.now < START.after(600 * Nanos::MILLI),
         "it waits for the opening"
     );
+    for listing in world.exchange.listings() {
+        let status = world.exchange.engine().trading_status(listing.id);
+        assert_eq!(status, Some(TradingStatus::Auction), "no order is taken before");
+    }
     let status = |world: &World| world.exchange.engine().trading_status(InstrumentId(1));
     for _ in 0..10_000 {
         world.turn(20_000);
