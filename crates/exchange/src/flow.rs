@@ -621,14 +621,17 @@ impl Flow {
         let best = |side| engine.best(maker.id, side).map(|level| level.price.raw());
         // Upwards is better for bids.
         let up = if side == Side::Bid { 1 } else { -1 };
+        // Distances are in the ticks that hold there: in finer ones a book that is thin would never be full.
+        let step = |raw| maker.ticks.at(Price::from_raw(raw)).raw();
         let wanted = match best(side).filter(|_| distance == IMPROVE) {
-            Some(own) => own + up * maker.tick,
+            Some(own) => own + up * step(own),
             None => {
                 let quote = match side {
                     Side::Bid => (maker.fair - maker.half_spread).div_euclid(FINE),
                     Side::Ask => (maker.fair + maker.half_spread + FINE - 1).div_euclid(FINE),
                 };
-                (quote - up * distance.max(0)) * maker.tick
+                let quote = quote * maker.tick;
+                quote - up * distance.max(0) * step(quote)
             }
         };
         let raw = match (side, best(!side)) {
@@ -752,4 +755,39 @@ fn draw_qty(random: &mut Random) -> Qty {
         _ => 100 * random.between(6, 50),
     };
     Qty(shares as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineConfig;
+    use tickwire_market::Symbol;
+
+    /// CME's options: five at low prices, twenty-five above five hundred.
+    #[test]
+    fn a_thin_book_in_coarse_ticks_is_filled_up_once() {
+        let points = |n: i64| Price::from_raw(n * Price::ONE_RAW);
+        let id = InstrumentId(1);
+        let symbol = Symbol::new(b"C").expect("short");
+        let mut listing = Listing::equity(id, symbol, points(12_500));
+        listing.rules.ticks =
+            TickTable::stepped(points(5), &[(points(500), points(25))]).expect("they ascend");
+        let mut engine = Engine::new(EngineConfig {
+            instruments: 1,
+            ..EngineConfig::default()
+        });
+        engine.set_rules(id, listing.rules);
+        engine
+            .set_status(id, TradingStatus::Trading, &mut ())
+            .expect("it is listed");
+        let mut flow = Flow::new(FlowConfig::default(), &[listing]);
+        let least = flow.config.min_levels as usize;
+        flow.fill_up(0, 0, &mut engine, &mut ());
+        for side in Side::BOTH {
+            assert_eq!(engine.depth(id, side), least);
+        }
+        let orders = engine.live_orders();
+        flow.fill_up(0, 0, &mut engine, &mut ());
+        assert_eq!(engine.live_orders(), orders, "it is not thin any more");
+    }
 }

@@ -20,13 +20,13 @@ use tickwire_lab::{Case, MISSING, Measure, Scenario, Schedule, Table, format_cou
 use tickwire_runtime::affinity;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::tcp::Received;
+use tickwire_runtime::tcp::{Received, TcpStream};
 
 use self::quoter::{Done, Layout, Sockets};
 use self::tape::Tape;
 use self::venue::Venue;
 use super::kind::Kind;
-use super::quadra::link::{COMING, FeedIn, Listening, Net, connect};
+use super::quadra::link::{COMING, FeedIn, FeedOut, Listening, Net, connect};
 use super::quadra::message::Transport;
 use super::quadra::network;
 use super::run::{CaseId, Places, Run};
@@ -34,8 +34,10 @@ use crate::failure::Failure;
 
 pub(super) struct Bts;
 
-/// How long the last quotes are waited for.
-const DRAIN: Duration = Duration::from_millis(200);
+/// When nothing has come for so long, the last quotes have.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long that is waited for.
+const DRAINED: Duration = Duration::from_secs(20);
 
 /// `[settings]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -135,7 +137,18 @@ impl Kind for Bts {
         'all: for quotes in &scenario.settings.quotes {
             run.progress(&format!("generating the market of {quotes} options"));
             let moves = scenario.run.samples.get() as usize + scenario.run.warm_up as usize;
-            let tape = Tape::generate(*quotes, moves, scenario.run.seed)?;
+            let Some(tape) = Tape::generate(*quotes, moves, scenario.run.seed, run.stop())? else {
+                outcome = run.go_on();
+                break;
+            };
+            let stage = Stage {
+                scenario,
+                tape: &tape,
+                net: &net,
+                places: &places,
+                clock: run.clock().clone(),
+                stop: run.stop(),
+            };
             for repetition in 1..=scenario.run.repetitions.get() {
                 for (key, id) in cases.iter().filter(|(key, _)| key.quotes == *quotes) {
                     outcome = run.go_on();
@@ -144,7 +157,7 @@ impl Kind for Bts {
                     }
                     let name = run.of(*id).name.clone();
                     run.progress(&format!("repetition {repetition}: {name}"));
-                    measure(scenario, run, &tape, *key, *id, &net, &places, repetition)?;
+                    stage.measure(run, *key, *id, repetition)?;
                 }
             }
         }
@@ -205,74 +218,244 @@ struct Market {
     venue: Venue,
 }
 
-#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
-fn measure(
-    scenario: &Scenario<Settings>,
-    run: &mut Run<'_>,
-    tape: &Tape,
-    key: Key,
-    id: CaseId,
-    net: &Net,
-    places: &Places,
-    repetition: u32,
-) -> Result<(), Failure> {
-    let forgets = scenario.settings.fault == Fault::LoseQuote;
-    let pair = places.core("market").zip(places.core("quoter"));
-    let before = run.shared_memory_ns(pair);
-    let mut recorder = run.recorder(id);
-    let began = tsc();
-    let clock = run.clock().clone();
-    let (done, market) = match key.layout {
-        None => {
-            let mut venue = Venue::new(forgets);
-            let done = quoter::in_memory(tape, &mut venue, &clock)?;
-            let sent = vec![[0; 2]; tape.packets.len()];
-            (done, Market { sent, venue })
-        }
-        Some(layout) => over_sockets(scenario, tape, layout, net, places, &clock, run.stop(), forgets)?,
-    };
-    let warm_up = scenario.run.warm_up as usize;
-    let (mut unseen, mut entries) = (0_u64, 0_u64);
-    for (nth, took) in done.took.iter().enumerate() {
-        let seen = market.venue.seen(took.seq);
-        // What waited for an answer before it could follow the packet comes behind these.
-        let last = seen.and_then(|seen| seen.came.get(took.messages as usize - 1).copied());
-        let of_packet = seen.map_or(0, |seen| seen.entries);
-        unseen += u64::from(last.is_none());
-        entries += u64::from(of_packet);
-        if nth < warm_up {
-            continue;
-        }
-        let span = |from: u64, to: u64| clock.span_ns(to.saturating_sub(from));
-        let inside = [span(took.from, took.last), span(took.from, took.first)];
-        let tags = [took.messages.into(), of_packet.into()];
-        let place = took.seq.checked_sub(tape.first).map(|at| at as usize);
-        let Some([intended, sent]) = place.and_then(|at| market.sent.get(at).copied()) else {
-            continue;
+/// What the measurements of one number of options share.
+struct Stage<'a> {
+    scenario: &'a Scenario<Settings>,
+    tape: &'a Tape,
+    net: &'a Net,
+    places: &'a Places,
+    clock: Clock,
+    stop: &'a StopFlag,
+}
+
+/// What the two sides of a run tell each other beside their sockets.
+#[derive(Default)]
+struct Signals {
+    /// The quoter quotes, or has failed.
+    ready: AtomicBool,
+    /// The market is over, or has failed.
+    ends: AtomicBool,
+}
+
+/// Sets a flag however its scope is left, so that nobody waits for one that failed.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+impl Stage<'_> {
+    fn measure(&self, run: &mut Run<'_>, key: Key, id: CaseId, repetition: u32) -> Result<(), Failure> {
+        let Stage {
+            scenario,
+            tape,
+            places,
+            clock,
+            ..
+        } = self;
+        let pair = places.core("market").zip(places.core("quoter"));
+        let before = run.shared_memory_ns(pair);
+        let mut recorder = run.recorder(id);
+        let began = tsc();
+        let (done, market) = match key.layout {
+            None => {
+                let mut venue = self.venue();
+                let done = quoter::in_memory(tape, &mut venue, clock)?;
+                let sent = vec![[0; 2]; tape.packets.len()];
+                (done, Market { sent, venue })
+            }
+            Some(layout) => self.over_sockets(layout)?,
         };
-        match key.layout {
-            None => recorder.record(nth as u64, &inside, &tags),
-            Some(_) => {
-                let outside = |from: u64| last.map_or(MISSING, |last| span(from, last));
-                let at = span(market.sent[0][0], intended);
-                recorder.record(
-                    at,
-                    &[outside(intended), outside(sent), inside[0], inside[1]],
-                    &tags,
-                );
+        let warm_up = scenario.run.warm_up as usize;
+        let (mut unseen, mut entries) = (0_u64, 0_u64);
+        for (nth, took) in done.took.iter().enumerate() {
+            let seen = market.venue.seen(took.seq);
+            // What waited for an answer before it could follow the packet comes behind these.
+            let last = seen.and_then(|seen| seen.came.get(took.messages as usize - 1).copied());
+            let of_packet = seen.map_or(0, |seen| seen.entries);
+            unseen += u64::from(last.is_none());
+            entries += u64::from(of_packet);
+            if nth < warm_up {
+                continue;
+            }
+            let span = |from: u64, to: u64| clock.span_ns(to.saturating_sub(from));
+            let inside = [span(took.from, took.last), span(took.from, took.first)];
+            let tags = [took.messages.into(), of_packet.into()];
+            let place = took.seq.checked_sub(tape.first).map(|at| at as usize);
+            let Some([intended, sent]) = place.and_then(|at| market.sent.get(at).copied()) else {
+                continue;
+            };
+            match key.layout {
+                None => recorder.record(nth as u64, &inside, &tags),
+                Some(_) => {
+                    let outside = |from: u64| last.map_or(MISSING, |last| span(from, last));
+                    let at = span(market.sent[0][0], intended);
+                    recorder.record(
+                        at,
+                        &[outside(intended), outside(sent), inside[0], inside[1]],
+                        &tags,
+                    );
+                }
             }
         }
+        let mut repeated = recorder.finish([
+            ("packets", tape.packets.len() as u64),
+            ("packets with quotes", done.took.len() as u64),
+            ("mass quotes", done.messages),
+            ("entries", entries),
+        ]);
+        repeated.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
+        run.repetition(id, began, repeated);
+        checks(run, id, repetition, &done, &market, unseen);
+        Ok(())
     }
-    let mut repeated = recorder.finish([
-        ("packets", tape.packets.len() as u64),
-        ("packets with quotes", done.took.len() as u64),
-        ("mass quotes", done.messages),
-        ("entries", entries),
-    ]);
-    repeated.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
-    run.repetition(id, began, repeated);
-    checks(run, id, repetition, &done, &market, unseen);
-    Ok(())
+
+    fn venue(&self) -> Venue {
+        Venue::new(self.scenario.settings.fault == Fault::LoseQuote)
+    }
+
+    fn over_sockets(&self, layout: Layout) -> Result<(Done, Market), Failure> {
+        let signals = &Signals::default();
+        std::thread::scope(|scope| {
+            let (route_to, route_of) = std::sync::mpsc::channel();
+            let quoting = scope.spawn(move || -> Result<Done, Failure> {
+                let _ready = SetAtEnd(&signals.ready);
+                self.net.enter(1)?;
+                let route = route_of
+                    .recv()
+                    .map_err(|_| Failure::system("the market did not open"))?;
+                let (feed, orders) = connect(self.net, &route)?;
+                let FeedIn::Multicast(feed) = feed else {
+                    return Err(Failure::system("the feed is not multicast"));
+                };
+                let sockets = Sockets { feed, orders };
+                quoter::between_sockets(
+                    self.tape,
+                    layout,
+                    sockets,
+                    self.clock.clone(),
+                    self.places,
+                    signals,
+                )
+            });
+            let market = scope.spawn(move || -> Result<Market, Failure> {
+                let _ends = SetAtEnd(&signals.ends);
+                self.net.enter(0)?;
+                let group = Ipv4Addr::new(239, 77, 0, 7);
+                let listening = Listening::open(self.net, Transport::Multicast, (0, 0), group)?;
+                let _ = route_to.send(listening.route());
+                let (feed, orders) = listening.accept(COMING, self.stop)?;
+                self.places.enter("market")?;
+                self.market(signals, feed, orders)
+            });
+            let market = market
+                .join()
+                .map_err(|_| Failure::system("the market's thread failed"))?;
+            let done = quoting
+                .join()
+                .map_err(|_| Failure::system("the quoter's thread failed"))?;
+            // Whoever fails, the other loses its peer: why it failed says more.
+            match (done, market) {
+                (Ok(done), Ok(market)) => Ok((done, market)),
+                (Err(why), _) | (Ok(_), Err(why)) => Err(why),
+            }
+        })
+    }
+
+    fn market(&self, signals: &Signals, mut feed: FeedOut, orders: TcpStream) -> Result<Market, Failure> {
+        let (tape, clock) = (self.tape, &self.clock);
+        let mut desk = Desk {
+            venue: self.venue(),
+            orders,
+            buffer: vec![0; 1 << 17],
+            clock,
+        };
+        desk.venue.connected(clock.now());
+        let begun = Instant::now();
+        while !(signals.ready.load(Ordering::Acquire) && desk.venue.is_active()) {
+            desk.hear()?;
+            if COMING.is_some_and(|patience| begun.elapsed() > patience) || self.stop.is_set() {
+                return Err(Failure::peer_lost("the quoter does not log on"));
+            }
+        }
+        // The first quotes, and their answers.
+        desk.drain(self.stop)?;
+        let interval = self.scenario.load.intervals_us[0].get() * 1_000;
+        let begin = tsc() + clock.span_ticks(5_000_000);
+        let mut schedule = Schedule::new(Shape::Open, begin, clock.span_ticks(interval));
+        let mut sent: Vec<[u64; 2]> = Vec::with_capacity(tape.packets.len());
+        while sent.len() < tape.packets.len() && !self.stop.is_set() {
+            let now = tsc();
+            if now >= schedule.due() {
+                let intended = schedule.take(now);
+                let at = tsc();
+                feed.send(&tape.packets[sent.len()]).map_err(lost)?;
+                sent.push([intended, at]);
+            }
+            if !desk.hear()? {
+                std::hint::spin_loop();
+            }
+        }
+        desk.drain(self.stop)?;
+        Ok(Market {
+            sent,
+            venue: desk.venue,
+        })
+    }
+}
+
+fn lost(e: std::io::Error) -> Failure {
+    Failure::peer_lost(format!("the market's sockets: {e}"))
+}
+
+/// The venue and its connection.
+struct Desk<'a> {
+    venue: Venue,
+    orders: TcpStream,
+    buffer: Vec<u8>,
+    clock: &'a Clock,
+}
+
+impl Desk<'_> {
+    /// Takes and answers what has come; whether there was any.
+    fn hear(&mut self) -> Result<bool, Failure> {
+        match self.orders.recv(&mut self.buffer).map_err(lost)? {
+            Received::Bytes(bytes) => {
+                let came = tsc();
+                let bytes: &[u8] = bytes;
+                let answers = self.venue.take(self.clock.nanos_at(came), came, bytes);
+                self.orders.send(answers).map_err(lost)?;
+                Ok(true)
+            }
+            Received::Nothing => {
+                if self.orders.has_unsent() {
+                    self.orders.flush().map_err(lost)?;
+                }
+                Ok(false)
+            }
+            Received::Closed => Err(Failure::peer_lost("the quoter closed the connection")),
+        }
+    }
+
+    /// Until nothing has come for [`QUIET`].
+    fn drain(&mut self, stop: &StopFlag) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let mut quiet = begun;
+        while quiet.elapsed() < QUIET && !stop.is_set() {
+            if self.hear()? {
+                quiet = Instant::now();
+            }
+            if begun.elapsed() > DRAINED {
+                return Err(Failure::system(format!(
+                    "the quoter still quotes {} s after the last packet",
+                    DRAINED.as_secs()
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn checks(run: &mut Run<'_>, id: CaseId, repetition: u32, done: &Done, market: &Market, unseen: u64) {
@@ -317,144 +500,6 @@ fn checks(run: &mut Run<'_>, id: CaseId, repetition: u32, done: &Done, market: &
             format!("{} times: {p}", problems.len())
         }),
     );
-}
-
-#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
-fn over_sockets(
-    scenario: &Scenario<Settings>,
-    tape: &Tape,
-    layout: Layout,
-    net: &Net,
-    places: &Places,
-    clock: &Clock,
-    stop: &StopFlag,
-    forgets: bool,
-) -> Result<(Done, Market), Failure> {
-    let (ready, ends) = (AtomicBool::new(false), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let (route_to, route_of) = std::sync::mpsc::channel();
-        let (ready, ends) = (&ready, &ends);
-        let quoting = scope.spawn(move || -> Result<Done, Failure> {
-            net.enter(1)?;
-            let route = route_of
-                .recv()
-                .map_err(|_| Failure::system("the market did not open"))?;
-            let (feed, orders) = connect(net, &route)?;
-            let FeedIn::Multicast(feed) = feed else {
-                return Err(Failure::system("the feed is not multicast"));
-            };
-            let sockets = Sockets { feed, orders };
-            let done = quoter::between_sockets(tape, layout, sockets, clock.clone(), places, [ready, ends]);
-            // One that failed is not waited for.
-            ready.store(true, Ordering::Release);
-            done
-        });
-        let market = scope.spawn(move || -> Result<Market, Failure> {
-            net.enter(0)?;
-            let group = Ipv4Addr::new(239, 77, 0, 7);
-            let listening = Listening::open(net, Transport::Multicast, (0, 0), group)?;
-            let _ = route_to.send(listening.route());
-            let (feed, orders) = listening.accept(COMING, stop)?;
-            let sent = market(
-                scenario,
-                tape,
-                places,
-                clock,
-                stop,
-                [ready, ends],
-                feed,
-                orders,
-                forgets,
-            );
-            ends.store(true, Ordering::Release);
-            sent
-        });
-        let market = market
-            .join()
-            .map_err(|_| Failure::system("the market's thread failed"))?;
-        let done = quoting
-            .join()
-            .map_err(|_| Failure::system("the quoter's thread failed"))?;
-        Ok((done?, market?))
-    })
-}
-
-#[allow(clippy::too_many_arguments, reason = "one call, a line each")]
-fn market(
-    scenario: &Scenario<Settings>,
-    tape: &Tape,
-    places: &Places,
-    clock: &Clock,
-    stop: &StopFlag,
-    [ready, ends]: [&AtomicBool; 2],
-    mut feed: super::quadra::link::FeedOut,
-    mut orders: tickwire_runtime::tcp::TcpStream,
-    forgets: bool,
-) -> Result<Market, Failure> {
-    let lost = |e: std::io::Error| Failure::peer_lost(format!("the market's sockets: {e}"));
-    places.enter("market")?;
-    let mut venue = Venue::new(forgets);
-    venue.connected(clock.now());
-    let mut buffer = vec![0; 1 << 17];
-    let mut sent: Vec<[u64; 2]> = Vec::with_capacity(tape.packets.len());
-    let begun = Instant::now();
-    let mut hear = |venue: &mut Venue| -> Result<bool, Failure> {
-        match orders.recv(&mut buffer).map_err(lost)? {
-            Received::Bytes(bytes) => {
-                let came = tsc();
-                let bytes: &[u8] = bytes;
-                let answers = venue.take(clock.nanos_at(came), came, bytes);
-                orders.send(answers).map_err(lost)?;
-                Ok(true)
-            }
-            Received::Nothing => {
-                if orders.has_unsent() {
-                    orders.flush().map_err(lost)?;
-                }
-                Ok(false)
-            }
-            Received::Closed => Err(Failure::peer_lost("the quoter closed the connection")),
-        }
-    };
-    while !(ready.load(Ordering::Acquire) && venue.is_active()) {
-        hear(&mut venue)?;
-        if COMING.is_some_and(|patience| begun.elapsed() > patience) || stop.is_set() {
-            return Err(Failure::peer_lost("the quoter does not log on"));
-        }
-    }
-    // The first quotes, and their answers.
-    let mut quiet = Instant::now();
-    while quiet.elapsed() < DRAIN {
-        if hear(&mut venue)? {
-            quiet = Instant::now();
-        }
-    }
-    let interval = scenario.load.intervals_us[0].get() * 1_000;
-    let mut schedule = Schedule::new(
-        Shape::Open,
-        tsc() + clock.span_ticks(5_000_000),
-        clock.span_ticks(interval),
-    );
-    while sent.len() < tape.packets.len() && !stop.is_set() {
-        let now = tsc();
-        if now >= schedule.due() {
-            let intended = schedule.take(now);
-            let at = tsc();
-            feed.send(&tape.packets[sent.len()]).map_err(lost)?;
-            sent.push([intended, at]);
-        }
-        if !hear(&mut venue)? {
-            std::hint::spin_loop();
-        }
-    }
-    let mut quiet = Instant::now();
-    while quiet.elapsed() < DRAIN {
-        if hear(&mut venue)? {
-            quiet = Instant::now();
-        }
-    }
-    ends.store(true, Ordering::Release);
-    Ok(Market { sent, venue })
 }
 
 /// Microseconds with two digits.

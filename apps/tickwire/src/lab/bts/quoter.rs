@@ -19,6 +19,7 @@ use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::udp::{DATAGRAM_BYTES_MAX, MulticastReceiver};
 use tickwire_trading::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, QuoteSink, Quoter, QuoterConfig};
 
+use super::Signals;
 use super::tape::{Tape, number};
 use super::venue::Venue;
 use crate::failure::Failure;
@@ -331,7 +332,7 @@ pub(super) fn between_sockets(
     sockets: Sockets,
     clock: Clock,
     places: &Places,
-    [ready, ends]: [&AtomicBool; 2],
+    signals: &Signals,
 ) -> Result<Done, Failure> {
     let reception = Reception::new(&tape.config.receiver);
     let run = Live {
@@ -340,8 +341,7 @@ pub(super) fn between_sockets(
         sockets,
         clock,
         places,
-        ready,
-        ends,
+        signals,
     };
     wiring::with_channel(&tape.config.feed[0], 0, &reception, run)?
 }
@@ -352,8 +352,7 @@ struct Live<'a> {
     sockets: Sockets,
     clock: Clock,
     places: &'a Places,
-    ready: &'a AtomicBool,
-    ends: &'a AtomicBool,
+    signals: &'a Signals,
 }
 
 impl WithChannel for Live<'_> {
@@ -385,7 +384,7 @@ impl Live<'_> {
             took: Vec::with_capacity(self.tape.packets.len()),
             ..Done::default()
         };
-        self.ready.store(true, Ordering::Release);
+        self.signals.ready.store(true, Ordering::Release);
         let mut rounds = 0_u32;
         loop {
             if let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? {
@@ -412,7 +411,7 @@ impl Live<'_> {
                 if path.poll_timeout().is_some_and(|due| due <= now) {
                     path.handle_timeout(now);
                 }
-                if self.ends.load(Ordering::Acquire) {
+                if self.signals.ends.load(Ordering::Acquire) {
                     break;
                 }
             }
@@ -428,7 +427,7 @@ impl Live<'_> {
     /// Market data here, the others on threads of their own.
     fn three<C: Channel>(self, mut channel: C, made: Made) -> Result<Done, Failure> {
         let Sockets { mut feed, orders } = self.sockets;
-        let (clock, ends, places) = (self.clock, self.ends, self.places);
+        let (clock, ends, places) = (self.clock, &self.signals.ends, self.places);
         let Made {
             chain,
             mut pricer,
@@ -490,7 +489,7 @@ impl Live<'_> {
             };
             let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
             let mut from = Vec::with_capacity(self.tape.packets.len());
-            self.ready.store(true, Ordering::Release);
+            self.signals.ready.store(true, Ordering::Release);
             while !ends.load(Ordering::Acquire) {
                 let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? else {
                     std::thread::yield_now();

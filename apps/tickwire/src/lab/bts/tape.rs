@@ -1,9 +1,10 @@
 //! What the market of a run sends: the simulator's packets of a future with options on it, all of those that are about the future, with
 //! numbers in sequence. Generated in virtual time from a seed before anything is measured.
 
-use tickwire_book::{Books, Depth};
+use tickwire_book::Depth;
 use tickwire_feed::{Channel, Line};
-use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, Port, Price, Side, TradingStatus};
+use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, Port, TradingStatus};
+use tickwire_runtime::signal::StopFlag;
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -38,19 +39,26 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// A market of so many options, until the future's bid or ask has changed `moves` times.
-    pub(super) fn generate(options: u32, moves: usize, seed: u64) -> Result<Tape, Failure> {
+    /// A market of so many options, until the future's bid or ask has changed `moves` times. `None` when it is stopped before.
+    pub(super) fn generate(
+        options: u32,
+        moves: usize,
+        seed: u64,
+        stop: &StopFlag,
+    ) -> Result<Option<Tape>, Failure> {
         let mut config =
             Config::parse(&crate::quote::demo_text(options, VIRTUAL_START)?).map_err(Failure::config)?;
         config.exchange.seed = seed;
         config.exchange.duration_s = 86_400.0.try_into().map_err(Failure::config)?;
-        config.exchange.rate = 50_000.0.try_into().map_err(Failure::config)?;
+        // Every option's orders come and go, whatever else does: the future has to have a share beyond that.
+        let rate = f64::from(options) * 400.0;
+        config.exchange.rate = rate.max(50_000.0).try_into().map_err(Failure::config)?;
         config.receiver.max_instruments = options + 16;
         config.receiver.max_orders = 1 << 17;
         config.receiver.max_levels = 1 << 16;
         let feed = config.feed[0].clone();
         let reception = Reception::new(&config.receiver);
-        wiring::with_channel(&feed, 0, &reception, Generate { config, moves })?
+        wiring::with_channel(&feed, 0, &reception, Generate { config, moves, stop })?
     }
 
     /// How far the future goes to either side of where it begins, in half ticks.
@@ -60,31 +68,32 @@ impl Tape {
     }
 }
 
-struct Generate {
+struct Generate<'a> {
     config: Config,
     moves: usize,
+    stop: &'a StopFlag,
 }
 
 /// Sees whether a packet is about the future.
 struct Probe<'l> {
-    books: &'l mut Books,
+    learn: &'l mut Learn,
     future: InstrumentId,
     touched: bool,
 }
 
 impl EventSink for Probe<'_> {
     fn on_event(&mut self, event: &MarketEvent) {
-        self.books.apply(event);
+        self.learn.on_event(event);
         // Trades too: they count in the instrument's own sequence (RptSeq).
         self.touched |= event.instrument == self.future;
     }
 }
 
-impl WithChannel for Generate {
-    type Output = Result<Tape, Failure>;
+impl WithChannel for Generate<'_> {
+    type Output = Result<Option<Tape>, Failure>;
 
-    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Result<Tape, Failure> {
-        let Generate { config, moves } = self;
+    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Result<Option<Tape>, Failure> {
+        let Generate { config, moves, stop } = self;
         let (mut market, _) = market_of(&config, Some(1 << 12))?;
         let slots = config.receiver.max_instruments as usize + 1;
         let mut learn = Learn {
@@ -99,6 +108,9 @@ impl WithChannel for Generate {
         let mut early = Vec::new();
         let mut last = 0;
         let (future, tick, begin) = loop {
+            if stop.is_set() {
+                return Ok(None);
+            }
             now = now.after(STEP_NS);
             if now.since(VIRTUAL_START) > 600 * Nanos::SECOND {
                 return Err(Failure::system("the simulated market never opens"));
@@ -132,6 +144,9 @@ impl WithChannel for Generate {
         let mut seen = 0;
         let mut before = begin;
         while seen < moves {
+            if stop.is_set() {
+                return Ok(None);
+            }
             now = now.after(STEP_NS);
             if now.since(VIRTUAL_START) > PATIENCE_NS {
                 return Err(Failure::system("the simulated market does not move"));
@@ -139,7 +154,7 @@ impl WithChannel for Generate {
             market.on_time(now);
             while let Some(datagram) = market.exchange_mut(0).poll_datagram(0, now) {
                 let mut probe = Probe {
-                    books: &mut learn.books,
+                    learn: &mut learn,
                     future,
                     touched: false,
                 };
@@ -148,7 +163,7 @@ impl WithChannel for Generate {
                     continue;
                 }
                 // One that leaves a side empty for a moment says nothing that can be quoted by.
-                let half_tick = half_tick(&learn.books, future, tick).unwrap_or(before);
+                let half_tick = learn.half_tick(future, tick).unwrap_or(before);
                 seen += usize::from(half_tick != before);
                 before = half_tick;
                 let mut bytes = datagram.bytes.to_vec();
@@ -158,7 +173,7 @@ impl WithChannel for Generate {
                 tape.half_ticks.push(half_tick);
             }
         }
-        Ok(tape)
+        Ok(Some(tape))
     }
 }
 
@@ -167,10 +182,4 @@ pub(super) fn number(packet: &[u8]) -> u64 {
     packet
         .first_chunk::<4>()
         .map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
-}
-
-fn half_tick(books: &Books, id: InstrumentId, tick: Price) -> Option<i64> {
-    let book = books.book(id)?;
-    let ticks = |side| book.best(side).map(|level| level.price.raw() / tick.raw().max(1));
-    Some(ticks(Side::Bid)? + ticks(Side::Ask)?)
 }
