@@ -375,8 +375,12 @@ pub(crate) enum QuoterWord {
     Pull,
     /// Quote again
     Resume,
-    /// The operator is there (limits.heartbeat_ms)
+    /// The operator is there (limits.heartbeat_ms, eye.armed_ms)
     Heartbeat,
+    /// Turn the electronic eye on, for as long as heartbeats are heard
+    EyeOn,
+    /// Turn it off
+    EyeOff,
 }
 
 /// Venues that are not made of a matching engine and feeds.

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
 use tickwire_market::{Price, Symbol, TimeInForce};
+use tickwire_runtime::wait::WaitStrategy;
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::daemon::DaemonSection;
@@ -163,13 +164,24 @@ pub(crate) struct RiskSection {
     pub(crate) max_orders: u32,
 }
 
-/// How the trader waits.
+/// How a thread waits for input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Wait {
     Auto,
     Spin,
     Poll,
+}
+
+impl Wait {
+    /// The same for a thread that shares the machine: `threads` is how many, itself included, should have a core each.
+    pub(crate) fn strategy(self, threads: usize) -> WaitStrategy {
+        match self {
+            Wait::Spin => WaitStrategy::Spin,
+            Wait::Poll => WaitStrategy::Poll,
+            Wait::Auto => WaitStrategy::for_threads(threads),
+        }
+    }
 }
 
 /// FIX TimeInForce of the orders.

@@ -61,21 +61,14 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
         return crate::quote::demo(args, stop);
     }
     crate::wiring::check_published(args.feed)?;
-    std::fs::create_dir_all(&args.dir).map_err(|e| {
-        Failure::system(format!(
-            "cannot create {}: {e}; give another folder with --dir",
-            args.dir.display()
-        ))
-    })?;
-    for stale in [
+    let stale = [
         "exchange.json",
         "trader.json",
         "books-exchange.txt",
         "books-trader.txt",
         "report.html",
-    ] {
-        let _ = std::fs::remove_file(args.dir.join(stale));
-    }
+    ];
+    prepare_folder(&args.dir, &stale)?;
     let mut config = demo_config(args)?;
     let started = Instant::now();
 
@@ -120,7 +113,28 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     if matches!(args.feed, Protocol::Itch50 | Protocol::Uqdf) {
         feed.session = Some(format!("TW{:08}", std::process::id() % 100_000_000));
     }
-    for channel in &mut feed.channels {
+    take_free_ports(&mut c)?;
+    c.check().map_err(Failure::config)?;
+    Ok(c)
+}
+
+/// The folder of a demonstration, without what an earlier one has left there.
+pub(crate) fn prepare_folder(dir: &Path, stale: &[&str]) -> Result<(), Failure> {
+    std::fs::create_dir_all(dir).map_err(|e| {
+        Failure::system(format!(
+            "cannot create {}: {e}; give another folder with --dir",
+            dir.display()
+        ))
+    })?;
+    for name in stale {
+        let _ = std::fs::remove_file(dir.join(name));
+    }
+    Ok(())
+}
+
+/// Multicast groups with ports that are free, and servers that take any.
+pub(crate) fn take_free_ports(c: &mut Config) -> Result<(), Failure> {
+    for channel in &mut c.feed[0].channels {
         channel.renumber_groups(free_udp_port)?;
         for port in Port::ALL {
             if let Some(server) = channel.server_mut(port) {
@@ -129,8 +143,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
         }
     }
     c.order_entry.address.set_port(0);
-    c.check().map_err(Failure::config)?;
-    Ok(c)
+    Ok(())
 }
 
 /// What the network does to each line.

@@ -34,6 +34,15 @@ pub(crate) struct QuoteOutcome {
     pub(crate) traded: [u64; 2],
 }
 
+/// What a firm's orders have traded in an instrument at the end; quotes are apart.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct OrdersTraded {
+    pub(crate) firm: u32,
+    pub(crate) symbol: String,
+    /// Units bought and sold.
+    pub(crate) traded: [u64; 2],
+}
+
 /// What the exchange leaves behind.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct ExchangeResults {
@@ -57,6 +66,9 @@ pub(crate) struct ExchangeResults {
     /// Of market makers.
     #[serde(default)]
     pub(crate) quotes: Vec<QuoteOutcome>,
+    /// What clients' orders have traded, by firm and symbol.
+    #[serde(default)]
+    pub(crate) orders_traded: Vec<OrdersTraded>,
 }
 
 /// What the trader leaves behind.

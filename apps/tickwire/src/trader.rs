@@ -19,10 +19,10 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
-use tickwire_runtime::wait::{WaitStrategy, Waiter};
+use tickwire_runtime::wait::Waiter;
 use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
-use crate::config::{Config, ReceiverSection, Wait};
+use crate::config::{Config, ReceiverSection};
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
@@ -181,12 +181,7 @@ impl<'a, C: Channel> Trader<'a, C> {
     /// Opens everything in the order that loses nothing: multicast first, then order entry.
     fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
         let feed = &config.feed[0];
-        let strategy = match config.trader.wait {
-            Wait::Spin => WaitStrategy::Spin,
-            Wait::Poll => WaitStrategy::Poll,
-            Wait::Auto => WaitStrategy::for_threads(2),
-        };
-        let mut waiter = Waiter::new(strategy);
+        let mut waiter = Waiter::new(config.trader.wait.strategy(2));
         let ports = feed.channels[0].ports(feed.interface);
         let intake = Intake::join(&ports, config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
@@ -553,7 +548,7 @@ fn connection_failed(e: std::io::Error) -> Failure {
 }
 
 /// What a report means for the order's state; `None` for kinds that change nothing.
-fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
+pub(crate) fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
     match r.exec_type {
         ExecType::New => Some(ReportKind::Accepted),
         ExecType::Trade => Some(ReportKind::Filled {

@@ -27,7 +27,7 @@ use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
 use crate::journal::{Journal, TRANSMIT_MAX};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
-use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, QuoteOutcome, write_json};
+use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, write_json};
 use crate::wiring;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
@@ -273,11 +273,11 @@ pub(crate) fn run(
         venue.input(now, &mark);
         venue.keep()?;
     }
-    served?;
     let outcome = venue.results();
     if let Some(dir) = results {
         venue.write(dir, &outcome)?;
     }
+    served?;
     if !is_child {
         print!("{}", crate::report::exchange_summary(&outcome));
     }
@@ -636,6 +636,7 @@ impl<'a> Venue<'a> {
             packet_to_order_series: series,
             unmatched_causes: unmatched,
             quotes: self.market.exchange(0).quotes().map(quote_outcome_of).collect(),
+            orders_traded: orders_traded(self.market.exchange(0).ledger()),
         }
     }
 
@@ -696,6 +697,16 @@ fn quote_outcome_of(quote: ClientQuote) -> QuoteOutcome {
         open: quote.open.map(|qty| qty.0.into()),
         traded: quote.traded,
     }
+}
+
+fn orders_traded(ledger: &[ClientOrder]) -> Vec<OrdersTraded> {
+    let mut sums: BTreeMap<_, [u64; 2]> = BTreeMap::new();
+    for order in ledger.iter().filter(|order| !order.filled.is_zero()) {
+        let sum = sums.entry((order.firm.0, order.symbol.to_string())).or_default();
+        sum[order.side as usize] += u64::from(order.filled.0);
+    }
+    let row = |((firm, symbol), traded)| OrdersTraded { firm, symbol, traded };
+    sums.into_iter().map(row).collect()
 }
 
 fn outcome_of(order: &ClientOrder) -> (String, OrderOutcome) {

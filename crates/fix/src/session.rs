@@ -578,17 +578,33 @@ impl<S: Store> Session<S> {
         template: &'t mut OrderTemplate,
         order: &NewOrder,
     ) -> Result<&'t [u8], SendError> {
-        let core = &mut self.core;
-        let seq = core.prepare_to_send(now)?;
-        if !template.patch(now, seq, order) {
-            return core.encode_beyond_template(template, order);
-        }
-        let message = template.message();
-        core.store
-            .append(seq, message)
-            .map_err(|_| SendError::StoreFailed)?;
-        core.count_sent(now, message.len());
-        Ok(message)
+        self.core.encode_order(now, template, order, true)
+    }
+
+    /// The same for an order that lives for a moment only (immediate or cancel, fill or kill): it is not kept. A peer that asks for it
+    /// again gets a gap fill: an order of the past must not come to life.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn encode_passing_order<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+    ) -> Result<&'t [u8], SendError> {
+        self.core.encode_order(now, template, order, false)
+    }
+
+    /// Whether everything is here that the peer has sent: it is logged on, and nothing is missing that it was asked for.
+    pub fn is_caught_up(&self) -> bool {
+        let core = &self.core;
+        core.status == Status::Active && core.gap.is_none() && core.seen_max < core.store.next_in()
+    }
+
+    /// Whether the next logon begins with 1 anew, as [`SessionConfig::reset_on_logon`] says at first.
+    pub fn set_reset_on_logon(&mut self, resets: bool) {
+        self.core.config.reset_on_logon = resets;
     }
 
     /// Processes what has been received while there is room for events and no message is handed out; whether anything was.
@@ -1455,11 +1471,45 @@ impl<S: Store> Core<S> {
         self.counters.add(Counter::FixBytesOut, len as u64);
     }
 
+    #[inline]
+    fn encode_order<'t>(
+        &mut self,
+        now: Nanos,
+        template: &'t mut OrderTemplate,
+        order: &NewOrder,
+        is_kept: bool,
+    ) -> Result<&'t [u8], SendError> {
+        let seq = self.prepare_to_send(now)?;
+        if !template.patch(now, seq, order) {
+            return self.encode_beyond_template(template, order, is_kept);
+        }
+        let message = template.message();
+        self.keep(seq, message, is_kept)?;
+        self.count_sent(now, message.len());
+        Ok(message)
+    }
+
+    /// A message has its number, and is kept for resends or not.
+    #[inline]
+    fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
+        match is_kept {
+            true => self
+                .store
+                .append(seq, message)
+                .map_err(|_| SendError::StoreFailed),
+            false => {
+                self.store.set_next_out(seq + 1);
+                Ok(())
+            }
+        }
+    }
+
     #[cold]
     fn encode_beyond_template<'t>(
         &mut self,
         template: &'t mut OrderTemplate,
         order: &NewOrder,
+        is_kept: bool,
     ) -> Result<&'t [u8], SendError> {
         let seq = self.store.next_out();
         let message = AppMessage::NewOrderSingle(crate::NewOrderSingle {
@@ -1477,10 +1527,8 @@ impl<S: Store> Core<S> {
         message.encode_body(&mut e, stamp);
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
         let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
-        self.store.append(seq, copy).map_err(|_| SendError::StoreFailed)?;
-        self.last_sent = self.now;
-        self.counters.bump(Counter::FixMessagesOut);
-        self.counters.add(Counter::FixBytesOut, copy.len() as u64);
+        self.keep(seq, copy, is_kept)?;
+        self.count_sent(self.now, copy.len());
         Ok(copy)
     }
 

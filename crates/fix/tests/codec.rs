@@ -371,6 +371,8 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
     ] {
         let mut session = logged_on(precision);
         let mut general = logged_on(precision);
+        let mut passing = logged_on(precision);
+        let mut passing_template = passing.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
         let mut template = session.order_template(Symbol::new(b"WIRE").unwrap()).unwrap();
         let (mut index, mut buf, mut now) = (Index::new(64), vec![0; 4096], NOW);
         for seed in seeds(20_000) {
@@ -386,6 +388,10 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
             };
             let seq = session.store().next_out();
             let patched = session.encode_new_order(now, &mut template, &order).unwrap();
+            let passed = passing
+                .encode_passing_order(now, &mut passing_template, &order)
+                .unwrap();
+            assert_eq!(passed, patched, "SEED={seed}");
             let plain =
                 naive::decode(patched).unwrap_or_else(|| panic!("SEED={seed} {}", patched.escape_ascii()));
             assert_eq!(
@@ -424,6 +430,10 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
                 "SEED={seed}"
             );
         }
+        // The same bytes and numbers, but nothing to send again.
+        assert_eq!(passing.store().next_out(), session.store().next_out());
+        let (sent, mut store) = (2..passing.store().next_out(), passing.store().clone());
+        assert!(sent.len() > 1 && sent.rev().all(|seq| store.get(seq).is_none()));
     }
 }
 

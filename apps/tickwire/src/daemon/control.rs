@@ -63,6 +63,8 @@ pub(crate) enum Request {
     Resume {},
     /// A quoter's operator is there.
     Heartbeat {},
+    /// Turns a quoter's electronic eye on or off.
+    Eye { on: bool },
     /// How the daemon is.
     Status {},
     /// Ends it, as SIGTERM does.

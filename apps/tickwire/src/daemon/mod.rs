@@ -53,7 +53,7 @@ use control::{Answer, ControlSocket, Request};
 use desk::Common;
 use notify::Notifier;
 use supers::{HandOver, RING_EVENTS, SuperDesk, Supers};
-use thread::{FeedThread, Recorded, SourcePlan, ThreadPlan, strategy};
+use thread::{FeedThread, Recorded, SourcePlan, ThreadPlan};
 
 /// Between two looks at everything that this thread does.
 const TICK: Duration = Duration::from_millis(50);
@@ -436,7 +436,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         if plan.place == SuperBooksPlace::Thread {
             let (super_config, region) = (plan.supers.clone(), self.region);
             let (clock, halt, core) = (self.clock.clone(), self.halt.clone(), config.daemon.super_core);
-            let is_spinning = strategy(crate::config::Wait::Auto, threads) == WaitStrategy::Spin;
+            let is_spinning = crate::config::Wait::Auto.strategy(threads + 1) == WaitStrategy::Spin;
             let builder = std::thread::Builder::new().name("super books".into());
             let handle = builder.spawn_scoped(scope, move || {
                 if let Err(failure) = crate::pin(core) {
@@ -746,7 +746,7 @@ impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
             Request::Vol { .. } => {
                 Err("a feed handler has no volatilities: ask a quoter (tickwire quote)".into())
             }
-            Request::Pull {} | Request::Resume {} | Request::Heartbeat {} => {
+            Request::Pull {} | Request::Resume {} | Request::Heartbeat {} | Request::Eye { .. } => {
                 Err("a feed handler has no quotes: ask a quoter (tickwire quote)".into())
             }
             Request::Status {} => Ok(self.status()),

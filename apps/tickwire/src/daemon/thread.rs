@@ -191,7 +191,8 @@ impl<'p, 'r> FeedThread<'p, 'r> {
     ) -> Result<FeedThread<'p, 'r>, Failure> {
         crate::pin(plan.core)?;
         let sockets: usize = plan.sources.iter().map(sockets_of).sum();
-        let spins = strategy(plan.wait, plan.threads) == WaitStrategy::Spin;
+        // One core is left to everybody else.
+        let spins = plan.wait.strategy(plan.threads + 1) == WaitStrategy::Spin;
         // Many sockets: the kernel is asked which have input, without sleeping.
         let strategy = match spins && sockets <= SPIN_SOCKETS {
             true => WaitStrategy::Spin,
@@ -385,16 +386,6 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         for (at, station) in self.stations.iter_mut().enumerate() {
             station.report(if at == 0 { waits } else { 0 });
         }
-    }
-}
-
-/// How a thread waits.
-pub(crate) fn strategy(wait: Wait, threads: usize) -> WaitStrategy {
-    match wait {
-        Wait::Spin => WaitStrategy::Spin,
-        Wait::Poll => WaitStrategy::Poll,
-        // One core is left to everybody else.
-        Wait::Auto => WaitStrategy::for_threads(threads + 1),
     }
 }
 

@@ -34,6 +34,8 @@ impl Listed {
 pub(crate) struct Chain {
     pub(crate) underlying: InstrumentId,
     pub(crate) underlying_tick: Price,
+    /// What a contract of the underlying is worth a point.
+    pub(crate) underlying_multiplier: u32,
     /// Of all options alike.
     pub(crate) steps: PriceSteps,
     pub(crate) options: Vec<Listed>,
@@ -89,6 +91,9 @@ impl Chain {
             [(_, steps)] => Ok(Some(Chain {
                 underlying: front,
                 underlying_tick: front_steps.tick,
+                underlying_multiplier: channel
+                    .contract(front)
+                    .map_or(1, |contract| contract.multiplier()),
                 steps: *steps,
                 options,
             })),
@@ -123,6 +128,12 @@ impl Chain {
                 self.steps
             ))
         })
+    }
+
+    /// How many contracts of an option one of the underlying is as large as.
+    pub(crate) fn underlying_size(&self) -> f64 {
+        let option = self.options.first().map_or(1, |option| option.multiplier.max(1));
+        f64::from(self.underlying_multiplier.max(1)) / f64::from(option)
     }
 
     /// How many options each expiry has.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickwire_market::{Date, InstrumentId, Nanos, Price, Qty};
 use tickwire_options::Kind;
-use tickwire_trading::{ENTRIES_MAX, Protection, QuoterConfig};
+use tickwire_trading::{ENTRIES_MAX, EyeConfig, HedgeConfig, Protection, QuoteTerms, QuoterConfig};
 
 use crate::config::{CompId, SymbolName, Wait};
 use crate::entry::{DateText, PriceText};
@@ -60,6 +60,10 @@ pub(crate) struct QuoterSection {
     pub(crate) limits: LimitsSection,
     #[serde(default)]
     pub(crate) protection: OwnProtectionSection,
+    /// The electronic eye: takes what others quote too well (docs/eye.md). Without the section there is none; with it, it is off until the
+    /// operator turns it on (`tickwire quote --tell eye-on`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) eye: Option<EyeSection>,
     /// How quotes lie around their theoretical values. All that match an option apply, the last one that sets a value decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) terms: Vec<TermsSection>,
@@ -134,6 +138,55 @@ pub(crate) struct OwnProtectionSection {
     pub(crate) contracts: u64,
     /// Contracts weighted by delta, either way.
     pub(crate) delta: f64,
+}
+
+/// What the electronic eye takes, and within which limits.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EyeSection {
+    /// Contracts of the largest order.
+    pub(crate) size: u32,
+    /// Ticks by which a market may cross the price we would pay and is still believed.
+    pub(crate) believed_ticks: u16,
+    /// Contracts ordered within a second; what did not trade does not count.
+    pub(crate) contracts_per_s: u32,
+    /// Orders in options within a second.
+    pub(crate) orders_per_s: u32,
+    /// How long an option is left alone after its order was answered, milliseconds.
+    pub(crate) cool_down_ms: u32,
+    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too.
+    pub(crate) long_max: u64,
+    /// Most contracts short.
+    pub(crate) short_max: u64,
+    /// Most premium bought by the eye since the start, in points times contracts; 0 is no limit.
+    pub(crate) premium_bought_max: u64,
+    /// Most premium sold.
+    pub(crate) premium_sold_max: u64,
+    /// Ladders older than this are not traded by, milliseconds; above `reprice_ms`. 0 is any age.
+    pub(crate) ladder_age_max_ms: u32,
+    /// An answer that takes longer turns it off, milliseconds.
+    pub(crate) answer_max_ms: u32,
+    /// It turns itself off when the operator was not heard for so long (`--tell heartbeat`, `--tell eye-on`), milliseconds.
+    pub(crate) armed_ms: u32,
+    /// Trades the delta of fills away in the underlying. Without the section, nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hedge: Option<HedgeSection>,
+    /// How far from their theoretical values options are taken: as `quoter.terms`, where `bid` is to buy and `ask` to sell. Without any,
+    /// half a point and a hundredth of the value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) terms: Vec<TermsSection>,
+}
+
+/// Orders in the underlying against the delta of the eye's fills.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct HedgeSection {
+    /// Ticks of the underlying beyond the other side's best price.
+    pub(crate) through_ticks: u16,
+    /// Contracts of the largest order.
+    pub(crate) size: u32,
+    /// Orders within a second.
+    pub(crate) orders_per_s: u32,
 }
 
 /// Terms of the options that match. Amounts are in points of premium, as the feed has prices.
@@ -277,6 +330,121 @@ impl Default for LimitsSection {
     }
 }
 
+impl Default for EyeSection {
+    fn default() -> EyeSection {
+        EyeSection {
+            size: 10,
+            believed_ticks: 40,
+            contracts_per_s: 50,
+            orders_per_s: 20,
+            cool_down_ms: 10,
+            long_max: 10_000,
+            short_max: 10_000,
+            premium_bought_max: 0,
+            premium_sold_max: 0,
+            ladder_age_max_ms: 5_000,
+            answer_max_ms: 1_000,
+            armed_ms: 5_000,
+            hedge: None,
+            terms: Vec::new(),
+        }
+    }
+}
+
+impl Default for HedgeSection {
+    fn default() -> HedgeSection {
+        HedgeSection {
+            through_ticks: 1,
+            size: 50,
+            orders_per_s: 20,
+        }
+    }
+}
+
+impl EyeSection {
+    fn check(&self, reprice_ms: u32) -> Result<(), String> {
+        let sizes = [Some(self.size), self.hedge.map(|hedge| hedge.size)];
+        if sizes
+            .into_iter()
+            .flatten()
+            .any(|size| size == 0 || size > 999_999)
+        {
+            return Err("size must be 1 to 999999 contracts".into());
+        }
+        if self.contracts_per_s == 0
+            || self.orders_per_s == 0
+            || self.armed_ms == 0
+            || self.answer_max_ms == 0
+        {
+            return Err("contracts_per_s, orders_per_s, armed_ms and answer_max_ms must be above 0".into());
+        }
+        if self.ladder_age_max_ms > 0 && self.ladder_age_max_ms <= reprice_ms {
+            return Err(format!(
+                "ladder_age_max_ms must be above reprice_ms, which is {reprice_ms}: no ladder would be young enough"
+            ));
+        }
+        for (nth, terms) in self.terms.iter().enumerate() {
+            terms
+                .check()
+                .map_err(|e| format!("terms, number {}: {e}", nth + 1))?;
+        }
+        Ok(())
+    }
+
+    /// What the eye is made with.
+    pub(crate) fn eye(
+        &self,
+        underlying: InstrumentId,
+        ticks: [Price; 2],
+        trigger: &TriggerSection,
+    ) -> EyeConfig {
+        let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
+        let per_point = Price::ONE_RAW / ticks[1].raw().max(1);
+        let premium = |points: u64| match points {
+            0 => u64::MAX,
+            points => points.saturating_mul(u64::try_from(per_point.max(1)).unwrap_or(1)),
+        };
+        EyeConfig {
+            underlying,
+            underlying_tick: ticks[0],
+            option_tick: ticks[1],
+            size_max: Qty(self.size),
+            believed_ticks: self.believed_ticks,
+            contracts_max: self.contracts_per_s,
+            contracts_window_ns: Nanos::SECOND,
+            orders_max: self.orders_per_s,
+            orders_window_ns: Nanos::SECOND,
+            open_max: 256,
+            cool_down_ns: millis(self.cool_down_ms),
+            long_max: self.long_max,
+            short_max: self.short_max,
+            premium_max: [premium(self.premium_bought_max), premium(self.premium_sold_max)],
+            spread_max_ticks: trigger.spread_max_ticks,
+            jump_half_ticks: trigger.jump_half_ticks,
+            calm_ns: millis(trigger.calm_ms),
+            ladder_age_max_ns: millis(self.ladder_age_max_ms),
+            answer_max_ns: millis(self.answer_max_ms),
+            armed_ns: millis(self.armed_ms),
+            hedge: self.hedge.map(|hedge| HedgeConfig {
+                through_ticks: hedge.through_ticks,
+                size_max: Qty(hedge.size),
+                orders_max: hedge.orders_per_s,
+            }),
+        }
+    }
+
+    /// The terms of an option of this delta, without sign.
+    pub(crate) fn terms_of(&self, expiry: Date, strike: Price, kind: Kind, delta: f64) -> OptionTerms {
+        let terms = OptionTerms {
+            edge: 0.5,
+            edge_relative: 0.01,
+            size: self.size,
+            ..OptionTerms::default()
+        };
+        terms.with(&self.terms, (expiry, strike, kind, delta))
+    }
+}
+
 impl QuoterSection {
     /// Checks what concerns more than one value.
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -312,6 +480,8 @@ impl QuoterSection {
                 .check()
                 .map_err(|e| format!("quoter.terms, number {}: {e}", nth + 1))?;
         }
+        let eye = self.eye.as_ref().map(|eye| eye.check(self.reprice_ms));
+        eye.unwrap_or(Ok(())).map_err(|e| format!("quoter.eye: {e}"))?;
         Ok(())
     }
 
@@ -355,18 +525,38 @@ impl QuoterSection {
 
     /// The terms of an option of this delta, without sign.
     pub(crate) fn terms_of(&self, expiry: Date, strike: Price, kind: Kind, delta: f64) -> OptionTerms {
-        let mut terms = OptionTerms {
+        let terms = OptionTerms {
+            size: self.size,
+            ..OptionTerms::default()
+        };
+        terms.with(&self.terms, (expiry, strike, kind, delta))
+    }
+}
+
+impl Default for OptionTerms {
+    fn default() -> OptionTerms {
+        OptionTerms {
             edge: 0.1,
             edge_relative: 0.005,
             edge_vol: 0.0,
             width: [0.02, 1e9],
-            size: self.size,
+            size: 1,
             sides: [true; 2],
             lean_delta: 0.0,
             lean_gamma: 0.0,
             lean_vega: 0.0,
-        };
-        let matching = self.terms.iter().filter(|s| {
+        }
+    }
+}
+
+impl OptionTerms {
+    /// What the sections that match an option say, the last one that sets a value decides.
+    fn with(
+        mut self,
+        sections: &[TermsSection],
+        (expiry, strike, kind, delta): (Date, Price, Kind, f64),
+    ) -> OptionTerms {
+        let matching = sections.iter().filter(|s| {
             s.expiry.is_none_or(|d| d.0 == expiry)
                 && s.strike.is_none_or(|p| p.0 == strike)
                 && s.right.is_none_or(|r| r.is(kind))
@@ -374,18 +564,30 @@ impl QuoterSection {
         });
         for s in matching {
             let set = |to: &mut f64, from: Option<f64>| *to = from.unwrap_or(*to);
-            set(&mut terms.edge, s.edge);
-            set(&mut terms.edge_relative, s.edge_relative);
-            set(&mut terms.edge_vol, s.edge_vol);
-            set(&mut terms.width[0], s.width_min);
-            set(&mut terms.width[1], s.width_max);
-            set(&mut terms.lean_delta, s.lean_delta);
-            set(&mut terms.lean_gamma, s.lean_gamma);
-            set(&mut terms.lean_vega, s.lean_vega);
-            terms.size = s.size.unwrap_or(terms.size);
-            terms.sides = [s.bid.unwrap_or(terms.sides[0]), s.ask.unwrap_or(terms.sides[1])];
+            set(&mut self.edge, s.edge);
+            set(&mut self.edge_relative, s.edge_relative);
+            set(&mut self.edge_vol, s.edge_vol);
+            set(&mut self.width[0], s.width_min);
+            set(&mut self.width[1], s.width_max);
+            set(&mut self.lean_delta, s.lean_delta);
+            set(&mut self.lean_gamma, s.lean_gamma);
+            set(&mut self.lean_vega, s.lean_vega);
+            self.size = s.size.unwrap_or(self.size);
+            self.sides = [s.bid.unwrap_or(self.sides[0]), s.ask.unwrap_or(self.sides[1])];
         }
-        terms
+        self
+    }
+
+    /// As the ladder wants them, for an option with this vega and lean.
+    pub(crate) fn quote(&self, vega: f64, lean: f64) -> QuoteTerms {
+        QuoteTerms {
+            edge: self.edge + self.edge_vol * vega,
+            edge_relative: self.edge_relative,
+            half_width_min: self.width[0] / 2.0,
+            half_width_max: self.width[1] / 2.0,
+            lean,
+            sides: self.sides,
+        }
     }
 }
 
@@ -476,6 +678,12 @@ mod tests {
                 "width_min",
             ),
             ("[[quoter.terms]]\ndelta = [0.5, 0.2]\n", "delta"),
+            ("[quoter.eye]\nsize = 0\n", "quoter.eye: size"),
+            ("[quoter.eye]\nladder_age_max_ms = 900\n", "ladder_age_max_ms"),
+            (
+                "[[quoter.eye.terms]]\nedge = -2.0\n",
+                "quoter.eye: terms, number 1: edge",
+            ),
             ("edgy = 1\n", "line 4"),
         ] {
             let said = parse(text).unwrap_err();

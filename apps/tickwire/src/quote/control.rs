@@ -66,8 +66,13 @@ pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
         QuoterWord::Pull => "pull",
         QuoterWord::Resume => "resume",
         QuoterWord::Heartbeat => "heartbeat",
+        QuoterWord::EyeOn | QuoterWord::EyeOff => "eye",
     };
-    let answer = views::ask_quoter(socket, &json!({ "do": request }))?;
+    let mut request = json!({ "do": request });
+    if matches!(word, QuoterWord::EyeOn | QuoterWord::EyeOff) {
+        request["on"] = (word == QuoterWord::EyeOn).into();
+    }
+    let answer = views::ask_quoter(socket, &request)?;
     match answer["says"].as_str() {
         Some(says) => println!("{says}"),
         None => println!("{answer}"),
@@ -104,12 +109,25 @@ impl Answer for Desk {
                 self.shared.heartbeat();
                 Ok(json!({ "says": "heard" }))
             }
+            Request::Eye { on } => {
+                if !self.shared.has_eye() {
+                    return Err("there is no eye: the configuration has no [quoter.eye]".into());
+                }
+                self.shared.set_eye(on);
+                Ok(match on {
+                    true => {
+                        json!({ "says": "the eye is being turned on, until no heartbeat is heard; `status` says whether it is" })
+                    }
+                    false => json!({ "says": "the eye is being turned off" }),
+                })
+            }
             Request::Status {} => Ok(self.shared.status()),
             Request::Stop {}
             | Request::Subscribe { .. }
             | Request::Unsubscribe { .. }
             | Request::Subscriptions { .. } => Err(
-                "a quoter does not do that: vol, pull, resume, heartbeat, status are what it knows".into(),
+                "a quoter does not do that: vol, pull, resume, heartbeat, eye, status are what it knows"
+                    .into(),
             ),
         }
     }

@@ -1,9 +1,13 @@
 //! `tickwire demo quoter`: an exchange with a future and a chain of options on it, a quoter, and what both say compared.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tickwire_market::{Date, Nanos, Port, Price};
+use serde_json::json;
+use tickwire_market::{Date, Nanos, Price};
 use tickwire_options::edge::{Rounding, price};
 use tickwire_options::time::DayCount;
 use tickwire_options::{Kind, Terms, black76};
@@ -14,7 +18,7 @@ use tickwire_runtime::signal::StopFlag;
 use super::QuoterResults;
 use crate::cli::DemoArgs;
 use crate::config::{Config, DurationS, Rate};
-use crate::demo::{Side, free_udp_port, watch};
+use crate::demo::{Side, watch};
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::results::{ExchangeResults, read_json};
@@ -29,15 +33,7 @@ const STRIKE_STEP: i64 = 1_000;
 const FIRM: u32 = 1;
 
 pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
-    std::fs::create_dir_all(&args.dir).map_err(|e| {
-        Failure::system(format!(
-            "cannot create {}: {e}; give another folder with --dir",
-            args.dir.display()
-        ))
-    })?;
-    for stale in ["exchange.json", "quoter.json"] {
-        let _ = std::fs::remove_file(args.dir.join(stale));
-    }
+    crate::demo::prepare_folder(&args.dir, &["exchange.json", "quoter.json"])?;
     let mut config = demo_config(args)?;
     let started = Instant::now();
     let mut exchange = Side::start("exchange", &config, &args.dir)?;
@@ -51,8 +47,46 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
         config.exchange.rate.0,
         config.exchange.duration_s.0,
     );
-    watch(&mut exchange, &mut quoter, config.exchange.duration_s.0, stop)?;
+    let operator = Operator::start(args.dir.clone())?;
+    let watched = watch(&mut exchange, &mut quoter, config.exchange.duration_s.0, stop);
+    operator.end();
+    watched?;
     conclude(&args.dir, started)
+}
+
+/// The operator's client: turns the eye on as soon as there is one, and is heard from then on.
+struct Operator {
+    thread: JoinHandle<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Operator {
+    fn start(folder: PathBuf) -> Result<Operator, Failure> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        let thread = std::thread::Builder::new()
+            .name("operator".into())
+            .spawn(move || {
+                // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told of a heartbeat.
+                while !ends.load(Ordering::Relaxed) {
+                    let said = crate::views::ask_quoter(&folder, &json!({ "do": "status" }));
+                    let state = said.as_ref().ok().and_then(|said| said["eye"]["state"].as_str());
+                    let _ = match state {
+                        Some("on") => crate::views::ask_quoter(&folder, &json!({ "do": "heartbeat" })),
+                        Some(_) => crate::views::ask_quoter(&folder, &json!({ "do": "eye", "on": true })),
+                        None => Ok(json!(null)),
+                    };
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+            })
+            .map_err(|e| Failure::system(format!("cannot start the operator's thread: {e}")))?;
+        Ok(Operator { thread, is_over })
+    }
+
+    fn end(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+    }
 }
 
 /// What both children get: a future, options at strikes around it, free ports.
@@ -65,6 +99,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.core = cores.first().map_or(-1, |core| *core as i32);
     if let Some(quoter) = &mut c.quoter {
         quoter.core = cores.last().map_or(-1, |core| *core as i32);
+        quoter.control = Some(args.dir.clone());
     }
     c.exchange.seed = args.seed;
     c.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
@@ -72,15 +107,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let line = crate::demo::impairment(args)?;
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
     c.exchange.start_on_logon = true;
-    for channel in &mut c.feed[0].channels {
-        channel.renumber_groups(free_udp_port)?;
-        for port in Port::ALL {
-            if let Some(server) = channel.server_mut(port) {
-                server.set_port(0);
-            }
-        }
-    }
-    c.order_entry.address.set_port(0);
+    crate::demo::take_free_ports(&mut c)?;
     c.check().map_err(Failure::config)?;
     Ok(c)
 }
@@ -101,6 +128,9 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          [quoter.limits]\nlong_max = 100000\nshort_max = 100000\nmessages_per_s = 20000\nimprovements_per_s = 15000\n\
          [quoter.protection]\nwindow_ms = 1000\ncontracts = 800\n\
          [[quoter.terms]]\nedge = 6.0\nedge_relative = 0.002\nwidth_min = 10.0\nwidth_max = 400.0\nlean_delta = 0.02\n\
+         [quoter.eye]\nsize = 20\ncontracts_per_s = 500\norders_per_s = 100\nlong_max = 100000\nshort_max = 100000\n\
+         [quoter.eye.hedge]\n\
+         [[quoter.eye.terms]]\nedge = 3.0\nedge_relative = 0.0002\nwidth_min = 6.0\nlean_delta = 0.02\n\
          [order_entry]\nexchange_comp_id = \"EXCHANGE\"\nanyone = false\n\
          [[order_entry.session]]\ncomp_id = \"QUOTER\"\nversion = \"FIX.4.4\"\nfirm = {FIRM}\nreset_on_logon = true\n\
          cancel_on_disconnect = true\n\
@@ -169,29 +199,43 @@ fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
         .iter()
         .filter(|quote| quote.firm == FIRM)
         .collect();
+    let orders: Vec<_> = exchange
+        .orders_traded
+        .iter()
+        .filter(|sum| sum.firm == FIRM)
+        .collect();
+    let net = |[bought, sold]: [u64; 2]| bought as i64 - sold as i64;
     let mut wrong = Vec::new();
-    for quote in &ours {
-        let held = quote.traded[0] as i64 - quote.traded[1] as i64;
-        let rows = quoter.quotes.iter().enumerate();
-        let own = rows.into_iter().find(|(_, row)| row.symbol == quote.symbol);
-        let believed = own.map_or(0, |(_, row)| row.position);
-        let counted = own.and_then(|(at, _)| quoter.priced.positions.get(at)).copied();
-        if believed != held || counted != Some(held) {
+    for (at, row) in quoter.quotes.iter().enumerate() {
+        let quote = ours.iter().find(|quote| quote.symbol == row.symbol);
+        let by_quotes = quote.map_or(0, |quote| net(quote.traded));
+        let of_symbol = orders.iter().find(|sum| sum.symbol == row.symbol);
+        let by_orders = of_symbol.map_or(0, |sum| net(sum.traded));
+        let counted = quoter.priced.positions.get(at).copied();
+        if (row.position, row.eye, counted) != (by_quotes, by_orders, Some(by_quotes + by_orders)) {
             wrong.push(format!(
-                "{}: the exchange has {held} contracts, the quoter {believed}, its fills {counted:?}",
-                quote.symbol
+                "{}: the exchange has {by_quotes} contracts by quotes and {by_orders} by orders, the quoter {}, the eye {}, the fills \
+                 {counted:?}",
+                row.symbol, row.position, row.eye
             ));
         }
-        if quote.open != [0; 2] {
-            wrong.push(format!(
-                "{} is still quoted after the end: {:?}",
-                quote.symbol, quote.open
-            ));
+        if let Some(open) = quote.map(|quote| quote.open).filter(|open| *open != [0; 2]) {
+            wrong.push(format!("{} is still quoted after the end: {open:?}", row.symbol));
         }
     }
+    let hedged = orders.iter().find(|sum| sum.symbol == quoter.underlying);
+    let hedged = hedged.map_or(0, |sum| net(sum.traded));
+    if hedged != quoter.priced.underlying {
+        wrong.push(format!(
+            "{}: the exchange has {hedged} contracts of hedges, the fills {}",
+            quoter.underlying, quoter.priced.underlying
+        ));
+    }
     let traded: u64 = ours.iter().map(|quote| quote.traded[0] + quote.traded[1]).sum();
+    let options = orders.iter().filter(|sum| sum.symbol != quoter.underlying);
+    let taken: u64 = options.map(|sum| sum.traded[0] + sum.traded[1]).sum();
     println!(
-        "\nexchange: {} options quoted, {traded} contracts traded with our quotes; positions {}   ({:.1} s)",
+        "\nexchange: {} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions {}   ({:.1} s)",
         ours.len(),
         if wrong.is_empty() { "agree" } else { "DIFFER" },
         started.elapsed().as_secs_f64()
@@ -201,6 +245,9 @@ fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
     }
     if traded == 0 {
         wrong.push("nobody traded with a quote, so nothing was compared".into());
+    }
+    if taken == 0 {
+        wrong.push("the eye took nothing, so it was not compared".into());
     }
     if quoter.unread_answers > 0 {
         wrong.push(format!("{} answers could not be read", quoter.unread_answers));

@@ -37,7 +37,7 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::spsc;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
-use tickwire_runtime::wait::{WaitStrategy, Waiter};
+use tickwire_runtime::wait::Waiter;
 use tickwire_trading::{PullReason, QuotingState};
 
 pub(crate) use config::QuoterSection;
@@ -45,7 +45,7 @@ pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
 
-use crate::config::{Config, Wait};
+use crate::config::Config;
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::ports::Intake;
@@ -191,12 +191,7 @@ struct Floor<C> {
 impl<C: Channel> Floor<C> {
     fn open(run: &Run<'_>, channel: C) -> Result<(Floor<C>, TcpStream), Failure> {
         let feed = &run.config.feed[0];
-        let strategy = match run.section.wait {
-            Wait::Spin => WaitStrategy::Spin,
-            Wait::Poll => WaitStrategy::Poll,
-            Wait::Auto => WaitStrategy::for_threads(3),
-        };
-        let mut waiter = Waiter::new(strategy);
+        let mut waiter = Waiter::new(run.section.wait.strategy(3));
         let ports = feed.channels[0].ports(feed.interface);
         let intake = Intake::join(&ports, run.config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
@@ -239,7 +234,8 @@ impl<C: Channel> Floor<C> {
         let (mut known, mut grown) = (0, self.clock.now());
         let mut next_look = Nanos::ZERO;
         loop {
-            self.packets(&mut learn)?;
+            self.receive(&mut learn, |_, _, _| {})?;
+            self.around(&mut learn)?;
             let now = self.clock.now();
             transmit(&mut stream, &mut session)?;
             self.converse(now, &mut stream, &mut session)?;
@@ -308,23 +304,31 @@ impl<C: Channel> Floor<C> {
         Ok(())
     }
 
-    /// What the lines hold, up to a bound, for a sink that is not quoting yet.
-    fn packets<S: EventSink>(&mut self, sink: &mut S) -> Result<(), Failure> {
+    /// What the lines hold, up to a bound; `after` each packet with the time stamp counter at its receipt.
+    #[inline]
+    fn receive<S: EventSink>(
+        &mut self,
+        sink: &mut S,
+        mut after: impl FnMut(&mut S, &Clock, u64),
+    ) -> Result<(), Failure> {
         for _ in 0..PACKETS_PER_LOOK {
             let mut any = false;
             for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
-                if let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? {
-                    let at = self.clock.nanos_at(datagram.tsc);
-                    self.channel
-                        .on_datagram(at, Port::Live, line, datagram.bytes, sink);
-                    any = true;
-                }
+                let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? else {
+                    continue;
+                };
+                any = true;
+                let arrived = datagram.tsc;
+                let at = self.clock.nanos_at(arrived);
+                self.channel
+                    .on_datagram(at, Port::Live, line, datagram.bytes, sink);
+                after(sink, &self.clock, arrived);
             }
             if !any {
                 break;
             }
         }
-        self.around(sink)
+        Ok(())
     }
 
     /// Recovery, requests, timers of the channel.
@@ -404,11 +408,18 @@ impl<C: Channel> Floor<C> {
         for (quote, size) in ladders.sizes().iter().enumerate() {
             path.quoter.set_size(quote as u16, tickwire_market::Qty(*size));
         }
-        if let Some(first) = ladders.first() {
-            path.replace_ladder(now, first);
+        if let Some(eye) = &run.section.eye {
+            let config = eye.eye(chain.underlying, ticks, &run.section.trigger);
+            let underlying = run.section.underlying.0;
+            path.open_eye(config, &ids, &symbols, underlying, first_order(now))
+                .map_err(|NotQuotable(why)| Failure::config(why))?;
+            path.set_eye_sizes(ladders.eye_sizes());
         }
-        path.quoter.on_logon(now);
+        if let Some(first) = ladders.first() {
+            take_ladders(now, &mut path, first);
+        }
         path.begin(now, &self.channel, status);
+        path.logged_on(now);
         for (quote, status) in statuses.iter().enumerate() {
             if *status != TradingStatus::Trading {
                 path.close(now, quote as u16);
@@ -450,10 +461,18 @@ impl<C: Channel> Floor<C> {
         let mut end = End::Quoting;
         let mut is_priced = true;
         loop {
-            self.receive(path, figures)?;
+            let mut sent = path.wire.sent[0];
+            self.receive(path, |path, clock, arrived| {
+                path.settle(clock.nanos_at(arrived));
+                if path.wire.sent[0] != sent {
+                    sent = path.wire.sent[0];
+                    let took = clock.span_ns(tsc().saturating_sub(arrived));
+                    figures.packet_to_quotes.record(took);
+                }
+            })?;
             let now = self.clock.now();
-            while let Some(ladder) = ladders.next() {
-                if let Some(before) = path.replace_ladder(now, ladder) {
+            while let Some(made) = ladders.next() {
+                if let Some(before) = take_ladders(now, path, made) {
                     ladders.give_back(before);
                 }
             }
@@ -503,38 +522,6 @@ impl<C: Channel> Floor<C> {
             }
             self.wait(now)?;
         }
-    }
-
-    /// What the lines hold, up to a bound.
-    #[inline]
-    fn receive<T: Trades>(
-        &mut self,
-        path: &mut QuotePath<TcpStream, T>,
-        figures: &mut Figures,
-    ) -> Result<(), Failure> {
-        for _ in 0..PACKETS_PER_LOOK {
-            let mut any = false;
-            for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
-                let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? else {
-                    continue;
-                };
-                any = true;
-                let (arrived, sent) = (datagram.tsc, path.wire.sent[0]);
-                let at = self.clock.nanos_at(arrived);
-                self.channel
-                    .on_datagram(at, Port::Live, line, datagram.bytes, path);
-                path.settle(at);
-                if path.wire.sent[0] != sent {
-                    figures
-                        .packet_to_quotes
-                        .record(self.clock.span_ns(tsc().saturating_sub(arrived)));
-                }
-            }
-            if !any {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// What the venue says.
@@ -632,9 +619,7 @@ impl<C: Channel> Floor<C> {
         priced: pricing::Priced,
     ) -> QuoterResults {
         let mut counters: Counters = self.channel.counters();
-        counters.merge(path.books.counters());
-        counters.merge(path.quoter.counters());
-        counters.merge(path.wire.session.counters());
+        counters.merge(&path.counters());
         counters.add(Counter::KernelDrops, self.intake.kernel_drops());
         let rows = (0_u16..)
             .zip(&chain.options)
@@ -642,12 +627,14 @@ impl<C: Channel> Floor<C> {
                 symbol: option.symbol.to_string(),
                 position: path.quoter.position(quote),
                 live: path.quoter.open(quote),
+                eye: path.eye.as_ref().map_or(0, |eye| eye.position(quote)),
             });
         QuoterResults {
             counters: counters_by_id(&counters),
             quotes: rows.collect(),
             messages: path.wire.sent[0],
             bytes: path.wire.sent[1],
+            eye_orders: path.wire.orders_sent,
             unread_answers: path.unread,
             pulls: figures.pulls,
             packet_to_quotes: figures.packet_to_quotes,
@@ -656,6 +643,27 @@ impl<C: Channel> Floor<C> {
             underlying: run.section.underlying.0.to_string(),
         }
     }
+}
+
+/// Hands newer ladders over, the eye's first; those before them come back.
+fn take_ladders<O: crate::hot::OrderOut, T: Trades>(
+    now: Nanos,
+    path: &mut QuotePath<O, T>,
+    made: pricing::Made,
+) -> Option<pricing::Made> {
+    path.set_hedges(&made.hedges);
+    let eye = made.eye.and_then(|ladder| path.replace_eye_ladder(now, ladder));
+    let quotes = path.replace_ladder(now, made.quotes)?;
+    Some(pricing::Made {
+        quotes,
+        eye,
+        hedges: made.hedges,
+    })
+}
+
+/// Above every order number of a process before this one, as long as it sent fewer than a million a second: microseconds since 1970.
+fn first_order(now: Nanos) -> u64 {
+    now.0 / Nanos::MICRO
 }
 
 /// How far the end is.

@@ -1,9 +1,12 @@
 //! From a packet to mass quotes, and from the venue's answers back to what is believed live: everything between sockets and the quoter.
 //!
 //! ```text
-//! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Quoter::on_underlying ─► QuoteWire ─► out
-//! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter ─► QuoteWire ─► out
+//! packet ─► Channel ─► QuotePath::on_event ─► Books ─► (end of the match event) Eye, Quoter::on_underlying ─► QuoteWire ─► out
+//! bytes  ─► Session ─► QuotePath::answers ─► read_quote_answer · ExecutionReport ─► Quoter · Eye ─► QuoteWire ─► out
 //! ```
+//! The electronic eye looks first: after the quoter, quotes that move are under way, and it trades with none that could be ours. Its orders
+//! go out by the same session; their numbers begin above those of the quotes, and above those of every process before this one.
+//!
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
 use std::io;
@@ -12,24 +15,43 @@ use tickwire_book::{Applied, Books};
 use tickwire_feed::Channel;
 use tickwire_fix::{
     AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, MassQuoteHead, MassQuoteTemplate,
-    Precision, QuoteAnswer, QuoteDecimals, QuotePrices, Role, Session, SessionConfig, Status, Version,
-    put_cancel_all_quotes, read_quote_answer,
+    NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals, QuotePrices, Role, Session,
+    SessionConfig, Status, Version, put_cancel_all_quotes, read_quote_answer,
 };
 use tickwire_market::{
-    BookState, BookUpdate, Cause, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, Nanos,
-    OrderId, Price, Side, Symbol, TradingStatus,
+    BookState, BookUpdate, Cause, ClientOrderId, Counters, EventFlags, EventKind, EventSink, InstrumentId,
+    MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, Side, Symbol, TradingStatus,
 };
-use tickwire_trading::{Fill, Ladder, MassQuote, QuoteSink, Quoter, QuoterConfig, QuotingState};
+use tickwire_trading::{
+    Eye, EyeConfig, Fill, Ladder, MassQuote, OrderReport, OrderSink, QuoteSink, Quoter, QuoterConfig,
+    QuotingState, ReportError, ReportKind,
+};
 
 use crate::hot::OrderOut;
+use crate::trader::report_kind;
 
 /// An instrument that is not quoted.
 const NONE: u16 = u16::MAX;
+/// Identifiers below are those of quotes: their places.
+const ORDERS_FROM: u64 = 1 << 16;
 
-/// What happened to our quotes, for whoever keeps positions.
+/// What traded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// A quote.
+    Quote,
+    /// An order of the electronic eye in an option.
+    Eye,
+    /// A hedge in the underlying.
+    Hedge,
+}
+
+/// What happened to our quotes and orders, for whoever keeps positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Traded {
     pub(crate) at: Nanos,
+    pub(crate) source: Source,
+    /// The option's place among the quotes; of a hedge without meaning.
     pub(crate) quote: u16,
     /// Our side: a filled bid bought.
     pub(crate) side: Side,
@@ -48,6 +70,10 @@ pub(crate) trait Trades {
 pub(crate) struct QuoteWire<O> {
     pub(crate) session: Session,
     template: MassQuoteTemplate,
+    /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an eye.
+    orders: Box<[OrderTemplate]>,
+    /// Added to the eye's numbers.
+    first_order: u64,
     pub(crate) out: O,
     /// Time of what is sent: that of the event it follows.
     now: Nanos,
@@ -55,6 +81,8 @@ pub(crate) struct QuoteWire<O> {
     pub(crate) failure: Option<io::Error>,
     /// Messages and bytes of quotes sent.
     pub(crate) sent: [u64; 2],
+    /// Orders of the eye sent.
+    pub(crate) orders_sent: u64,
 }
 
 impl<O: OrderOut> QuoteWire<O> {
@@ -102,6 +130,45 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     }
 }
 
+impl<O: OrderOut> OrderSink for QuoteWire<O> {
+    #[inline]
+    fn order(&mut self, option: Option<u16>, order: &OrderIntent) -> bool {
+        let OrderIntent::New {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+            ..
+        } = *order
+        else {
+            return false;
+        };
+        let underlying = self.orders.len().saturating_sub(1);
+        let Some(template) = self.orders.get_mut(option.map_or(underlying, usize::from)) else {
+            return false;
+        };
+        let order = NewOrder {
+            id: ClientOrderId(self.first_order + id.0),
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+        };
+        let Ok(bytes) = self.session.encode_passing_order(self.now, template, &order) else {
+            return false;
+        };
+        self.orders_sent += 1;
+        if let Err(error) = self.out.send(bytes) {
+            // Whether it arrived is told in the next session.
+            self.failure.get_or_insert(error);
+        }
+        true
+    }
+}
+
 /// What a quoting session is made with.
 pub(crate) struct QuoteSetup<'s> {
     pub(crate) quoter: QuoterConfig,
@@ -143,6 +210,14 @@ pub(crate) struct QuotePath<O, T> {
     pub(crate) trades_lost: u64,
     /// How the session ended.
     pub(crate) ended: Option<DisconnectReason>,
+    /// The electronic eye, if there is one.
+    pub(crate) eye: Option<Eye>,
+    /// Contracts of options that it traded.
+    pub(crate) eye_contracts: u64,
+    /// Options that trade, as the venue last said: those that the eye looks at when it is turned on.
+    is_open: Box<[bool]>,
+    /// Logged on, and what the venue had said meanwhile is still coming.
+    is_catching_up: bool,
 }
 
 /// The initiator's side of a market maker's session, `sender` to `target`. Without `resets`, a connection that is lost is taken up where it
@@ -204,10 +279,13 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             wire: QuoteWire {
                 session: setup.session,
                 template,
+                orders: Box::default(),
+                first_order: ORDERS_FROM,
                 out,
                 now: Nanos::ZERO,
                 failure: None,
                 sent: [0; 2],
+                orders_sent: 0,
             },
             trades,
             underlying: config.underlying,
@@ -223,7 +301,41 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             unread: 0,
             trades_lost: 0,
             ended: None,
+            eye: None,
+            eye_contracts: 0,
+            is_open: vec![true; setup.instruments.len()].into_boxed_slice(),
+            is_catching_up: false,
         })
+    }
+
+    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup; it is off. `first_order` is
+    /// above every number that orders of this session have had.
+    ///
+    /// # Errors
+    /// A symbol that an order cannot have.
+    pub(crate) fn open_eye(
+        &mut self,
+        config: EyeConfig,
+        instruments: &[InstrumentId],
+        symbols: &[Symbol],
+        underlying: Symbol,
+        first_order: u64,
+    ) -> Result<(), NotQuotable> {
+        let session = &self.wire.session;
+        let templates: Option<Vec<_>> = symbols
+            .iter()
+            .chain([&underlying])
+            .map(|symbol| session.order_template(*symbol))
+            .collect();
+        let templates = templates.ok_or(NotQuotable(
+            "orders in the options cannot be written for this session",
+        ))?;
+        self.wire.orders = templates.into_boxed_slice();
+        self.wire.first_order = first_order.max(ORDERS_FROM);
+        let mut eye = Eye::new(config, instruments);
+        eye.add_net(self.quoter.net());
+        self.eye = Some(eye);
+        Ok(())
     }
 
     /// A packet is over: what it changed is quoted, even where the venue forgot to say that its event is over.
@@ -238,6 +350,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     fn tick(&mut self, now: Nanos) {
         self.is_new = false;
         self.wire.now = now;
+        if let Some(eye) = &mut self.eye {
+            eye.on_underlying(now, &self.top, &self.quoter, &mut self.wire);
+            self.quoter.set_beside(eye.open());
+        }
         self.quoter.on_underlying(now, &self.top, &mut self.wire);
     }
 
@@ -258,6 +374,28 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.tick(event.recv_ts);
     }
 
+    /// What the eye knows of the options' books, told anew; of those that are not live, nothing.
+    #[cold]
+    fn look_at_options(&mut self, event: &MarketEvent) {
+        let Some(eye) = &mut self.eye else { return };
+        let (now, venue) = (event.recv_ts, self.top.venue);
+        self.wire.now = now;
+        for (instrument, quote) in self.quotes.iter().enumerate() {
+            if *quote == NONE {
+                continue;
+            }
+            let known = self.books.book(InstrumentId(instrument as u32));
+            let update = BookUpdate {
+                seq: event.seq,
+                recv_ts: now,
+                venue,
+                ..known.map(|book| book.update()).unwrap_or_default()
+            };
+            eye.on_option(now, *quote, &update, &self.quoter, &mut self.wire);
+            self.quoter.set_beside(eye.open());
+        }
+    }
+
     #[cold]
     fn status(&mut self, event: &MarketEvent) {
         let is_whole = event.instrument == InstrumentId::WHOLE_FEED;
@@ -268,6 +406,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         if let Some(quote) = self.quote_of(event.instrument) {
             let trades = event.status == TradingStatus::Trading;
             self.wire.now = event.recv_ts;
+            self.set_open(quote, trades);
             self.quoter
                 .set_quoted(event.recv_ts, quote, trades, &mut self.wire);
         }
@@ -292,6 +431,38 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             ..MarketEvent::default()
         };
         self.look_again(&event);
+        self.look_at_options(&event);
+    }
+
+    /// Contracts of the largest order in each option.
+    pub(crate) fn set_eye_sizes(&mut self, sizes: &[u32]) {
+        if let Some(eye) = &mut self.eye {
+            for (option, size) in (0..).zip(sizes) {
+                eye.set_size(option, Qty(*size));
+            }
+        }
+    }
+
+    /// What hedges a contract of each option, in thousandths of a contract of the underlying.
+    pub(crate) fn set_hedges(&mut self, milli: &[i32]) {
+        if let Some(eye) = &mut self.eye {
+            for (option, delta) in (0..).zip(milli) {
+                eye.set_delta(option, *delta);
+            }
+        }
+    }
+
+    /// A newer ladder of the eye: see [`QuotePath::replace_ladder`]. To be replaced before the quoter's.
+    pub(crate) fn replace_eye_ladder(&mut self, now: Nanos, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
+        self.wire.now = now;
+        match &mut self.eye {
+            Some(eye) => {
+                let before = eye.replace_ladder(now, ladder, &self.quoter, &mut self.wire);
+                self.quoter.set_beside(eye.open());
+                before
+            }
+            None => Some(ladder),
+        }
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.
@@ -318,12 +489,41 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     pub(crate) fn disconnected(&mut self, now: Nanos) {
         self.wire.session.handle_disconnected(now);
         self.answers(now);
+        self.session_lost();
+    }
+
+    fn session_lost(&mut self) {
+        self.is_catching_up = false;
         self.quoter.on_disconnect();
+        if let Some(eye) = &mut self.eye {
+            eye.on_disconnect();
+        }
+    }
+
+    /// The session is logged on. Nothing leaves until everything is here that the venue has said before: what is held would not be known.
+    pub(crate) fn logged_on(&mut self, now: Nanos) {
+        self.is_catching_up = true;
+        self.catch_up(now);
+    }
+
+    fn catch_up(&mut self, now: Nanos) {
+        if !(self.is_catching_up && self.wire.session.is_caught_up()) {
+            return;
+        }
+        self.is_catching_up = false;
+        if let Some(eye) = &mut self.eye {
+            // An order that did not arrive is not sent again, and one that did has been answered.
+            eye.forget_open(now);
+            eye.on_logon();
+            self.quoter.set_beside(eye.open());
+        }
+        self.quoter.on_logon(now);
     }
 
     /// When [`QuotePath::handle_timeout`] has something to do.
     pub(crate) fn poll_timeout(&mut self) -> Option<Nanos> {
-        [self.quoter.poll_timeout(), self.wire.session.poll_timeout()]
+        let eye = self.eye.as_mut().and_then(Eye::poll_timeout);
+        [self.quoter.poll_timeout(), self.wire.session.poll_timeout(), eye]
             .into_iter()
             .flatten()
             .min()
@@ -339,6 +539,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
         if self.quoter.poll_timeout().is_some_and(|due| due <= now) {
             self.quoter.handle_timeout(now, &mut self.wire);
+        }
+        if let Some(eye) = &mut self.eye
+            && eye.poll_timeout().is_some_and(|due| due <= now)
+        {
+            eye.handle_timeout(now);
         }
     }
 
@@ -364,12 +569,12 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.now = now;
         while let Some(event) = self.wire.session.poll_event() {
             match event {
-                Event::LoggedOn { .. } => self.quoter.on_logon(now),
+                Event::LoggedOn { .. } => self.is_catching_up = true,
                 Event::Message { poss_dup, .. } => self.answer(now, poss_dup),
                 Event::Rejected { .. } => self.distrust(now),
                 Event::Disconnect { reason, .. } => {
                     self.wire.transmit();
-                    self.quoter.on_disconnect();
+                    self.session_lost();
                     self.ended.get_or_insert(reason);
                 }
                 Event::App { .. }
@@ -379,6 +584,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
             self.wire.transmit();
         }
+        self.catch_up(now);
     }
 
     /// What is sent again (`is_late`) is of a connection that was lost, and its quotes with it: only executions still count.
@@ -402,9 +608,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 }
             }
             Ok(Some(QuoteAnswer::Left { symbol, sides })) => {
-                let at = self.symbols.binary_search_by(|(own, _)| own.cmp(&symbol));
-                if let Ok(at) = at {
-                    let (_, quote) = self.symbols[at];
+                if let Some(quote) = self.quote_by_name(&symbol) {
                     self.quoter.on_removed(quote, sides.map(|is_left| !is_left));
                 }
             }
@@ -422,16 +626,23 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     #[cold]
     fn distrust(&mut self, now: Nanos) {
         self.unread += 1;
-        self.wire.now = now;
-        self.quoter.pull(now, &mut self.wire);
+        self.pull(now);
     }
 
     fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
+        let id = report.cl_ord_id.to_number();
+        if id.is_some_and(|id| id >= ORDERS_FROM) {
+            return self.order_report(now, report, id.unwrap_or_default());
+        }
         if report.exec_type != ExecType::Trade {
             return;
         }
         let tick = self.option_tick.raw().max(1);
-        let quote = report.cl_ord_id.to_number().and_then(|id| u16::try_from(id).ok());
+        // The places of quotes may have been others in the process before this one.
+        let quote = match is_late {
+            true => self.quote_by_name(&report.symbol),
+            false => id.and_then(|id| u16::try_from(id).ok()),
+        };
         let ticks = report
             .last_px
             .and_then(|price| u16::try_from(price.raw() / tick).ok());
@@ -445,8 +656,59 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             ticks,
             delta_milli: self.deltas.get(usize::from(quote)).copied().unwrap_or(0),
         };
+        self.traded(now, Source::Quote, quote, report);
+        match is_late {
+            true => self.quoter.on_late_fill(&fill),
+            false => self.quoter.on_fill(now, &fill, &mut self.wire),
+        }
+        if let Some(eye) = &mut self.eye {
+            eye.add_net(signed(report));
+        }
+    }
+
+    /// What became of an order of the eye. What traded is booked whether the order is known or not: those of a process before this one
+    /// are not.
+    fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64) {
+        let Some(kind) = report_kind(report) else { return };
+        let is_fill = matches!(kind, ReportKind::Filled { .. });
+        let told = OrderReport {
+            id: ClientOrderId(id.checked_sub(self.wire.first_order).unwrap_or_default()),
+            venue_id: report.order_id.to_number().map(OrderId),
+            kind,
+        };
+        let quote = self.quote_by_name(&report.symbol);
+        let outcome = self.eye.as_mut().map(|eye| {
+            let outcome = eye.on_report(now, &told, &mut self.wire);
+            self.quoter.set_beside(eye.open());
+            outcome
+        });
+        let is_unknown = match outcome {
+            Some(Ok(_)) => false,
+            Some(Err(ReportError::Duplicate)) => return,
+            Some(Err(_)) | None => true,
+        };
+        if !is_fill {
+            return;
+        }
+        match quote {
+            Some(quote) => {
+                self.traded(now, Source::Eye, quote, report);
+                self.eye_contracts += u64::from(report.last_qty.0);
+                self.quoter.add_net(signed(report));
+                if let (Some(eye), true) = (&mut self.eye, is_unknown) {
+                    eye.hold(quote, signed(report));
+                }
+            }
+            None if self.is_underlying(&report.symbol) => self.traded(now, Source::Hedge, NONE, report),
+            None => self.distrust(now),
+        }
+    }
+
+    /// Tells whoever keeps positions.
+    fn traded(&mut self, now: Nanos, source: Source, quote: u16, report: &ExecutionReport) {
         let traded = Traded {
             at: now,
+            source,
             quote,
             side: report.side,
             qty: report.last_qty.0,
@@ -457,27 +719,90 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             self.trades_lost += 1;
             self.distrust(now);
         }
-        match is_late {
-            true => self.quoter.on_late_fill(&fill),
-            false => self.quoter.on_fill(now, &fill, &mut self.wire),
+    }
+
+    /// Without an eye, what trades under an order's number and is no option was a hedge of a process that had one.
+    fn is_underlying(&self, symbol: &Symbol) -> bool {
+        let last = self.wire.orders.last();
+        last.is_none_or(|template| template.symbol() == *symbol)
+    }
+
+    fn quote_by_name(&self, symbol: &Symbol) -> Option<u16> {
+        let at = self.symbols.binary_search_by(|(own, _)| own.cmp(symbol)).ok()?;
+        Some(self.symbols[at].1)
+    }
+
+    /// Turns the eye on for as long as it stays so without a heartbeat; options that it no longer watched because an order was rejected
+    /// are watched again. `false`: there is none, or the kill switch has it.
+    pub(crate) fn arm_eye(&mut self, now: Nanos) -> bool {
+        let Some(eye) = &mut self.eye else { return false };
+        for (option, is_open) in (0..).zip(&self.is_open) {
+            eye.set_watched(option, *is_open);
         }
+        eye.arm(now)
+    }
+
+    /// Turns it off.
+    pub(crate) fn disarm_eye(&mut self) {
+        if let Some(eye) = &mut self.eye {
+            eye.disarm();
+        }
+    }
+
+    /// The operator's client was heard.
+    pub(crate) fn heartbeat(&mut self, now: Nanos) {
+        self.quoter.on_heartbeat(now);
+        if let Some(eye) = &mut self.eye {
+            eye.on_heartbeat(now);
+        }
+    }
+
+    /// Whether an option trades.
+    fn set_open(&mut self, quote: u16, is_open: bool) {
+        if let Some(known) = self.is_open.get_mut(usize::from(quote)) {
+            *known = is_open;
+        }
+        if let Some(eye) = &mut self.eye {
+            eye.set_watched(quote, is_open);
+        }
+    }
+
+    /// Everything counted by books, quoter, eye and session.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut all = self.books.counters().clone();
+        all.merge(self.quoter.counters());
+        all.merge(self.wire.session.counters());
+        if let Some(eye) = &self.eye {
+            all.merge(eye.counters());
+        }
+        all
     }
 
     /// An option is not traded: it is not quoted until its status says so.
     pub(crate) fn close(&mut self, now: Nanos, quote: u16) {
         self.wire.now = now;
+        self.set_open(quote, false);
         self.quoter.set_quoted(now, quote, false, &mut self.wire);
     }
 
-    /// Takes every quote away, until [`QuotePath::resume`].
+    /// The kill switch: takes every quote away and turns the eye off, until [`QuotePath::resume`].
     pub(crate) fn pull(&mut self, now: Nanos) {
         self.wire.now = now;
+        if let Some(eye) = &mut self.eye {
+            eye.kill();
+        }
         self.quoter.pull(now, &mut self.wire);
     }
 
-    /// Quotes again.
+    /// Quotes again, and the eye may be turned on again; while quotes are still being taken away, neither.
     pub(crate) fn resume(&mut self, now: Nanos) -> bool {
         self.wire.now = now;
+        if let (Some(eye), false) = (
+            &mut self.eye,
+            matches!(self.quoter.state(), QuotingState::Pulling(_)),
+        ) {
+            eye.revive();
+        }
         let is_quoting = self.quoter.resume(now);
         if is_quoting && self.top.state == BookState::Live {
             self.tick(now);
@@ -490,6 +815,17 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.session.status() == Status::Active
             && !matches!(self.quoter.state(), QuotingState::Pulling(_))
             && self.quoter.in_flight() == 0
+            && !self.is_catching_up
+            && self.eye.as_ref().is_none_or(|eye| eye.orders().open() == 0)
+    }
+}
+
+/// Contracts that an execution bought, below 0 sold.
+fn signed(report: &ExecutionReport) -> i64 {
+    let qty = i64::from(report.last_qty.0);
+    match report.side {
+        Side::Bid => qty,
+        Side::Ask => -qty,
     }
 }
 
@@ -512,11 +848,18 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
                     .filter(|quote| *quote != NONE)
                 {
                     self.wire.now = event.recv_ts;
+                    if let Some(eye) = &mut self.eye {
+                        eye.on_option(event.recv_ts, quote, update, &self.quoter, &mut self.wire);
+                        self.quoter.set_beside(eye.open());
+                    }
                     self.quoter
                         .on_option(event.recv_ts, quote, update, &mut self.wire);
                 }
             }
-            Applied::Feed(_) => self.look_again(event),
+            Applied::Feed(_) => {
+                self.look_again(event);
+                self.look_at_options(event);
+            }
             Applied::None if event.kind == EventKind::Status => self.status(event),
             Applied::None | Applied::Rejected(_) => {}
         }

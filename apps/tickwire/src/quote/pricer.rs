@@ -6,7 +6,7 @@ use tickwire_options::american::{AmericanError, Effort, Premium, Sheet};
 use tickwire_options::batch::{Engine, LANES_MAX, Listed as Priced, Strip, Values};
 use tickwire_options::edge::points;
 use tickwire_options::surface::Surface;
-use tickwire_trading::{Ladder, QuoteTerms, Quoting};
+use tickwire_trading::{Ladder, Quoting};
 
 use super::chain::{Chain, Listed};
 use super::config::{Exercise, OptionTerms, QuoterSection};
@@ -84,6 +84,12 @@ pub(crate) struct Exposure {
     pub(crate) vega: f64,
 }
 
+/// What the electronic eye's ladder is made of.
+struct EyeTerms {
+    terms: Vec<OptionTerms>,
+    quoting: Quoting,
+}
+
 /// See the module's description.
 pub(crate) struct Pricer {
     surface: Surface,
@@ -97,8 +103,12 @@ pub(crate) struct Pricer {
     options: Vec<Listed>,
     terms: Vec<OptionTerms>,
     positions: Vec<i64>,
+    /// Contracts of the underlying held, and how many contracts of an option one of them is as large as.
+    underlying: i64,
+    underlying_size: f64,
     quoting: Quoting,
-    /// Values of one row.
+    eye: Option<EyeTerms>,
+    /// Values of one row: the one last worked out.
     row: Vec<f64>,
     deltas: Vec<f64>,
     version: u64,
@@ -175,7 +185,10 @@ impl Pricer {
             options: chain.options.clone(),
             terms: Vec::new(),
             positions: vec![0; count],
+            underlying: 0,
+            underlying_size: chain.underlying_size(),
             quoting: Quoting::new(count, chain.grid()?),
+            eye: None,
             row: vec![0.0; count],
             deltas: vec![0.0; count],
             version: 0,
@@ -189,6 +202,15 @@ impl Pricer {
             .zip(&pricer.deltas)
             .map(|(o, delta)| section.terms_of(o.expiry, o.strike, o.kind, delta.abs()))
             .collect();
+        if let Some(eye) = &section.eye {
+            let options = pricer.options.iter().zip(&pricer.deltas);
+            pricer.eye = Some(EyeTerms {
+                terms: options
+                    .map(|(o, delta)| eye.terms_of(o.expiry, o.strike, o.kind, delta.abs()))
+                    .collect(),
+                quoting: Quoting::new(count, chain.grid()?),
+            });
+        }
         pricer.settle(half_tick)?;
         Ok(pricer)
     }
@@ -244,6 +266,39 @@ impl Pricer {
         if let Some(position) = self.positions.get_mut(quote) {
             *position += contracts;
         }
+    }
+
+    /// A hedge: contracts of the underlying bought, or sold where negative.
+    pub(crate) fn hedged(&mut self, contracts: i64) {
+        self.underlying += contracts;
+    }
+
+    /// Contracts of the underlying held, bought less sold.
+    pub(crate) fn underlying(&self) -> i64 {
+        self.underlying
+    }
+
+    /// How many contracts of an option one of the underlying is as large as.
+    pub(crate) fn underlying_size(&self) -> f64 {
+        self.underlying_size
+    }
+
+    /// Whether the eye has a ladder.
+    pub(crate) fn has_eye(&self) -> bool {
+        self.eye.is_some()
+    }
+
+    /// Contracts of the eye's largest order in each option; none without an eye.
+    pub(crate) fn eye_sizes(&self) -> Vec<u32> {
+        let terms = self.eye.iter().flat_map(|eye| &eye.terms);
+        terms.map(|terms| terms.size).collect()
+    }
+
+    /// Deltas of the options as contracts of the underlying, in thousandths.
+    pub(crate) fn hedge_deltas(&self, into: &mut Vec<i32>) {
+        into.clear();
+        let milli = |delta: &f64| (delta * 1000.0 / self.underlying_size).round() as i32;
+        into.extend(self.deltas.iter().map(milli));
     }
 
     /// Time has passed: less of it is left to each expiry.
@@ -329,6 +384,7 @@ impl Pricer {
                 sum.vega += held * expiry.values.vega[i];
             }
         }
+        sum.delta += self.underlying as f64 * self.underlying_size;
         sum
     }
 
@@ -342,24 +398,25 @@ impl Pricer {
         for expiry in &self.expiries {
             let v = &expiry.values;
             for (i, quote) in expiry.quotes.iter().enumerate() {
-                let t = &self.terms[*quote];
                 let (delta, gamma, vega) = (v.delta[i], v.gamma[i], v.vega[i]);
                 // What the option would be worth with the underlying, its delta and volatility so much lower.
-                let lean = -(t.lean_delta * held.delta * delta
-                    + t.lean_gamma * held.gamma * gamma
-                    + t.lean_vega * held.vega * vega);
-                let terms = QuoteTerms {
-                    edge: t.edge + t.edge_vol * vega,
-                    edge_relative: t.edge_relative,
-                    half_width_min: t.width[0] / 2.0,
-                    half_width_max: t.width[1] / 2.0,
-                    lean,
-                    sides: t.sides,
+                let lean = |t: &OptionTerms| {
+                    -(t.lean_delta * held.delta * delta
+                        + t.lean_gamma * held.gamma * gamma
+                        + t.lean_vega * held.vega * vega)
                 };
                 let name = &self.options[*quote].symbol;
+                let wrong = |e| Failure::config(format!("terms of {name}: {e}"));
+                let own = &self.terms[*quote];
                 self.quoting
-                    .set(*quote, &terms)
-                    .map_err(|e| Failure::config(format!("terms of {name}: {e}")))?;
+                    .set(*quote, &own.quote(vega, lean(own)))
+                    .map_err(wrong)?;
+                if let Some(eye) = &mut self.eye {
+                    let own = &eye.terms[*quote];
+                    eye.quoting
+                        .set(*quote, &own.quote(vega, lean(own)))
+                        .map_err(wrong)?;
+                }
             }
         }
         self.version += 1;
@@ -371,38 +428,67 @@ impl Pricer {
     /// # Errors
     /// Volatilities that cannot be.
     pub(crate) fn fill(&mut self, ladder: &mut Ladder, centre: i64, reach: i64) -> Result<(), Failure> {
+        self.fill_both(ladder, None, centre, reach)
+    }
+
+    /// The same, and the eye's ladder from the same values.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn fill_both(
+        &mut self,
+        ladder: &mut Ladder,
+        mut eye_ladder: Option<&mut Ladder>,
+        centre: i64,
+        reach: i64,
+    ) -> Result<(), Failure> {
         let first = (centre - reach).max(1);
         ladder.begin(self.version, first);
+        if let Some(ladder) = &mut eye_ladder {
+            ladder.begin(self.version, first);
+        }
         for half_tick in first..=centre + reach {
-            self.surface.set_front(half_tick as f64 * self.half_tick);
-            for at in 0..self.expiries.len() {
-                let smile = self.surface.smile(self.expiries[at].smile);
-                // One that keeps every strike its volatility is the same on each row.
-                let moves = smile.is_none_or(|s| s.controls().float != 0.0);
-                if moves || half_tick == first {
-                    self.take_vols(at)?;
-                }
-                let expiry = &mut self.expiries[at];
-                let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
-                self.engine
-                    .price(&expiry.strip, forward, &mut expiry.theos)
-                    .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
-                if let Some(early) = &expiry.early {
-                    for ((theo, premium), option) in
-                        expiry.theos.iter_mut().zip(&early.premiums).zip(&expiry.listed)
-                    {
-                        *theo = premium.add(*theo, option.kind, forward, option.strike);
-                    }
-                }
-                for (quote, theo) in expiry.quotes.iter().zip(&expiry.theos) {
-                    self.row[*quote] = *theo;
-                }
-            }
+            self.price_row(half_tick, half_tick == first)?;
             if ladder.push_row(&self.row, &self.quoting).is_err() {
+                break;
+            }
+            if let (Some(ladder), Some(eye)) = (&mut eye_ladder, &self.eye)
+                && ladder.push_row(&self.row, &eye.quoting).is_err()
+            {
                 break;
             }
         }
         self.surface.set_front(centre as f64 * self.half_tick);
+        Ok(())
+    }
+
+    /// Works out the values of every option at a price of the underlying, into `row`. Volatilities are taken anew where they move with the
+    /// price, and everywhere if `is_first`.
+    fn price_row(&mut self, half_tick: i64, is_first: bool) -> Result<(), Failure> {
+        self.surface.set_front(half_tick as f64 * self.half_tick);
+        for at in 0..self.expiries.len() {
+            let smile = self.surface.smile(self.expiries[at].smile);
+            // One that keeps every strike its volatility is the same on each row.
+            let moves = smile.is_none_or(|s| s.controls().float != 0.0);
+            if moves || is_first {
+                self.take_vols(at)?;
+            }
+            let expiry = &mut self.expiries[at];
+            let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
+            self.engine
+                .price(&expiry.strip, forward, &mut expiry.theos)
+                .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+            if let Some(early) = &expiry.early {
+                for ((theo, premium), option) in
+                    expiry.theos.iter_mut().zip(&early.premiums).zip(&expiry.listed)
+                {
+                    *theo = premium.add(*theo, option.kind, forward, option.strike);
+                }
+            }
+            for (quote, theo) in expiry.quotes.iter().zip(&expiry.theos) {
+                self.row[*quote] = *theo;
+            }
+        }
         Ok(())
     }
 
@@ -411,9 +497,29 @@ impl Pricer {
     /// # Errors
     /// Volatilities that cannot be.
     pub(crate) fn theos(&mut self, half_tick: i64) -> Result<&[f64], Failure> {
-        let mut one = Ladder::new(self.options.len(), 1);
-        self.fill(&mut one, half_tick, 0)?;
+        self.price_row(half_tick.max(1), true)?;
         Ok(&self.row)
+    }
+
+    /// The value of an option as it was last worked out.
+    pub(crate) fn theo(&self, quote: usize) -> Option<f64> {
+        self.row.get(quote).copied()
+    }
+
+    /// What is held, at theoretical values and the underlying's price, in points times contracts of options.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn value_held(&mut self, half_tick: i64) -> Result<f64, Failure> {
+        self.theos(half_tick)?;
+        let options: f64 = self
+            .positions
+            .iter()
+            .zip(&self.row)
+            .map(|(held, theo)| *held as f64 * theo)
+            .sum();
+        let front = half_tick as f64 * self.half_tick;
+        Ok(options + self.underlying as f64 * self.underlying_size * front)
     }
 }
 

@@ -19,11 +19,11 @@ use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing
 use tickwire_options::time::DayCount;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::Consumer;
-use tickwire_trading::{Ladder, PullReason, QuotingState};
+use tickwire_trading::{EyeOff, EyeState, Ladder, PullReason, QuotingState};
 
 use super::chain::Chain;
 use super::config::QuoterSection;
-use super::path::{QuotePath, Traded, Trades};
+use super::path::{QuotePath, Source, Traded, Trades};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
@@ -44,15 +44,31 @@ pub(crate) struct Shared {
     resumes: AtomicU64,
     /// How often the operator was heard.
     heartbeats: AtomicU64,
+    /// How often the eye was to be turned on, and off.
+    eye_on: AtomicU64,
+    eye_off: AtomicU64,
     /// What of these was obeyed; written by the thread that quotes.
-    obeyed: [AtomicU64; 3],
+    obeyed: [AtomicU64; 5],
     ends: AtomicBool,
     /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then [`PullReason`] as it is listed; mass
     /// quotes sent; contracts held.
     state: [AtomicU64; 2],
     messages: AtomicU64,
     net: AtomicI64,
+    /// The eye's: 0 there is none, 1 it trades, from 2 on [`EYE_OFF`]; orders sent, contracts traded and those of the underlying still to
+    /// be traded against them, in thousandths.
+    eye: [AtomicU64; 3],
+    unhedged: AtomicI64,
 }
+
+/// Why the eye is off, in a fixed order.
+const EYE_OFF: [EyeOff; 5] = [
+    EyeOff::Disarmed,
+    EyeOff::Heartbeat,
+    EyeOff::LateAnswer,
+    EyeOff::Unmatched,
+    EyeOff::Killed,
+];
 
 /// Every reason, in a fixed order.
 const REASONS: [PullReason; 14] = [
@@ -79,11 +95,15 @@ impl Shared {
             pulls: AtomicU64::new(0),
             resumes: AtomicU64::new(0),
             heartbeats: AtomicU64::new(0),
-            obeyed: [const { AtomicU64::new(0) }; 3],
+            eye_on: AtomicU64::new(0),
+            eye_off: AtomicU64::new(0),
+            obeyed: [const { AtomicU64::new(0) }; 5],
             ends: AtomicBool::new(false),
             state: [const { AtomicU64::new(0) }; 2],
             messages: AtomicU64::new(0),
             net: AtomicI64::new(0),
+            eye: [const { AtomicU64::new(0) }; 3],
+            unhedged: AtomicI64::new(0),
         }
     }
 
@@ -99,6 +119,32 @@ impl Shared {
         self.state[1].store(place.unwrap_or(0) as u64, Ordering::Relaxed);
         self.messages.store(path.wire.sent[0], Ordering::Relaxed);
         self.net.store(path.quoter.net(), Ordering::Relaxed);
+        let Some(eye) = &path.eye else { return };
+        let state = match eye.state() {
+            EyeState::Armed(_) => 1,
+            EyeState::Off(why) => 2 + EYE_OFF.iter().position(|off| *off == why).unwrap_or(0),
+        };
+        let words = [state as u64, path.wire.orders_sent, path.eye_contracts];
+        for (word, value) in self.eye.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.unhedged.store(eye.unhedged_milli(), Ordering::Relaxed);
+    }
+
+    /// The eye as it was last noted.
+    fn eye_status(&self) -> Value {
+        let [state, orders, contracts] = [0, 1, 2].map(|at| self.eye[at].load(Ordering::Relaxed));
+        let state = match state {
+            0 => return Value::Null,
+            1 => "on".to_string(),
+            off => format!("off: {:?}", EYE_OFF[(off as usize - 2).min(EYE_OFF.len() - 1)]),
+        };
+        json!({
+            "state": state,
+            "orders": orders,
+            "contracts": contracts,
+            "unhedged": (self.unhedged.load(Ordering::Relaxed) as f64 / 1e3),
+        })
     }
 
     /// What was last noted, for the operator.
@@ -111,6 +157,7 @@ impl Shared {
             "half_tick": (self.half_tick.load(Ordering::Relaxed)),
             "mass_quotes": (self.messages.load(Ordering::Relaxed)),
             "net": (self.net.load(Ordering::Relaxed)),
+            "eye": (self.eye_status()),
         })
     }
 
@@ -122,6 +169,17 @@ impl Shared {
     /// Quotes again.
     pub(crate) fn resume(&self) {
         self.resumes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Turns the eye on or off.
+    pub(crate) fn set_eye(&self, is_on: bool) {
+        let word = if is_on { &self.eye_on } else { &self.eye_off };
+        word.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether there is an eye.
+    pub(crate) fn has_eye(&self) -> bool {
+        self.eye[0].load(Ordering::Relaxed) != 0
     }
 
     /// The operator is there.
@@ -141,10 +199,16 @@ impl Shared {
             is_news
         };
         if is_news(&self.heartbeats, 0) {
-            path.quoter.on_heartbeat(now);
+            path.heartbeat(now);
         }
         if is_news(&self.resumes, 1) {
             path.resume(now);
+        }
+        if is_news(&self.eye_on, 3) {
+            path.arm_eye(now);
+        }
+        if is_news(&self.eye_off, 4) {
+            path.disarm_eye();
         }
         // Last: a pull that was asked for at the same time wins.
         if is_news(&self.pulls, 2) {
@@ -162,11 +226,20 @@ pub(crate) struct Priced {
     /// Ladders made, and those there was no room for: the quoting thread had not taken the one before.
     pub(crate) ladders: u64,
     pub(crate) ladders_late: u64,
-    /// Contracts held, bought less sold, by quote, as counted from fills alone.
+    /// Contracts held, bought less sold, by quote, as counted from fills alone: those of quotes and of the eye's orders.
     pub(crate) positions: Vec<i64>,
+    /// Contracts of the underlying held, from hedges.
+    #[serde(default)]
+    pub(crate) underlying: i64,
     pub(crate) fills: u64,
-    /// Contracts bought and sold.
+    /// Contracts of options bought and sold,
     pub(crate) contracts: [u64; 2],
+    /// of these by the eye,
+    #[serde(default)]
+    pub(crate) eye_contracts: [u64; 2],
+    /// and of the underlying.
+    #[serde(default)]
+    pub(crate) hedged: [u64; 2],
     /// Cash received less paid, in points times contracts.
     pub(crate) cash: f64,
     /// What is held, at theoretical values, in the same unit.
@@ -182,12 +255,22 @@ pub(crate) struct Priced {
     pub(crate) failure: Option<String>,
 }
 
+/// What is handed over: the quoter's ladder, and the eye's from the same values.
+pub(crate) struct Made {
+    pub(crate) quotes: Box<Ladder>,
+    pub(crate) eye: Option<Box<Ladder>>,
+    /// What hedges one contract of each option, in thousandths of a contract of the underlying; empty without an eye, and of a narrow
+    /// ladder.
+    pub(crate) hedges: Vec<i32>,
+}
+
 /// The quoting thread's end: ladders come, and go back.
 pub(crate) struct Ladders {
-    incoming: Receiver<Box<Ladder>>,
-    outgoing: SyncSender<Box<Ladder>>,
+    incoming: Receiver<Made>,
+    outgoing: SyncSender<Made>,
     deltas: Vec<i32>,
     sizes: Vec<u32>,
+    eye_sizes: Vec<u32>,
     is_over: bool,
 }
 
@@ -198,15 +281,15 @@ impl Ladders {
     }
 
     /// The first ladder, which is waited for.
-    pub(crate) fn first(&mut self) -> Option<Box<Ladder>> {
+    pub(crate) fn first(&mut self) -> Option<Made> {
         self.incoming.recv_timeout(Duration::from_secs(10)).ok()
     }
 
     /// The next ladder that has come.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Box<Ladder>> {
+    pub(crate) fn next(&mut self) -> Option<Made> {
         match self.incoming.try_recv() {
-            Ok(ladder) => Some(ladder),
+            Ok(made) => Some(made),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => {
                 self.is_over = true;
@@ -216,9 +299,9 @@ impl Ladders {
     }
 
     /// Gives one back, to be filled again.
-    pub(crate) fn give_back(&mut self, ladder: Box<Ladder>) {
+    pub(crate) fn give_back(&mut self, made: Made) {
         // There is room for as many as there are; where the other end is gone, the run ends.
-        let _ = self.outgoing.try_send(ladder);
+        let _ = self.outgoing.try_send(made);
     }
 
     /// Deltas of the options, in thousandths.
@@ -229,6 +312,11 @@ impl Ladders {
     /// Contracts on each side of each quote.
     pub(crate) fn sizes(&self) -> &[u32] {
         &self.sizes
+    }
+
+    /// Contracts of the eye's largest order in each option.
+    pub(crate) fn eye_sizes(&self) -> &[u32] {
+        &self.eye_sizes
     }
 }
 
@@ -260,13 +348,20 @@ impl Pricing {
             outgoing,
             deltas: pricer.deltas().iter().map(|d| (d * 1000.0) as i32).collect(),
             sizes: pricer.terms().iter().map(|t| t.size).collect(),
+            eye_sizes: pricer.eye_sizes(),
             is_over: false,
         };
         let reach = i64::from(section.reach_half_ticks);
         let count = pricer.options().len();
+        let has_eye = pricer.has_eye();
         let pool = |rows: i64| {
             let ladder = || Box::new(Ladder::new(count, (2 * rows + 1) as usize));
-            (0..LADDERS).map(|_| ladder()).collect::<Vec<_>>()
+            let made = || Made {
+                quotes: ladder(),
+                eye: has_eye.then(ladder),
+                hedges: Vec::with_capacity(if has_eye { count } else { 0 }),
+            };
+            (0..LADDERS).map(|_| made()).collect::<Vec<_>>()
         };
         let work = Work {
             near: pool(NEAR_HALF_TICKS),
@@ -285,7 +380,6 @@ impl Pricing {
             loss_max: section.limits.loss_max as f64,
             centre: None,
             priced: Priced::default(),
-            marks: Vec::new(),
         };
         let core = section.pricing_core;
         let thread = std::thread::Builder::new()
@@ -400,10 +494,9 @@ pub(crate) fn flat_surface(
 }
 
 /// The thread's part.
-#[allow(clippy::vec_box, reason = "they come and go as boxes")]
 struct Work {
-    near: Vec<Box<Ladder>>,
-    wide: Vec<Box<Ladder>>,
+    near: Vec<Made>,
+    wide: Vec<Made>,
     near_rows: usize,
     reach: i64,
     pricer: Pricer,
@@ -412,14 +505,13 @@ struct Work {
     shared: Arc<Shared>,
     traded: Consumer<Traded>,
     edited: Receiver<Edit>,
-    to_quoting: SyncSender<Box<Ladder>>,
-    back: Receiver<Box<Ladder>>,
+    to_quoting: SyncSender<Made>,
+    back: Receiver<Made>,
     reprice_ns: u64,
     loss_max: f64,
     /// Of the wide ladder that was made last.
     centre: Option<i64>,
     priced: Priced,
-    marks: Vec<f64>,
 }
 
 impl Work {
@@ -433,6 +525,7 @@ impl Work {
         }
         let Exposure { delta, gamma, vega } = self.pricer.exposure();
         self.priced.positions = self.pricer.positions().to_vec();
+        self.priced.underlying = self.pricer.underlying();
         self.priced.version = self.pricer.surface().version();
         Priced {
             delta,
@@ -500,33 +593,45 @@ impl Work {
         let mut any = false;
         while let Some(fill) = self.traded.pop() {
             if !any {
-                self.marks = self.pricer.theos(half_tick)?.to_vec();
+                self.pricer.theos(half_tick)?;
             }
             any = true;
-            let quote = usize::from(fill.quote);
-            let qty = f64::from(fill.qty);
-            let sign = match fill.side {
-                Side::Bid => 1.0,
-                Side::Ask => -1.0,
-            };
-            let price = points(fill.price);
-            self.priced.fills += 1;
-            self.priced.contracts[fill.side as usize] += u64::from(fill.qty);
-            self.priced.cash -= sign * qty * price;
-            if let Some(theo) = self.marks.get(quote) {
-                self.priced.edge += sign * qty * (theo - price);
-            }
-            let signed = i64::from(fill.qty) * if sign > 0.0 { 1 } else { -1 };
-            self.pricer.filled(quote, signed);
+            self.book(&fill);
         }
         Ok(any)
     }
 
+    /// Counts a fill; values are those that were last worked out.
+    fn book(&mut self, fill: &Traded) {
+        let quote = usize::from(fill.quote);
+        let qty = f64::from(fill.qty);
+        let sign = match fill.side {
+            Side::Bid => 1.0,
+            Side::Ask => -1.0,
+        };
+        let signed = i64::from(fill.qty) * if sign > 0.0 { 1 } else { -1 };
+        let price = points(fill.price);
+        let contracts = u64::from(fill.qty);
+        self.priced.fills += 1;
+        if fill.source == Source::Hedge {
+            self.priced.hedged[fill.side as usize] += contracts;
+            self.priced.cash -= sign * qty * price * self.pricer.underlying_size();
+            return self.pricer.hedged(signed);
+        }
+        self.priced.contracts[fill.side as usize] += contracts;
+        if fill.source == Source::Eye {
+            self.priced.eye_contracts[fill.side as usize] += contracts;
+        }
+        self.priced.cash -= sign * qty * price;
+        if let Some(theo) = self.pricer.theo(quote) {
+            self.priced.edge += sign * qty * (theo - price);
+        }
+        self.pricer.filled(quote, signed);
+    }
+
     /// What is held, at theoretical values; too large a loss pulls everything.
     fn mark(&mut self, half_tick: i64) -> Result<(), Failure> {
-        let theos = self.pricer.theos(half_tick)?.to_vec();
-        let held = self.pricer.positions().iter().zip(&theos);
-        self.priced.value = held.map(|(held, theo)| *held as f64 * theo).sum();
+        self.priced.value = self.pricer.value_held(half_tick)?;
         let gain = self.priced.cash + self.priced.value;
         if self.loss_max > 0.0 && gain < -self.loss_max {
             self.shared.pull();
@@ -534,24 +639,22 @@ impl Work {
         Ok(())
     }
 
-    /// Fills a ladder and hands it over; `false` when there was none to fill, or no room for it.
+    /// Fills a pair of ladders and hands it over; `false` when there was none to fill, or no room for it.
     fn publish(&mut self, half_tick: i64, is_wide: bool) -> Result<bool, Failure> {
-        while let Ok(ladder) = self.back.try_recv() {
-            match ladder.room() == self.near_rows {
-                true => self.near.push(ladder),
-                false => self.wide.push(ladder),
-            }
+        while let Ok(made) = self.back.try_recv() {
+            self.pool(made.quotes.room() != self.near_rows).push(made);
         }
-        let (pool, reach) = match is_wide {
-            true => (&mut self.wide, self.reach),
-            false => (&mut self.near, NEAR_HALF_TICKS),
-        };
-        let Some(mut ladder) = pool.pop() else {
+        let reach = if is_wide { self.reach } else { NEAR_HALF_TICKS };
+        let Some(mut made) = self.pool(is_wide).pop() else {
             self.priced.ladders_late += 1;
             return Ok(false);
         };
-        self.pricer.fill(&mut ladder, half_tick, reach)?;
-        match self.to_quoting.try_send(ladder) {
+        self.pricer
+            .fill_both(&mut made.quotes, made.eye.as_deref_mut(), half_tick, reach)?;
+        if made.eye.is_some() && is_wide {
+            self.pricer.hedge_deltas(&mut made.hedges);
+        }
+        match self.to_quoting.try_send(made) {
             Ok(()) => {
                 self.priced.ladders += 1;
                 if is_wide {
@@ -559,14 +662,18 @@ impl Work {
                 }
                 Ok(true)
             }
-            Err(TrySendError::Full(ladder) | TrySendError::Disconnected(ladder)) => {
-                match is_wide {
-                    true => self.wide.push(ladder),
-                    false => self.near.push(ladder),
-                }
+            Err(TrySendError::Full(made) | TrySendError::Disconnected(made)) => {
+                self.pool(is_wide).push(made);
                 self.priced.ladders_late += 1;
                 Ok(false)
             }
+        }
+    }
+
+    fn pool(&mut self, is_wide: bool) -> &mut Vec<Made> {
+        match is_wide {
+            true => &mut self.wide,
+            false => &mut self.near,
         }
     }
 }

@@ -11,8 +11,11 @@ use super::pricing::Priced;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct QuoteRow {
     pub(crate) symbol: String,
-    /// Contracts bought less sold.
+    /// Contracts bought less sold, by quotes.
     pub(crate) position: i64,
+    /// The same, by orders of the electronic eye.
+    #[serde(default)]
+    pub(crate) eye: i64,
     /// Contracts believed to be quoted, bid and ask.
     pub(crate) live: [u32; 2],
 }
@@ -27,6 +30,9 @@ pub(crate) struct QuoterResults {
     /// Mass quotes and their bytes.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+    /// Orders of the electronic eye.
+    #[serde(default)]
+    pub(crate) eye_orders: u64,
     /// Answers that could not be read.
     pub(crate) unread_answers: u64,
     /// How often quoting stopped, by reason.
@@ -44,16 +50,31 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         "packet to quotes, inside",
         &[("receipt to last mass quote sent", &r.packet_to_quotes)],
     );
-    let mut position = Table::new("position", &["option", "contracts"]);
-    for row in r.quotes.iter().filter(|row| row.position != 0) {
-        position = position.row([row.symbol.clone(), row.position.to_string()]);
+    let mut position = Table::new("position", &["option", "by quotes", "by the eye"]);
+    for row in r.quotes.iter().filter(|row| (row.position, row.eye) != (0, 0)) {
+        position = position.row([row.symbol.clone(), row.position.to_string(), row.eye.to_string()]);
+    }
+    if r.priced.underlying != 0 {
+        let held = r.priced.underlying.to_string();
+        position = position.row([r.underlying.clone(), String::new(), held]);
     }
     let p = &r.priced;
     let pulls: Vec<String> = r.pulls.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    let eye = match r.eye_orders {
+        0 => String::new(),
+        orders => format!(
+            "the eye: {} orders, {} contracts bought, {} sold; hedges: {} contracts bought, {} sold\n",
+            format_count(orders),
+            format_count(p.eye_contracts[0]),
+            format_count(p.eye_contracts[1]),
+            format_count(p.hedged[0]),
+            format_count(p.hedged[1]),
+        ),
+    };
     format!(
         "{}\n{}\n{} mass quotes, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}\n\
          in points: cash {:.2}, value {:.2}, together {:.2}; edge of the fills {:.2}; delta {:.2}, gamma {:.4}, vega {:.0}\n\
-         {} ladders made\n",
+         {eye}{} ladders made\n",
         latency.to_text(),
         position.to_text(),
         format_count(r.messages),

@@ -16,7 +16,7 @@ use tickwire_runtime::alloc;
 use tickwire_trading::{Ladder, NO_ASK, NO_BID, PullReason, QuotingState};
 
 use super::chain::Chain;
-use super::path::{QuotePath, QuoteSetup, Traded, Trades};
+use super::path::{QuotePath, QuoteSetup, Source, Traded, Trades};
 use super::pricer::Pricer;
 use super::pricing::{Expiries, flat_surface};
 use super::{Learn, demo, path};
@@ -48,18 +48,23 @@ impl OrderOut for Sent {
     }
 }
 
-/// Contracts bought less sold, by quote.
+/// Contracts bought less sold: by quote, those of the eye's orders, those of the underlying.
 #[derive(Default)]
-struct Counted(Vec<i64>);
+struct Counted {
+    quotes: Vec<i64>,
+    eye: Vec<i64>,
+    hedges: i64,
+}
 
 impl Trades for Counted {
     fn traded(&mut self, traded: &Traded) -> bool {
-        let quote = usize::from(traded.quote);
-        if self.0.len() <= quote {
-            self.0.resize(quote + 1, 0);
-        }
         let qty = i64::from(traded.qty);
-        self.0[quote] += if traded.side == Side::Bid { qty } else { -qty };
+        let signed = if traded.side == Side::Bid { qty } else { -qty };
+        match traded.source {
+            Source::Quote => self.quotes[usize::from(traded.quote)] += signed,
+            Source::Eye => self.eye[usize::from(traded.quote)] += signed,
+            Source::Hedge => self.hedges += signed,
+        }
         true
     }
 }
@@ -94,8 +99,8 @@ struct World<C> {
     rival: Session,
     rival_orders: u64,
     is_connected: bool,
-    /// Mass quotes sent when everything was last pulled by hand.
-    pulled_at: Option<u64>,
+    /// Mass quotes and orders sent when everything was last pulled by hand.
+    pulled_at: Option<(u64, u64)>,
     half_tick: i64,
     version: u64,
     long_max: i64,
@@ -122,6 +127,9 @@ struct Seen {
     checks: u64,
     pulls: u64,
     rejected: u64,
+    /// Contracts that the eye traded in options, and its hedges in the underlying.
+    eye: u64,
+    hedged: u64,
     trips: u64,
     hash: u64,
     allocations: u64,
@@ -144,6 +152,8 @@ fn play(seed: u64, steps: u32, has_trouble: bool) -> Seen {
     let quoter = config.quoter.as_mut().unwrap();
     quoter.limits.long_max = 900;
     quoter.limits.short_max = 900;
+    let eye = quoter.eye.as_mut().unwrap();
+    (eye.long_max, eye.short_max) = (900, 900);
     let feed = config.feed[0].clone();
     let reception = Reception::new(&config.receiver);
     let play = Play {
@@ -253,7 +263,17 @@ impl<C: Channel> World<C> {
             bytes: Vec::with_capacity(1 << 20),
             mass_quotes: 0,
         };
-        let mut path = QuotePath::new(setup, learn.books, sent, Counted(vec![0; ids.len()])).unwrap();
+        let counted = Counted {
+            quotes: vec![0; ids.len()],
+            eye: vec![0; ids.len()],
+            hedges: 0,
+        };
+        let mut path = QuotePath::new(setup, learn.books, sent, counted).unwrap();
+        let ticks = [chain.underlying_tick, chain.steps.tick];
+        let eye = section.eye.as_ref().unwrap();
+        let config = eye.eye(chain.underlying, ticks, &section.trigger);
+        path.open_eye(config, &ids, &symbols, underlying, super::first_order(now))
+            .unwrap();
         path.begin(now, &channel, status);
         let mut world = World {
             now,
@@ -308,7 +328,14 @@ impl<C: Channel> World<C> {
     fn ladder(&mut self) {
         let mut ladder = Box::new(Ladder::new(self.chain.options.len(), 129));
         self.pricer.settle(self.half_tick).unwrap();
-        self.pricer.fill(&mut ladder, self.half_tick, 64).unwrap();
+        let mut eye_ladder = Box::new(Ladder::new(self.chain.options.len(), 129));
+        self.pricer
+            .fill_both(&mut ladder, Some(&mut eye_ladder), self.half_tick, 64)
+            .unwrap();
+        let mut hedges = Vec::new();
+        self.pricer.hedge_deltas(&mut hedges);
+        self.path.set_hedges(&hedges);
+        self.path.replace_eye_ladder(self.now, eye_ladder);
         self.path.replace_ladder(self.now, ladder);
     }
 
@@ -406,6 +433,13 @@ impl<C: Channel> World<C> {
             open[0] += i64::from(quote.open[0].0);
             open[1] += i64::from(quote.open[1].0);
         }
+        for (instrument, contracts) in self.taken() {
+            net += if instrument == self.chain.underlying {
+                0
+            } else {
+                contracts
+            };
+        }
         assert!(
             net + open[0] <= self.long_max,
             "long: {net} held, {} bid",
@@ -416,6 +450,16 @@ impl<C: Channel> World<C> {
             "short: {net} held, {} offered",
             open[1]
         );
+    }
+
+    /// What our orders have traded, as the exchange's ledger has it: bought, or sold where negative.
+    fn taken(&self) -> impl Iterator<Item = (InstrumentId, i64)> + '_ {
+        let ledger = self.market.exchange(0).ledger().iter();
+        let ours = ledger.filter(|order| order.firm == FIRM && !order.filled.is_zero());
+        ours.map(|order| {
+            let qty = i64::from(order.filled.0);
+            (order.instrument, if order.side == Side::Bid { qty } else { -qty })
+        })
     }
 
     fn step(&mut self, has_trouble: bool) {
@@ -430,11 +474,17 @@ impl<C: Channel> World<C> {
         }
         match self.random.below(100) {
             0..=24 => self.take(),
+            25..=32 => self.leave(),
+            60..=64 => {
+                self.path.arm_eye(self.now);
+            }
+            65..=84 => self.path.heartbeat(self.now),
+            85 if has_trouble => self.path.disarm_eye(),
             35..=36 if has_trouble => self.halt(),
             37 if has_trouble => {
                 self.path.pull(self.now);
                 // What was sent before is not taken back; nothing follows.
-                self.pulled_at = Some(self.path.wire.out.mass_quotes);
+                self.pulled_at = Some((self.path.wire.out.mass_quotes, self.path.wire.orders_sent));
             }
             38 if has_trouble && self.is_connected => self.disconnect(),
             39..=44 if !self.is_connected => self.connect(),
@@ -452,8 +502,9 @@ impl<C: Channel> World<C> {
             && self.path.quoter.state() != QuotingState::Quoting
         {
             assert_eq!(
-                self.path.wire.out.mass_quotes, before,
-                "a quote after the kill switch"
+                (self.path.wire.out.mass_quotes, self.path.wire.orders_sent),
+                before,
+                "a quote or an order after the kill switch"
             );
         }
     }
@@ -470,16 +521,42 @@ impl<C: Channel> World<C> {
         let Some(best) = self.market.exchange(0).engine().best(option.id, !side) else {
             return;
         };
+        self.enter(at, side, best.price, TimeInForce::ImmediateOrCancel);
+    }
+
+    /// The rival leaves an order that is better than it should be: above the theoretical value to buy, below it to sell. Whatever is between
+    /// it and our own quotes stays as it is; where it would trade with us, it is none that rests.
+    fn leave(&mut self) {
+        let at = self.random.below(self.chain.options.len() as u64) as usize;
+        let theo = self.pricer.theos(self.half_tick).unwrap()[at];
+        let beyond = 20.0 + 5.0 * self.random.below(12) as f64;
+        let (side, points) = match self.random.below(2) {
+            0 => (Side::Bid, theo * 1.01 + beyond),
+            _ => (Side::Ask, theo * 0.99 - beyond),
+        };
+        let step = if points >= 500.0 { 25 } else { 5 };
+        let price = (points / f64::from(step)) as i64 * i64::from(step);
+        if price > 0 {
+            self.enter(
+                at,
+                side,
+                Price::from_raw(price * Price::ONE_RAW),
+                TimeInForce::Day,
+            );
+        }
+    }
+
+    fn enter(&mut self, at: usize, side: Side, price: Price, time_in_force: TimeInForce) {
         self.rival_orders += 1;
         let order = NewOrderSingle {
             cl_ord_id: Id::new(self.rival_orders.to_string().as_bytes()).unwrap(),
-            symbol: option.symbol,
+            symbol: self.chain.options[at].symbol,
             side,
             transact_time: self.now,
             qty: Qty(1 + self.random.below(40) as u32),
             order_type: OrderType::Limit,
-            price: Some(best.price),
-            time_in_force: TimeInForce::ImmediateOrCancel,
+            price: Some(price),
+            time_in_force,
             cause: None,
         };
         let _ = self.rival.send(self.now, &AppMessage::NewOrderSingle(order));
@@ -573,8 +650,22 @@ impl<C: Channel> World<C> {
                 "{what}: {}",
                 option.symbol
             );
-            assert_eq!(self.path.trades.0[at], position, "{what}: {}", option.symbol);
+            assert_eq!(self.path.trades.quotes[at], position, "{what}: {}", option.symbol);
+            let taken = self.taken().filter(|(instrument, _)| *instrument == option.id);
+            let taken: i64 = taken.map(|(_, contracts)| contracts).sum();
+            let eye = self.path.eye.as_ref().map(|eye| eye.position(quote));
+            assert_eq!(eye, Some(taken), "{what}: the eye in {}", option.symbol);
+            assert_eq!(self.path.trades.eye[at], taken, "{what}: {}", option.symbol);
         }
+        let hedged = self
+            .taken()
+            .filter(|(instrument, _)| *instrument == self.chain.underlying);
+        let hedged: i64 = hedged.map(|(_, contracts)| contracts).sum();
+        assert_eq!(self.path.trades.hedges, hedged, "{what}: hedges");
+        let counted = &self.path.trades;
+        let net: i64 = counted.quotes.iter().chain(&counted.eye).sum();
+        let eye = self.path.eye.as_ref().map(|eye| eye.net());
+        assert_eq!((self.path.quoter.net(), eye), (net, Some(net)), "{what}: net");
         assert_eq!(self.market.exchange(0).phase(), DayPhase::Open, "{what}");
     }
 
@@ -591,6 +682,12 @@ impl<C: Channel> World<C> {
             checks: self.checks,
             pulls: counters.get(Counter::QuotePulls),
             rejected: counters.get(Counter::QuoteEntriesRejected),
+            eye: self.path.eye_contracts,
+            hedged: self
+                .taken()
+                .filter(|(id, _)| *id == self.chain.underlying)
+                .map(|(_, n)| n.unsigned_abs())
+                .sum(),
             trips: u64::from(self.path.quoter.state() == QuotingState::Halted(PullReason::VenueProtection)),
             hash: self.market.state_hash(),
             allocations: self.allocations,
@@ -609,6 +706,7 @@ fn what_is_believed_live_is_what_the_exchange_holds_after_every_drain() {
         sum.checks += seen.checks;
         sum.pulls += seen.pulls;
         sum.rejected += seen.rejected;
+        (sum.eye, sum.hedged) = (sum.eye + seen.eye, sum.hedged + seen.hedged);
         for (state, steps) in seen.states {
             *sum.states.entry(state).or_default() += steps;
         }
@@ -616,12 +714,16 @@ fn what_is_believed_live_is_what_the_exchange_holds_after_every_drain() {
     // Otherwise nothing was shown.
     assert!(sum.mass_quotes > 200 && sum.contracts > 1_000, "{sum:?}");
     assert!(sum.pulls > 10 && sum.checks >= 120 && sum.rejected > 0, "{sum:?}");
+    assert!(sum.eye > 100 && sum.hedged > 10, "{sum:?}");
 }
 
 #[test]
 fn neither_a_packet_nor_an_answer_takes_memory() {
     let seen = play(3, 400, true);
-    assert!(seen.mass_quotes > 20 && seen.contracts > 0, "{seen:?}");
+    assert!(
+        seen.mass_quotes > 20 && seen.contracts > 0 && seen.eye > 0,
+        "{seen:?}"
+    );
     assert_eq!(seen.allocations, 0, "{seen:?}");
 }
 

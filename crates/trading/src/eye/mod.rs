@@ -61,7 +61,7 @@ pub struct EyeConfig {
     pub open_max: u32,
     /// For how long an option is left alone after its order was answered, in nanoseconds. Default 10 ms.
     pub cool_down_ns: u64,
-    /// Most contracts held, bought less sold, if every order traded. Default 1000.
+    /// Most contracts held, bought less sold, if every order and every quote of ours traded. Default 1000.
     pub long_max: u64,
     /// Most contracts short. Default 1000.
     pub short_max: u64,
@@ -152,12 +152,22 @@ pub trait OwnQuotes {
     /// Bid and ask of ours that are live in an option, in ticks ([`NO_BID`], [`NO_ASK`] for none); `None` while a change of them is under way, when
     /// either could be anything.
     fn quoted(&self, option: u16) -> Option<(u16, u16)>;
+
+    /// Contracts on both sides of all quotes, live or under way: they count towards the limits on the position as if they had traded.
+    fn open_all(&self) -> [u64; 2] {
+        [0; 2]
+    }
 }
 
 impl OwnQuotes for Quoter {
     #[inline]
     fn quoted(&self, option: u16) -> Option<(u16, u16)> {
         (!self.is_in_flight(option)).then(|| self.live(option))
+    }
+
+    #[inline]
+    fn open_all(&self) -> [u64; 2] {
+        Quoter::open_all(self)
     }
 }
 
@@ -499,7 +509,7 @@ impl Eye {
         if is_own {
             return self.counters.bump(Counter::EyeOwn);
         }
-        let qty = self.room(now, at, side, limit);
+        let qty = self.room(now, at, (side, limit), own.open_all()[side as usize]);
         if qty == 0 {
             return self.counters.bump(Counter::EyeCapped);
         }
@@ -525,16 +535,17 @@ impl Eye {
         self.send(now, tag, &order, sink);
     }
 
-    /// How many contracts every limit leaves.
+    /// How many contracts every limit leaves, with so many quoted on the same side.
     #[inline]
-    fn room(&mut self, now: Nanos, at: usize, side: Side, limit: u16) -> u32 {
+    fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), quoted: u64) -> u32 {
         let shown = self.shown[at][!side as usize];
         let most = u64::from(shown.min(self.sizes[at]));
         let (held, position_max) = match side {
             Side::Bid => (self.net, self.config.long_max),
             Side::Ask => (-self.net, self.config.short_max),
         };
-        let left = i128::from(position_max) - i128::from(held) - i128::from(self.open[side as usize]);
+        let open = u128::from(self.open[side as usize]) + u128::from(quoted);
+        let left = i128::from(position_max) - i128::from(held) - open as i128;
         let position = left.clamp(0, i128::from(u32::MAX)) as u64;
         let premium = self.config.premium_max[side as usize].saturating_sub(self.premium[side as usize])
             / u64::from(limit.max(1));
@@ -841,6 +852,15 @@ impl Eye {
     /// position.
     pub fn add_net(&mut self, contracts: i64) {
         self.net = self.net.saturating_add(contracts);
+    }
+
+    /// What orders in an option have traded before, bought less sold: of a process before this one, or of an order that is not known any
+    /// more. Nothing happens for an option that there is none of.
+    pub fn hold(&mut self, option: u16, contracts: i64) {
+        if let Some(position) = self.positions.get_mut(usize::from(option)) {
+            *position = position.saturating_add(contracts);
+            self.add_net(contracts);
+        }
     }
 
     // ---- looking at it ----------------------------------------------------------------------------------------

@@ -302,6 +302,8 @@ pub struct Quoter {
     next_retry: Option<Nanos>,
     /// Bought less sold.
     net: i64,
+    /// Contracts of orders beside the quotes that are under way, by side.
+    beside: [u64; 2],
     positions: Box<[i64]>,
     messages: Window,
     improvements: Window,
@@ -356,6 +358,7 @@ impl Quoter {
             refused: vec![0; table.blocks()].into_boxed_slice(),
             next_retry: None,
             net: 0,
+            beside: [0; 2],
             positions: vec![0; quotes].into_boxed_slice(),
             messages: Window::new(config.messages_max, config.window_ns),
             improvements: Window::new(config.improvements_max, config.window_ns),
@@ -617,8 +620,16 @@ impl Quoter {
         };
         let [bids, asks] = self.open_all;
         self.room = [
-            room(self.config.long_max, self.net, bids),
-            room(self.config.short_max, -self.net, asks),
+            room(
+                self.config.long_max,
+                self.net,
+                bids.saturating_add(self.beside[0]),
+            ),
+            room(
+                self.config.short_max,
+                -self.net,
+                asks.saturating_add(self.beside[1]),
+            ),
         ];
         self.room_all = room(self.config.quoted_max, 0, bids + asks);
     }
@@ -803,6 +814,27 @@ impl Quoter {
         match self.positions.get_mut(usize::from(fill.quote)) {
             Some(position) => *position += signed,
             None => self.counters.bump(Counter::QuoteAnswersUnmatched),
+        }
+    }
+
+    /// Contracts of options that were bought (or sold, below 0) otherwise than by quotes, by an electronic eye for instance: they count
+    /// towards the limits on what is held.
+    pub fn add_net(&mut self, contracts: i64) {
+        self.net = self.net.saturating_add(contracts);
+    }
+
+    /// Contracts of options in orders that are under way beside the quotes, by side: they count as if they had traded.
+    #[inline]
+    pub fn set_beside(&mut self, open: [u64; 2]) {
+        self.beside = open;
+    }
+
+    /// What quotes of an option have traded before, bought less sold: of a process before this one. Nothing happens for an option
+    /// that there is none of.
+    pub fn hold(&mut self, quote: u16, contracts: i64) {
+        if let Some(position) = self.positions.get_mut(usize::from(quote)) {
+            *position = position.saturating_add(contracts);
+            self.add_net(contracts);
         }
     }
 
