@@ -396,6 +396,9 @@ impl Config {
         if let Some(surface) = config.quoter.as_mut().and_then(|quoter| quoter.surface.as_mut()) {
             *surface = folder.join(&*surface);
         }
+        if let Some(state) = config.quoter.as_mut().and_then(|quoter| quoter.state.as_mut()) {
+            *state = folder.join(&*state);
+        }
         Ok(config)
     }
 

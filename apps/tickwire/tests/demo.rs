@@ -4,8 +4,9 @@ mod common;
 
 use common::{Folder, Guard, free_ports, lives, run, signal, text, tickwire};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn assert_good(output: &Output, folder: &Folder) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -270,4 +271,137 @@ fn a_quoter_and_the_exchange_agree_on_what_traded() {
         said.contains("16 options quoted") && said.contains("positions agree"),
         "{said}"
     );
+}
+
+/// Patience with a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A quoter of its own, with a folder of what outlives it.
+fn start_quoter(config: &Path, results: &Path) -> Guard {
+    let child = tickwire()
+        .args(["quote", "-c"])
+        .arg(config)
+        .arg("--results")
+        .arg(results)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    Guard(child)
+}
+
+/// Fills that a file has, by what traded.
+fn fills(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter(|line| line.starts_with("fill,"));
+    lines.map(str::to_string).collect()
+}
+
+/// Bought less sold, of a pair in a results file.
+fn net(traded: &serde_json::Value) -> i64 {
+    traded[0].as_i64().expect("a number") - traded[1].as_i64().expect("a number")
+}
+
+#[test]
+fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
+    let folder = Folder::new("killed-quoter");
+    let dir = folder.0.to_str().expect("a path of text");
+    // Its configuration: options of these days, ports that are free.
+    run(&[
+        "demo",
+        "quoter",
+        "--symbols",
+        "8",
+        "--rate",
+        "4000",
+        "--seconds",
+        "1",
+        "--dir",
+        dir,
+    ]);
+    let text = std::fs::read_to_string(folder.0.join("quote.toml")).expect("the demonstration has left it");
+    let mut config: toml::Table = text.parse().expect("a configuration");
+    for section in ["exchange", "quoter"] {
+        config[section]["core"] = (-1).into();
+    }
+    config["exchange"]["duration_s"] = 3600.0.into();
+    config["quoter"]
+        .as_table_mut()
+        .expect("a section")
+        .insert("state".into(), "state".into());
+    let config = folder.file("killed.toml", config.to_string());
+    let read = |name: &str| -> serde_json::Value {
+        let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+        serde_json::from_str(&text).expect("results are JSON")
+    };
+    let exchange = tickwire()
+        .args(["exchange", "-c"])
+        .arg(&config)
+        .arg("--results")
+        .arg(&folder.0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut exchange = Guard(exchange);
+    let kept = folder.0.join("state/fills");
+    const KILLS: usize = 4;
+    for life in 0..=KILLS {
+        let before = fills(&kept).len();
+        let begun = Instant::now();
+        let mut quoter = start_quoter(&config, &folder.0);
+        while fills(&kept).len() < before + 6 {
+            assert!(begun.elapsed() < PATIENCE, "life {life}: nothing more was traded");
+            if let Some(status) = quoter.0.try_wait().expect("a child can be waited for") {
+                // It may have come before the exchange listened.
+                assert!(life == 0, "life {life}: it ended: {status}");
+                quoter = start_quoter(&config, &folder.0);
+            }
+            let _ = run(&["quote", "--tell", "eye-on", "--socket", dir]);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if life < KILLS {
+            quoter.0.kill().expect("it can be killed");
+            quoter.0.wait().expect("a child can be waited for");
+        } else {
+            signal("INT", quoter.0.id());
+            let status = quoter.wait(PATIENCE).expect("it ends");
+            assert_eq!(status.code(), Some(130), "every quote cancelled");
+        }
+    }
+    signal("INT", exchange.0.id());
+    exchange.wait(PATIENCE).expect("it ends");
+    let (venue, own) = (read("exchange.json"), read("quoter.json"));
+    let of = |rows: &serde_json::Value, symbol: &serde_json::Value| -> i64 {
+        let rows = rows.as_array().expect("rows").iter();
+        rows.filter(|row| row["firm"] == 1 && row["symbol"] == *symbol)
+            .map(|row| net(&row["traded"]))
+            .sum()
+    };
+    let mut total = 0;
+    for (row, counted) in own["quotes"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .zip(own["priced"]["positions"].as_array().expect("positions"))
+    {
+        let quotes = of(&venue["quotes"], &row["symbol"]);
+        let orders = of(&venue["orders_traded"], &row["symbol"]);
+        assert_eq!(row["position"], quotes, "{}", row["symbol"]);
+        assert_eq!(row["eye"], orders, "{}", row["symbol"]);
+        assert_eq!(counted.as_i64(), Some(quotes + orders), "{}", row["symbol"]);
+        total += quotes.abs() + orders.abs();
+    }
+    assert!(total > 0, "nothing was traded, so nothing was compared");
+    let hedges = of(&venue["orders_traded"], &own["underlying"]);
+    assert_eq!(own["priced"]["underlying"], hedges, "hedges");
+    // Each once, whatever was sent again.
+    let mut names: Vec<String> = fills(&kept)
+        .iter()
+        .map(|line| line.split(',').nth(9).expect("an ExecID").to_string())
+        .collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
 }

@@ -433,7 +433,7 @@ fn an_order_from_the_template_says_what_one_from_the_general_encoder_says() {
         // The same bytes and numbers, but nothing to send again.
         assert_eq!(passing.store().next_out(), session.store().next_out());
         let (sent, mut store) = (2..passing.store().next_out(), passing.store().clone());
-        assert!(sent.len() > 1 && sent.rev().all(|seq| store.get(seq).is_none()));
+        assert!(sent.end > 3 && sent.rev().all(|seq| store.get(seq).is_none()));
     }
 }
 

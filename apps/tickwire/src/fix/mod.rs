@@ -36,6 +36,7 @@ use engine::{Application, Engine};
 use settings::{Setup, Wanted};
 use stats::Shown;
 pub(crate) use stats::{PROTOCOL, step_name};
+pub(crate) use store::lasting;
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {

@@ -75,6 +75,17 @@ pub(super) fn open(setup: &Setup, is_quiet: bool) -> Result<Box<dyn Store + Send
     Ok(Box::new(store))
 }
 
+/// The store of a session that no QuickFIX file speaks of: `bytes` large when it is new.
+pub(crate) fn lasting(path: &Path, bytes: usize, identity: &str) -> Result<Box<dyn Store + Send>, Failure> {
+    let file = StoreSetup {
+        path: path.to_path_buf(),
+        bytes,
+        sync_every_ms: None,
+    };
+    let (store, _) = open_file(&file, identity)?;
+    Ok(Box::new(store))
+}
+
 fn open_file(
     file: &StoreSetup,
     identity: &str,
@@ -83,7 +94,7 @@ fn open_file(
     let syncer = words.syncer().ok();
     let store = LastingStore::open(FileWords(words), identity.as_bytes(), MESSAGES).map_err(|e| {
         Failure::config(format!(
-            "{} {e}; move it away or give another FileStorePath",
+            "{} {e}; move it away or name another one",
             file.path.display()
         ))
     })?;

@@ -54,6 +54,10 @@ pub(crate) struct QuoterSection {
     /// Folder and name of the control socket; none without it. For `tickwire vol` and `tickwire quote --pull`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
+    /// Folder of what outlives the process, from where this file lies: the session's numbers (`session.store`) and everything traded
+    /// (`fills`). Without it, both begin anew with the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<PathBuf>,
     #[serde(default)]
     pub(crate) trigger: TriggerSection,
     #[serde(default)]
@@ -122,6 +126,10 @@ pub(crate) struct LimitsSection {
     pub(crate) answer_max_ms: u32,
     /// The operator must be heard this often (`tickwire quote --control S --heartbeat`), milliseconds; 0 is no such need.
     pub(crate) heartbeat_ms: u32,
+    /// Attempts to take a lost session up again before the run ends with exit code 4; 0: none.
+    pub(crate) reconnects_max: u32,
+    /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
+    pub(crate) reconnect_ms: u32,
     /// A loss of so much, in currency units, marked at theoretical values, pulls all quotes; 0 is no limit.
     pub(crate) loss_max: u64,
 }
@@ -325,6 +333,8 @@ impl Default for LimitsSection {
             improvements_per_s: 400,
             answer_max_ms: 1_000,
             heartbeat_ms: 0,
+            reconnects_max: 10,
+            reconnect_ms: 200,
             loss_max: 0,
         }
     }
@@ -466,6 +476,9 @@ impl QuoterSection {
         }
         if self.limits.improvements_per_s > self.limits.messages_per_s {
             return wrong("limits.improvements_per_s is above limits.messages_per_s, which counts them too");
+        }
+        if !(1..=60_000).contains(&self.limits.reconnect_ms) {
+            return wrong("limits.reconnect_ms must be 1 to 60000 milliseconds");
         }
         if !(0.0..=1e9).contains(&self.protection.delta) {
             return wrong("protection.delta must not be negative");

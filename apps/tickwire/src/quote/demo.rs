@@ -132,7 +132,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          [quoter.eye.hedge]\n\
          [[quoter.eye.terms]]\nedge = 3.0\nedge_relative = 0.0002\nwidth_min = 6.0\nlean_delta = 0.02\n\
          [order_entry]\nexchange_comp_id = \"EXCHANGE\"\nanyone = false\n\
-         [[order_entry.session]]\ncomp_id = \"QUOTER\"\nversion = \"FIX.4.4\"\nfirm = {FIRM}\nreset_on_logon = true\n\
+         [[order_entry.session]]\ncomp_id = \"QUOTER\"\nversion = \"FIX.4.4\"\nfirm = {FIRM}\n\
          cancel_on_disconnect = true\n\
          [[order_entry.session]]\ncomp_id = \"RIVAL\"\nversion = \"FIX.4.4\"\nfirm = 2\nreset_on_logon = true\n\
          [[order_entry.protection]]\nfirm = {FIRM}\ngroup = 1\nwindow_ms = 1000\ncontracts = 2000\n\

@@ -11,6 +11,8 @@ mod chain;
 mod config;
 mod control;
 mod demo;
+mod fills;
+mod link;
 mod path;
 mod pricer;
 mod pricing;
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 use tickwire_book::{Applied, Books, Depth};
 use tickwire_feed::{Channel, Line};
-use tickwire_fix::{CompId, Event, Session, Status, Version};
+use tickwire_fix::{CompId, Status, Store, Version};
 use tickwire_lab::Histogram;
 use tickwire_market::{
     BookState, Counter, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Side,
@@ -55,11 +57,13 @@ use crate::wiring::{self, Reception, WithChannel};
 
 pub(crate) use chain::Chain;
 pub(crate) use demo::text as demo_text;
-pub(crate) use path::{QuotePath, QuoteSetup, Traded, Trades, decimals_of, session_of};
+pub(crate) use path::{QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of, session_of};
 pub(crate) use pricer::Pricer;
 pub(crate) use pricing::{Expiries, flat_surface};
 
-use path::NotQuotable;
+use fills::{FillsFile, Recovered};
+use link::{Entry, Link, Talk};
+use path::{NotQuotable, lasting_session};
 use pricing::{Pricing, Shared};
 
 /// Rounds over both lines before order entry and timers are looked at.
@@ -68,6 +72,8 @@ const PACKETS_PER_LOOK: u32 = 16;
 const CHAIN_QUIET_NS: u64 = Nanos::SECOND;
 /// Fills on their way to the pricing thread.
 const TRADES_MAX: usize = 1 << 16;
+/// Of the session's store when it is new: nothing is kept for resends but cancels.
+const STORE_BYTES: usize = 1 << 20;
 
 pub(crate) fn run(
     config: &Config,
@@ -110,13 +116,51 @@ struct Run<'a> {
     stop: &'a StopFlag,
 }
 
+impl Run<'_> {
+    /// The session, and what was traded before, where that outlives the process.
+    fn session(&self) -> Result<(Option<State>, QuoteSession), Failure> {
+        let entry = &self.config.order_entry;
+        let id = |s: tickwire_market::Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
+        let ids = [id(self.section.comp_id.0), id(entry.exchange_comp_id.0)];
+        let version = entry
+            .session
+            .iter()
+            .find(|session| session.comp_id == self.section.comp_id)
+            .map_or(Version::Fix44, |session| session.version.0);
+        let Some(folder) = &self.section.state else {
+            return Ok((None, session_of(ids, version, true)));
+        };
+        let (file, recovered) = FillsFile::open(&folder.join("fills"))?;
+        let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
+        let mut store = crate::fix::lasting(&folder.join("session.store"), STORE_BYTES, &identity)?;
+        // What was taken and is in no line is asked for again.
+        let next_in = store.next_in().min(recovered.heard + 1);
+        store.set_next_in(next_in);
+        if !self.is_child {
+            eprintln!(
+                "state {}: {} fills, next out {}, next in {next_in}{}",
+                folder.display(),
+                recovered.fills.len(),
+                store.next_out(),
+                match recovered.torn {
+                    0 => String::new(),
+                    torn => format!("; {torn} bytes of a line that was not whole were cut"),
+                }
+            );
+        }
+        let session = lasting_session(ids, version, store);
+        Ok((Some(State { file, recovered }), session))
+    }
+}
+
 impl WithChannel for Run<'_> {
     type Output = Result<(), Failure>;
 
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Result<(), Failure> {
-        let (mut floor, stream) = Floor::open(&self, channel)?;
-        let learned = floor.learn(&self, depth, stream)?;
-        let outcome = floor.quote(&self, learned)?;
+        let (state, session) = self.session()?;
+        let (mut floor, talk, link) = Floor::open(&self, channel, session)?;
+        let learned = floor.learn(&self, depth, talk)?;
+        let outcome = floor.quote(&self, learned, state, link)?;
         if let Some(dir) = self.results {
             write_json(&dir.join("quoter.json"), &outcome.results)?;
         }
@@ -174,8 +218,13 @@ struct Learned {
     learn: Learn,
     chain: Chain,
     half_tick: i64,
-    session: Session,
-    stream: TcpStream,
+    talk: Talk,
+}
+
+/// What outlives the process.
+struct State {
+    file: FillsFile,
+    recovered: Recovered,
 }
 
 /// Sockets of the quoting thread.
@@ -189,7 +238,7 @@ struct Floor<C> {
 }
 
 impl<C: Channel> Floor<C> {
-    fn open(run: &Run<'_>, channel: C) -> Result<(Floor<C>, TcpStream), Failure> {
+    fn open(run: &Run<'_>, channel: C, session: QuoteSession) -> Result<(Floor<C>, Talk, Link), Failure> {
         let feed = &run.config.feed[0];
         let mut waiter = Waiter::new(run.section.wait.strategy(3));
         let ports = feed.channels[0].ports(feed.interface);
@@ -200,7 +249,16 @@ impl<C: Channel> Floor<C> {
         let address = run.config.order_entry.address.into();
         let stream = TcpStream::connect(address, Duration::from_secs(5))
             .map_err(|e| Failure::system(e.to_string()))?;
-        waiter.watch(&stream);
+        let watch = waiter.watch(&stream);
+        let limits = &run.section.limits;
+        let wait_ns = u64::from(limits.reconnect_ms) * Nanos::MILLI;
+        let link = Link::new(address, limits.reconnects_max, wait_ns, watch, run.clock.now());
+        let talk = Talk {
+            stream,
+            session,
+            pending: None,
+            rest: Vec::new(),
+        };
         let floor = Floor {
             started: run.clock.now(),
             clock: run.clock.clone(),
@@ -209,21 +267,12 @@ impl<C: Channel> Floor<C> {
             waiter,
             buffer: vec![0; DATAGRAM_BYTES_MAX],
         };
-        Ok((floor, stream))
+        Ok((floor, talk, link))
     }
 
     /// Logs on, and listens until the underlying, its options and a price to begin with are known.
-    fn learn(&mut self, run: &Run<'_>, depth: Depth, mut stream: TcpStream) -> Result<Learned, Failure> {
-        let entry = &run.config.order_entry;
-        let id = |s: tickwire_market::Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
-        let (us, them) = (id(run.section.comp_id.0), id(entry.exchange_comp_id.0));
-        let version = entry
-            .session
-            .iter()
-            .find(|session| session.comp_id == run.section.comp_id)
-            .map_or(Version::Fix44, |session| session.version.0);
-        let mut session = session_of([us, them], version, true);
-        session.handle_connected(self.clock.now());
+    fn learn(&mut self, run: &Run<'_>, depth: Depth, mut talk: Talk) -> Result<Learned, Failure> {
+        talk.session.handle_connected(self.clock.now());
         let slots = run.config.receiver.max_instruments as usize + 1;
         let mut learn = Learn {
             books: books_of(&run.config.receiver, self.channel.venue(), depth),
@@ -237,11 +286,7 @@ impl<C: Channel> Floor<C> {
             self.receive(&mut learn, |_, _, _| {})?;
             self.around(&mut learn)?;
             let now = self.clock.now();
-            transmit(&mut stream, &mut session)?;
-            self.converse(now, &mut stream, &mut session)?;
-            if session.poll_timeout().is_some_and(|due| due <= now) {
-                session.handle_timeout(now);
-            }
+            talk.go_on(now, &mut self.buffer)?;
             if now >= next_look {
                 next_look = now.after(50 * Nanos::MILLI);
                 self.check(run, now, &format!("{underlying} and its options"))?;
@@ -250,15 +295,14 @@ impl<C: Channel> Floor<C> {
                         (known, grown) = (chain.options.len(), now);
                     }
                     let half_tick = learn.half_tick(chain.underlying, chain.underlying_tick);
-                    if let (Some(half_tick), Status::Active) = (half_tick, session.status())
+                    if let (Some(half_tick), Status::Active) = (half_tick, talk.session.status())
                         && now.since(grown) >= CHAIN_QUIET_NS
                     {
                         return Ok(Learned {
                             learn,
                             chain,
                             half_tick,
-                            session,
-                            stream,
+                            talk,
                         });
                     }
                 }
@@ -270,38 +314,6 @@ impl<C: Channel> Floor<C> {
             }
             self.wait(now)?;
         }
-    }
-
-    /// What the session hears before quoting begins.
-    fn converse(&mut self, now: Nanos, stream: &mut TcpStream, session: &mut Session) -> Result<(), Failure> {
-        match stream.recv(&mut self.buffer) {
-            Ok(Received::Nothing) => {}
-            Ok(Received::Bytes(bytes)) => {
-                let mut rest: &[u8] = bytes;
-                while !rest.is_empty() {
-                    let taken = session.handle_bytes(now, rest);
-                    rest = &rest[taken..];
-                    if taken == 0 {
-                        break;
-                    }
-                }
-            }
-            Ok(Received::Closed) => {
-                return Err(Failure::peer_lost(
-                    "the venue closed the connection before quoting began",
-                ));
-            }
-            Err(e) => return Err(connection_failed(e)),
-        }
-        while let Some(event) = session.poll_event() {
-            if let Event::Disconnect { reason, text } = event {
-                return Err(Failure::peer_lost(format!(
-                    "the venue ended the session before quoting began: {reason:?} {}",
-                    text.as_str()
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// What the lines hold, up to a bound; `after` each packet with the time stamp counter at its receipt.
@@ -372,14 +384,21 @@ impl<C: Channel> Floor<C> {
     }
 
     /// Quotes until the feed has ended, the session is over, or the run is stopped.
-    fn quote(&mut self, run: &Run<'_>, learned: Learned) -> Result<Outcome, Failure> {
+    fn quote(
+        &mut self,
+        run: &Run<'_>,
+        learned: Learned,
+        state: Option<State>,
+        mut link: Link,
+    ) -> Result<Outcome, Failure> {
         let Learned {
             learn,
             mut chain,
             half_tick,
-            session,
-            stream,
+            talk,
         } = learned;
+        let (file, recovered) = state.map(|state| (state.file, state.recovered)).unzip();
+        let recovered = recovered.unwrap_or_default();
         let shared = Arc::new(Shared::new(half_tick));
         let (trades, traded) = spsc::ring::<Traded>(TRADES_MAX);
         let (pricing, mut ladders) = Pricing::start(
@@ -389,6 +408,7 @@ impl<C: Channel> Floor<C> {
             half_tick,
             shared.clone(),
             traded,
+            file.map(|file| (file, &recovered)),
         )?;
         let ids: Vec<_> = chain.options.iter().map(|option| option.id).collect();
         let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
@@ -398,11 +418,11 @@ impl<C: Channel> Floor<C> {
             instruments: &ids,
             symbols: &symbols,
             deltas: ladders.deltas(),
-            session,
+            session: talk.session,
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
-        let mut path = QuotePath::new(setup, learn.books, stream, Ring(trades))
+        let mut path = QuotePath::new(setup, learn.books, Entry(Some(talk.stream)), Ring(trades))
             .map_err(|NotQuotable(why)| Failure::config(why))?;
         let now = self.clock.now();
         for (quote, size) in ladders.sizes().iter().enumerate() {
@@ -415,16 +435,23 @@ impl<C: Channel> Floor<C> {
                 .map_err(|NotQuotable(why)| Failure::config(why))?;
             path.set_eye_sizes(ladders.eye_sizes());
         }
+        let elsewhere = path.restore(&recovered);
+        if elsewhere > 0 {
+            eprintln!(
+                "warning: {elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
+            );
+        }
         if let Some(first) = ladders.first() {
             take_ladders(now, &mut path, first);
         }
         path.begin(now, &self.channel, status);
-        path.logged_on(now);
+        path.logged_on(now, false);
         for (quote, status) in statuses.iter().enumerate() {
             if *status != TradingStatus::Trading {
                 path.close(now, quote as u16);
             }
         }
+        path.take_over(now, talk.pending, &talk.rest);
         if !run.is_child {
             eprintln!(
                 "quoting {} options of {} expiries on {}",
@@ -438,12 +465,14 @@ impl<C: Channel> Floor<C> {
             None => None,
         };
         let mut figures = Figures::default();
-        let ended = self.serve(run, &mut path, &mut ladders, &shared, &mut figures);
+        let ended = self.serve(run, &mut path, &mut ladders, &shared, &mut figures, &mut link);
         if let Some(control) = control {
             control.end();
         }
         let priced = pricing.end();
-        path.wire.out.finish();
+        if let Some(stream) = &mut path.wire.out.0 {
+            stream.finish();
+        }
         let results = self.results(run, &chain, &path, figures, priced);
         Ok(Outcome { results, ended })
     }
@@ -451,10 +480,11 @@ impl<C: Channel> Floor<C> {
     fn serve(
         &mut self,
         run: &Run<'_>,
-        path: &mut QuotePath<TcpStream, Ring>,
+        path: &mut QuotePath<Entry, Ring>,
         ladders: &mut pricing::Ladders,
         shared: &Shared,
         figures: &mut Figures,
+        link: &mut Link,
     ) -> Result<(), Failure> {
         let mut next_look = Nanos::ZERO;
         let mut looks = 0_u32;
@@ -479,15 +509,32 @@ impl<C: Channel> Floor<C> {
             if let Some(half_tick) = path.half_tick() {
                 shared.half_tick.store(half_tick, Ordering::Relaxed);
             }
-            self.venue(now, path)?;
+            self.venue(now, path, link);
+            // Fills up to there are in the ring.
+            let heard = path.wire.session.store().next_in() - 1;
+            shared.heard.store(heard, Ordering::Release);
             if path.poll_timeout().is_some_and(|due| due <= now) {
                 path.handle_timeout(now);
             }
             self.around(path)?;
             path.settle(now);
-            if let Some(error) = path.wire.failure.take() {
-                path.disconnected(now);
-                return Err(connection_failed(error));
+            if let Some(error) = path.wire.failure.take()
+                && link.is_up()
+            {
+                self.lose(
+                    now,
+                    path,
+                    link,
+                    format!("the connection to the venue failed: {error}"),
+                );
+            }
+            if path.ended.is_some() && link.is_up() && matches!(end, End::Quoting) {
+                let why = format!("the venue ended the session: {:?}", path.ended);
+                self.lose(now, path, link, why);
+            }
+            if path.quoter.wants_disconnect() && matches!(end, End::Quoting) {
+                let why = "the venue did not confirm that quotes were cancelled: the session is ended so that it cancels them";
+                self.lose(now, path, link, why.to_string());
             }
             shared.obey(now, path);
             if now >= next_look {
@@ -503,13 +550,20 @@ impl<C: Channel> Floor<C> {
                     end = End::Pulling { since: now };
                     is_priced = false;
                 }
-                if let Some(done) = self.conclude(run, now, path, &mut end)? {
+                if let Some(done) = self.conclude(run, now, path, &mut end, link)? {
                     if !is_priced {
                         return Err(Failure::system(
                             "pricing ended, see above; every quote was cancelled",
                         ));
                     }
                     return done;
+                }
+                if matches!(end, End::Quoting)
+                    && let Some(stream) = link.mend(now, &mut self.waiter)?
+                {
+                    path.wire.out = Entry(Some(stream));
+                    (path.wire.failure, path.ended) = (None, None);
+                    path.connected(now);
                 }
                 if run.is_child {
                     Notice::Progress {
@@ -525,30 +579,32 @@ impl<C: Channel> Floor<C> {
     }
 
     /// What the venue says.
-    fn venue<T: Trades>(&mut self, now: Nanos, path: &mut QuotePath<TcpStream, T>) -> Result<(), Failure> {
-        match path.wire.out.recv(&mut self.buffer) {
-            Ok(Received::Nothing) => {
-                if path.wire.out.has_unsent() {
-                    path.wire.out.flush().map_err(connection_failed)?;
-                }
-            }
+    fn venue<T: Trades>(&mut self, now: Nanos, path: &mut QuotePath<Entry, T>, link: &mut Link) {
+        let Some(stream) = &mut path.wire.out.0 else {
+            return;
+        };
+        let why = match stream.recv(&mut self.buffer) {
+            Ok(Received::Nothing) => match stream.has_unsent().then(|| stream.flush()) {
+                Some(Err(e)) => format!("the connection to the venue failed: {e}"),
+                _ => return,
+            },
             Ok(Received::Bytes(bytes)) => {
                 let bytes: &[u8] = bytes;
-                path.on_bytes(now, bytes);
+                return path.on_bytes(now, bytes);
             }
-            Ok(Received::Closed) => {
-                let is_over = path.ended.is_some();
-                path.disconnected(now);
-                if !is_over {
-                    return Err(Failure::peer_lost(format!(
-                        "the venue at {} closed the connection; every quote went with it",
-                        path.wire.out.peer()
-                    )));
-                }
-            }
-            Err(e) => return Err(connection_failed(e)),
-        }
-        Ok(())
+            Ok(Received::Closed) => format!("the venue at {} closed the connection", stream.peer()),
+            Err(e) => format!("the connection to the venue failed: {e}"),
+        };
+        self.lose(now, path, link, why);
+    }
+
+    /// There is no session any more, and no quote; [`Link::mend`] makes a new connection.
+    #[cold]
+    fn lose<T: Trades>(&mut self, now: Nanos, path: &mut QuotePath<Entry, T>, link: &mut Link, why: String) {
+        path.disconnected(now);
+        // Its number is watched no longer before it may be another file's.
+        link.lost(now, why, &mut self.waiter);
+        path.wire.out = Entry(None);
     }
 
     /// The end, step by step: everything is pulled, the venue confirms, we log out.
@@ -556,8 +612,9 @@ impl<C: Channel> Floor<C> {
         &mut self,
         run: &Run<'_>,
         now: Nanos,
-        path: &mut QuotePath<TcpStream, T>,
+        path: &mut QuotePath<Entry, T>,
         end: &mut End,
+        link: &Link,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
         let stopped = run.stop.reason();
         let last = Nanos(self.channel.last_packet().0.max(self.started.0));
@@ -573,14 +630,10 @@ impl<C: Channel> Floor<C> {
             ))),
             None => Ok(()),
         };
-        if path.ended.is_some() {
-            return Ok(Some(match (&end, self.channel.is_done()) {
-                (End::Quoting, false) => Err(Failure::peer_lost(format!(
-                    "the venue ended the session: {:?}; every quote went with it",
-                    path.ended
-                ))),
-                _ => done(),
-            }));
+        let is_over = self.channel.is_done() || stopped.is_some() || is_silent;
+        if !link.is_up() || path.ended.is_some() {
+            // Without a session nothing is quoted: there is nothing to wait for.
+            return Ok((is_over || !matches!(end, End::Quoting)).then(done));
         }
         if path.quoter.wants_disconnect() {
             return Ok(Some(Err(Failure::peer_lost(
@@ -588,7 +641,7 @@ impl<C: Channel> Floor<C> {
             ))));
         }
         match *end {
-            End::Quoting if self.channel.is_done() || stopped.is_some() || is_silent => {
+            End::Quoting if is_over => {
                 path.pull(now);
                 *end = End::Pulling { since: now };
             }
@@ -614,7 +667,7 @@ impl<C: Channel> Floor<C> {
         &self,
         run: &Run<'_>,
         chain: &Chain,
-        path: &QuotePath<TcpStream, T>,
+        path: &QuotePath<Entry, T>,
         figures: Figures,
         priced: pricing::Priced,
     ) -> QuoterResults {
@@ -635,6 +688,7 @@ impl<C: Channel> Floor<C> {
             messages: path.wire.sent[0],
             bytes: path.wire.sent[1],
             eye_orders: path.wire.orders_sent,
+            repeated_fills: path.repeated,
             unread_answers: path.unread,
             pulls: figures.pulls,
             packet_to_quotes: figures.packet_to_quotes,
@@ -708,20 +762,6 @@ impl Trades for Ring {
     }
 }
 
-fn transmit(stream: &mut TcpStream, session: &mut Session) -> Result<(), Failure> {
-    let mut chunk = [0_u8; 4096];
-    while let Some(bytes) = session.poll_transmit(&mut chunk) {
-        stream.send(bytes).map_err(connection_failed)?;
-    }
-    Ok(())
-}
-
 fn receive_failed(e: std::io::Error) -> Failure {
     Failure::system(format!("receiving market data failed: {e}"))
-}
-
-fn connection_failed(e: std::io::Error) -> Failure {
-    Failure::peer_lost(format!(
-        "the connection to the venue failed: {e}; every quote went with it"
-    ))
 }

@@ -14,19 +14,21 @@ use std::io;
 use tickwire_book::{Applied, Books};
 use tickwire_feed::Channel;
 use tickwire_fix::{
-    AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, MassQuoteHead, MassQuoteTemplate,
-    NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals, QuotePrices, Role, Session,
-    SessionConfig, Status, Version, put_cancel_all_quotes, read_quote_answer,
+    AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Id, MassQuoteHead,
+    MassQuoteTemplate, MemoryStore, NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals,
+    QuotePrices, Role, Session, SessionConfig, Status, Store, Version, put_cancel_all_quotes,
+    read_quote_answer,
 };
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counters, EventFlags, EventKind, EventSink, InstrumentId,
-    MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, Side, Symbol, TradingStatus,
+    MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
 };
 use tickwire_trading::{
     Eye, EyeConfig, Fill, Ladder, MassQuote, OrderReport, OrderSink, QuoteSink, Quoter, QuoterConfig,
     QuotingState, ReportError, ReportKind,
 };
 
+use super::fills::Recovered;
 use crate::hot::OrderOut;
 use crate::trader::report_kind;
 
@@ -34,6 +36,12 @@ use crate::trader::report_kind;
 const NONE: u16 = u16::MAX;
 /// Identifiers below are those of quotes: their places.
 const ORDERS_FROM: u64 = 1 << 16;
+
+/// The last executions whose identifiers are remembered.
+const RECENT: usize = 64;
+
+/// A market maker's session; its store may outlive the process.
+pub(crate) type QuoteSession = Session<Box<dyn Store + Send>>;
 
 /// What traded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +67,9 @@ pub(crate) struct Traded {
     pub(crate) price: Price,
     /// Bid plus ask of the underlying then, in its ticks; 0 when it was not known.
     pub(crate) half_tick: i64,
+    /// MsgSeqNum (34) of the report, and its ExecID (17).
+    pub(crate) seq: u64,
+    pub(crate) exec: Id,
 }
 
 /// Takes what happened. `false`: no room for it.
@@ -68,7 +79,7 @@ pub(crate) trait Trades {
 
 /// Encodes what the quoter sends, and sends it.
 pub(crate) struct QuoteWire<O> {
-    pub(crate) session: Session,
+    pub(crate) session: QuoteSession,
     template: MassQuoteTemplate,
     /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an eye.
     orders: Box<[OrderTemplate]>,
@@ -177,7 +188,7 @@ pub(crate) struct QuoteSetup<'s> {
     pub(crate) symbols: &'s [Symbol],
     /// Thousandths, in the same order.
     pub(crate) deltas: &'s [i32],
-    pub(crate) session: Session,
+    pub(crate) session: QuoteSession,
 }
 
 /// Why a setup cannot be.
@@ -216,21 +227,45 @@ pub(crate) struct QuotePath<O, T> {
     pub(crate) eye_contracts: u64,
     /// Options that trade, as the venue last said: those that the eye looks at when it is turned on.
     is_open: Box<[bool]>,
+    /// MsgSeqNum of the message being answered, and of the last execution that was booked, of a process before this one too.
+    told: u64,
+    booked: u64,
+    /// ExecIDs of the last executions, the next one's place.
+    recent: ([Id; RECENT], usize),
+    /// Executions that were booked before, left out.
+    pub(crate) repeated: u64,
     /// Logged on, and what the venue had said meanwhile is still coming.
     is_catching_up: bool,
 }
 
-/// The initiator's side of a market maker's session, `sender` to `target`. Without `resets`, a connection that is lost is taken up where it
-/// was: executions of the time between are sent again.
-pub(crate) fn session_of([sender, target]: [CompId; 2], version: Version, resets: bool) -> Session {
-    Session::new(SessionConfig {
-        any_message: true,
+/// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its first logon begins with 1
+/// anew. A connection that is lost is taken up where it was: executions of the time between are sent again.
+pub(crate) fn session_of(ids: [CompId; 2], version: Version, resets: bool) -> QuoteSession {
+    let config = SessionConfig {
         reset_on_logon: resets,
+        ..session_config(ids, version)
+    };
+    let store = MemoryStore::new(config.store_messages, config.store_bytes);
+    Session::with_store(config, Box::new(store))
+}
+
+/// The same with a store that outlives the process.
+pub(crate) fn lasting_session(
+    ids: [CompId; 2],
+    version: Version,
+    store: Box<dyn Store + Send>,
+) -> QuoteSession {
+    Session::with_store(session_config(ids, version), store)
+}
+
+fn session_config([sender, target]: [CompId; 2], version: Version) -> SessionConfig {
+    SessionConfig {
+        any_message: true,
         precision: Precision::Micros,
         receive_bytes: 256 << 10,
         fields_max: 4_096,
         ..SessionConfig::new(Role::Initiator, sender, target).of_version(version)
-    })
+    }
 }
 
 /// The digits behind the point that a tick needs.
@@ -304,8 +339,61 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             eye: None,
             eye_contracts: 0,
             is_open: vec![true; setup.instruments.len()].into_boxed_slice(),
+            told: 0,
+            booked: 0,
+            recent: ([Id::EMPTY; RECENT], 0),
+            repeated: 0,
             is_catching_up: false,
         })
+    }
+
+    /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that are not quoted any more,
+    /// contracts bought or sold.
+    pub(crate) fn restore(&mut self, recovered: &Recovered) -> u64 {
+        let mut elsewhere = 0;
+        for fill in &recovered.fills {
+            let (quote, contracts) = (self.quote_by_name(&fill.symbol), fill.signed());
+            match (fill.source, quote) {
+                (Source::Hedge, _) => {}
+                (_, None) => elsewhere += u64::from(fill.qty),
+                (Source::Quote, Some(quote)) => {
+                    self.quoter.hold(quote, contracts);
+                    if let Some(eye) = &mut self.eye {
+                        eye.add_net(contracts);
+                    }
+                }
+                (Source::Eye, Some(quote)) => {
+                    self.quoter.add_net(contracts);
+                    if let Some(eye) = &mut self.eye {
+                        eye.hold(quote, contracts);
+                    }
+                }
+            }
+            self.remember(fill.exec);
+        }
+        self.booked = recovered.last_fill();
+        elsewhere
+    }
+
+    fn remember(&mut self, exec: Id) {
+        let (recent, next) = &mut self.recent;
+        recent[*next % RECENT] = exec;
+        *next += 1;
+    }
+
+    /// Whether an execution is in the positions already: it was sent again because it was not known that we have it, or the venue says it
+    /// twice.
+    fn is_booked(&mut self, report: &ExecutionReport, is_late: bool) -> bool {
+        let is_known = (is_late && self.told <= self.booked)
+            || (!report.exec_id.is_empty() && self.recent.0.contains(&report.exec_id));
+        match is_known {
+            true => self.repeated += 1,
+            false => {
+                self.booked = self.told;
+                self.remember(report.exec_id);
+            }
+        }
+        is_known
     }
 
     /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup; it is off. `first_order` is
@@ -501,9 +589,25 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     }
 
     /// The session is logged on. Nothing leaves until everything is here that the venue has said before: what is held would not be known.
-    pub(crate) fn logged_on(&mut self, now: Nanos) {
+    pub(crate) fn logged_on(&mut self, now: Nanos, is_reset: bool) {
         self.is_catching_up = true;
+        if is_reset {
+            self.booked = 0;
+        }
+        // From now on, what the venue says while we are away is to be heard of.
+        self.wire.session.set_reset_on_logon(false);
         self.catch_up(now);
+    }
+
+    /// The session of somebody who logged on and left the venue's messages alone, the first one of which waits.
+    pub(crate) fn take_over(&mut self, now: Nanos, pending: Option<(SeqNo, bool)>, rest: &[u8]) {
+        if let Some((seq, is_late)) = pending {
+            self.wire.now = now;
+            self.told = seq.0;
+            self.answer(now, is_late);
+        }
+        self.answers(now);
+        self.on_bytes(now, rest);
     }
 
     fn catch_up(&mut self, now: Nanos) {
@@ -569,8 +673,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.now = now;
         while let Some(event) = self.wire.session.poll_event() {
             match event {
-                Event::LoggedOn { .. } => self.is_catching_up = true,
-                Event::Message { poss_dup, .. } => self.answer(now, poss_dup),
+                Event::LoggedOn { reset, .. } => self.logged_on(now, reset),
+                Event::Message { seq, poss_dup, .. } => {
+                    self.told = seq.0;
+                    self.answer(now, poss_dup);
+                }
                 Event::Rejected { .. } => self.distrust(now),
                 Event::Disconnect { reason, .. } => {
                     self.wire.transmit();
@@ -632,9 +739,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
         let id = report.cl_ord_id.to_number();
         if id.is_some_and(|id| id >= ORDERS_FROM) {
-            return self.order_report(now, report, id.unwrap_or_default());
+            return self.order_report(now, report, id.unwrap_or_default(), is_late);
         }
-        if report.exec_type != ExecType::Trade {
+        if report.exec_type != ExecType::Trade || self.is_booked(report, is_late) {
             return;
         }
         let tick = self.option_tick.raw().max(1);
@@ -668,11 +775,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// What became of an order of the eye. What traded is booked whether the order is known or not: those of a process before this one
     /// are not.
-    fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64) {
+    fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64, is_late: bool) {
         let Some(kind) = report_kind(report) else { return };
         let is_fill = matches!(kind, ReportKind::Filled { .. });
+        if is_fill && self.is_booked(report, is_late) {
+            return;
+        }
         let told = OrderReport {
-            id: ClientOrderId(id.checked_sub(self.wire.first_order).unwrap_or_default()),
+            id: ClientOrderId(id.saturating_sub(self.wire.first_order)),
             venue_id: report.order_id.to_number().map(OrderId),
             kind,
         };
@@ -714,6 +824,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             qty: report.last_qty.0,
             price: report.last_px.unwrap_or_default(),
             half_tick: self.half_tick().unwrap_or(0),
+            seq: self.told,
+            exec: report.exec_id,
         };
         if !self.trades.traded(&traded) {
             self.trades_lost += 1;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tickwire_market::{Date, Nanos, Side};
+use tickwire_market::{Date, Nanos, Side, Symbol};
 use tickwire_options::edge::points;
 use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing};
 use tickwire_options::time::DayCount;
@@ -23,6 +23,7 @@ use tickwire_trading::{EyeOff, EyeState, Ladder, PullReason, QuotingState};
 
 use super::chain::Chain;
 use super::config::QuoterSection;
+use super::fills::{Fill, FillsFile, Recovered};
 use super::path::{QuotePath, Source, Traded, Trades};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
 use crate::failure::Failure;
@@ -33,11 +34,15 @@ use crate::vol::{self, VolFile};
 const LADDERS: usize = 3;
 /// How long the thread sleeps when there is nothing to do: fills and prices are looked at this often, edits wake it.
 const REST: Duration = Duration::from_micros(200);
+/// How often it is written down how far the venue was heard: what a process that is killed has to be told again is no more than that.
+const NOTE_NS: u64 = 250 * Nanos::MILLI;
 
 /// What both threads and the operator see. Words, no locks.
 pub(crate) struct Shared {
     /// Bid plus ask of the underlying, in its ticks, as last seen by the thread that quotes.
     pub(crate) half_tick: AtomicI64,
+    /// MsgSeqNum up to which the venue's messages were taken, and their fills handed over, by the thread that quotes.
+    pub(crate) heard: AtomicU64,
     /// The kill switch: how often everything was to be pulled, and quoting resumed. The thread that quotes compares them with what it
     /// has done.
     pulls: AtomicU64,
@@ -92,6 +97,7 @@ impl Shared {
     pub(crate) fn new(half_tick: i64) -> Shared {
         Shared {
             half_tick: AtomicI64::new(half_tick),
+            heard: AtomicU64::new(0),
             pulls: AtomicU64::new(0),
             resumes: AtomicU64::new(0),
             heartbeats: AtomicU64::new(0),
@@ -336,6 +342,7 @@ impl Pricing {
         half_tick: i64,
         shared: Arc<Shared>,
         traded: Consumer<Traded>,
+        kept: Option<(FillsFile, &Recovered)>,
     ) -> Result<(Pricing, Ladders), Failure> {
         let (surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
         let first = (clock.now(), half_tick);
@@ -363,7 +370,12 @@ impl Pricing {
             };
             (0..LADDERS).map(|_| made()).collect::<Vec<_>>()
         };
-        let work = Work {
+        let (fills, recovered) = kept.unzip();
+        let mut work = Work {
+            names: pricer.options().iter().map(|option| option.symbol).collect(),
+            underlying: section.underlying.0,
+            fills,
+            noted: Nanos::ZERO,
             near: pool(NEAR_HALF_TICKS),
             wide: pool(reach),
             near_rows: (2 * NEAR_HALF_TICKS + 1) as usize,
@@ -381,6 +393,9 @@ impl Pricing {
             centre: None,
             priced: Priced::default(),
         };
+        for fill in recovered.iter().flat_map(|recovered| &recovered.fills) {
+            work.restore(fill);
+        }
         let core = section.pricing_core;
         let thread = std::thread::Builder::new()
             .name("pricing".into())
@@ -512,6 +527,12 @@ struct Work {
     /// Of the wide ladder that was made last.
     centre: Option<i64>,
     priced: Priced,
+    /// Symbols of the options in the order of the quotes, and of the underlying.
+    names: Vec<Symbol>,
+    underlying: Symbol,
+    /// What was traded, where it outlives the process; when it was last said how far the venue was heard.
+    fills: Option<FillsFile>,
+    noted: Nanos,
 }
 
 impl Work {
@@ -591,18 +612,74 @@ impl Work {
     /// Fills since the last time; whether there were any.
     fn take_fills(&mut self, half_tick: i64) -> Result<bool, Failure> {
         let mut any = false;
+        // Before the fills: all up to there are in the ring.
+        let heard = self.shared.heard.load(Ordering::Acquire);
         while let Some(fill) = self.traded.pop() {
             if !any {
                 self.pricer.theos(half_tick)?;
             }
             any = true;
-            self.book(&fill);
+            let theo = self.pricer.theo(usize::from(fill.quote));
+            self.keep(&fill, theo);
+            self.book(&fill, theo);
+        }
+        let now = self.clock.now();
+        if let Some(fills) = &mut self.fills {
+            if now.since(self.noted) >= NOTE_NS {
+                self.noted = now;
+                fills.heard(heard);
+            }
+            fills.flush()?;
         }
         Ok(any)
     }
 
-    /// Counts a fill; values are those that were last worked out.
-    fn book(&mut self, fill: &Traded) {
+    /// Adds a fill to those that outlive the process.
+    fn keep(&mut self, fill: &Traded, theo: Option<f64>) {
+        let Some(fills) = &mut self.fills else { return };
+        let is_hedge = fill.source == Source::Hedge;
+        let option = self.names.get(usize::from(fill.quote)).copied();
+        let (symbol, theo) = match (is_hedge, option) {
+            (false, Some(symbol)) => (symbol, theo),
+            _ => (self.underlying, None),
+        };
+        fills.put(&Fill {
+            at: fill.at,
+            symbol,
+            source: fill.source,
+            side: fill.side,
+            qty: fill.qty,
+            price: fill.price,
+            theo,
+            seq: fill.seq,
+            exec: fill.exec,
+        });
+    }
+
+    /// Counts a fill of a process before this one. One in an option that is not quoted any more has no place.
+    fn restore(&mut self, fill: &Fill) {
+        let place = self.names.iter().position(|name| *name == fill.symbol);
+        let quote = match (fill.source, place) {
+            (Source::Hedge, _) => u16::MAX,
+            (_, Some(place)) => place as u16,
+            (_, None) => return,
+        };
+        let traded = Traded {
+            at: fill.at,
+            source: fill.source,
+            quote,
+            side: fill.side,
+            qty: fill.qty,
+            price: fill.price,
+            half_tick: 0,
+            seq: fill.seq,
+            exec: fill.exec,
+        };
+        self.book(&traded, fill.theo);
+    }
+
+    /// Counts a fill of an option that was worth `theo`.
+    fn book(&mut self, fill: &Traded, theo: Option<f64>) {
         let quote = usize::from(fill.quote);
         let qty = f64::from(fill.qty);
         let sign = match fill.side {
@@ -623,7 +700,7 @@ impl Work {
             self.priced.eye_contracts[fill.side as usize] += contracts;
         }
         self.priced.cash -= sign * qty * price;
-        if let Some(theo) = self.pricer.theo(quote) {
+        if let Some(theo) = theo {
             self.priced.edge += sign * qty * (theo - price);
         }
         self.pricer.filled(quote, signed);

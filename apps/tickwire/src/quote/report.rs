@@ -33,6 +33,9 @@ pub(crate) struct QuoterResults {
     /// Orders of the electronic eye.
     #[serde(default)]
     pub(crate) eye_orders: u64,
+    /// Executions that the venue said twice, and that count once.
+    #[serde(default)]
+    pub(crate) repeated_fills: u64,
     /// Answers that could not be read.
     pub(crate) unread_answers: u64,
     /// How often quoting stopped, by reason.

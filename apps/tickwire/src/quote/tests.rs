@@ -615,7 +615,11 @@ impl<C: Channel> World<C> {
 
     fn compare(&mut self, what: &str) {
         self.checks += 1;
-        assert_eq!((self.path.unread, self.path.trades_lost), (0, 0), "{what}");
+        assert_eq!(
+            (self.path.unread, self.path.trades_lost, self.path.repeated),
+            (0, 0, 0),
+            "{what}"
+        );
         let tick = self.chain.steps.tick.raw();
         let price = |ticks: u16| Price::from_raw(i64::from(ticks) * tick);
         let held: Vec<_> = self

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tickwire_book::{Applied, Books, Depth};
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{
-    CompId, Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, QuotePrices, Session, read_quote_answer,
+    CompId, Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, QuotePrices, read_quote_answer,
 };
 use tickwire_market::{
     BookUpdate, Cause, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price, Side,
@@ -26,8 +26,8 @@ use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::lab::run::Places;
 use crate::quote::{
-    Chain, Expiries, Learn, Pricer, QuotePath, QuoteSetup, Traded, Trades, decimals_of, flat_surface,
-    session_of,
+    Chain, Expiries, Learn, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of,
+    flat_surface, session_of,
 };
 use crate::trader::books_of;
 use crate::venue::VIRTUAL_START;
@@ -195,7 +195,7 @@ impl Made {
     }
 
     /// The session of the quoter.
-    fn session() -> Session {
+    fn session() -> QuoteSession {
         let comp = |name: &str| CompId::new(name.as_bytes()).unwrap_or(CompId::EMPTY);
         session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true)
     }
@@ -644,7 +644,7 @@ fn quote(
 
 /// The FIX thread.
 struct Fix {
-    session: Session,
+    session: QuoteSession,
     template: MassQuoteTemplate,
     stream: Stamped<TcpStream>,
     clock: Clock,
