@@ -4,7 +4,7 @@
 //! Everything that is made lands below `target/bindings`. Python packages come from PyPI once; a run that finds them there
 //! needs no network. Where the machine has no Python, that is said and fails nothing, except where `CI` is set.
 
-use crate::run::{Context, Outcome, cargo, root, target_dir};
+use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir};
 use crate::source::read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,17 +97,7 @@ fn header_is_fresh(ctx: &Context) -> Outcome {
 
 /// The template with the layout's definitions, which the example `c_layout` of the shared memory crate prints.
 fn generated(ctx: &Context) -> Result<String, Outcome> {
-    let built = ctx.check(cargo().args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--profile",
-        "test",
-        "--package",
-        "tickwire-shm",
-        "--example",
-        "c_layout",
-    ]));
+    let built = build_as_tested(ctx, &["--example", "c_layout"]);
     if built.failed > 0 {
         return Err(built);
     }
@@ -138,19 +128,7 @@ fn generated(ctx: &Context) -> Result<String, Outcome> {
 
 /// What the tests of both languages run: a program that writes known books, the feed handler, and a recording for it.
 fn programs(ctx: &Context) -> Outcome {
-    let mut build = cargo();
-    build.args([
-        "build",
-        "--quiet",
-        "--locked",
-        "--profile",
-        "test",
-        "--package",
-        "tickwire-runtime",
-        "--package",
-        "tickwire",
-    ]);
-    let built = ctx.check(build.args(["--example", "region", "--bin", "tickwire"]));
+    let built = build_as_tested(ctx, &["--example", "region", "--bin", "tickwire"]);
     if built.failed > 0 {
         return built;
     }
@@ -359,6 +337,7 @@ fn python(ctx: &Context) -> Outcome {
                 failed: failures.max(1),
                 notes: finished.output.lines().map(str::to_owned).collect(),
                 again: "cargo xtask bindings".into(),
+                names: Vec::new(),
             };
         }
         all.passed += passed.max(1);

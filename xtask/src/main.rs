@@ -182,12 +182,15 @@ fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitC
                 "   FAILED  {seconds:>7.1} s  {} failed; again: {}",
                 outcome.failed, outcome.again
             );
-            again.push((step.name, outcome.again));
+            again.push((step.name, outcome.again, outcome.names));
         }
     }
     println!();
-    for (name, command) in &again {
-        println!("failed: {name}; again: {command}");
+    for (step, command, tests) in &again {
+        println!("failed: {step}; again: {command}");
+        for test in tests {
+            println!("  {test}");
+        }
     }
     println!("{passed} passed, {failed} failed");
     if failed == 0 {

@@ -24,6 +24,8 @@ pub(crate) struct Outcome {
     pub(crate) notes: Vec<String>,
     /// The command that repeats the failure.
     pub(crate) again: String,
+    /// Names of the tests that failed, for the last lines.
+    pub(crate) names: Vec<String>,
 }
 
 /// How a command went.
@@ -88,6 +90,7 @@ impl Context {
             failed: failed.max(1),
             notes: self.shown(&finished.output),
             again: words(command),
+            names: failures(&finished.output),
         }
     }
 
@@ -185,6 +188,14 @@ pub(crate) fn tests(ctx: &Context) -> Outcome {
     ctx.count_tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]))
 }
 
+/// Builds programs as the tests have them: of the whole workspace and with an example, because that decides which features their
+/// dependencies have. After the step `test` nothing is built again.
+pub(crate) fn build_as_tested(ctx: &Context, targets: &[&str]) -> Outcome {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--locked", "--workspace", "--profile", "test"]);
+    ctx.check(build.args(targets))
+}
+
 /// Every benchmark in its tiny form: without `--bench` on its command line it runs once and checks its answer.
 pub(crate) fn benches(ctx: &Context) -> Outcome {
     if bench_targets() == 0 {
@@ -274,6 +285,15 @@ fn tee(command: &mut Command) -> std::io::Result<Finished> {
     })
 }
 
+/// Names in libtest's `test NAME ... FAILED` lines.
+fn failures(output: &str) -> Vec<String> {
+    let lines = output.lines().filter_map(|line| line.strip_suffix("... FAILED"));
+    lines
+        .filter_map(|line| line.strip_prefix("test "))
+        .map(|name| name.trim().to_owned())
+        .collect()
+}
+
 /// Sums libtest's `test result: ok. 3 passed; 0 failed; …` lines.
 fn tally(output: &str) -> (usize, usize) {
     let number = |line: &str, word: &str| -> usize {
@@ -301,6 +321,12 @@ mod tests {
                       test result: FAILED. 12 passed; 2 failed; 0 ignored\n";
         assert_eq!(tally(output), (15, 2));
         assert_eq!(tally("error: could not compile"), (0, 0));
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        let output = "test a::b ... ok\ntest c::d ... FAILED\ntest result: FAILED. 1 passed; 1 failed\n";
+        assert_eq!(failures(output), ["c::d"]);
     }
 
     #[test]

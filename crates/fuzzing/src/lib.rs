@@ -132,6 +132,24 @@ pub const TARGETS: &[Target] = &[
         targets::order_entry,
     ),
     target(
+        "mass_quotes",
+        "quotes of any fields over FIX are answered in messages that can be read, and the journal makes them again",
+        seeds::mass_quotes,
+        targets::mass_quotes,
+    ),
+    target(
+        "option_terms",
+        "an option of any terms is refused, or worth something between its bounds",
+        seeds::option_terms,
+        targets::option_terms,
+    ),
+    target(
+        "quoter",
+        "what is believed live is what the venue holds, within limits, whatever market and venue do",
+        seeds::quoter,
+        targets::quoter,
+    ),
+    target(
         "journal",
         "inputs lie within the file and are the same bytes when written again",
         seeds::journal,

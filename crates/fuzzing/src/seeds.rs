@@ -353,6 +353,75 @@ pub(crate) fn order_entry() -> Vec<Vec<u8>> {
     vec![Vec::new(), [&fix[..], &ouch].concat(), fix, ouch]
 }
 
+/// A mass quote of two entries, one with a protection's reset, a status request and a cancellation, each of them read at once.
+pub(crate) fn mass_quotes() -> Vec<Vec<u8>> {
+    // Tags and values by their places in the target's tables.
+    let entry = |id: u8| [12, id, 18, 16, 2, 10, 3, 11, 4, 7, 5, 7];
+    let head = [0, 0, 9, 0, 14, 0, 15, 1, 8, 1];
+    let quote = |start: &[u8]| {
+        let fields = [start, &head, &entry(0), &entry(1)].concat();
+        [&[66, (fields.len() / 2) as u8][..], &fields].concat()
+    };
+    let cancel = [69, 2, 0, 0, 11, 3].to_vec();
+    let status = [70, 3, 20, 0, 18, 16, 0, 0].to_vec();
+    let reset = quote(&[21, 14]);
+    vec![
+        Vec::new(),
+        quote(&[]),
+        [quote(&[]), status, reset, cancel].concat(),
+    ]
+}
+
+/// A call and a put of ordinary terms, and one of all ones.
+pub(crate) fn option_terms() -> Vec<Vec<u8>> {
+    let number = |kind: u8, word: u64| [&[kind][..], &word.to_le_bytes()].concat();
+    let terms = |kind: u8, shares: [f64; 5]| {
+        let word = |share: f64| number(255, (share * (1_u64 << 53) as f64) as u64 * 2048);
+        let words = shares.map(word).concat();
+        [&words[..], &[kind]].concat()
+    };
+    let odd = [
+        number(0, u64::MAX),
+        number(0, 1),
+        number(0, 0),
+        number(0, 1 << 63),
+        number(0, 0x7FF0 << 48),
+    ];
+    let odd = [&odd.concat()[..], &[0]].concat();
+    let call = terms(0, [0.5, 0.51, 0.05, 0.09, 0.2]);
+    let put = terms(1, [0.5, 0.2, 0.5, 0.4, 0.0]);
+    vec![Vec::new(), [call, put].concat(), odd]
+}
+
+/// Quoting begins, the market moves, the venue answers and trades, is pulled, loses the session and gets it again.
+pub(crate) fn quoter() -> Vec<Vec<u8>> {
+    let logon = [12 + 16, 1];
+    let tick = |how: u8| [128, how];
+    let answered = [[4, 0], [7, 0]].concat();
+    let mut day = [&logon[..], &tick(4), &answered.repeat(5)].concat();
+    for how in [2, 7, 3, 8, 1, 0] {
+        day.extend(tick(how));
+        day.extend(&answered);
+        day.extend([10 + 32, how * 9]);
+        day.extend([15, 0]);
+    }
+    let troubles = [
+        [14, 0],
+        [4, 0],
+        [7, 0],
+        [15, 0],
+        [14 + 64, 0],
+        [128, 6],
+        [12, 0],
+        [12 + 16, 0],
+        [13, 0],
+        [15, 0],
+    ];
+    let stormy = [&day[..], &troubles.concat(), &day].concat();
+    let shape = |first: u8| [&[first][..], &stormy].concat();
+    vec![Vec::new(), shape(0), shape(1), shape(14)]
+}
+
 /// A journal of every kind of input.
 pub(crate) fn journal() -> Vec<Vec<u8>> {
     let mut writer = JournalWriter::new("seed = 1");

@@ -5,6 +5,7 @@ use tickwire_exchange::{
     Applied, DeskConfig, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader, JournalWriter,
     Market, OuchPort, PaceConfig, SelfTrade, listings,
 };
+use tickwire_fix::{Frame, Index, frame, naive};
 use tickwire_market::{Nanos, Venue};
 use tickwire_wire::layout::Alpha;
 use tickwire_wire::ouch50::parse_outbound;
@@ -89,6 +90,113 @@ pub fn order_entry(bytes: &[u8]) {
             }
             rest = &rest[length..];
         }
+    }
+    let (mut again, hash) = (market(), live.state_hash());
+    for (now, input) in JournalReader::new(journal.pending()).expect("just written") {
+        input.apply(now, &mut again, &mut out);
+    }
+    assert_eq!(again.state_hash(), hash, "the journal makes the same market");
+}
+
+/// Tags of quotes, and some that are none of theirs.
+const TAGS: [u32; 24] = [
+    117, 131, 132, 133, 134, 135, 293, 294, 295, 296, 297, 298, 299, 301, 302, 304, 311, 537, 55, 62, 649,
+    9773, 167, 58,
+];
+/// What they say: numbers that fit and that do not, prices, text.
+const VALUES: [&str; 20] = [
+    "1",
+    "2",
+    "3",
+    "4",
+    "0",
+    "-1",
+    "15",
+    "100",
+    "999999",
+    "4294967296",
+    "10.01",
+    "10.03",
+    "0.0001",
+    "9223372036.9",
+    "Y",
+    "N",
+    "X",
+    "A",
+    "",
+    "100.00000000001",
+];
+
+/// Sequences of MassQuote, QuoteCancel and QuoteStatusRequest, each of any fields in any order, well framed: every answer can be read,
+/// and the journal makes the same market.
+pub fn mass_quotes(bytes: &[u8]) {
+    let (mut live, mut journal, mut now) = (market(), JournalWriter::new(""), START);
+    let (mut choices, mut out, mut sent) = (Choices::new(bytes), [0; 4096], Vec::new());
+    let symbol = listings(1)[0].symbol;
+    let mut input = |live: &mut Market, now: Nanos, input: Input<'_>, out: &mut [u8]| {
+        journal.put(now, &input);
+        input.apply(now, live, out)
+    };
+    input(&mut live, now, Input::Open, &mut out);
+    for _ in 0..40 {
+        now = now.after(5 * Nanos::MILLI);
+        input(&mut live, now, Input::Time, &mut out);
+    }
+    input(&mut live, now, Input::Connect(0), &mut out);
+    let mut seq = 0_u64;
+    let mut message = |kind: &[u8], body: Vec<(u32, Vec<u8>)>| {
+        seq += 1;
+        let head = [
+            (35, kind.to_vec()),
+            (49, b"CLIENT".to_vec()),
+            (34, seq.to_string().into_bytes()),
+            (52, b"20260105-14:30:00.000".to_vec()),
+            (56, b"EXCHANGE".to_vec()),
+        ];
+        naive::encode(&[&head[..], &body].concat())
+    };
+    let logon = message(
+        b"A",
+        vec![(98, b"0".to_vec()), (108, b"30".to_vec()), (141, b"Y".to_vec())],
+    );
+    input(&mut live, now, Input::Bytes(0, &logon), &mut out);
+    while let (Some(what), Some(count)) = (choices.byte(), choices.below(40)) {
+        let mut body = Vec::new();
+        for _ in 0..count {
+            let (Some(tag), Some(value)) = (choices.below(TAGS.len() as u32), choices.byte()) else {
+                break;
+            };
+            let tag = TAGS[tag as usize];
+            let value = match (tag, value) {
+                // Most symbols are the one there is.
+                (55, 16..) => symbol.as_bytes().to_vec(),
+                _ => VALUES[usize::from(value) % VALUES.len()].as_bytes().to_vec(),
+            };
+            body.push((tag, value));
+        }
+        let kind = [&b"i"[..], b"i", b"i", b"Z", b"a", b"b"][usize::from(what) % 6];
+        let said = message(kind, body);
+        now = now.after(Nanos::MILLI);
+        input(&mut live, now, Input::Bytes(0, &said), &mut out);
+        if what >= 64 {
+            while let Applied::Sent(n) = input(&mut live, now, Input::Transmit(0, 4096), &mut out) {
+                if n == 0 {
+                    break;
+                }
+                sent.extend_from_slice(&out[..n]);
+            }
+        }
+        if what == 255 {
+            now = now.after(Nanos::SECOND);
+            input(&mut live, now, Input::Time, &mut out);
+        }
+    }
+    let (mut rest, mut index) = (&sent[..], Index::new(2_000));
+    while let Frame::Whole(length) = frame(rest, rest.len()) {
+        index
+            .decode(&rest[..length])
+            .expect("what the exchange says can be read");
+        rest = &rest[length..];
     }
     let (mut again, hash) = (market(), live.state_hash());
     for (now, input) in JournalReader::new(journal.pending()).expect("just written") {
