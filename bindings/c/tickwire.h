@@ -130,6 +130,7 @@ enum {
     TW_WORD_SOURCE_REFUSED = 22, /* Books not shown because every slot was taken. */
     TW_WORD_SOURCE_KINDS = 23, /* How many kinds of message follow. */
     TW_WORD_SOURCE_COUNTERS = 24, /* A word per counter, in the order of the table of counters. 128 words. */
+    TW_WORD_SOURCE_KERNEL_LATENCY = 152, /* Histogram of the kernel's receive time to packet in memory, when the daemon asks for that time; 0 or all ones for none. */
     TW_WORD_SOURCE_FIRST_KIND = 160, /* Kinds of message, 64 times 4 words: see `kind`. 256 words. */
     TW_WORDS_OF_SOURCE = 416
 };

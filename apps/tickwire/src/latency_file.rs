@@ -25,6 +25,8 @@ const FIRST_LINE: &str = "# tickwire latency 1";
 pub(crate) const ALL: &str = "all";
 /// Every message type together: packet in memory to super book visible.
 pub(crate) const SUPER: &str = "super";
+/// Every packet: the kernel's receive time to packet in memory.
+pub(crate) const KERNEL: &str = "kernel";
 
 /// Latencies of one message type, or of all of them ([`ALL`], [`SUPER`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -376,6 +376,16 @@ impl Intake {
         receive_buffer_bytes: u32,
         waiter: &mut Waiter,
     ) -> Result<Intake, Failure> {
+        Intake::join_stamped(ports, receive_buffer_bytes, Stamping::OnDemand, waiter)
+    }
+
+    /// The same; `stamping` is how the kernel's receive time is asked for.
+    pub(crate) fn join_stamped(
+        ports: &Ports,
+        receive_buffer_bytes: u32,
+        stamping: Stamping,
+        waiter: &mut Waiter,
+    ) -> Result<Intake, Failure> {
         let interface = Interface::find(&ports.interface.to_string()).map_err(system)?;
         let mut intake = Intake {
             live: Vec::new(),
@@ -390,7 +400,7 @@ impl Intake {
                 let Some(group) = *group else { continue };
                 let mut config = MulticastConfig::new(group, interface.clone())
                     .line(line as u8)
-                    .stamping(Stamping::OnDemand);
+                    .stamping(stamping);
                 config.receive_buffer_bytes = receive_buffer_bytes;
                 let receiver = MulticastReceiver::join(config).map_err(system)?;
                 let watch = waiter.watch(&receiver);

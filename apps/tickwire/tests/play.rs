@@ -383,6 +383,7 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
         let fault = format!("settings.fault={fault}");
         let out = folder.0.display().to_string();
         let tune = format!("settings.tune={tune}");
+        let legs = format!("settings.legs={}", fault == "settings.fault=none");
         let root = format!("settings.host_root={out}/host");
         let args = [
             "lab",
@@ -405,6 +406,8 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
             "settings.symbols=45",
             "--set",
             &fault,
+            "--set",
+            &legs,
         ];
         let output = run(&args);
         let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -415,8 +418,10 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
     for part in [
         "all feeds",
         "1,563,686",
-        // Books and feeds of two set-ups, and the settings taken back.
-        "checks: all 5 held",
+        // Books and feeds of two set-ups and of the legs, which the kernel's stamps were in, and the settings taken back.
+        "checks: all 8 held",
+        "legs, 1 default: all feeds",
+        "in: kernel to packet",
         "Set-up '3 turbo off'",
         "`tickwire host tune` for governor: exit status: 0",
         "all feeds, 4 governor performance",

@@ -153,6 +153,7 @@ section! { source 416 "A channel of a feed. Written by its feed thread, each wor
     REFUSED "refused" 22 1 "Books not shown because every slot was taken."
     KINDS "kinds" 23 1 "How many kinds of message follow."
     COUNTERS "counters" 24 128 "A word per counter, in the order of the table of counters."
+    KERNEL_LATENCY "kernel_latency" 152 1 "Histogram of the kernel's receive time to packet in memory, when the daemon asks for that time; 0 or all ones for none."
     FIRST_KIND "first_kind" 160 256 "Kinds of message, 64 times 4 words: see `kind`."
 }
 

@@ -98,6 +98,7 @@ pub struct SourceWriter<'a, W> {
     source: u16,
     latency: Option<HistogramWriter<'a, W>>,
     super_latency: Option<u32>,
+    kernel_latency: Option<HistogramWriter<'a, W>>,
     kinds: Vec<KindWriter<'a, W>>,
     /// Where a message type was found last, by its low bits: spares the search through `kinds`.
     hints: [u8; 256],
@@ -142,6 +143,7 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
             source,
             latency,
             super_latency: super_index,
+            kernel_latency: None,
             kinds: Vec::with_capacity(MAX_KINDS),
             hints: [0; 256],
         }
@@ -180,6 +182,21 @@ impl<'a, W: WriteWord> SourceWriter<'a, W> {
     pub fn update(&mut self, latency_ns: u64) {
         self.bump(at::UPDATES);
         if let Some(latency) = &mut self.latency {
+            latency.record(latency_ns);
+        }
+    }
+
+    /// Keeps a histogram of [`SourceWriter::kernel_latency`] from now on, if there is one left. Call it before the first packet.
+    pub fn time_kernel(&mut self) {
+        let (index, latency) = self.region.claim_histogram().ok().unzip();
+        self.row[at::KERNEL_LATENCY].store(index.map_or(layout::NONE, u64::from));
+        self.kernel_latency = latency;
+    }
+
+    /// A packet was in memory so long after the kernel had received it. Nothing without [`SourceWriter::time_kernel`].
+    #[inline]
+    pub fn kernel_latency(&mut self, latency_ns: u64) {
+        if let Some(latency) = &mut self.kernel_latency {
             latency.record(latency_ns);
         }
     }
@@ -286,6 +303,8 @@ pub struct Source {
     pub latency: Option<u32>,
     /// Histogram of its latency, packet in memory to super book visible.
     pub super_latency: Option<u32>,
+    /// Histogram of the kernel's receive time to packet in memory; `None` when that time is not asked for.
+    pub kernel_latency: Option<u32>,
     /// Whether its books can be trusted.
     pub state: SourceState,
     /// The message it waits for.
@@ -345,6 +364,8 @@ impl<'a, W: Word> Reader<'a, W> {
             ring: index(at::RING),
             latency: index(at::LATENCY),
             super_latency: index(at::SUPER_LATENCY),
+            // The first histogram is the first source's own.
+            kernel_latency: index(at::KERNEL_LATENCY).filter(|&index| index != 0),
             state: self.source_state(number),
             next_seq: SeqNo(row[at::NEXT_SEQ].load()),
             last_packet: Nanos(row[at::LAST_PACKET].load()),

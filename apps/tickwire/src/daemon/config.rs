@@ -53,6 +53,9 @@ pub(crate) struct DaemonSection {
     pub(crate) latency_files: Option<PathBuf>,
     /// How often they are written, seconds. They are written at the end too.
     pub(crate) latency_every_s: u32,
+    /// Ask the kernel when it received each packet, and keep how long it took from there into the program's memory. Costs latency
+    /// itself: another, dearer receive call.
+    pub(crate) kernel_stamps: bool,
     /// A channel without any packet for so long is stale, milliseconds; a feed may say its own `silence_ms`. Venues send
     /// heartbeats at least once a second.
     pub(crate) silence_ms: u32,
@@ -127,6 +130,7 @@ impl Default for DaemonSection {
             metrics: None,
             latency_files: None,
             latency_every_s: 60,
+            kernel_stamps: false,
             silence_ms: 5_000,
             thread: Vec::new(),
         }

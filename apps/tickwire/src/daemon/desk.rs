@@ -241,6 +241,12 @@ impl<'r> Desk<'r> {
         (self.is_announced, self.packet_visible) = (false, NOT_VISIBLE);
     }
 
+    /// The packet in hand was in memory so long after the kernel had received it.
+    #[inline]
+    pub(crate) fn note_kernel(&mut self, ns: u64) {
+        self.row.kernel_latency(ns);
+    }
+
     /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is any.
     pub(crate) fn visible_ns(&self) -> Option<u64> {
         (self.packet_visible != NOT_VISIBLE).then_some(self.packet_visible)

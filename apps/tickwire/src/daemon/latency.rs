@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tickwire_market::{MessageType, Nanos};
 use tickwire_shm::{Histogram, Reader, Word};
 
-use crate::latency_file::{ALL, Latencies, LatencyFile, SUPER};
+use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
 use crate::protocol::Protocol;
 
 /// One file a feed, its channels added up; feeds without a latency yet are in it too.
@@ -47,6 +47,7 @@ pub(crate) fn files<W: Word>(reader: &Reader<'_, W>, written: Nanos) -> Vec<Late
         }
         add(ALL.into(), source.latency);
         add(SUPER.into(), source.super_latency);
+        add(KERNEL.into(), source.kernel_latency);
     }
     by_feed.into_values().collect()
 }

@@ -282,7 +282,7 @@ impl Plan {
         plan.region = RegionConfig {
             feeds: config.feed.len() as u32,
             sources: count,
-            histograms: count * (2 + KINDS_PER_SOURCE),
+            histograms: count * (2 + u32::from(daemon.kernel_stamps) + KINDS_PER_SOURCE),
             books: daemon.books,
             book_levels: daemon.book_levels,
             supers,
@@ -372,7 +372,13 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let sections = config.daemon.threads(&config.feed);
         let rows: Vec<SourceWriter<'r, AtomicU64>> = (0..)
             .zip(&plan.identities)
-            .map(|(source, identity)| self.region.source(source, identity))
+            .map(|(source, identity)| {
+                let mut row = self.region.source(source, identity);
+                if config.daemon.kernel_stamps {
+                    row.time_kernel();
+                }
+                row
+            })
             .collect();
         let latencies: Vec<Option<u32>> = rows.iter().map(SourceWriter::super_latency).collect();
         let mut rows: Vec<Option<SourceWriter<'r, AtomicU64>>> = rows.into_iter().map(Some).collect();
@@ -406,6 +412,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 sources: plan.threads[index].clone(),
                 receiver: &config.receiver,
                 symbols: plan.symbols.clone(),
+                kernel_stamps: config.daemon.kernel_stamps,
                 recorded,
                 threads,
             };

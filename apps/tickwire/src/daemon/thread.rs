@@ -11,6 +11,7 @@ use tickwire_market::Nanos;
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
+use tickwire_runtime::udp::Stamping;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_shm::{Region, SourceWriter};
 
@@ -70,6 +71,8 @@ pub(crate) struct ThreadPlan<'p> {
     pub(crate) receiver: &'p ReceiverSection,
     /// Subscribed to before the first packet.
     pub(crate) symbols: Vec<Pattern>,
+    /// The kernel's receive times are asked for.
+    pub(crate) kernel_stamps: bool,
     pub(crate) recorded: Option<&'p Recorded>,
     /// Of all spinning threads, to choose how to wait.
     pub(crate) threads: usize,
@@ -135,7 +138,12 @@ fn stations<'r>(
             Some(_) => None,
             None => {
                 let ports = source.feed.channels[source.channel].ports(source.feed.interface);
-                Some(Intake::join(&ports, plan.receiver.receive_buffer, waiter)?)
+                let stamping = match plan.kernel_stamps {
+                    true => Stamping::Kernel,
+                    false => Stamping::OnDemand,
+                };
+                let buffer_bytes = plan.receiver.receive_buffer;
+                Some(Intake::join_stamped(&ports, buffer_bytes, stamping, waiter)?)
             }
         };
         let mut reception = match plan.recorded {

@@ -5,7 +5,8 @@
 //! tickwire exchange --write-capture ─► capture ─► tickwire play -x 3 ─► loopback ─► tickwire feed ─► books, latency_<feed>.txt
 //!                        └─► the engines' books ──────────────── compared ──────────────────┘
 //! ```
-//! Each is the product's own command in a process of its own. The host is measured as it is found; with `tune`, the published steps
+//! Each is the product's own command in a process of its own. A last repetition has the kernel's receive times on, and tells the
+//! kernel's part from the handler's. The host is measured as it is found; with `tune`, the published steps
 //! are applied one after the other by `tickwire host tune` and taken back at the end. What this machine does not show is said, not
 //! faked.
 
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
-use tickwire_lab::{Case, Histogram, Measure, Scenario, Table, format_count, format_ns};
+use tickwire_lab::{Case, Histogram, MISSING, Measure, Scenario, Table, format_count, format_ns};
 use tickwire_market::{Side, Symbol};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::tsc;
@@ -28,7 +29,7 @@ use super::run::{CaseId, Places, Run};
 use crate::config::{Config, Impairment, Rate, Symbols, Wait};
 use crate::demo::free_udp_port;
 use crate::failure::Failure;
-use crate::latency_file::{ALL, Latencies, LatencyFile};
+use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile};
 
 pub(super) struct Gati;
 
@@ -42,6 +43,8 @@ pub(super) struct Settings {
     symbols: u32,
     /// Messages a second of the whole market, on average, before it is played faster.
     rate: u32,
+    /// One repetition more of the first set-up, with the kernel's receive times: what the kernel takes, apart from the handler.
+    legs: bool,
     /// Apply the published steps to this machine one after the other (takes root), and take them back at the end.
     tune: bool,
     /// Where that machine's `/proc` and `/sys` are: another folder than `/` to try the steps on a copy.
@@ -67,6 +70,7 @@ impl Default for Settings {
             multiplier: 3.0,
             symbols: 300,
             rate: 20_000,
+            legs: true,
             tune: false,
             host_root: PathBuf::from("/"),
             fault: Fault::None,
@@ -155,7 +159,7 @@ impl Kind for Gati {
                 let name = format!("{setup}, repetition {repetition}");
                 let is_stopped = run.go_on().and_then(|()| {
                     run.progress(&name);
-                    rig.measure(scenario, run, &cases, &name, &mut sums)
+                    rig.measure(scenario, run, (&rig.config, &cases), &name, &mut sums)
                 });
                 // A player or a handler that Ctrl-C ended has failed for that reason.
                 outcome = is_stopped.or_else(|failure| run.go_on().and(Err(failure)));
@@ -165,6 +169,12 @@ impl Kind for Gati {
                 }
             }
             averages.push((setup.to_owned(), sums));
+            if number == 0 && scenario.settings.legs {
+                outcome = rig.legs(scenario, run);
+                if outcome.is_err() {
+                    break 'all;
+                }
+            }
         }
         // Of a run that was interrupted, too.
         journal.undo(run)?;
@@ -179,6 +189,20 @@ fn case(feed: &str, setup: &str) -> Case {
         .in_group(setup, feed)
         .over_time(false)
 }
+
+/// The repetition with the kernel's receive times.
+const LEGS: &str = "legs, 1 default";
+
+fn leg_case(feed: &str) -> Case {
+    let kernel = "From the kernel's receive time to the packet in the handler's memory, every packet: waiting in the socket is here.";
+    let inside = "From the packet in the handler's memory to its book visible in shared memory, every book.";
+    Case::new(&format!("{LEGS}: {feed}"), Measure::new(KERNEL_LEG, kernel))
+        .measure(Measure::new("in: packet to book", inside))
+        .in_group(LEGS, feed)
+        .over_time(false)
+}
+
+const KERNEL_LEG: &str = "in: kernel to packet";
 
 /// What was applied to the host, to be taken back whatever happens.
 struct Journal {
@@ -320,6 +344,8 @@ type Sums = BTreeMap<String, (u64, u64)>;
 struct Rig {
     folder: PathBuf,
     config: PathBuf,
+    /// The same with the kernel's receive times.
+    stamped: PathBuf,
     capture: PathBuf,
     books: Books,
 }
@@ -355,8 +381,13 @@ impl Rig {
         let path = folder.join("market.toml");
         std::fs::write(&path, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+        let stamped = folder.join("stamped.toml");
+        config.daemon.kernel_stamps = true;
+        std::fs::write(&stamped, config.to_toml())
+            .map_err(|e| Failure::system(format!("cannot write {}: {e}", stamped.display())))?;
         let rig = Rig {
             config: path,
+            stamped,
             capture: folder.join("day.pcap"),
             books: BTreeMap::new(),
             folder,
@@ -411,7 +442,7 @@ impl Rig {
         &self,
         scenario: &Scenario<Settings>,
         run: &mut Run<'_>,
-        cases: &BTreeMap<&str, CaseId>,
+        (config, cases): (&Path, &BTreeMap<&str, CaseId>),
         name: &str,
         sums: &mut Sums,
     ) -> Result<(), Failure> {
@@ -431,10 +462,7 @@ impl Rig {
             }
         }
         let mut command = tickwire()?;
-        command
-            .args(["feed", "-c"])
-            .arg(&self.config)
-            .stdout(Stdio::null());
+        command.args(["feed", "-c"]).arg(config).stdout(Stdio::null());
         let mut daemon = ChildGuard::spawn(&mut command).map_err(|e| cannot_start("tickwire feed", &e))?;
         let attachment = attach(&region, &mut daemon)?;
         let mut command = tickwire()?;
@@ -464,18 +492,27 @@ impl Rig {
         daemon
             .stop(PATIENCE)
             .map_err(|e| Failure::system(format!("the feed handler did not end: {e}")))?;
-        let mut all = Latencies::default();
+        let [mut all, mut all_kernel] = [(); 2].map(|()| Latencies::default());
         for feed in FEEDS {
             let path = LatencyFile::path(&self.folder.join("latency"), feed);
             let found = std::fs::read_to_string(&path)
                 .map_err(|e| e.to_string())
                 .and_then(|text| LatencyFile::parse(&text));
             let file = found.map_err(|e| Failure::system(format!("{}: {e}", path.display())))?;
-            let latencies = file.types.get(ALL).cloned().unwrap_or_default();
+            let [latencies, kernel] =
+                [ALL, KERNEL].map(|name| file.types.get(name).cloned().unwrap_or_default());
             all.merge(&latencies);
-            keep(run, cases[feed], began, feed, &latencies, sums);
+            all_kernel.merge(&kernel);
+            keep(run, cases[feed], began, feed, (&latencies, &kernel), sums);
         }
-        keep(run, cases["all feeds"], began, "all feeds", &all, sums);
+        keep(
+            run,
+            cases["all feeds"],
+            began,
+            "all feeds",
+            (&all, &all_kernel),
+            sums,
+        );
         run.fact(
             &format!("player, {name}"),
             format!(
@@ -513,6 +550,56 @@ impl Rig {
                 .iter()
                 .all(|feed| sums.get(*feed).is_some_and(|sum| sum.1 > 0)),
             format!("{} latencies in all", format_count(all.count)),
+        );
+        Ok(())
+    }
+
+    /// The repetition with the kernel's receive times, and its table.
+    fn legs(&self, scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
+        run.go_on()?;
+        run.progress(LEGS);
+        let feeds = FEEDS.into_iter().chain(["all feeds"]);
+        let cases: BTreeMap<&str, CaseId> = feeds
+            .clone()
+            .map(|feed| (feed, run.case(leg_case(feed))))
+            .collect();
+        let mut sums = BTreeMap::new();
+        self.measure(scenario, run, (&self.stamped, &cases), LEGS, &mut sums)?;
+        let mut table = Table::new(
+            "Where the time goes, by the kernel's receive times: average (p99). A packet that is sent is received within the call that sends \
+             it; such stamps cost time, so that this is no measure of the whole",
+            &["feed", "packets", KERNEL_LEG, "books", "in: packet to book"],
+        );
+        for feed in feeds {
+            let Some(last) = run.of(cases[feed]).repetitions.last() else {
+                continue;
+            };
+            let [kernel, inside] = [0, 1].map(|leg| last.histograms[leg].unpack());
+            let shown = |h: &Histogram| {
+                format!(
+                    "{} ({})",
+                    format_ns(h.mean() as u64),
+                    format_ns(h.at_quantile(0.99))
+                )
+            };
+            table = table.row([
+                feed.to_owned(),
+                format_count(kernel.count()),
+                shown(&kernel),
+                format_count(inside.count()),
+                shown(&inside),
+            ]);
+        }
+        run.table(table);
+        let timed = run
+            .of(cases["all feeds"])
+            .repetitions
+            .last()
+            .map_or(0, |r| r.histograms[0].count());
+        run.check(
+            format!("{LEGS}: the kernel said when it received packets"),
+            timed > 0,
+            format!("{} packets", format_count(timed)),
         );
         Ok(())
     }
@@ -615,17 +702,33 @@ fn settle(attachment: &Attachment) {
     }
 }
 
-fn keep(run: &mut Run<'_>, id: CaseId, began: u64, feed: &str, latencies: &Latencies, sums: &mut Sums) {
+fn keep(
+    run: &mut Run<'_>,
+    id: CaseId,
+    began: u64,
+    feed: &str,
+    (latencies, kernel): (&Latencies, &Latencies),
+    sums: &mut Sums,
+) {
+    let has_legs = run.of(id).measures.len() > 1;
     let mut recorder = run.recorder(id);
     // Ranges of the handler's histogram, each by its middle.
-    let mut middle = Histogram::new();
-    for (&(low, high), &count) in &latencies.ranges {
-        middle.record_n(low + (high - low) / 2, count);
-    }
-    for (value, count) in middle.values() {
-        for _ in 0..count {
-            recorder.record(0, &[value], &[]);
+    let mut record = |latencies: &Latencies, values: &dyn Fn(u64) -> [u64; 2]| {
+        let mut middle = Histogram::new();
+        for (&(low, high), &count) in &latencies.ranges {
+            middle.record_n(low + (high - low) / 2, count);
         }
+        for (value, count) in middle.values() {
+            for _ in 0..count {
+                recorder.record(0, &values(value)[..1 + usize::from(has_legs)], &[]);
+            }
+        }
+    };
+    if has_legs {
+        record(kernel, &|value| [value, MISSING]);
+        record(latencies, &|value| [MISSING, value]);
+    } else {
+        record(latencies, &|value| [value, MISSING]);
     }
     run.repetition(id, began, recorder.finish([("latencies", latencies.count)]));
     let sum = sums.entry(feed.to_owned()).or_default();
