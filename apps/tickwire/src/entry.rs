@@ -162,6 +162,9 @@ pub(crate) struct AuctionsSection {
     /// Time between two indications of an instrument in a call phase, seconds.
     #[serde(default)]
     pub(crate) indicate_s: Seconds,
+    /// How long before an auction its orders cannot be cancelled or changed, seconds; 0: they always can.
+    #[serde(default)]
+    pub(crate) no_cancel_s: u32,
 }
 
 /// When auctions take place as the exchange takes it.
@@ -174,6 +177,7 @@ pub(crate) fn auctions(section: Option<&AuctionsSection>) -> AuctionTimes {
         opening: section.opening.map(|at| at.0),
         closing: call.zip(section.closing).map(|(call, at)| (call.0, at.0)),
         indicate_ns: u64::from(section.indicate_s.0) * Nanos::SECOND,
+        no_cancel_ns: u64::from(section.no_cancel_s) * Nanos::SECOND,
     }
 }
 

@@ -22,6 +22,9 @@ pub struct AuctionTimes {
     pub closing: Option<(VenueTime, VenueTime)>,
     /// Time between two indications of each instrument in a call phase, nanoseconds, at least 1 ms.
     pub indicate_ns: u64,
+    /// How long before an auction, and until it is over, its orders (at the opening, at the close) cannot be cancelled or
+    /// changed, and a cancel of another order in its call phase waits for its end; nanoseconds. 0: they always can.
+    pub no_cancel_ns: u64,
 }
 
 impl Default for AuctionTimes {
@@ -30,6 +33,7 @@ impl Default for AuctionTimes {
             opening: None,
             closing: None,
             indicate_ns: 5 * Nanos::SECOND,
+            no_cancel_ns: 0,
         }
     }
 }
@@ -94,6 +98,7 @@ impl Session {
                 opening: auctions.opening.filter(|at| *at > start),
                 closing: auctions.closing.filter(|(_, until)| *until > start),
                 indicate_ns: auctions.indicate_ns.max(Nanos::MILLI),
+                no_cancel_ns: auctions.no_cancel_ns,
             },
             is_crossed: false,
             pace: Pace::new(pace, flow.seed, start),
@@ -123,6 +128,29 @@ impl Session {
             | Phase::Crossed
             | Phase::Closing { .. }
             | Phase::Closed => false,
+        }
+    }
+
+    /// The auction in whose no-cancel period this is, see [`AuctionTimes::no_cancel_ns`].
+    pub(crate) fn no_cancel(&self, now: VenueTime) -> Option<AuctionKind> {
+        let period = self.auctions.no_cancel_ns;
+        let is_near = |until: VenueTime| now.saturating_add(period) >= until;
+        match self.phase {
+            _ if period == 0 => None,
+            Phase::Calling { kind, until, .. } | Phase::Call { kind, until, .. } => {
+                is_near(until).then_some(kind)
+            }
+            Phase::Uncrossing { kind, .. } => Some(kind),
+            // It may be longer than the call phase.
+            Phase::Continuous => {
+                let closing = self.auctions.closing.filter(|(_, until)| is_near(*until));
+                closing.map(|_| AuctionKind::Closing)
+            }
+            Phase::Directory { .. }
+            | Phase::Seeding { .. }
+            | Phase::Crossed
+            | Phase::Closing { .. }
+            | Phase::Closed => None,
         }
     }
 

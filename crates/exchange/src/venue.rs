@@ -166,6 +166,7 @@ impl Exchange {
         }
         self.turn_page(now);
         let (desk, mut floor) = self.floor(time);
+        desk.cancel_waiting(now, &mut floor);
         desk.handle_timeout(now, &mut floor);
         for outlet in self.tape.outlets_mut() {
             outlet.publisher.handle_timeout(now, &self.engine);
@@ -424,11 +425,13 @@ impl Exchange {
     }
 
     fn floor(&mut self, time: VenueTime) -> (&mut Desk, Floor<'_>) {
+        let no_cancel = self.session.no_cancel(time);
         let floor = Floor {
             engine: &mut self.engine,
             tape: &mut self.tape,
             flow: self.session.flow_mut(),
             time,
+            no_cancel,
             is_open: self.phase == DayPhase::Open,
         };
         (&mut self.desk, floor)

@@ -687,6 +687,7 @@ fn a_scheduled_day_opens_and_closes_with_auctions_that_clients_take_part_in() {
         opening: Some(at(600)),
         closing: Some((at(900), at(1_000))),
         indicate_ns: 20 * Nanos::MILLI,
+        ..AuctionTimes::default()
     };
     let mut world = World::new(
         ExchangeConfig {
@@ -884,6 +885,7 @@ fn quoted_day(seed: u64) -> QuotedDay {
             opening: Some(at(600)),
             closing: Some((at(1_400), at(1_500))),
             indicate_ns: 20 * Nanos::MILLI,
+            ..AuctionTimes::default()
         },
         protections: vec![(Firm(7), 0, limits)],
         desk: DeskConfig {

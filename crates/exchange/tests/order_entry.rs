@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickwire_exchange::{
-    Applied, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort, FlowConfig, Input, JournalReader,
-    JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection, SelfTrade, listings,
+    Applied, AuctionTimes, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort, FlowConfig, Input,
+    JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection, SelfTrade, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
     CompId, Encoder, Event, MemoryStore, Role, Rules, Session, SessionConfig, Status, Store, Version,
 };
-use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, Venue};
+use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, TradingStatus, Venue};
 use tickwire_testdata as testdata;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
@@ -45,6 +45,22 @@ fn quoter_of(version: Version) -> CompId {
 const QUOTERS: u32 = 30;
 
 fn market() -> Market {
+    market_with(AuctionTimes::default())
+}
+
+/// The opening auction of [`auction_market`].
+const OPENING: Nanos = Nanos(START.0 + 120 * Nanos::SECOND);
+
+/// With an opening auction, whose orders stay for the last ten seconds.
+fn auction_market() -> Market {
+    market_with(AuctionTimes {
+        opening: Some(OPENING.0 % Nanos::DAY),
+        no_cancel_ns: 10 * Nanos::SECOND,
+        ..AuctionTimes::default()
+    })
+}
+
+fn market_with(auctions: AuctionTimes) -> Market {
     let port = |(version, firm)| FixPort {
         comp_id: client_of(version),
         version,
@@ -99,6 +115,7 @@ fn market() -> Market {
             ouch_connections: 2,
             ..DeskConfig::default()
         },
+        auctions,
         protections: (0..8).map(|nth| (Firm(QUOTERS + nth), 0, limits)).collect(),
         ..ExchangeConfig::default()
     };
@@ -106,6 +123,8 @@ fn market() -> Market {
 }
 
 struct World {
+    /// To make it again.
+    make: fn() -> Market,
     now: Nanos,
     market: Market,
     journal: JournalWriter,
@@ -116,9 +135,15 @@ struct World {
 impl World {
     /// A market that is open.
     fn new() -> World {
+        World::of(market)
+    }
+
+    /// The same of another one.
+    fn of(make: fn() -> Market) -> World {
         let mut world = World {
+            make,
             now: START,
-            market: market(),
+            market: make(),
             journal: JournalWriter::new("a test's"),
             file: Vec::new(),
             out: vec![0; 1 << 16],
@@ -182,7 +207,7 @@ impl World {
 
     /// The journal makes the same market.
     fn finish(self) -> Vec<u8> {
-        let mut again = market();
+        let mut again = (self.make)();
         let mut reader = JournalReader::new(&self.file).unwrap();
         let mut out = vec![0; 1 << 16];
         for (now, input) in reader.by_ref() {
@@ -1030,6 +1055,7 @@ impl User {
                     let mut line = message.name().to_string();
                     let mut add = |name: &'static str, value: tickwire_wire::layout::FieldValue<'_>| {
                         let wanted = [
+                            "OrderReferenceNumber",
                             "UserRefNum",
                             "OrigUserRefNum",
                             "Quantity",
@@ -1042,7 +1068,11 @@ impl User {
                             "LiquidityFlag",
                             "MaxFloor",
                         ];
-                        if wanted.contains(&name) {
+                        // Of most messages they would only be in the way.
+                        let is_number = matches!(name, "Price" | "OrderReferenceNumber");
+                        if (wanted.contains(&name) || name == "Price")
+                            && (!is_number || message.name() == "OrderPriorityUpdate")
+                        {
                             line += &format!(" {name}={value}");
                         }
                     };
@@ -1178,9 +1208,41 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
             .all(|s| s.starts_with("OrderExecuted UserRefNum=10") && s.ends_with("LiquidityFlag=R"))
     );
 
+    // More shares cost the place: the order has another number in the book.
+    let more = ModifyOrder {
+        user_ref_num: 11.into(),
+        side: Char(b'S'),
+        quantity: 130.into(),
+        ..ModifyOrder::NEW
+    };
+    let numbers = |world: &World| {
+        let last = world.market.exchange(0).ledger().last().copied();
+        last.map(|order| (order.venue_id, order.order_id)).unwrap()
+    };
     // Selling, then selling short, with less; an iceberg; a sweep.
     let high = world.far(Side::Ask);
     say(&mut world, &mut alice, enter(11, b'S', high, 100));
+    assert_eq!(
+        alice.send(&mut world, more.as_bytes(), None),
+        [
+            "OrderModified UserRefNum=11 Side=S Quantity=130".to_string(),
+            format!(
+                "OrderPriorityUpdate UserRefNum=11 Price={high}00 OrderReferenceNumber={}",
+                numbers(&world).1.0
+            )
+        ]
+    );
+    let (first, now) = numbers(&world);
+    assert!(
+        now > first
+            && world
+                .market
+                .exchange(0)
+                .engine()
+                .order(now)
+                .is_some_and(|o| o.qty.0 == 130)
+    );
+    assert!(world.market.exchange(0).engine().order(first).is_none());
     let modify = ModifyOrder {
         user_ref_num: 11.into(),
         side: Char(b'T'),
@@ -1196,6 +1258,11 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         alice.send(&mut world, enter(12, b'B', far, 50).as_bytes(), Some(&floor)),
         ["OrderAccepted UserRefNum=12 Side=B Quantity=50 MaxFloor=10"]
     );
+    // Beyond its reserve, what is shown is cut too.
+    assert_eq!(
+        alice.send(&mut world, cancel(12, 5).as_bytes(), None),
+        ["OrderCanceled UserRefNum=12 Quantity=45 Reason=U"]
+    );
     let sweep = MassCancel {
         user_ref_num: 13.into(),
         firm: Alpha::new(b"FIRM").unwrap(),
@@ -1206,7 +1273,7 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
         [
             "MassCancelResponse UserRefNum=13",
             "OrderCanceled UserRefNum=11 Quantity=60 Reason=U",
-            "OrderCanceled UserRefNum=12 Quantity=50 Reason=U"
+            "OrderCanceled UserRefNum=12 Quantity=5 Reason=U"
         ]
     );
 
@@ -1271,6 +1338,139 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
     assert_eq!(said.last().unwrap(), "end");
     assert_eq!(said[said.len() - 2], "SystemEvent EventCode=E");
     assert!(said.iter().any(|s| s.starts_with("OrderCanceled UserRefNum=17")));
+    world.finish();
+}
+
+#[test]
+fn before_an_auction_its_orders_stay_and_cancels_of_others_wait_for_its_end() {
+    let none = Some(&Appendage::EMPTY);
+    let mut world = World::of(auction_market);
+    while world.now < Nanos(OPENING.0 - 20 * Nanos::SECOND) {
+        world.pass(Nanos::SECOND);
+    }
+    let mut alice = User::new(0, b"alice");
+    alice.log_in(&mut world);
+    let mut fix = FixClient::new(0, Version::Fix44);
+    fix.log_on(&mut world);
+    let far = world.far(Side::Bid);
+    let at_the_opening = |number: u32| EnterOrder {
+        cross_type: Char(b'O'),
+        ..enter(number, b'B', far, 300)
+    };
+    for order in [
+        enter(1, b'B', far, 300),
+        at_the_opening(2),
+        enter(3, b'B', far, 40),
+    ] {
+        alice.send(&mut world, order.as_bytes(), none);
+    }
+    fix.order(&mut world, "day", Side::Bid, far, 100, |_| {});
+    fix.order(&mut world, "loo", Side::Bid, far, 100, |e| e.char(59, b'2'));
+    let cancel = |number: u32, quantity: u32| CancelOrder {
+        user_ref_num: number.into(),
+        quantity: quantity.into(),
+        ..CancelOrder::NEW
+    };
+    // Before the period everything can be cancelled.
+    assert_eq!(
+        alice.send(&mut world, cancel(2, 200).as_bytes(), None),
+        ["OrderCanceled UserRefNum=2 Quantity=100 Reason=U"]
+    );
+    while world.now < Nanos(OPENING.0 - 9 * Nanos::SECOND) {
+        world.pass(Nanos::SECOND);
+    }
+    // In it, what is for the auction stays as it is.
+    let stays = ["CancelReject UserRefNum=2"];
+    assert_eq!(alice.send(&mut world, cancel(2, 0).as_bytes(), None), stays);
+    assert_eq!(alice.send(&mut world, cancel(2, 100).as_bytes(), None), stays);
+    assert!(alice.send(&mut world, cancel(2, 200).as_bytes(), None).is_empty());
+    let modify = ModifyOrder {
+        user_ref_num: 2.into(),
+        side: Char(b'B'),
+        quantity: 100.into(),
+        ..ModifyOrder::NEW
+    };
+    assert_eq!(alice.send(&mut world, modify.as_bytes(), None), stays);
+    let replace = ReplaceOrder {
+        orig_user_ref_num: 2.into(),
+        user_ref_num: 4.into(),
+        quantity: 250.into(),
+        price: price_field(far).unwrap(),
+        time_in_force: Char(b'0'),
+        display: Char(b'Y'),
+        iso_eligible: Char(b'N'),
+        ..ReplaceOrder::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, replace.as_bytes(), none),
+        ["OrderRejected UserRefNum=4 Reason=21"]
+    );
+    // Of what else is in it, a cancel waits.
+    for _ in 0..2 {
+        let said = alice.send(&mut world, cancel(1, 0).as_bytes(), None);
+        assert_eq!(said, ["CancelPending UserRefNum=1"]);
+    }
+    assert_eq!(
+        alice.send(&mut world, cancel(1, 10).as_bytes(), None),
+        ["CancelReject UserRefNum=1"]
+    );
+    let sweep = MassCancel {
+        user_ref_num: 5.into(),
+        firm: Alpha::new(b"FIRM").unwrap(),
+        ..MassCancel::NEW
+    };
+    assert_eq!(
+        alice.send(&mut world, sweep.as_bytes(), none),
+        [
+            "MassCancelResponse UserRefNum=5",
+            "CancelPending UserRefNum=1",
+            "CancelPending UserRefNum=3"
+        ]
+    );
+    let states = |said: &[String]| -> Vec<String> { said.iter().map(|s| pick(s, &STATE)).collect() };
+    let said = fix.cancel(&mut world, "x", "day");
+    assert_eq!(
+        states(&said),
+        ["35=8 11=x 41=day 150=6 39=6 38=100 14=0 151=100"],
+        "{said:?}"
+    );
+    let said = fix.cancel(&mut world, "y", "loo");
+    assert_eq!(
+        pick(&said[0], &[35, 11, 41, 39, 102, 58]),
+        "35=9 11=y 41=loo 39=0 102=0 58=its auction is about to take place"
+    );
+    // The auction takes place; nothing of these trades.
+    let is_trading = |world: &World| {
+        world.market.exchange(0).engine().trading_status(AAPL) == Some(TradingStatus::Trading)
+    };
+    for _ in 0..14 {
+        assert!(world.market.exchange(0).ledger().iter().all(|o| o.filled.0 == 0));
+        world.pass(Nanos::SECOND);
+    }
+    assert!(is_trading(&world));
+    for _ in 0..10 {
+        world.pass(Nanos::SECOND);
+    }
+    // So long without a heartbeat she is hung up on: it is kept for her.
+    let next = alice.next;
+    world.input(&Input::Disconnect(alice.id));
+    assert_eq!(
+        alice.log_in(&mut world),
+        [
+            &format!("in at {next}"),
+            "OrderCanceled UserRefNum=2 Quantity=200 Reason=E",
+            "OrderCanceled UserRefNum=1 Quantity=300 Reason=U",
+            "OrderCanceled UserRefNum=3 Quantity=40 Reason=U"
+        ]
+    );
+    fix.exchange(&mut world);
+    assert_eq!(
+        states(&std::mem::take(&mut fix.said)),
+        [
+            "35=8 11=loo 150=4 39=4 38=100 14=0 151=0",
+            "35=8 11=x 41=day 150=4 39=4 38=100 14=0 151=0"
+        ]
+    );
     world.finish();
 }
 

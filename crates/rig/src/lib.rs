@@ -114,6 +114,7 @@ impl RigConfig {
                 opening: Some(at(400)),
                 closing: Some((at(750), at(800))),
                 indicate_ns: 20 * Nanos::MILLI,
+                ..AuctionTimes::default()
             },
             compare_every_ms: 10,
             ..RigConfig::default()

@@ -20,7 +20,9 @@ use tickwire_market::{
 
 use super::ouch::OuchDesk;
 use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
-use super::{ClientOrder, DeskConfig, FixPort, Hands, Outcome, Refusal, Route, Saying, Told, Why, deliver};
+use super::{
+    ClientOrder, DeskConfig, FixPort, Hands, Hold, Outcome, Refusal, Route, Saying, Told, Why, deliver,
+};
 use crate::order::{CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
 
 /// Tags beyond those of the session layer. FIX 5.0 SP2, volume 6; 2964 of extension pack 254.
@@ -569,13 +571,24 @@ fn rejected(
     })
 }
 
+/// Text of what cannot be done to an order now.
+const NO_CANCEL: &str = "its auction is about to take place";
+
 fn cancel(route: Route, id: Id, orig: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
-    let reason = match target(route, &id, &orig, hands) {
-        Ok(row) if hands.cancel(row, id, orig).is_ok() => return None,
-        Ok(_) => cxl_rej_reason::TOO_LATE,
-        Err(reason) => reason,
+    let row = match target(route, &id, &orig, hands) {
+        Ok(row) => row,
+        Err(reason) => return rejected(route, id, orig, false, reason, "", hands),
     };
-    rejected(route, id, orig, false, reason, "", hands)
+    let text = match hands.hold(&hands.books.ledger[row]) {
+        Hold::Free if hands.cancel(row, id, orig).is_ok() => return None,
+        Hold::Free => "",
+        Hold::Waits => {
+            hands.cancel_later(row, id, orig);
+            return None;
+        }
+        Hold::Stays => NO_CANCEL,
+    };
+    rejected(route, id, orig, false, cxl_rej_reason::TOO_LATE, text, hands)
 }
 
 fn replace(
@@ -593,6 +606,8 @@ fn replace(
     let before = hands.books.ledger[row];
     let why = if !hands.floor.is_open {
         "closed"
+    } else if hands.hold(&before) != Hold::Free {
+        NO_CANCEL
     } else if u32::from(ord_type) != before.own {
         "the order's type cannot be changed"
     } else if before.stop.is_none() && stop.is_some() {
@@ -646,9 +661,9 @@ fn mass_cancel(
     let instrument = symbol.and_then(|symbol| hands.books.instrument(&symbol));
     let of_side = |order: &ClientOrder| order.route == route && side.is_none_or(|side| order.side == side);
     let result = match (kind, instrument) {
-        (b'1', Some(instrument)) => Ok(hands.sweep(|o| of_side(o) && o.instrument == instrument)),
+        (b'1', Some(instrument)) => Ok(hands.sweep_for_client(|o| of_side(o) && o.instrument == instrument)),
         (b'1', None) => Err(1),
-        (b'7', _) => Ok(hands.sweep(of_side)),
+        (b'7', _) => Ok(hands.sweep_for_client(of_side)),
         _ => Err(0),
     };
     hands.books.last_exec_id += 1;
@@ -1042,6 +1057,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     let (id, orig) = request.unwrap_or((order.cl_ord_id, Id::EMPTY));
     let status = match told {
         Told::Replaced if is_old && order.outcome == Outcome::Open => b'5',
+        Told::CancelPending => b'6',
         _ => ord_status(order),
     };
     let exec_type = match told {
@@ -1055,6 +1071,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         Told::Reduced { .. } if version >= Version::Fix42 => b'D',
         Told::Reduced { .. } => b'5',
         Told::Triggered => b'L',
+        Told::CancelPending => b'6',
         Told::Refreshed { .. } | Told::Status if is_old => status,
         Told::Refreshed { .. } | Told::Status => b'I',
     };

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use tickwire_fix::{CompId, Id, Version};
 use tickwire_market::{
-    Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce,
+    Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
 };
 use tickwire_wire::layout::Alpha;
 
@@ -30,6 +30,7 @@ use crate::index::OrderIndex;
 use crate::order::{
     CancelReason, CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Reject, SelfTrade, StateHash,
 };
+use crate::rules::AuctionKind;
 use crate::tape::Tape;
 use crate::tape::{Listing, VenueTime};
 
@@ -258,6 +259,8 @@ pub(crate) enum Told {
     Refreshed {
         shown: Qty,
     },
+    /// Its cancel waits for the end of the auction.
+    CancelPending,
     /// Nothing happened: its state was asked for.
     Status,
 }
@@ -293,8 +296,29 @@ pub(crate) struct Floor<'a> {
     pub(crate) tape: &'a mut Broadcast,
     pub(crate) flow: &'a mut Flow,
     pub(crate) time: VenueTime,
+    /// The auction whose orders cannot be cancelled now.
+    pub(crate) no_cancel: Option<AuctionKind>,
     /// Whether new orders are taken.
     pub(crate) is_open: bool,
+}
+
+/// Whether an order can be cancelled or changed now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hold {
+    /// It can.
+    Free,
+    /// It is in an auction that is about to take place: a cancel waits, it cannot be changed.
+    Waits,
+    /// It is for that auction: neither.
+    Stays,
+}
+
+/// A cancel that waits for the end of an auction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct WaitingCancel {
+    row: usize,
+    request: Id,
+    orig: Id,
 }
 
 /// The request that is being handled.
@@ -323,6 +347,8 @@ struct Books {
     last_exec_id: u64,
     unrecorded: u64,
     quotes: Quotes,
+    /// At most one of an order.
+    waiting_cancels: Vec<WaitingCancel>,
 }
 
 pub(crate) struct Desk {
@@ -356,6 +382,7 @@ impl Desk {
                 last_exec_id: 0,
                 unrecorded: 0,
                 quotes: Quotes::new(config.max_orders, listings),
+                waiting_cancels: Vec::new(),
             },
             fix: FixDesk::new(config),
             ouch: OuchDesk::new(config),
@@ -492,6 +519,30 @@ impl Desk {
     pub(crate) fn cancel_all(&mut self, now: Nanos, floor: &mut Floor<'_>) {
         let goes = |order: &ClientOrder| order.time_in_force != TimeInForce::AtTheClose;
         self.sweep(now, floor, goes, |_| true, b'C');
+    }
+
+    /// Does the cancels that have waited for the end of an auction. An order that has traded meanwhile is left as it is, and
+    /// nothing more is said about its cancel.
+    pub(crate) fn cancel_waiting(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+        if floor.no_cancel.is_some() || self.books.waiting_cancels.is_empty() {
+            return;
+        }
+        let mut said = Vec::new();
+        let waiting = core::mem::take(&mut self.books.waiting_cancels);
+        let mut hands = Hands {
+            books: &mut self.books,
+            floor,
+            now,
+            said: &mut said,
+        };
+        for WaitingCancel { row, request, orig } in waiting {
+            if hands.books.ledger[row].outcome == Outcome::Open {
+                // One that the engine no longer has is told as gone already.
+                let _ = hands.cancel(row, request, orig);
+            }
+        }
+        self.ouch.set_time(floor.time);
+        deliver(&mut said, &mut self.fix, &mut self.ouch);
     }
 
     /// Says goodbye on every connection.
@@ -646,6 +697,31 @@ impl Hands<'_, '_> {
         self.act(asked, |engine, out| engine.cancel(target, out))
     }
 
+    /// Whether an order can be cancelled or changed now, see [`AuctionTimes::no_cancel_ns`](crate::AuctionTimes).
+    fn hold(&self, order: &ClientOrder) -> Hold {
+        match (self.floor.no_cancel, order.time_in_force) {
+            (None, _) => Hold::Free,
+            (Some(AuctionKind::Opening), TimeInForce::AtTheOpening)
+            | (Some(AuctionKind::Closing), TimeInForce::AtTheClose) => Hold::Stays,
+            _ if self.floor.engine.trading_status(order.instrument) == Some(TradingStatus::Auction) => {
+                Hold::Waits
+            }
+            _ => Hold::Free,
+        }
+    }
+
+    /// Keeps a cancel until the auction is over; the port is told.
+    fn cancel_later(&mut self, row: usize, request: Id, orig: Id) {
+        if self.books.waiting_cancels.iter().all(|w| w.row != row) {
+            let waiting = WaitingCancel { row, request, orig };
+            self.books.waiting_cancels.push(waiting);
+        }
+        let order = self.books.ledger[row];
+        let mut saying = self.books.saying(&order, Told::CancelPending, self.now);
+        saying.request = Some((request, orig));
+        self.said.push(Said::Order(saying));
+    }
+
     /// Takes `by` from an order, which keeps its place.
     fn reduce(&mut self, row: usize, by: Qty, request: Id, orig: Id) -> Result<(), Reject> {
         let target = self.books.ledger[row].order_id;
@@ -698,6 +774,30 @@ impl Hands<'_, '_> {
     /// Whether a stop order has not been triggered yet.
     fn is_waiting_for_trigger(&self, order: &ClientOrder) -> bool {
         self.floor.engine.stop_price(order.order_id).is_some()
+    }
+
+    /// Cancels, for a client, every open order that fits and can be cancelled now; how many. Of those that are in an auction
+    /// the cancel waits for its end.
+    fn sweep_for_client(&mut self, which: impl Fn(&ClientOrder) -> bool) -> u32 {
+        if self.floor.no_cancel.is_none() {
+            return self.sweep(which);
+        }
+        let mut cancelled = 0;
+        for row in 0..self.books.ledger.len() {
+            let order = self.books.ledger[row];
+            if order.outcome != Outcome::Open || !which(&order) {
+                continue;
+            }
+            match self.hold(&order) {
+                Hold::Free => {
+                    let done = self.act(Asked::Sweep, |engine, out| engine.cancel(order.order_id, out));
+                    cancelled += u32::from(done.is_ok());
+                }
+                Hold::Waits => self.cancel_later(row, order.cl_ord_id, order.cl_ord_id),
+                Hold::Stays => {}
+            }
+        }
+        cancelled
     }
 
     /// Cancels every open order that fits; how many.
@@ -834,11 +934,17 @@ impl Hearing<'_> {
         self.tell(order.owner, told, |mine| mine.outcome = Outcome::Cancelled);
     }
 
-    /// An order lost quantity and stays.
+    /// An order lost quantity and stays. What it lost in all is what the ledger has more: of an iceberg's slice and reserve only
+    /// one is told.
     fn lost(&mut self, order: &Order, by: Qty) {
         if is_quote(order.owner) {
             return self.quote_lost(order, Some(by));
         }
+        let row = (order.owner.0 as usize).checked_sub(1);
+        let before = row.and_then(|row| self.books.ledger.get(row));
+        let by = before.map_or(by, |mine| {
+            Qty(u64::from(mine.leaves().0).saturating_sub(order.leaves()) as u32)
+        });
         let is_replace = matches!(self.asked, Asked::Order { row, is_replace: true, .. }
             if order.owner == Owner(row as u32 + 1));
         match self.reason.take() {
@@ -947,7 +1053,11 @@ impl Listener for Hearing<'_> {
         self.tell(new.owner, Told::Replaced, |_| {});
     }
 
-    fn reparked(&mut self, _: &Order, new: &Order) {
+    fn reparked(&mut self, old: &Order, new: &Order) {
+        if old.id == new.id {
+            // It kept its place: it has become smaller.
+            return self.lost(new, Qty(old.qty.0.saturating_sub(new.qty.0)));
+        }
         self.renumber(new);
         self.tell(new.owner, Told::Replaced, |_| {});
     }

@@ -3,19 +3,22 @@
 //!
 //! The rules are those of OUCH 5.0 (2023-05). A number (UserRefNum) not above the last one is ignored, so what is sent again
 //! does no harm. Of what the specification leaves to the venue: an order that is cut to nothing at once is accepted live and
-//! then cancelled; a replacement with the same price and no more shares keeps its priority; orders good till a time, pegged
+//! then cancelled; a replacement with the same price and no more shares keeps its priority; a modification may ask for more
+//! shares, which costs the priority; orders good till a time, pegged
 //! orders, minimum quantities and discretion are rejected; only the series of numbers 0 (UserRefIdx) is taken.
 
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use tickwire_fix::Id;
 use tickwire_market::{InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, TimeInForce};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
-    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, CancelReason as OuchReason, CrossType,
-    DisableOrderEntryResponse, Display, EnableOrderEntryResponse, EnterOrder, EventCode, Inbound,
-    Liquidity as Flag, MESSAGE_SIZE_MAX, MassCancel, MassCancelResponse, ModifyOrder, OptionTag, Options,
-    OrderAccepted, OrderCanceled, OrderExecuted, OrderModified, OrderRejected, OrderReplaced, OrderRestated,
+    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, CancelPending,
+    CancelReason as OuchReason, CancelReject, CrossType, DisableOrderEntryResponse, Display,
+    EnableOrderEntryResponse, EnterOrder, EventCode, Inbound, Liquidity as Flag, MESSAGE_SIZE_MAX,
+    MassCancel, MassCancelResponse, ModifyOrder, OptionTag, Options, OrderAccepted, OrderCanceled,
+    OrderExecuted, OrderModified, OrderPriorityUpdate, OrderRejected, OrderReplaced, OrderRestated,
     OrderSide, OrderState, QUANTITY_MAX, ReplaceOrder, RestatedReason, SystemEvent, encode, is_market,
     parse_inbound, price_field, reject,
 };
@@ -24,7 +27,8 @@ use tickwire_wire::zerocopy::IntoBytes;
 
 use super::fix::FixDesk;
 use super::{
-    ClientOrder, DeskConfig, Hands, Liquidity, OuchPort, Outcome, Refusal, Route, Saying, Told, Why, deliver,
+    ClientOrder, DeskConfig, Hands, Hold, Liquidity, OuchPort, Outcome, Refusal, Route, Said, Saying, Told,
+    Why, deliver,
 };
 use crate::mold::MessageStore;
 use crate::order::{CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
@@ -115,6 +119,11 @@ impl OuchDesk {
 
     pub(super) fn connections(&self) -> usize {
         self.connections.len()
+    }
+
+    /// The time of what is said from now on.
+    pub(super) fn set_time(&mut self, time: VenueTime) {
+        self.time = self.time.max(time);
     }
 
     pub(super) fn begin(&mut self, time: VenueTime) {
@@ -407,6 +416,10 @@ impl OuchDesk {
             return;
         }
         let before = hands.books.ledger[row];
+        if hands.hold(&before) != Hold::Free {
+            self.ports[port].last_ref = user_ref;
+            return self.refuse(port, user_ref, m.cl_ord_id, reject::REPLACE_NOT_ALLOWED);
+        }
         let id = Id::from_number(user_ref.into());
         let price = m.price.checked_price().filter(|p| *p > Price::ZERO);
         let qty = m.quantity.get();
@@ -450,10 +463,12 @@ impl OuchDesk {
         let id = order.cl_ord_id;
         let keeps = intended.saturating_sub(order.filled.0);
         let open = order.leaves().0;
-        if keeps == 0 {
-            let _ = hands.cancel(row, id, id);
-        } else if keeps < open {
-            let _ = hands.reduce(row, Qty(open - keeps), id, id);
+        match (hands.hold(&order), keeps) {
+            (Hold::Free, 0) => drop(hands.cancel(row, id, id)),
+            (Hold::Free, _) if keeps < open => drop(hands.reduce(row, Qty(open - keeps), id, id)),
+            (Hold::Waits, 0) => hands.cancel_later(row, id, id),
+            (Hold::Waits | Hold::Stays, _) if keeps < open => self.reject_cancel(port, user_ref),
+            _ => {}
         }
     }
 
@@ -466,29 +481,68 @@ impl OuchDesk {
         let terms = self.terms[order.own as usize];
         let is_allowed =
             matches!((terms.side, m.side.0), (b'S', b'E' | b'T') | (b'E', b'T')) || terms.side == m.side.0;
-        let keeps = m.quantity.get().saturating_sub(order.filled.0);
-        if !is_allowed || keeps == 0 || keeps > order.leaves().0 {
+        let (keeps, open) = (m.quantity.get().saturating_sub(order.filled.0), order.leaves().0);
+        if !is_allowed || keeps == 0 || m.quantity.get() > QUANTITY_MAX {
             return;
         }
-        self.terms[order.own as usize].side = m.side.0;
-        let by = order.leaves().0 - keeps;
-        if by > 0 {
-            let told = hands.said.len();
-            if hands
-                .reduce(row, Qty(by), order.cl_ord_id, order.cl_ord_id)
-                .is_err()
-            {
-                return;
-            }
-            // Told as modified, not as cancelled.
-            hands.said.truncate(told);
+        if keeps != open && hands.hold(&order) != Hold::Free {
+            return self.reject_cancel(port, user_ref);
         }
+        let (id, told) = (order.cl_ord_id, hands.said.len());
+        let done = match keeps.cmp(&open) {
+            Ordering::Less => hands.reduce(row, Qty(open - keeps), id, id),
+            Ordering::Equal => Ok(()),
+            // More than it was, which costs its place. Not while the market is closed.
+            Ordering::Greater if hands.floor.is_open => {
+                let changed = ClientOrder {
+                    qty: Qty(m.quantity.get()),
+                    ..order
+                };
+                hands.replace(row, changed, id)
+            }
+            Ordering::Greater => return,
+        };
+        if done.is_err() {
+            return;
+        }
+        // Told as modified, not as cancelled or replaced.
+        let is_this = |said: &Said| {
+            matches!(said, Said::Order(saying)
+                if saying.order.own == order.own
+                    && saying.order.route == order.route
+                    && matches!(saying.told, Told::Replaced | Told::Reduced { .. }))
+        };
+        let tail = hands.said.split_off(told);
+        hands.said.extend(tail.into_iter().filter(|said| !is_this(said)));
+        self.terms[order.own as usize].side = m.side.0;
         let message = OrderModified {
             timestamp: self.time.into(),
             user_ref_num: user_ref.into(),
             side: m.side,
             quantity: keeps.into(),
             ..OrderModified::NEW
+        };
+        self.send(port, message.as_bytes(), None);
+        let now = &hands.books.ledger[row];
+        if now.order_id != order.order_id {
+            let message = OrderPriorityUpdate {
+                timestamp: self.time.into(),
+                user_ref_num: user_ref.into(),
+                price: price_of(now),
+                display: Char(terms.display),
+                order_ref_num: now.order_id.0.into(),
+                ..OrderPriorityUpdate::NEW
+            };
+            self.send(port, message.as_bytes(), None);
+        }
+    }
+
+    /// An order's cancel, or change of size, cannot be done now.
+    fn reject_cancel(&mut self, port: usize, user_ref: u32) {
+        let message = CancelReject {
+            timestamp: self.time.into(),
+            user_ref_num: user_ref.into(),
+            ..CancelReject::NEW
         };
         self.send(port, message.as_bytes(), None);
     }
@@ -520,7 +574,7 @@ impl OuchDesk {
             ..MassCancelResponse::NEW
         };
         self.send(port, message.as_bytes(), None);
-        hands.sweep(|order| {
+        hands.sweep_for_client(|order| {
             order.route == Route::Ouch(port)
                 && instrument.is_none_or(|i| order.instrument == i)
                 && side.is_none_or(|s| order.side == s)
@@ -562,10 +616,7 @@ impl OuchDesk {
         };
         let order = &saying.order;
         let (timestamp, user_ref_num) = (self.time.into(), terms.user_ref.into());
-        let price = match order.order_type {
-            OrderType::Market => ouch50::MARKET_PRICE,
-            OrderType::Limit => price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
-        };
+        let price = price_of(order);
         match saying.told {
             Told::Accepted => {
                 let message = OrderAccepted {
@@ -653,6 +704,14 @@ impl OuchDesk {
                     .with(OptionTag::SecondaryOrdRefNum, &order.order_id.0.to_be_bytes());
                 self.send(port, message.as_bytes(), Some(&options));
             }
+            Told::CancelPending => {
+                let message = CancelPending {
+                    timestamp,
+                    user_ref_num,
+                    ..CancelPending::NEW
+                };
+                self.send(port, message.as_bytes(), None);
+            }
             Told::Triggered | Told::Status => {}
         }
     }
@@ -702,6 +761,13 @@ impl OuchDesk {
             options = options.with_char(OptionTag::PostOnly, b'P');
         }
         options
+    }
+}
+
+fn price_of(order: &ClientOrder) -> ouch50::Price4Wide {
+    match order.order_type {
+        OrderType::Market => ouch50::MARKET_PRICE,
+        OrderType::Limit => price_field(order.price).unwrap_or(ouch50::MARKET_PRICE),
     }
 }
 
