@@ -57,9 +57,12 @@ struct Packet {
 
 /// Packets, and after each entry of the instrument traded, the best offer of a naive book.
 pub(crate) struct Log {
+    symbol: Symbol,
     bytes: Vec<u8>,
     packets: Vec<Packet>,
     offers: Vec<Option<Price>>,
+    /// Packets between two plays of a recording, ascending.
+    interludes: Vec<usize>,
 }
 
 impl Log {
@@ -90,11 +93,7 @@ impl Log {
             connections: 0,
             ..MoexPublisherConfig::default()
         };
-        let mut log = Log {
-            bytes: Vec::new(),
-            packets: Vec::with_capacity(config.packets as usize),
-            offers: Vec::new(),
-        };
+        let mut log = Log::of(Symbol::new(SYMBOL.as_bytes()).expect("a valid symbol"));
         let mut book = NaiveBook::default();
         let mut sizes = Sizes(Random(config.seed));
         let made = generate_moex(
@@ -104,26 +103,62 @@ impl Log {
             templates,
             &listings,
             &mut || sizes.next(),
-            &mut |entries, bytes| log.push(&mut book, entries, bytes),
+            &mut |entries, bytes| {
+                let own = entries.iter().filter(|entry| entry.instrument == InstrumentId(1));
+                let offers = own.map(|entry| {
+                    book.apply(entry);
+                    book.best_offer()
+                });
+                log.add(entries.len(), offers, bytes);
+            },
         );
         made.map_err(|e| Failure::config(format!("{}: {e}", config.templates.display())))?;
         log.packets.truncate(config.packets as usize);
         Ok(log)
     }
 
-    fn push(&mut self, book: &mut NaiveBook, entries: &[LogEntry], bytes: &[u8]) {
-        let offers = self.offers.len();
-        for entry in entries.iter().filter(|entry| entry.instrument == InstrumentId(1)) {
-            book.apply(entry);
-            self.offers.push(book.best_offer());
+    /// Without packets.
+    pub(super) fn of(symbol: Symbol) -> Log {
+        Log {
+            symbol,
+            bytes: Vec::new(),
+            packets: Vec::new(),
+            offers: Vec::new(),
+            interludes: Vec::new(),
         }
+    }
+
+    /// The last packet is none of the recording's.
+    pub(super) fn note_interlude(&mut self) {
+        self.interludes.push(self.packets.len() - 1);
+    }
+
+    /// Whether a packet only stands between two plays of a recording.
+    pub(crate) fn is_interlude(&self, at: usize) -> bool {
+        self.interludes.binary_search(&at).is_ok()
+    }
+
+    /// A packet of so many entries, and the best offer after each that is about the instrument traded.
+    pub(super) fn add(
+        &mut self,
+        entries: usize,
+        offers_after: impl Iterator<Item = Option<Price>>,
+        bytes: &[u8],
+    ) {
+        let offers = self.offers.len();
+        self.offers.extend(offers_after);
         self.packets.push(Packet {
             from: self.bytes.len(),
             len: bytes.len(),
-            entries: entries.len() as u32,
+            entries: entries as u32,
             offers: offers..self.offers.len(),
         });
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The instrument traded, as the feed handler calls it.
+    pub(crate) fn symbol(&self) -> Symbol {
+        self.symbol
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -188,7 +223,7 @@ impl Sizes {
 
 /// The offers of one instrument, kept the obvious way.
 #[derive(Default)]
-struct NaiveBook {
+pub(super) struct NaiveBook {
     orders: BTreeMap<OrderId, Price>,
     offers: BTreeMap<Price, u32>,
 }
@@ -198,20 +233,38 @@ impl NaiveBook {
         if entry.side != Side::Ask {
             return;
         }
-        if let Some(price) = self.orders.remove(&entry.order) {
+        match entry.qty {
+            Qty::ZERO => self.remove(entry.order),
+            _ => self.put(entry.order, entry.price),
+        }
+    }
+
+    pub(super) fn has(&self, order: OrderId) -> bool {
+        self.orders.contains_key(&order)
+    }
+
+    /// An order to sell is in the book at this price, wherever it was before.
+    pub(super) fn put(&mut self, order: OrderId, price: Price) {
+        self.remove(order);
+        self.orders.insert(order, price);
+        *self.offers.entry(price).or_default() += 1;
+    }
+
+    pub(super) fn remove(&mut self, order: OrderId) {
+        if let Some(price) = self.orders.remove(&order) {
             let count = self.offers.get_mut(&price).expect("its price was counted");
             *count -= 1;
             if *count == 0 {
                 self.offers.remove(&price);
             }
         }
-        if entry.qty > Qty::ZERO {
-            self.orders.insert(entry.order, entry.price);
-            *self.offers.entry(entry.price).or_default() += 1;
-        }
     }
 
-    fn best_offer(&self) -> Option<Price> {
+    pub(super) fn clear(&mut self) {
+        *self = NaiveBook::default();
+    }
+
+    pub(super) fn best_offer(&self) -> Option<Price> {
         self.offers.keys().next().copied()
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, Line};
-use tickwire_market::{BookState, Nanos, Port, Price, Symbol};
+use tickwire_market::{BookState, Nanos, Port, Price};
 use tickwire_runtime::clock::{Clock, tsc};
 
-use super::{Checker, Log, Problems, SYMBOL};
+use super::{Checker, Log, Problems};
 use crate::bench::memory_path_to;
 use crate::channels::FeedConfig;
 use crate::config::ReceiverSection;
@@ -30,8 +30,8 @@ pub(crate) struct Timed {
 /// What came of a pass through the log.
 pub(crate) struct Pass {
     pub(crate) timed: Vec<Timed>,
-    /// What packets took that led to no order.
-    pub(crate) silent_ns: Vec<u64>,
+    /// What packets took that led to no order, each with its place in the log.
+    pub(crate) silent: Vec<(usize, u64)>,
     pub(crate) orders: u64,
     pub(crate) problems: Problems,
 }
@@ -92,7 +92,7 @@ impl WithChannel for Run<'_> {
             initial: BookState::Building,
             ..BooksConfig::default()
         });
-        let symbol = Symbol::new(SYMBOL.as_bytes()).expect("a valid symbol");
+        let symbol = log.symbol();
         // A packet of 128 entries leads to 128 orders at most, each below 512 bytes.
         let out = Taken {
             first: 0,
@@ -102,7 +102,7 @@ impl WithChannel for Run<'_> {
         let mut hot: HotPath<Taken, false> = memory_path_to(out, books, 64, symbol, clock.clone())?;
         let mut pass = Pass {
             timed: Vec::with_capacity(log.len()),
-            silent_ns: Vec::with_capacity(log.len()),
+            silent: Vec::with_capacity(log.len()),
             orders: 0,
             problems: Problems::default(),
         };
@@ -136,7 +136,7 @@ impl WithChannel for Run<'_> {
             }
             let span = |to: u64| clock.span_ns(to.saturating_sub(before));
             match hot.out.first {
-                0 => pass.silent_ns.push(span(after)),
+                0 => pass.silent.push((at, span(after))),
                 first => pass.timed.push(Timed {
                     at,
                     order_ns: span(first),

@@ -1,15 +1,17 @@
 //! Packet to order, as it was measured in 2017 with packets of the Moscow currency market: one packet at a time by UDP multicast,
 //! the FIX order that it causes by TCP ([`sockets`]), and the same without sockets ([`memory`]).
 //!
-//! The packets are the simulator's ([`Log`]): an order log in FAST whose every entry is known from the engine that made it. What
-//! must come back is worked out from that by a naive book and a naive rule, which never see a packet: an order that is wrong, missing
+//! The packets are the simulator's ([`Log`]): an order log in FAST whose every entry is known from the engine that made it; or recorded
+//! ones ([`Log::recorded`]). What must come back is worked out from that by a naive book and a naive rule, which never see a packet: an order that is wrong, missing
 //! or too many fails the run.
 
 mod log;
 pub(crate) mod memory;
+mod recorded;
 pub(crate) mod sockets;
 
 pub(crate) use log::{Checker, Log, LogConfig, SIZES, SYMBOL};
+pub(crate) use recorded::RecordedConfig;
 
 use std::fmt;
 

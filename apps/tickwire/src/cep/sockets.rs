@@ -26,7 +26,7 @@ use tickwire_runtime::udp::{
     DATAGRAM_BYTES_MAX, MulticastConfig, MulticastReceiver, MulticastSender, Stamping,
 };
 
-use super::{Checker, Log, Problems, SYMBOL};
+use super::{Checker, Log, Problems};
 use crate::channels::{BUILT_IN, FeedConfig};
 use crate::config::{Config, Lot, SymbolName, Symbols, Wait};
 use crate::demo::{self, Side as Process};
@@ -94,7 +94,7 @@ pub(crate) fn run(
     let open =
         |group| MulticastSender::open(group, &interface, 1).map_err(|e| Failure::system(e.to_string()));
     let (sender, floor_sender) = (open(live)?, open(floor_group)?);
-    let mut config = config(options, live)?;
+    let mut config = config(log.symbol(), options, live)?;
     let is_spinning = config.trader.wait == Wait::Spin;
     let ids = [
         config.order_entry.exchange_comp_id.0,
@@ -198,7 +198,7 @@ fn interrupted(stop: &StopFlag) -> Result<(), Failure> {
 }
 
 /// The trader's configuration: one line of one channel, no recovery, limits that nothing here reaches.
-fn config(options: &Options<'_>, live: SocketAddrV4) -> Result<Config, Failure> {
+fn config(symbol: Symbol, options: &Options<'_>, live: SocketAddrV4) -> Result<Config, Failure> {
     let mut c = Config::of_protocol(Protocol::Moex);
     let mut feed = FeedConfig::on_loopback(Protocol::Moex);
     feed.templates = match options.templates.as_os_str() == BUILT_IN {
@@ -228,7 +228,7 @@ fn config(options: &Options<'_>, live: SocketAddrV4) -> Result<Config, Failure> 
         _ => affinity::parallelism() > 1,
     };
     c.trader.wait = if has_own { Wait::Spin } else { Wait::Poll };
-    c.trader.symbol = SymbolName(Symbol::new(SYMBOL.as_bytes()).expect("a valid symbol"));
+    c.trader.symbol = SymbolName(symbol);
     c.trader.lot = Lot(1);
     c.trader.risk.price_band_bp = 10_000;
     c.trader.risk.max_orders_per_s = 1 << 16;
@@ -357,7 +357,7 @@ impl Driver<'_> {
                     let cause = order.cause.map(|cause| cause.seq.0);
                     let is_right = order.price == Some(price)
                         && order.side == Side::Bid
-                        && order.symbol.as_str() == SYMBOL
+                        && order.symbol == self.log.symbol()
                         && cause == Some(number);
                     if !is_right {
                         problems.add(
@@ -547,7 +547,7 @@ mod tests {
                 trader_core,
                 folder: Path::new("."),
             };
-            config(&options, live)
+            config(Symbol::new(b"X").expect("a valid symbol"), &options, live)
                 .map(|c| c.trader.wait)
                 .expect("a configuration")
         };

@@ -1,17 +1,21 @@
 //! `kind = "cep"`: packet to order, one at a time, as it was measured in 2017. What is sent and what must come back is
 //! `crate::cep`'s; here it is made into cases, tables and checks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
 use tickwire_lab::{Case, MISSING, Measure, Scenario, Table, format_count};
+use tickwire_market::Symbol;
 use tickwire_runtime::clock::tsc;
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
-use crate::cep::{COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, Row, SIZES, memory, sockets};
+use crate::cep::{
+    COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, RecordedConfig, Row, SIZES, SYMBOL, memory, sockets,
+};
 use crate::channels::BUILT_IN;
+use crate::config::SymbolName;
 use crate::failure::Failure;
 use crate::play::single::Sample;
 use crate::trader::SILENCE_NS;
@@ -19,11 +23,17 @@ use crate::trader::SILENCE_NS;
 pub(super) struct Cep;
 
 /// `[settings]`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Settings {
     /// FAST template file of the market; `builtin` is the project's own small set.
     templates: PathBuf,
+    /// Recorded packets to play instead of generated ones: a capture, or datagrams in hexadecimal digits, one a line. The order log in
+    /// it is numbered anew and played as often as it takes to make `run.samples` packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capture: Option<PathBuf>,
+    /// The instrument traded of a capture: symbol, and behind an `@` the board (`TQBR` has none).
+    symbol: SymbolName,
     /// Packets to the trader before the bare floor has its turn.
     block: usize,
     /// How long nothing may come where no order is due, and the pause before the next packet, microseconds.
@@ -49,6 +59,8 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             templates: PathBuf::from(BUILT_IN),
+            capture: None,
+            symbol: SymbolName(generated()),
             block: 500,
             quiet_us: 30,
             sockets: true,
@@ -73,6 +85,12 @@ impl Kind for Cep {
     type Settings = Settings;
 
     fn check(scenario: &Scenario<Settings>) -> Result<(), Wrong> {
+        if scenario.settings.capture.is_none() && scenario.settings.symbol.0 != generated() {
+            return Err(Wrong::new(
+                "settings.symbol",
+                format!("is for a capture (settings.capture); of generated packets it is {SYMBOL}"),
+            ));
+        }
         if scenario.settings.block == 0 {
             return Err(Wrong::new("settings.block", "give 1 or more packets"));
         }
@@ -97,12 +115,17 @@ impl Kind for Cep {
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
         let settings = &scenario.settings;
         let packets = u64::from(scenario.run.samples.get());
-        run.progress(&format!("generating {} packets", format_count(packets)));
-        let mut log = Log::generate(&LogConfig {
-            seed: scenario.run.seed,
-            packets,
-            templates: &settings.templates,
-        })?;
+        let mut log = match &settings.capture {
+            Some(capture) => recorded(settings, capture, packets, run)?,
+            None => {
+                run.progress(&format!("generating {} packets", format_count(packets)));
+                Log::generate(&LogConfig {
+                    seed: scenario.run.seed,
+                    packets,
+                    templates: &settings.templates,
+                })?
+            }
+        };
         if settings.fault == Fault::WrongBook {
             let at = log.last_with_order();
             at.into_iter().for_each(|at| log.forget_offers(at));
@@ -120,9 +143,37 @@ impl Kind for Cep {
             }
         }
         // Of a run that was interrupted, too.
-        tables(run, &all, settings.sockets);
+        tables(run, &all, settings);
         outcome
     }
+}
+
+/// The instrument traded of generated packets.
+fn generated() -> Symbol {
+    Symbol::new(SYMBOL.as_bytes()).expect("a valid symbol")
+}
+
+/// The packets of a capture.
+fn recorded(settings: &Settings, capture: &Path, packets: u64, run: &mut Run<'_>) -> Result<Log, Failure> {
+    run.progress(&format!("reading {}", capture.display()));
+    let (log, taken) = Log::recorded(&RecordedConfig {
+        capture,
+        templates: &settings.templates,
+        symbol: settings.symbol.0,
+        packets,
+    })?;
+    let name = capture
+        .file_name()
+        .unwrap_or(capture.as_os_str())
+        .to_string_lossy();
+    run.fact(
+        "recorded",
+        format!(
+            "{name}: {} of {} packets are of the order log, numbered anew and played {} times; an order for {}",
+            taken.played, taken.recorded, taken.times, settings.symbol.0
+        ),
+    );
+    Ok(log)
 }
 
 /// What was declared.
@@ -167,6 +218,8 @@ struct Series {
     trader: Vec<(u32, u32, u64)>,
     floor: Vec<(u32, u32, u64)>,
     memory: Vec<(u32, u32, u64)>,
+    /// Of a recording every packet in memory, until it is done with.
+    done: Vec<(u32, u32, u64)>,
 }
 
 fn repeat(
@@ -201,9 +254,26 @@ fn in_memory(
     let began = tsc();
     let warm_up = scenario.run.warm_up as usize;
     let pass = memory::pass(log, &scenario.settings.templates, warm_up, run.clock())?;
+    let about = |at: usize| {
+        let frame = log.payload(at).len() as u32 + crate::play::FRAME_HEADERS;
+        (log.entries(at), frame)
+    };
+    if scenario.settings.capture.is_some() {
+        // Few of a recording's packets lead to an order: all are shown.
+        let silent = pass.silent.iter().copied();
+        let silent = silent.filter(|(at, _)| !log.is_interlude(*at));
+        for (at, done_ns) in silent {
+            let (entries, frame) = about(at);
+            recorder.record(at as u64, &[MISSING, done_ns], &[frame.into(), entries.into()]);
+            all.done.push((entries, frame, done_ns));
+        }
+        all.done.extend(pass.timed.iter().map(|timed| {
+            let (entries, frame) = about(timed.at);
+            (entries, frame, timed.done_ns)
+        }));
+    }
     for timed in &pass.timed {
-        let frame = log.payload(timed.at).len() as u32 + crate::play::FRAME_HEADERS;
-        let entries = log.entries(timed.at);
+        let (entries, frame) = about(timed.at);
         recorder.record(
             timed.at as u64,
             &[timed.order_ns, timed.done_ns],
@@ -214,7 +284,7 @@ fn in_memory(
     let done = recorder.finish([
         ("packets", log.len() as u64),
         ("orders", pass.orders),
-        ("packets without order", pass.silent_ns.len() as u64),
+        ("packets without order", pass.silent.len() as u64),
     ]);
     run.repetition(id, began, done);
     run.check(
@@ -313,7 +383,8 @@ fn shares(log: &Log) -> String {
     counts.map(|n| n.to_string()).join(", ")
 }
 
-fn tables(run: &mut Run<'_>, all: &Series, has_sockets: bool) {
+fn tables(run: &mut Run<'_>, all: &Series, settings: &Settings) {
+    let has_sockets = settings.sockets;
     let row = |series: &[(u32, u32, u64)]| Row::of(series.iter().map(|s| s.2));
     let (trader, floor, memory) = (row(&all.trader), row(&all.floor), row(&all.memory));
     let mut ours = Table::new("Packet to order (N-1), all repetitions", &COLUMNS);
@@ -340,8 +411,21 @@ fn tables(run: &mut Run<'_>, all: &Series, has_sockets: bool) {
             ratio(trader.p99_9, floor.p99_9),
         ]));
     }
-    run.table(by_entries(all, has_sockets));
-    run.table(by_size(all, has_sockets));
+    let titles = [
+        "Latency against the entries of the packet, ns",
+        "Latency against the packet's frame, ns",
+    ];
+    run.table(by_entries(titles[0], all, has_sockets));
+    run.table(by_size(titles[1], all, has_sockets));
+    if settings.capture.is_some() {
+        let every = Series {
+            memory: all.done.clone(),
+            ..Series::default()
+        };
+        let of_every = |title: &str| format!("Every packet in memory until it is done with. {title}");
+        run.table(by_entries(&of_every(titles[0]), &every, false));
+        run.table(by_size(&of_every(titles[1]), &every, false));
+    }
     let published = PUBLISHED.into_iter().fold(
         Table::new("Published (2017)", &COLUMNS),
         |table, (name, values)| table.row([name.to_owned()].into_iter().chain(values.map(|v| v.to_string()))),
@@ -350,7 +434,7 @@ fn tables(run: &mut Run<'_>, all: &Series, has_sockets: bool) {
 }
 
 /// Latency against the number of entries.
-fn by_entries(all: &Series, has_sockets: bool) -> Table {
+fn by_entries(title: &str, all: &Series, has_sockets: bool) -> Table {
     let classes = SIZES.map(|(_, from, to)| {
         let name = if from == to {
             from.to_string()
@@ -359,31 +443,17 @@ fn by_entries(all: &Series, has_sockets: bool) -> Table {
         };
         (name, from as u32, to as u32)
     });
-    by_class(
-        "Latency against the entries of the packet, ns",
-        "entries",
-        &classes,
-        |s| s.0,
-        all,
-        has_sockets,
-    )
+    by_class(title, "entries", &classes, |s| s.0, all, has_sockets)
 }
 
 /// Latency against the frame on the wire.
-fn by_size(all: &Series, has_sockets: bool) -> Table {
+fn by_size(title: &str, all: &Series, has_sockets: bool) -> Table {
     const EDGES: [u32; 8] = [0, 96, 128, 192, 256, 512, 1_514, 9_014];
     let classes: Vec<(String, u32, u32)> = EDGES
         .windows(2)
         .map(|edge| (format!("{} to {}", edge[0] + 1, edge[1]), edge[0] + 1, edge[1]))
         .collect();
-    by_class(
-        "Latency against the packet's frame, ns",
-        "frame bytes",
-        &classes,
-        |s| s.1,
-        all,
-        has_sockets,
-    )
+    by_class(title, "frame bytes", &classes, |s| s.1, all, has_sockets)
 }
 
 fn by_class(
