@@ -12,9 +12,12 @@ with their connection and sent again, sequence reset, logout, restart from the s
 
   cargo xtask interop [--control] [WORD]...
   cargo xtask interop --roundtrip [N]
+  cargo xtask interop --quotes [N]
 
   --control         QuickFIX C++ with QuickFIX/J instead: what fails there too is not our fault
   --roundtrip [N]   NewOrderSingle to ExecutionReport, N times (20000): bare TCP, QuickFIX C++, then Tickwire (tickwire fix bench)
+  --quotes [N]      N mass quotes and quote cancels (2000) of FIX 4.4 and of 5.0 SP2, read and checked against its dictionaries by
+                    QuickFIX C++; every number is compared
   WORD              only sessions with this word in their name, for example TLS, FIX.4.4, \"Tickwire ->\"
 
 Needs cmake, a C++ compiler, OpenSSL's headers, a JDK from 17 and Maven; with apt-get and as root, what is missing is installed.
@@ -158,6 +161,17 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
+    if let ["--quotes", rest @ ..] = words {
+        let count = rest.first().map_or(Ok(2_000), |n| n.parse::<u32>());
+        return match count.map_err(|e| e.to_string()).and_then(quotes) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(why) => {
+                eprintln!("xtask interop: {why}");
+                ExitCode::from(2)
+            }
+        };
+    }
     match prepare(words.first() == Some(&"--roundtrip")).and_then(|mut command| succeeds(command.args(words)))
     {
         Ok(true) => ExitCode::SUCCESS,
@@ -169,18 +183,90 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     }
 }
 
+/// Gives mass quotes to QuickFIX C++; whether it takes all of them and reads what was written.
+fn quotes(count: u32) -> Result<bool, String> {
+    install()?;
+    let dictionaries = dictionaries()?;
+    let work = target_dir().join("xtask/interop");
+    std::fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
+    let ours = ["--package", "tickwire-fix", "--example", "mass_quotes"];
+    built(
+        "Tickwire's mass quotes",
+        cargo().args(["build", "--quiet", "--locked"]).args(ours),
+    )?;
+    let folder = root().join("peers/interop");
+    let own = built_quickfix(&folder)?;
+    let reader = work.join("quickfix-quotes");
+    built(
+        "their reader, with QuickFIX C++",
+        Command::new("c++")
+            .args(["-O2", "-std=c++17", "-I"])
+            .arg(own.join("include"))
+            .arg(folder.join("quotes/quickfix_quotes.cpp"))
+            .arg("-o")
+            .arg(&reader)
+            .arg(own.join("lib/libquickfix.a"))
+            .args(["-lssl", "-lcrypto", "-lpthread"]),
+    )?;
+    let mut is_same = true;
+    for (version, session, application) in [
+        ("FIX.4.4", "FIX44.xml", "FIX44.xml"),
+        ("FIX.5.0SP2", "FIXT11.xml", "FIX50SP2.xml"),
+    ] {
+        let (messages, text) = (work.join("quotes.fix"), work.join("quotes.txt"));
+        let mut write = Command::new(target_dir().join("debug/examples/mass_quotes"));
+        if !succeeds(write.args([version, &count.to_string()]).args([&messages, &text]))? {
+            return Err("the mass quotes were not written, see above".into());
+        }
+        let read = Command::new(&reader)
+            .arg(&messages)
+            .args([session, application].map(|name| dictionaries.join(name)))
+            .output()
+            .map_err(|e| format!("cannot run {}: {e}", reader.display()))?;
+        let says = std::fs::read_to_string(&text).map_err(|e| format!("{}: {e}", text.display()))?;
+        let heard = String::from_utf8_lossy(&read.stdout);
+        let entries = says.matches('|').count();
+        let first = says
+            .lines()
+            .zip(heard.lines())
+            .find(|(ours, theirs)| ours != theirs);
+        let is_all = read.status.success() && says.lines().count() == count as usize && says == heard;
+        println!(
+            "{version}: {} of {count} messages read by QuickFIX, {entries} entries, {}",
+            heard.lines().count(),
+            if is_all {
+                "every number the same"
+            } else {
+                "NOT THE SAME"
+            }
+        );
+        if let Some((ours, theirs)) = first {
+            println!("  sent {ours}\n  read {theirs}");
+        }
+        print!("{}", String::from_utf8_lossy(&read.stderr));
+        is_same &= is_all;
+    }
+    Ok(is_same)
+}
+
+/// The dictionaries of FIX.
+fn dictionaries() -> Result<PathBuf, String> {
+    let folder = env::var_os("TICKWIRE_SHARED")
+        .map_or_else(|| root().join("../shared"), PathBuf::from)
+        .join("fix/dictionaries");
+    match folder.is_dir() {
+        true => Ok(folder.canonicalize().unwrap_or(folder)),
+        false => Err(format!(
+            "{} is not there: set TICKWIRE_SHARED to the folder that has fix/dictionaries",
+            folder.display()
+        )),
+    }
+}
+
 /// Builds all engines, ours optimised if it is to be measured; the command that runs them against each other.
 fn prepare(is_measured: bool) -> Result<Command, String> {
     install()?;
-    let dictionaries = env::var_os("TICKWIRE_SHARED")
-        .map_or_else(|| root().join("../shared"), PathBuf::from)
-        .join("fix/dictionaries");
-    if !dictionaries.is_dir() {
-        return Err(format!(
-            "{} is not there: set TICKWIRE_SHARED to the folder that has fix/dictionaries",
-            dictionaries.display()
-        ));
-    }
+    let dictionaries = dictionaries()?;
     let folder = root().join("peers/interop");
     built(
         "Tickwire",
@@ -211,7 +297,7 @@ fn prepare(is_measured: bool) -> Result<Command, String> {
         }))
         .arg(folder.join("target/release/quickfix-peer"))
         .arg(class_path)
-        .arg(dictionaries.canonicalize().unwrap_or(dictionaries))
+        .arg(dictionaries)
         .arg(target_dir().join("xtask/interop"));
     Ok(command)
 }
