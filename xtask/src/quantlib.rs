@@ -91,7 +91,15 @@ fn compared() -> Result<bool, String> {
 /// Ours and theirs by turns; nanoseconds an option and ratios.
 fn speed() -> Result<(), String> {
     let (program, has_quantlib) = theirs()?;
-    must(cargo().args(["bench", "--no-run", "--quiet", "--package", "tickwire-options"]))?;
+    must(cargo().args([
+        "bench",
+        "--no-run",
+        "--quiet",
+        "--package",
+        "tickwire-options",
+        "--bench",
+        "reprice",
+    ]))?;
     let mut best: Vec<(String, f64)> = Vec::new();
     let mut note = |name: String, ns: f64| match best.iter_mut().find(|(known, _)| *known == name) {
         Some((_, least)) => *least = least.min(ns),
@@ -100,7 +108,15 @@ fn speed() -> Result<(), String> {
     for _ in 0..TURNS {
         let ours = output(
             cargo()
-                .args(["bench", "--quiet", "--package", "tickwire-options", "--"])
+                .args([
+                    "bench",
+                    "--quiet",
+                    "--package",
+                    "tickwire-options",
+                    "--bench",
+                    "reprice",
+                    "--",
+                ])
                 .args(["--rounds", "20", "--only", "price and four Greeks"]),
         )?;
         for (name, ns) in ours.lines().filter_map(row) {
