@@ -159,7 +159,7 @@ Examples:
         #[command(subcommand)]
         command: LabCommand,
     },
-    /// Positions, gain and risk of a portfolio of options, from files: tables, CSV, a page with plots
+    /// Positions, gain and risk of a portfolio of options, from files or of a running quoter: tables, CSV, a page with plots
     #[command(after_help = "\
 The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards,
 volatilities) and limits; docs/risk.md describes it, examples/risk/portfolio.toml is one. The other files are CSV with a header that names their
@@ -172,9 +172,10 @@ Examples:
   tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv
   tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv --marks examples/risk/marks.csv --format html,csv --out report
   tickwire risk -c examples/risk/portfolio.toml --fills fills.csv --quotes examples/risk/quotes.csv --format text | less
+  tickwire risk --socket /dev/shm/tickwire-quoter --format text,html      the account of a running quoter
 
 Exit codes: 0 shown, 1 a CSV file is wrong (line and column are named), 2 wrong arguments or portfolio file, 3 a file cannot be read or
-written.")]
+written, 4 no quoter answers.")]
     Risk(RiskArgs),
     /// Checks a configuration file and prints it with every default filled in
     #[command(after_help = "\

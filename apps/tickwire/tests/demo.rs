@@ -4,8 +4,10 @@ mod common;
 
 use common::{Folder, Guard, free_ports, lives, run, signal, text, tickwire};
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn assert_good(output: &Output, folder: &Folder) {
@@ -290,6 +292,47 @@ fn start_quoter(config: &Path, results: &Path) -> Guard {
     Guard(child)
 }
 
+/// A wire between a client and an exchange that can be cut: every connection of now, and of both sides.
+struct Cable {
+    port: u16,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Cable {
+    fn to(exchange: u16) -> Cable {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = streams.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                // Before the exchange listens, a client finds nobody.
+                let Ok(server) = TcpStream::connect(("127.0.0.1", exchange)) else {
+                    continue;
+                };
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let mut from = from.try_clone().expect("a socket");
+                    let mut to = to.try_clone().expect("a socket");
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Both);
+                    });
+                }
+                kept.lock()
+                    .expect("nobody panics with it")
+                    .extend([client, server]);
+            }
+        });
+        Cable { port, streams }
+    }
+
+    fn cut(&self) {
+        for stream in self.streams.lock().expect("nobody panics with it").drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
 /// Fills that a file has, by what traded.
 fn fills(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -303,7 +346,7 @@ fn net(traded: &serde_json::Value) -> i64 {
 }
 
 #[test]
-fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
+fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_says() {
     let folder = Folder::new("killed-quoter");
     let dir = folder.0.to_str().expect("a path of text");
     // Its configuration: options of these days, ports that are free.
@@ -319,8 +362,8 @@ fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
         "--dir",
         dir,
     ]);
-    let text = std::fs::read_to_string(folder.0.join("quote.toml")).expect("the demonstration has left it");
-    let mut config: toml::Table = text.parse().expect("a configuration");
+    let left = std::fs::read_to_string(folder.0.join("quote.toml")).expect("the demonstration has left it");
+    let mut config: toml::Table = left.parse().expect("a configuration");
     for section in ["exchange", "quoter"] {
         config[section]["core"] = (-1).into();
     }
@@ -329,6 +372,16 @@ fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
         .as_table_mut()
         .expect("a section")
         .insert("state".into(), "state".into());
+    let venue_config = folder.file("venue.toml", config.to_string());
+    let address = config["order_entry"]["address"].as_str().expect("an address");
+    let port = address
+        .rsplit(':')
+        .next()
+        .expect("a port")
+        .parse()
+        .expect("a port");
+    let cable = Cable::to(port);
+    config["order_entry"]["address"] = format!("127.0.0.1:{}", cable.port).into();
     let config = folder.file("killed.toml", config.to_string());
     let read = |name: &str| -> serde_json::Value {
         let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
@@ -336,7 +389,7 @@ fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
     };
     let exchange = tickwire()
         .args(["exchange", "-c"])
-        .arg(&config)
+        .arg(&venue_config)
         .arg("--results")
         .arg(&folder.0)
         .stdout(Stdio::null())
@@ -348,9 +401,14 @@ fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
     const KILLS: usize = 4;
     for life in 0..=KILLS {
         let before = fills(&kept).len();
+        let mut is_cut = false;
         let begun = Instant::now();
         let mut quoter = start_quoter(&config, &folder.0);
-        while fills(&kept).len() < before + 6 {
+        while fills(&kept).len() < before + 12 {
+            if !is_cut && fills(&kept).len() >= before + 6 {
+                cable.cut();
+                is_cut = true;
+            }
             assert!(begun.elapsed() < PATIENCE, "life {life}: nothing more was traded");
             if let Some(status) = quoter.0.try_wait().expect("a child can be waited for") {
                 // It may have come before the exchange listened.
@@ -364,6 +422,16 @@ fn a_quoter_that_is_killed_again_and_again_holds_what_the_exchange_says() {
             quoter.0.kill().expect("it can be killed");
             quoter.0.wait().expect("a child can be waited for");
         } else {
+            let risk = run(&["risk", "--socket", dir, "--format", "text,csv,html", "--out", dir]);
+            let (said, complained) = (text(&risk.stdout), text(&risk.stderr));
+            assert_eq!(risk.status.code(), Some(0), "{said}{complained}");
+            assert!(
+                said.contains("Limits in use") && said.contains("Mark-outs"),
+                "{said}"
+            );
+            let positions = std::fs::read_to_string(folder.0.join("positions.csv")).expect("a table");
+            assert!(positions.lines().count() > 1, "{positions}");
+            assert!(folder.0.join("risk.html").exists());
             signal("INT", quoter.0.id());
             let status = quoter.wait(PATIENCE).expect("it ends");
             assert_eq!(status.code(), Some(130), "every quote cancelled");

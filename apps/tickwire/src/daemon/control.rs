@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::failure::Failure;
+use crate::risk::Format;
 
 /// The socket's name in the daemon's folder.
 pub(crate) const SOCKET_NAME: &str = "control";
@@ -65,6 +66,11 @@ pub(crate) enum Request {
     Heartbeat {},
     /// Turns a quoter's electronic eye on or off.
     Eye { on: bool },
+    /// A report of a quoter's account.
+    Risk {
+        #[serde(default)]
+        format: Format,
+    },
     /// How the daemon is.
     Status {},
     /// Ends it, as SIGTERM does.

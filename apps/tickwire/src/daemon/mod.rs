@@ -753,7 +753,11 @@ impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
             Request::Vol { .. } => {
                 Err("a feed handler has no volatilities: ask a quoter (tickwire quote)".into())
             }
-            Request::Pull {} | Request::Resume {} | Request::Heartbeat {} | Request::Eye { .. } => {
+            Request::Pull {}
+            | Request::Resume {}
+            | Request::Heartbeat {}
+            | Request::Eye { .. }
+            | Request::Risk { .. } => {
                 Err("a feed handler has no quotes: ask a quoter (tickwire quote)".into())
             }
             Request::Status {} => Ok(self.status()),

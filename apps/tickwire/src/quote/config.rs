@@ -68,6 +68,9 @@ pub(crate) struct QuoterSection {
     /// operator turns it on (`tickwire quote --tell eye-on`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eye: Option<EyeSection>,
+    /// What the account reckons with (`tickwire risk --socket FOLDER`).
+    #[serde(default)]
+    pub(crate) risk: RiskSection,
     /// How quotes lie around their theoretical values. All that match an option apply, the last one that sets a value decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) terms: Vec<TermsSection>,
@@ -146,6 +149,35 @@ pub(crate) struct OwnProtectionSection {
     pub(crate) contracts: u64,
     /// Contracts weighted by delta, either way.
     pub(crate) delta: f64,
+}
+
+/// What the account of the quoter reckons with.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RiskSection {
+    /// What a contract of an option costs to trade, in the money of the account: points times multiplier. Without it, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) option_fee: Option<PriceText>,
+    /// The same of the underlying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) future_fee: Option<PriceText>,
+    /// What was promised for every option; measured while the program quotes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) obligations: Option<PromisedSection>,
+}
+
+/// What a market maker promised.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PromisedSection {
+    /// The widest quote, in points.
+    pub(crate) width_max: PriceText,
+    /// Least contracts on each side.
+    pub(crate) size_min: u32,
+    /// Share of the options that are quoted so at once, 0 to 1,
+    pub(crate) series_min: f64,
+    /// for this share of the time, 0 to 1.
+    pub(crate) time_min: f64,
 }
 
 /// What the electronic eye takes, and within which limits.
@@ -493,6 +525,13 @@ impl QuoterSection {
                 .check()
                 .map_err(|e| format!("quoter.terms, number {}: {e}", nth + 1))?;
         }
+        if let Some(promised) = &self.risk.obligations
+            && [promised.series_min, promised.time_min]
+                .iter()
+                .any(|share| !(0.0..=1.0).contains(share))
+        {
+            return wrong("risk.obligations: series_min and time_min are shares, 0 to 1");
+        }
         let eye = self.eye.as_ref().map(|eye| eye.check(self.reprice_ms));
         eye.unwrap_or(Ok(())).map_err(|e| format!("quoter.eye: {e}"))?;
         Ok(())
@@ -692,6 +731,10 @@ mod tests {
             ),
             ("[[quoter.terms]]\ndelta = [0.5, 0.2]\n", "delta"),
             ("[quoter.eye]\nsize = 0\n", "quoter.eye: size"),
+            (
+                "[quoter.risk.obligations]\nwidth_max = \"5\"\nsize_min = 1\nseries_min = 90.0\ntime_min = 0.8\n",
+                "shares",
+            ),
             ("[quoter.eye]\nladder_age_max_ms = 900\n", "ladder_age_max_ms"),
             (
                 "[[quoter.eye.terms]]\nedge = -2.0\n",

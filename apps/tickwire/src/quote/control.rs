@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
-use super::pricing::{Edit, Shared};
+use super::pricing::{Ask, Shared, Wish};
 use crate::cli::QuoterWord;
 use crate::daemon::control::{Answer, ControlSocket, Request};
 use crate::failure::Failure;
@@ -30,13 +30,13 @@ pub(super) struct Control {
 
 impl Control {
     /// Listens in a folder, which is made if it is not there.
-    pub(super) fn open(folder: &Path, shared: Arc<Shared>, edits: Sender<Edit>) -> Result<Control, Failure> {
+    pub(super) fn open(folder: &Path, shared: Arc<Shared>, asks: Sender<Ask>) -> Result<Control, Failure> {
         std::fs::create_dir_all(folder)
             .map_err(|e| Failure::system(format!("cannot create the folder {}: {e}", folder.display())))?;
         let mut waiter = Waiter::new(WaitStrategy::Poll);
         let mut socket = ControlSocket::bind(folder, &mut waiter)?;
         let ends = Arc::new(AtomicBool::new(false));
-        let mut desk = Desk { shared, edits };
+        let mut desk = Desk { shared, asks };
         let is_over = ends.clone();
         let thread = std::thread::Builder::new()
             .name("control".into())
@@ -82,21 +82,27 @@ pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
 
 struct Desk {
     shared: Arc<Shared>,
-    edits: Sender<Edit>,
+    asks: Sender<Ask>,
+}
+
+impl Desk {
+    /// What the pricing thread answers.
+    fn ask(&self, wish: Wish) -> Result<Value, String> {
+        let (answer, answered) = channel();
+        let gone = |_| "pricing has ended: nobody answers".to_string();
+        self.asks.send((wish, answer)).map_err(gone)?;
+        let said = answered
+            .recv_timeout(PATIENCE)
+            .map_err(|_| format!("pricing did not answer within {} s", PATIENCE.as_secs()))?;
+        said.map(|says| json!({ "says": says }))
+    }
 }
 
 impl Answer for Desk {
     fn answer(&mut self, request: Request) -> Result<Value, String> {
         match request {
-            Request::Vol { line, who } => {
-                let (answer, answered) = channel();
-                let gone = |_| "pricing has ended: nothing can be edited".to_string();
-                self.edits.send((line, who, answer)).map_err(gone)?;
-                let said = answered
-                    .recv_timeout(PATIENCE)
-                    .map_err(|_| format!("pricing did not answer within {} s", PATIENCE.as_secs()))?;
-                said.map(|says| json!({ "says": says }))
-            }
+            Request::Vol { line, who } => self.ask(Wish::Edit(line, who)),
+            Request::Risk { format } => self.ask(Wish::Risk(format)),
             Request::Pull {} => {
                 self.shared.pull();
                 Ok(json!({ "says": "every quote is being cancelled" }))
@@ -126,7 +132,7 @@ impl Answer for Desk {
             | Request::Subscribe { .. }
             | Request::Unsubscribe { .. }
             | Request::Subscriptions { .. } => Err(
-                "a quoter does not do that: vol, pull, resume, heartbeat, eye, status are what it knows"
+                "a quoter does not do that: vol, pull, resume, heartbeat, eye, risk, status are what it knows"
                     .into(),
             ),
         }

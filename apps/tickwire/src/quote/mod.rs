@@ -7,6 +7,7 @@
 //! ```
 //! The two share nothing else but [`Shared`]. A full ring of fills pulls every quote: what is held would not be known.
 
+mod account;
 mod chain;
 mod config;
 mod control;
@@ -461,7 +462,7 @@ impl<C: Channel> Floor<C> {
             );
         }
         let control = match &run.section.control {
-            Some(folder) => Some(control::Control::open(folder, shared.clone(), pricing.edits())?),
+            Some(folder) => Some(control::Control::open(folder, shared.clone(), pricing.asks())?),
             None => None,
         };
         let mut figures = Figures::default();
@@ -545,6 +546,10 @@ impl<C: Channel> Floor<C> {
                 next_look = now.after(100 * Nanos::MILLI);
                 figures.note(path);
                 shared.note(path);
+                if let Some(mut view) = ladders.view() {
+                    path.look(now, &mut view);
+                    ladders.show(view);
+                }
                 if ladders.is_over() && matches!(end, End::Quoting) {
                     path.pull(now);
                     end = End::Pulling { since: now };

@@ -28,6 +28,7 @@ use tickwire_trading::{
     QuotingState, ReportError, ReportKind,
 };
 
+use super::account::{Seen, View};
 use super::fills::Recovered;
 use crate::hot::OrderOut;
 use crate::trader::report_kind;
@@ -906,6 +907,15 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.quoter.pull(now, &mut self.wire);
     }
 
+    /// The same because more was lost than may be.
+    pub(crate) fn pull_on_loss(&mut self, now: Nanos) {
+        self.wire.now = now;
+        if let Some(eye) = &mut self.eye {
+            eye.kill();
+        }
+        self.quoter.pull_on_loss(now, &mut self.wire);
+    }
+
     /// Quotes again, and the eye may be turned on again; while quotes are still being taken away, neither.
     pub(crate) fn resume(&mut self, now: Nanos) -> bool {
         self.wire.now = now;
@@ -920,6 +930,39 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             self.tick(now);
         }
         is_quoting
+    }
+
+    /// What is seen now: markets of the options and our quotes in them, in the order of the quotes, then the underlying's market.
+    #[cold]
+    pub(crate) fn look(&self, now: Nanos, view: &mut View) {
+        let market = |instrument: InstrumentId| {
+            let live = self
+                .books
+                .book(instrument)
+                .filter(|book| book.state() == BookState::Live);
+            Side::BOTH.map(|side| live.and_then(|book| book.best(side)).map(|level| level.price))
+        };
+        view.at = now;
+        view.seen.clear();
+        view.seen.resize(self.is_open.len() + 1, Seen::default());
+        let tick = self.option_tick.raw();
+        for (instrument, quote) in self.quotes.iter().enumerate() {
+            let Some(seen) = view.seen.get_mut(usize::from(*quote)).filter(|_| *quote != NONE) else {
+                continue;
+            };
+            let (bid, ask) = self.quoter.live(*quote);
+            let [bids, asks] = self.quoter.open(*quote);
+            let side = |ticks: u16, qty: u32| {
+                (qty > 0).then(|| (Price::from_raw(tick * i64::from(ticks)), Qty(qty)))
+            };
+            *seen = Seen {
+                market: market(InstrumentId(instrument as u32)),
+                own: [side(bid, bids), side(ask, asks)],
+            };
+        }
+        if let Some(underlying) = view.seen.last_mut() {
+            underlying.market = market(self.underlying);
+        }
     }
 
     /// Whether nothing of ours is under way.

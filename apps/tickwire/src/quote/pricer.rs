@@ -6,6 +6,7 @@ use tickwire_options::american::{AmericanError, Effort, Premium, Sheet};
 use tickwire_options::batch::{Engine, LANES_MAX, Listed as Priced, Strip, Values};
 use tickwire_options::edge::points;
 use tickwire_options::surface::Surface;
+use tickwire_trading::portfolio::{ExpiryState, MarketState, Model};
 use tickwire_trading::{Ladder, Quoting};
 
 use super::chain::{Chain, Listed};
@@ -244,6 +245,46 @@ impl Pricer {
     /// Their terms.
     pub(crate) fn terms(&self) -> &[OptionTerms] {
         &self.terms
+    }
+
+    /// The expiries, in order.
+    pub(crate) fn expiries(&self) -> Vec<Date> {
+        self.expiries.iter().map(|expiry| expiry.date).collect()
+    }
+
+    /// The market of a portfolio of the options in the order of the quotes, then the underlying.
+    ///
+    /// # Errors
+    /// Volatilities that cannot be.
+    pub(crate) fn market(
+        &mut self,
+        now: Nanos,
+        half_tick: i64,
+        clock: &dyn Clock,
+        into: &mut MarketState,
+    ) -> Result<(), Failure> {
+        let front = half_tick as f64 * self.half_tick;
+        self.surface.set_front(front);
+        into.expiries.clear();
+        into.levels.clear();
+        into.levels.resize(self.options.len() + 1, front);
+        for at in 0..self.expiries.len() {
+            self.take_vols(at)?;
+            let expiry = &self.expiries[at];
+            let [years, calendar] = clock.years(expiry.date, now);
+            let rate = clock.rate(expiry.date).unwrap_or(self.rate);
+            into.expiries.push(ExpiryState {
+                forward: self.surface.forward(expiry.smile).unwrap_or(front),
+                years,
+                days: calendar * 365.0,
+                rate: tickwire_options::time::rate_per(rate, calendar, years),
+                model: Model::Black76,
+            });
+            for (quote, vol) in expiry.quotes.iter().zip(&expiry.vols) {
+                into.levels[*quote] = *vol;
+            }
+        }
+        Ok(())
     }
 
     /// The volatilities.

@@ -21,6 +21,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::Consumer;
 use tickwire_trading::{EyeOff, EyeState, Ladder, PullReason, QuotingState};
 
+use super::account::{Account, View};
 use super::chain::Chain;
 use super::config::QuoterSection;
 use super::fills::{Fill, FillsFile, Recovered};
@@ -28,10 +29,15 @@ use super::path::{QuotePath, Source, Traded, Trades};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
+use crate::risk::{self, Format};
 use crate::vol::{self, VolFile};
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
+/// How often the account is valued.
+const VALUE_NS: u64 = Nanos::SECOND;
+/// Views of the market for the account: one on its way, one being filled.
+const VIEWS: usize = 2;
 /// How long the thread sleeps when there is nothing to do: fills and prices are looked at this often, edits wake it.
 const REST: Duration = Duration::from_micros(200);
 /// How often it is written down how far the venue was heard: what a process that is killed has to be told again is no more than that.
@@ -49,11 +55,13 @@ pub(crate) struct Shared {
     resumes: AtomicU64,
     /// How often the operator was heard.
     heartbeats: AtomicU64,
+    /// How often more was lost than may be.
+    losses: AtomicU64,
     /// How often the eye was to be turned on, and off.
     eye_on: AtomicU64,
     eye_off: AtomicU64,
     /// What of these was obeyed; written by the thread that quotes.
-    obeyed: [AtomicU64; 5],
+    obeyed: [AtomicU64; 6],
     ends: AtomicBool,
     /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then [`PullReason`] as it is listed; mass
     /// quotes sent; contracts held.
@@ -76,7 +84,7 @@ const EYE_OFF: [EyeOff; 5] = [
 ];
 
 /// Every reason, in a fixed order.
-const REASONS: [PullReason; 14] = [
+const REASONS: [PullReason; 15] = [
     PullReason::Operator,
     PullReason::Heartbeat,
     PullReason::StaleUnderlying,
@@ -91,6 +99,7 @@ const REASONS: [PullReason; 14] = [
     PullReason::Protection,
     PullReason::VenueProtection,
     PullReason::NoSession,
+    PullReason::Loss,
 ];
 
 impl Shared {
@@ -101,9 +110,10 @@ impl Shared {
             pulls: AtomicU64::new(0),
             resumes: AtomicU64::new(0),
             heartbeats: AtomicU64::new(0),
+            losses: AtomicU64::new(0),
             eye_on: AtomicU64::new(0),
             eye_off: AtomicU64::new(0),
-            obeyed: [const { AtomicU64::new(0) }; 5],
+            obeyed: [const { AtomicU64::new(0) }; 6],
             ends: AtomicBool::new(false),
             state: [const { AtomicU64::new(0) }; 2],
             messages: AtomicU64::new(0),
@@ -172,6 +182,11 @@ impl Shared {
         self.pulls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Takes every quote away, because of what was lost.
+    fn lose(&self) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Quotes again.
     pub(crate) fn resume(&self) {
         self.resumes.fetch_add(1, Ordering::Relaxed);
@@ -216,6 +231,9 @@ impl Shared {
         if is_news(&self.eye_off, 4) {
             path.disarm_eye();
         }
+        if is_news(&self.losses, 5) {
+            path.pull_on_loss(now);
+        }
         // Last: a pull that was asked for at the same time wins.
         if is_news(&self.pulls, 2) {
             path.pull(now);
@@ -223,8 +241,17 @@ impl Shared {
     }
 }
 
-/// An edit of the volatilities as typed, its author, and where the answer goes.
-pub(crate) type Edit = (String, String, Sender<Result<String, String>>);
+/// What the operator asks the pricing thread, and where the answer goes.
+pub(crate) type Ask = (Wish, Sender<Result<String, String>>);
+
+/// What the operator wants of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Wish {
+    /// An edit of the volatilities as typed, and its author.
+    Edit(String, String),
+    /// A report of the account.
+    Risk(Format),
+}
 
 /// What the pricing thread leaves behind.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -278,6 +305,9 @@ pub(crate) struct Ladders {
     sizes: Vec<u32>,
     eye_sizes: Vec<u32>,
     is_over: bool,
+    /// Views go, and come back to be filled again.
+    to_account: SyncSender<Box<View>>,
+    seen: Receiver<Box<View>>,
 }
 
 impl Ladders {
@@ -310,6 +340,17 @@ impl Ladders {
         let _ = self.outgoing.try_send(made);
     }
 
+    /// A view to be filled, if the account has given one back.
+    pub(crate) fn view(&mut self) -> Option<Box<View>> {
+        self.seen.try_recv().ok()
+    }
+
+    /// Shows it to the account.
+    pub(crate) fn show(&mut self, view: Box<View>) {
+        // There is room for as many as there are.
+        let _ = self.to_account.try_send(view);
+    }
+
     /// Deltas of the options, in thousandths.
     pub(crate) fn deltas(&self) -> &[i32] {
         &self.deltas
@@ -330,7 +371,7 @@ impl Ladders {
 pub(crate) struct Pricing {
     thread: JoinHandle<Priced>,
     shared: Arc<Shared>,
-    edits: Sender<Edit>,
+    asks: Sender<Ask>,
 }
 
 impl Pricing {
@@ -349,13 +390,24 @@ impl Pricing {
         let pricer = Pricer::new(section, chain, surface, &smiles, &times, first)?;
         let (to_quoting, incoming) = sync_channel(LADDERS);
         let (outgoing, back) = sync_channel(2 * LADDERS);
-        let (edits, edited) = channel();
+        let (asks, asked) = channel();
+        let (to_account, views) = sync_channel::<Box<View>>(VIEWS);
+        let (give_back, seen) = sync_channel(VIEWS);
+        for _ in 0..VIEWS {
+            let seen = Vec::with_capacity(pricer.options().len() + 1);
+            let _ = give_back.try_send(Box::new(View {
+                at: Nanos::ZERO,
+                seen,
+            }));
+        }
         let ladders = Ladders {
             incoming,
             outgoing,
             deltas: pricer.deltas().iter().map(|d| (d * 1000.0) as i32).collect(),
             sizes: pricer.terms().iter().map(|t| t.size).collect(),
             eye_sizes: pricer.eye_sizes(),
+            to_account,
+            seen,
             is_over: false,
         };
         let reach = i64::from(section.reach_half_ticks);
@@ -371,11 +423,13 @@ impl Pricing {
             (0..LADDERS).map(|_| made()).collect::<Vec<_>>()
         };
         let (fills, recovered) = kept.unzip();
+        let account = Account::new(section, chain, &pricer);
         let mut work = Work {
             names: pricer.options().iter().map(|option| option.symbol).collect(),
             underlying: section.underlying.0,
             fills,
             noted: Nanos::ZERO,
+            valued: Nanos::ZERO,
             near: pool(NEAR_HALF_TICKS),
             wide: pool(reach),
             near_rows: (2 * NEAR_HALF_TICKS + 1) as usize,
@@ -385,7 +439,10 @@ impl Pricing {
             clock,
             shared: shared.clone(),
             traded,
-            edited,
+            account,
+            views,
+            give_back,
+            asked,
             to_quoting,
             back,
             reprice_ns: u64::from(section.reprice_ms.max(10)) * Nanos::MILLI,
@@ -401,19 +458,12 @@ impl Pricing {
             .name("pricing".into())
             .spawn(move || work.run(core))
             .map_err(|e| Failure::system(format!("cannot start the pricing thread: {e}")))?;
-        Ok((
-            Pricing {
-                thread,
-                shared,
-                edits,
-            },
-            ladders,
-        ))
+        Ok((Pricing { thread, shared, asks }, ladders))
     }
 
-    /// Where edits go.
-    pub(crate) fn edits(&self) -> Sender<Edit> {
-        self.edits.clone()
+    /// Where the operator's questions go.
+    pub(crate) fn asks(&self) -> Sender<Ask> {
+        self.asks.clone()
     }
 
     /// Ends the thread; what it leaves behind.
@@ -519,7 +569,10 @@ struct Work {
     clock: Clock,
     shared: Arc<Shared>,
     traded: Consumer<Traded>,
-    edited: Receiver<Edit>,
+    account: Account,
+    views: Receiver<Box<View>>,
+    give_back: SyncSender<Box<View>>,
+    asked: Receiver<Ask>,
     to_quoting: SyncSender<Made>,
     back: Receiver<Made>,
     reprice_ns: u64,
@@ -533,6 +586,8 @@ struct Work {
     /// What was traded, where it outlives the process; when it was last said how far the venue was heard.
     fills: Option<FillsFile>,
     noted: Nanos,
+    /// When the account was last valued.
+    valued: Nanos,
 }
 
 impl Work {
@@ -562,6 +617,10 @@ impl Work {
         loop {
             let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
             is_new |= self.take_fills(half_tick)?;
+            while let Ok(view) = self.views.try_recv() {
+                self.account.on_view(&view);
+                let _ = self.give_back.try_send(view);
+            }
             let now = self.clock.now();
             if now.since(aged) >= self.reprice_ns {
                 aged = now;
@@ -581,21 +640,43 @@ impl Work {
                 // Where there is none left, the quoting thread has not taken the last ones: later.
                 is_new = !self.publish(half_tick, true)?;
             }
+            // Behind what is quoted by.
+            if now.since(self.valued) >= VALUE_NS {
+                self.valued = now;
+                let _ = self.revalue(half_tick);
+            }
             if self.shared.ends.load(Ordering::Relaxed) {
                 self.take_fills(half_tick)?;
                 self.mark(half_tick)?;
                 return Ok(());
             }
-            match self.edited.recv_timeout(REST) {
-                Ok((line, author, answer)) => {
+            match self.asked.recv_timeout(REST) {
+                Ok((Wish::Edit(line, author), answer)) => {
                     let done = self.edit(&line, &author);
                     is_new |= done.is_ok();
                     let _ = answer.send(done);
+                }
+                Ok((Wish::Risk(format), answer)) => {
+                    let shown = self.revalue(half_tick).map(|()| {
+                        let snapshot = self.account.snapshot(self.clock.now());
+                        risk::shown(&snapshot, format)
+                    });
+                    let _ = answer.send(shown);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(REST),
             }
         }
+    }
+
+    /// Values the account by the present volatilities. Where that cannot be done it stays as it was, quotes do not depend on it, and whoever
+    /// asks for a report is told why.
+    fn revalue(&mut self, half_tick: i64) -> Result<(), String> {
+        let now = self.clock.now();
+        let valued = self
+            .account
+            .revalue(now, half_tick, &mut self.pricer, &self.times);
+        valued.map_err(|e| format!("the account cannot be valued: {e}"))
     }
 
     fn edit(&mut self, line: &str, author: &str) -> Result<String, String> {
@@ -621,6 +702,7 @@ impl Work {
             any = true;
             let theo = self.pricer.theo(usize::from(fill.quote));
             self.keep(&fill, theo);
+            self.account.on_fill(&fill, theo, true);
             self.book(&fill, theo);
         }
         let now = self.clock.now();
@@ -675,6 +757,7 @@ impl Work {
             seq: fill.seq,
             exec: fill.exec,
         };
+        self.account.on_fill(&traded, fill.theo, false);
         self.book(&traded, fill.theo);
     }
 
@@ -711,7 +794,7 @@ impl Work {
         self.priced.value = self.pricer.value_held(half_tick)?;
         let gain = self.priced.cash + self.priced.value;
         if self.loss_max > 0.0 && gain < -self.loss_max {
-            self.shared.pull();
+            self.shared.lose();
         }
         Ok(())
     }

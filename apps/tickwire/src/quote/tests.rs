@@ -15,6 +15,7 @@ use tickwire_options::surface::Edit;
 use tickwire_runtime::alloc;
 use tickwire_trading::{Ladder, NO_ASK, NO_BID, PullReason, QuotingState};
 
+use super::account::{Account, View};
 use super::chain::Chain;
 use super::path::{QuotePath, QuoteSetup, Source, Traded, Trades};
 use super::pricer::Pricer;
@@ -23,6 +24,7 @@ use super::{Learn, demo, path};
 use crate::config::Config;
 use crate::hot::OrderOut;
 use crate::random::Random;
+use crate::risk::report;
 use crate::trader::books_of;
 use crate::venue::{VIRTUAL_START, market_of};
 use crate::wiring::{self, Reception, WithChannel};
@@ -54,6 +56,8 @@ struct Counted {
     quotes: Vec<i64>,
     eye: Vec<i64>,
     hedges: i64,
+    /// All of it, for the account.
+    all: Vec<Traded>,
 }
 
 impl Trades for Counted {
@@ -65,6 +69,7 @@ impl Trades for Counted {
             Source::Eye => self.eye[usize::from(traded.quote)] += signed,
             Source::Hedge => self.hedges += signed,
         }
+        self.all.push(*traded);
         true
     }
 }
@@ -94,6 +99,7 @@ struct World<C> {
     path: QuotePath<Sent, Counted>,
     pricer: Pricer,
     chain: Chain,
+    account: Account,
     to_venue: Wire,
     to_us: Wire,
     rival: Session,
@@ -106,6 +112,8 @@ struct World<C> {
     long_max: i64,
     halted: Vec<usize>,
     checks: u64,
+    /// The account's report at the last drain.
+    shown: String,
     /// Of packets and answers, once quoting has begun.
     allocations: u64,
     states: std::collections::BTreeMap<String, u32>,
@@ -131,6 +139,8 @@ struct Seen {
     eye: u64,
     hedged: u64,
     trips: u64,
+    /// The account's report.
+    shown: String,
     hash: u64,
     allocations: u64,
     /// Steps by state.
@@ -267,6 +277,7 @@ impl<C: Channel> World<C> {
             quotes: vec![0; ids.len()],
             eye: vec![0; ids.len()],
             hedges: 0,
+            all: Vec::with_capacity(1 << 16),
         };
         let mut path = QuotePath::new(setup, learn.books, sent, counted).unwrap();
         let ticks = [chain.underlying_tick, chain.steps.tick];
@@ -281,6 +292,7 @@ impl<C: Channel> World<C> {
             market,
             channel,
             path,
+            account: Account::new(section, &chain, &pricer),
             pricer,
             chain,
             to_venue: Wire::default(),
@@ -294,6 +306,7 @@ impl<C: Channel> World<C> {
             long_max: 900,
             halted: Vec::new(),
             checks: 0,
+            shown: String::new(),
             allocations: 0,
             states: Default::default(),
         };
@@ -671,6 +684,48 @@ impl<C: Channel> World<C> {
         let eye = self.path.eye.as_ref().map(|eye| eye.net());
         assert_eq!((self.path.quoter.net(), eye), (net, Some(net)), "{what}: net");
         assert_eq!(self.market.exchange(0).phase(), DayPhase::Open, "{what}");
+        self.hold_the_account_to_it(what);
+    }
+
+    /// The account has what the exchange has, its parts add up to what was earned to the last digit, and what it sees quoted is what is.
+    fn hold_the_account_to_it(&mut self, what: &str) {
+        let half_tick = self.half_tick;
+        for fill in std::mem::take(&mut self.path.trades.all) {
+            self.pricer.theos(half_tick).unwrap();
+            let theo = self.pricer.theo(usize::from(fill.quote));
+            self.account.on_fill(&fill, theo, true);
+        }
+        self.path.trades.all = Vec::with_capacity(1 << 16);
+        let mut view = View::default();
+        self.path.look(self.now, &mut view);
+        self.account.on_view(&view);
+        self.account
+            .revalue(self.now, half_tick, &mut self.pricer, &Expiries)
+            .unwrap();
+        let snapshot = self.account.snapshot(self.now);
+        let counted = &self.path.trades;
+        for (at, seen) in view.seen.iter().enumerate().take(counted.eye.len()) {
+            let held = self.account.held(at as u32);
+            assert_eq!(held, counted.quotes[at] + counted.eye[at], "{what}: held of {at}");
+            let open = self.path.quoter.open(at as u16);
+            let own = seen.own.map(|side| side.map_or(0, |(_, qty)| qty.0));
+            assert_eq!(own, open, "{what}: quoted of {at}");
+        }
+        assert_eq!(
+            self.account.held(counted.eye.len() as u32),
+            counted.hedges,
+            "{what}"
+        );
+        let gain = snapshot.gains[3];
+        assert_eq!(snapshot.explained.total(), gain.net(), "{what}: the parts add up");
+        assert_eq!(gain.unmarked, 0, "{what}");
+        if let Some((_, kept)) = &snapshot.obligations {
+            assert!(
+                kept.enough_ns <= kept.observed_ns && kept.time_bp <= 10_000,
+                "{what}: {kept:?}"
+            );
+        }
+        self.shown = report::text(&snapshot);
     }
 
     fn seen(&self) -> Seen {
@@ -693,6 +748,7 @@ impl<C: Channel> World<C> {
                 .map(|(_, n)| n.unsigned_abs())
                 .sum(),
             trips: u64::from(self.path.quoter.state() == QuotingState::Halted(PullReason::VenueProtection)),
+            shown: self.shown.clone(),
             hash: self.market.state_hash(),
             allocations: self.allocations,
             states: self.states.clone(),
@@ -719,6 +775,23 @@ fn what_is_believed_live_is_what_the_exchange_holds_after_every_drain() {
     assert!(sum.mass_quotes > 200 && sum.contracts > 1_000, "{sum:?}");
     assert!(sum.pulls > 10 && sum.checks >= 120 && sum.rejected > 0, "{sum:?}");
     assert!(sum.eye > 100 && sum.hedged > 10, "{sum:?}");
+}
+
+#[test]
+fn the_account_explains_what_was_earned_and_measures_what_was_promised() {
+    let seen = play(5, 400, false);
+    assert!(seen.contracts > 0, "{seen:?}");
+    for part in [
+        "ESX6",
+        "delta",
+        "edge",
+        "Quoting obligations: ",
+        "Mark-outs",
+        "Limits in use",
+    ] {
+        assert!(seen.shown.contains(part), "{part} is not in it:\n{}", seen.shown);
+    }
+    assert!(!seen.shown.contains("not measured"), "{}", seen.shown);
 }
 
 #[test]

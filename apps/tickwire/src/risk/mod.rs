@@ -15,20 +15,31 @@ pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use day::Day;
 use file::RiskFile;
+use snapshot::Snapshot;
 
 /// What `tickwire risk` is told.
 #[derive(Args, Debug)]
 pub(crate) struct RiskArgs {
     /// The portfolio: instruments, expiries, markets of the day, limits
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    #[arg(
+        short = 'c',
+        long = "config",
+        value_name = "FILE",
+        required_unless_present = "socket"
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// The account of a running quoter instead: its control socket, or the folder of that (quoter.control)
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["config", "fills", "marks", "quotes"])]
+    pub(crate) socket: Option<PathBuf>,
     /// What was bought and sold, as CSV
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) fills: Option<PathBuf>,
@@ -53,9 +64,11 @@ pub(crate) struct RiskArgs {
 }
 
 /// What a report can be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
     /// Tables for the terminal
+    #[default]
     Text,
     /// A file per table
     Csv,
@@ -64,8 +77,17 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn run(args: &RiskArgs) -> Result<(), Failure> {
-    let file = RiskFile::load(&args.config)?;
-    let mut day = Day::new(&file).map_err(|e| Failure::config(format!("{}: {e}", args.config.display())))?;
+    if let Some(socket) = &args.socket {
+        return args.format.iter().try_for_each(|format| {
+            let asked = serde_json::json!({ "do": "risk", "format": format });
+            let answer = crate::views::ask_quoter(socket, &asked)?;
+            let says = answer["says"].as_str().unwrap_or_default();
+            show(*format, says, &args.out)
+        });
+    }
+    let path = args.config.as_deref().unwrap_or(Path::new(""));
+    let file = RiskFile::load(path)?;
+    let mut day = Day::new(&file).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
     for (path, kind) in [
         (&args.fills, input::Kind::Fills),
         (&args.marks, input::Kind::Marks),
@@ -78,17 +100,39 @@ pub(crate) fn run(args: &RiskArgs) -> Result<(), Failure> {
     }
     let snapshot = day
         .run(&file)
-        .map_err(|e| Failure::config(format!("{}: {e}", args.config.display())))?;
-    for format in &args.format {
-        match format {
-            Format::Text => print!("{}", report::text(&snapshot)),
-            Format::Csv => {
-                for (name, text) in tables::all(&snapshot) {
-                    write(&args.out, name, &text)?;
-                }
-            }
-            Format::Html => write(&args.out, "risk.html", &report::html(&snapshot))?,
+        .map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+    args.format
+        .iter()
+        .try_for_each(|format| show(*format, &shown(&snapshot, *format), &args.out))
+}
+
+/// A report as text; of tables, an object of their names.
+pub(crate) fn shown(snapshot: &Snapshot, format: Format) -> String {
+    match format {
+        Format::Text => report::text(snapshot),
+        Format::Csv => {
+            let tables = tables::all(snapshot).into_iter();
+            let tables = tables.map(|(name, text)| (name.to_string(), text.into()));
+            serde_json::Value::Object(tables.collect()).to_string()
         }
+        Format::Html => report::html(snapshot),
+    }
+}
+
+/// Prints a report, or writes it.
+fn show(format: Format, text: &str, out: &Path) -> Result<(), Failure> {
+    match format {
+        Format::Text => print!("{text}"),
+        Format::Csv => {
+            let tables: BTreeMap<String, String> = serde_json::from_str(text)
+                .map_err(|e| Failure::check(format!("the tables cannot be read: {e}")))?;
+            for (name, text) in &tables {
+                // A name of ours, and no path.
+                let name = Path::new(name).file_name().unwrap_or_default();
+                write(out, &name.to_string_lossy(), text)?;
+            }
+        }
+        Format::Html => write(out, "risk.html", text)?,
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ impl Default for QuoterConfig {
 /// Why every quote was taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PullReason {
-    /// An operator, or the owner for a reason of its own (a limit on losses).
+    /// An operator.
     Operator,
     /// The operator's client was not heard.
     Heartbeat,
@@ -167,6 +167,8 @@ pub enum PullReason {
     VenueProtection,
     /// The session is not logged on.
     NoSession,
+    /// What was traded has lost more than it may.
+    Loss,
 }
 
 impl PullReason {
@@ -938,6 +940,11 @@ impl Quoter {
     /// Takes every quote away, until [`Quoter::resume`].
     pub fn pull(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
         self.pull_for(now, PullReason::Operator, self.last_cause(), sink);
+    }
+
+    /// The same because more was lost than may be: the owner knows.
+    pub fn pull_on_loss(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        self.pull_for(now, PullReason::Loss, self.last_cause(), sink);
     }
 
     /// Quotes again after a pull that does not pass by itself. `false` while quotes are still being taken away, and when there is no
