@@ -393,7 +393,7 @@ texts! {
             }),
             _ => Err(format!("date {s:?} must be like 2026-03-20")),
         }
-    }, |d| format!("{:04}-{:02}-{:02}", d.year, d.month, d.day);
+    }, |d| d.to_string();
 }
 
 /// A password. Not shown when the configuration is printed.

@@ -1,5 +1,7 @@
 //! Instrument definitions.
 
+use core::fmt;
+
 use crate::{InstrumentId, Price, Qty, Symbol, Venue};
 
 /// What a venue says about an instrument it trades.
@@ -64,6 +66,13 @@ impl Date {
             month: month as u8,
             day: day as u8,
         }
+    }
+}
+
+/// As in 2026-03-20: ISO 8601, extended calendar date.
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 

@@ -9,6 +9,7 @@ use tickwire_options::surface::{Curve, Svi, Wing};
 use tickwire_trading::portfolio::Model;
 
 use crate::failure::Failure;
+use crate::vol::WingSection;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -170,27 +171,6 @@ pub(crate) struct CurveSection {
     pub(crate) svi: Option<SviSection>,
 }
 
-/// See [`Wing`].
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WingSection {
-    vol: f64,
-    #[serde(default)]
-    slope: f64,
-    #[serde(default)]
-    put: f64,
-    #[serde(default)]
-    call: f64,
-    #[serde(default = "down")]
-    down: f64,
-    #[serde(default = "up")]
-    up: f64,
-    #[serde(default = "half")]
-    down_smoothing: f64,
-    #[serde(default = "half")]
-    up_smoothing: f64,
-}
-
 /// See [`Svi`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,18 +188,7 @@ impl CurveSection {
         match (self.vol, self.wing, self.svi) {
             (None, None, None) => Ok(None),
             (Some(vol), None, None) => Ok(Some(Curve::Wing(Wing::flat(vol)))),
-            (None, Some(w), None) => Ok(Some(Curve::Wing(Wing {
-                vol: w.vol,
-                slope: w.slope,
-                put: w.put,
-                call: w.call,
-                down: w.down,
-                up: w.up,
-                down_smoothing: w.down_smoothing,
-                up_smoothing: w.up_smoothing,
-                vcr: 0.0,
-                scr: 0.0,
-            }))),
+            (None, Some(wing), None) => Ok(Some(Curve::Wing(wing.wing()))),
             (None, None, Some(s)) => Ok(Some(Curve::Svi(Svi {
                 a: s.a,
                 b: s.b,
@@ -287,15 +256,6 @@ fn usd() -> String {
 }
 fn fifty() -> u32 {
     50
-}
-fn half() -> f64 {
-    0.5
-}
-fn down() -> f64 {
-    -0.2
-}
-fn up() -> f64 {
-    0.2
 }
 fn spots() -> Vec<f64> {
     (-10..=10).map(|n| f64::from(n) / 100.0).collect()

@@ -158,9 +158,10 @@ struct SviSection {
     years: f64,
 }
 
+/// See [`Wing`]; what is left out is as in [`Wing::flat`].
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct WingSection {
+pub(crate) struct WingSection {
     vol: f64,
     slope: f64,
     put: f64,
@@ -646,7 +647,8 @@ impl ExpirySection {
 }
 
 impl WingSection {
-    fn wing(self) -> Wing {
+    /// The curve it says.
+    pub(crate) fn wing(self) -> Wing {
         Wing {
             vol: self.vol,
             slope: self.slope,

@@ -21,7 +21,7 @@ use tickwire_lab::Table;
 use tickwire_market::Nanos;
 use tickwire_options::surface::{Curve, Edit, EditError, Surface};
 
-pub(crate) use file::{VolFile, load};
+pub(crate) use file::{VolFile, WingSection, load};
 use line::Line;
 use log::Record;
 
