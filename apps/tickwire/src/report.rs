@@ -277,3 +277,10 @@ pub(crate) fn host(clock: &Clock, wait: Option<WaitStrategy>) -> Vec<(String, St
     add("command", format!("tickwire {}", arguments.join(" ")));
     facts
 }
+
+/// Memory of this process that is in use, KiB: VmRSS of proc(5). `None` where there is no such file.
+pub(crate) fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -24,7 +24,7 @@ pub(crate) struct OrderOutcome {
 }
 
 /// A firm's quote of an instrument at the end.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct QuoteOutcome {
     pub(crate) firm: u32,
     pub(crate) symbol: String,
@@ -32,15 +32,21 @@ pub(crate) struct QuoteOutcome {
     pub(crate) open: [u64; 2],
     /// Contracts bought and sold.
     pub(crate) traded: [u64; 2],
+    /// Received less paid, price times contracts.
+    #[serde(default)]
+    pub(crate) cash: f64,
 }
 
 /// What a firm's orders have traded in an instrument at the end; quotes are apart.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub(crate) struct OrdersTraded {
     pub(crate) firm: u32,
     pub(crate) symbol: String,
     /// Units bought and sold.
     pub(crate) traded: [u64; 2],
+    /// Received less paid, price times units.
+    #[serde(default)]
+    pub(crate) cash: f64,
 }
 
 /// What the exchange leaves behind.

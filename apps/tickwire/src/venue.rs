@@ -15,7 +15,7 @@ use tickwire_exchange::{
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Level, Nanos, Side, Symbol, Venue as TradingVenue};
+use tickwire_market::{Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
@@ -696,16 +696,28 @@ fn quote_outcome_of(quote: ClientQuote) -> QuoteOutcome {
         symbol: quote.symbol.to_string(),
         open: quote.open.map(|qty| qty.0.into()),
         traded: quote.traded,
+        cash: cash_of(quote.cost),
     }
 }
 
+/// Received less paid, of what was bought and sold.
+fn cash_of([bought, sold]: [i128; 2]) -> f64 {
+    (sold - bought) as f64 / Price::ONE_RAW as f64
+}
+
 fn orders_traded(ledger: &[ClientOrder]) -> Vec<OrdersTraded> {
-    let mut sums: BTreeMap<_, [u64; 2]> = BTreeMap::new();
+    let mut sums: BTreeMap<_, ([u64; 2], [i128; 2])> = BTreeMap::new();
     for order in ledger.iter().filter(|order| !order.filled.is_zero()) {
-        let sum = sums.entry((order.firm.0, order.symbol.to_string())).or_default();
-        sum[order.side as usize] += u64::from(order.filled.0);
+        let (traded, cost) = sums.entry((order.firm.0, order.symbol.to_string())).or_default();
+        traded[order.side as usize] += u64::from(order.filled.0);
+        cost[order.side as usize] += order.cost;
     }
-    let row = |((firm, symbol), traded)| OrdersTraded { firm, symbol, traded };
+    let row = |((firm, symbol), (traded, cost))| OrdersTraded {
+        firm,
+        symbol,
+        traded,
+        cash: cash_of(cost),
+    };
     sums.into_iter().map(row).collect()
 }
 

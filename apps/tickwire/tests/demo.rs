@@ -270,7 +270,7 @@ fn a_quoter_and_the_exchange_agree_on_what_traded() {
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{complained}");
     assert!(
-        said.contains("16 options quoted") && said.contains("positions agree"),
+        said.contains("16 options quoted") && said.contains("positions and cash agree"),
         "{said}"
     );
 }

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::failure::Failure;
-use crate::risk::Format;
 
 /// The socket's name in the daemon's folder.
 pub(crate) const SOCKET_NAME: &str = "control";
@@ -31,7 +31,7 @@ const REQUESTS_PER_LOOK: usize = 4;
 /// A client that does not take its answer, or says nothing, for so long is sent away.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a client may ask for.
+/// What a client may ask a feed handler for.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Request {
@@ -52,34 +52,21 @@ pub(crate) enum Request {
         #[serde(default)]
         feed: Option<String>,
     },
-    /// An edit of a quoter's volatilities, as `tickwire vol edit` has them, and who makes it.
-    Vol {
-        line: String,
-        #[serde(default)]
-        who: String,
-    },
-    /// Takes every quote of a quoter away, until it is resumed.
-    Pull {},
-    /// Lets a quoter quote again.
-    Resume {},
-    /// A quoter's operator is there.
-    Heartbeat {},
-    /// Turns a quoter's electronic eye on or off.
-    Eye { on: bool },
-    /// A report of a quoter's account.
-    Risk {
-        #[serde(default)]
-        format: Format,
-    },
     /// How the daemon is.
     Status {},
     /// Ends it, as SIGTERM does.
     Stop {},
 }
 
-/// Answers a request: an object for the client, or why not.
+/// Answers requests of its own kind.
 pub(crate) trait Answer {
-    fn answer(&mut self, request: Request) -> Result<Value, String>;
+    /// What it may be asked for.
+    type Request: DeserializeOwned;
+    /// Who it is, for those who ask for something else.
+    const WHO: &'static str;
+
+    /// An object for the client, or why not.
+    fn answer(&mut self, request: Self::Request) -> Result<Value, String>;
 }
 
 /// See the module's description.
@@ -164,17 +151,18 @@ impl Drop for ControlSocket {
 
 impl Client {
     /// Reads, answers, writes, as far as that goes without waiting.
-    fn serve(&mut self, answers: &mut impl Answer) -> io::Result<()> {
+    fn serve<A: Answer>(&mut self, answers: &mut A) -> io::Result<()> {
         self.write()?;
         for _ in 0..REQUESTS_PER_LOOK {
             if !self.output.is_empty() || self.is_ending {
                 break;
             }
             let Some(line) = self.read_line()? else { break };
-            let answer = match serde_json::from_slice::<Request>(&line) {
+            let answer = match serde_json::from_slice::<A::Request>(&line) {
                 Ok(request) => answers.answer(request),
                 Err(e) => Err(format!(
-                    "not a request: {e}; say one JSON object a line, such as {{\"do\":\"status\"}}"
+                    "not a request to {}: {e}; say one JSON object a line, such as {{\"do\":\"status\"}}",
+                    A::WHO
                 )),
             };
             self.output = line_of(&answer);
@@ -264,6 +252,9 @@ mod tests {
     struct Echo;
 
     impl Answer for Echo {
+        type Request = Request;
+        const WHO: &'static str = "an echo";
+
         fn answer(&mut self, request: Request) -> Result<Value, String> {
             match request {
                 Request::Stop {} => Err("no".into()),

@@ -743,6 +743,9 @@ struct ControlDesk<'a, 'd, 'r> {
 }
 
 impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
+    type Request = Request;
+    const WHO: &'static str = "a feed handler";
+
     fn answer(&mut self, request: Request) -> Result<Value, String> {
         match request {
             Request::Subscribe { patterns, feed } => self.ask(Deed::Subscribe, &patterns, feed.as_deref()),
@@ -750,16 +753,6 @@ impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
                 self.ask(Deed::Unsubscribe, &patterns, feed.as_deref())
             }
             Request::Subscriptions { feed } => self.ask(Deed::List, &[], feed.as_deref()),
-            Request::Vol { .. } => {
-                Err("a feed handler has no volatilities: ask a quoter (tickwire quote)".into())
-            }
-            Request::Pull {}
-            | Request::Resume {}
-            | Request::Heartbeat {}
-            | Request::Eye { .. }
-            | Request::Risk { .. } => {
-                Err("a feed handler has no quotes: ask a quoter (tickwire quote)".into())
-            }
             Request::Status {} => Ok(self.status()),
             Request::Stop {} => {
                 self.stop = true;

@@ -15,7 +15,7 @@ use tickwire_trading::portfolio::{
 use super::chain::Chain;
 use super::config::QuoterSection;
 use super::path::{Source, Traded};
-use super::pricer::{Clock, Pricer, date};
+use super::pricer::{Clock, Pricer};
 use crate::risk::snapshot::{Snapshot, Surroundings};
 
 /// Valuations that are kept for the plot of what was earned; of more, every second one is dropped.
@@ -113,7 +113,7 @@ impl Account {
             own: vec![[None; 2]; options.len()],
             state: MarketState::default(),
             history: Vec::new(),
-            expiries: dates.iter().map(|expiry| date(*expiry)).collect(),
+            expiries: dates.iter().map(|expiry| expiry.to_string()).collect(),
             multiplier: chain.underlying_multiplier.max(1),
             limits: Limits {
                 options_long: l.long_max as f64,

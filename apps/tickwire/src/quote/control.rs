@@ -8,13 +8,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use super::pricing::{Ask, Shared, Wish};
 use crate::cli::QuoterWord;
-use crate::daemon::control::{Answer, ControlSocket, Request};
+use crate::daemon::control::{Answer, ControlSocket};
 use crate::failure::Failure;
+use crate::risk::Format;
 use crate::views;
 
 /// How long an edit may take: a surface is checked and files are written.
@@ -98,7 +100,37 @@ impl Desk {
     }
 }
 
+/// What a quoter may be asked for.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+enum Request {
+    /// An edit of the volatilities, as `tickwire vol edit` has them, and who makes it.
+    Vol {
+        line: String,
+        #[serde(default)]
+        who: String,
+    },
+    /// Takes every quote away, until it is resumed.
+    Pull {},
+    /// Quotes again.
+    Resume {},
+    /// The operator is there.
+    Heartbeat {},
+    /// Turns the electronic eye on or off.
+    Eye { on: bool },
+    /// A report of the account.
+    Risk {
+        #[serde(default)]
+        format: Format,
+    },
+    /// How it is.
+    Status {},
+}
+
 impl Answer for Desk {
+    type Request = Request;
+    const WHO: &'static str = "a quoter";
+
     fn answer(&mut self, request: Request) -> Result<Value, String> {
         match request {
             Request::Vol { line, who } => self.ask(Wish::Edit(line, who)),
@@ -128,13 +160,6 @@ impl Answer for Desk {
                 })
             }
             Request::Status {} => Ok(self.shared.status()),
-            Request::Stop {}
-            | Request::Subscribe { .. }
-            | Request::Unsubscribe { .. }
-            | Request::Subscriptions { .. } => Err(
-                "a quoter does not do that: vol, pull, resume, heartbeat, eye, risk, status are what it knows"
-                    .into(),
-            ),
         }
     }
 }

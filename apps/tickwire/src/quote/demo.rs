@@ -116,7 +116,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
 pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
     use std::fmt::Write;
     let expiries = [30, 90].map(|days| Date::of_days((now.0 / Nanos::DAY) as u32 + days));
-    let last = super::pricer::date(expiries[1]);
+    let last = expiries[1];
     let mut text = format!(
         "[quoter]\n\
          comp_id = \"QUOTER\"\n\
@@ -126,7 +126,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          size = 20\n\
          [quoter.trigger]\nfade_ticks = 2\nfade_ms = 250\n\
          [quoter.limits]\nlong_max = 100000\nshort_max = 100000\nmessages_per_s = 20000\nimprovements_per_s = 15000\n\
-         [quoter.protection]\nwindow_ms = 1000\ncontracts = 800\n\
+         [quoter.protection]\nwindow_ms = 1000\ncontracts = 8000\n\
          [[quoter.terms]]\nedge = 6.0\nedge_relative = 0.002\nwidth_min = 10.0\nwidth_max = 400.0\nlean_delta = 0.02\n\
          [quoter.risk.obligations]\nwidth_max = \"400\"\nsize_min = 10\nseries_min = 0.8\ntime_min = 0.5\n\
          [quoter.eye]\nsize = 20\ncontracts_per_s = 500\norders_per_s = 100\nlong_max = 100000\nshort_max = 100000\n\
@@ -136,7 +136,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          [[order_entry.session]]\ncomp_id = \"QUOTER\"\nversion = \"FIX.4.4\"\nfirm = {FIRM}\n\
          cancel_on_disconnect = true\n\
          [[order_entry.session]]\ncomp_id = \"RIVAL\"\nversion = \"FIX.4.4\"\nfirm = 2\nreset_on_logon = true\n\
-         [[order_entry.protection]]\nfirm = {FIRM}\ngroup = 1\nwindow_ms = 1000\ncontracts = 2000\n\
+         [[order_entry.protection]]\nfirm = {FIRM}\ngroup = 1\nwindow_ms = 1000\ncontracts = 20000\n\
          [[exchange.instrument]]\nsymbol = \"ESX6\"\nkind = \"future\"\nprice = \"{FRONT}\"\ntick = \"25\"\n\
          display_factor = \"0.01\"\nexpiry = \"{last}\"\nmultiplier = 50\n"
     );
@@ -175,7 +175,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
              price = \"{start}\"\ntick = \"5\"\nticks = [{{ from = \"500\", tick = \"25\" }}]\ndisplay_factor = \"0.01\"\n\
              strike = \"{strike}\"\nexpiry = \"{}\"\nmultiplier = 50\ngroup = 1\ndelta = {:.3}\n",
             if kind == Kind::Call { "call" } else { "put" },
-            super::pricer::date(expiry),
+            expiry,
             greeks.delta,
         );
     }
@@ -232,11 +232,31 @@ fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
             quoter.underlying, quoter.priced.underlying
         ));
     }
+    // Prices are whole ticks: what both sides sum up is the same to the last digit that a double has.
+    let size = |symbol: &str| match symbol == quoter.underlying {
+        true => quoter.priced.underlying_size,
+        false => 1.0,
+    };
+    let by_quotes: f64 = ours.iter().map(|quote| quote.cash).sum();
+    let by_orders: f64 = orders.iter().map(|sum| sum.cash * size(&sum.symbol)).sum();
+    let (cash, counted) = (by_quotes + by_orders, quoter.priced.cash);
+    if (cash - counted).abs() > 1e-9 * cash.abs().max(counted.abs()) {
+        wrong.push(format!(
+            "the exchange has cash of {cash} points, the fills {counted}"
+        ));
+    }
+    if let [first, .., last] = quoter.priced.memory_kib[..]
+        && last > first + first / 10
+    {
+        wrong.push(format!(
+            "the quoter grew from {first} KiB after a minute to {last} KiB"
+        ));
+    }
     let traded: u64 = ours.iter().map(|quote| quote.traded[0] + quote.traded[1]).sum();
     let options = orders.iter().filter(|sum| sum.symbol != quoter.underlying);
     let taken: u64 = options.map(|sum| sum.traded[0] + sum.traded[1]).sum();
     println!(
-        "\nexchange: {} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions {}   ({:.1} s)",
+        "\nexchange: {} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions and cash {}   ({:.1} s)",
         ours.len(),
         if wrong.is_empty() { "agree" } else { "DIFFER" },
         started.elapsed().as_secs_f64()

@@ -352,7 +352,7 @@ impl Pricer {
             if !(years > 0.0 && calendar > 0.0) {
                 return Err(Failure::config(format!(
                     "the options of {} have expired: take them out of the surface",
-                    date(expiry.date)
+                    expiry.date
                 )));
             }
             self.surface.set_years(expiry.smile, years);
@@ -364,8 +364,7 @@ impl Pricer {
             if self.exercise == Exercise::American && !is_solved {
                 let atm = self.surface.smile(expiry.smile).map_or(0.2, |s| s.atm(forward));
                 let early = Early::solve(years, rate, atm, expiry.strikes.len());
-                expiry.early =
-                    Some(early.map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?);
+                expiry.early = Some(early.map_err(|e| Failure::config(format!("{}: {e}", expiry.date)))?);
             }
         }
         Ok(())
@@ -380,7 +379,7 @@ impl Pricer {
             let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
             self.engine
                 .greeks(&expiry.strip, forward, &mut expiry.values)
-                .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+                .map_err(|e| Failure::config(format!("{}: {e}", expiry.date)))?;
             for (quote, delta) in expiry.quotes.iter().zip(&expiry.values.delta) {
                 self.deltas[*quote] = *delta;
             }
@@ -401,13 +400,13 @@ impl Pricer {
         expiry
             .strip
             .set_vols(&expiry.vols)
-            .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+            .map_err(|e| Failure::config(format!("{}: {e}", expiry.date)))?;
         if let Some(early) = &mut expiry.early {
             early.premiums.clear();
             for vol in &expiry.vols {
                 let premium = early
                     .at(*vol)
-                    .map_err(|e| Failure::config(format!("{}, volatility {vol}: {e}", date(expiry.date))))?;
+                    .map_err(|e| Failure::config(format!("{}, volatility {vol}: {e}", expiry.date)))?;
                 early.premiums.push(premium);
             }
         }
@@ -518,7 +517,7 @@ impl Pricer {
             let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
             self.engine
                 .price(&expiry.strip, forward, &mut expiry.theos)
-                .map_err(|e| Failure::config(format!("{}: {e}", date(expiry.date))))?;
+                .map_err(|e| Failure::config(format!("{}: {e}", expiry.date)))?;
             if let Some(early) = &expiry.early {
                 for ((theo, premium), option) in
                     expiry.theos.iter_mut().zip(&early.premiums).zip(&expiry.listed)
@@ -565,11 +564,5 @@ impl Pricer {
 }
 
 fn strip_of(forward: f64, years: f64, rate: f64, listed: &[Priced], expiry: Date) -> Result<Strip, Failure> {
-    Strip::new(forward, years, rate, listed)
-        .map_err(|e| Failure::config(format!("options of {}: {e}", date(expiry))))
-}
-
-/// A day, for people.
-pub(crate) fn date(d: Date) -> String {
-    format!("{:04}-{:02}-{:02}", d.year, d.month, d.day)
+    Strip::new(forward, years, rate, listed).map_err(|e| Failure::config(format!("options of {expiry}: {e}")))
 }

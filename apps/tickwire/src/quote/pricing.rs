@@ -26,7 +26,7 @@ use super::chain::Chain;
 use super::config::QuoterSection;
 use super::fills::{Fill, FillsFile, Recovered};
 use super::path::{QuotePath, Source, Traded, Trades};
-use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer, date};
+use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::risk::{self, Format};
@@ -273,8 +273,11 @@ pub(crate) struct Priced {
     /// and of the underlying.
     #[serde(default)]
     pub(crate) hedged: [u64; 2],
-    /// Cash received less paid, in points times contracts.
+    /// Cash received less paid, in points times contracts of options.
     pub(crate) cash: f64,
+    /// How many contracts of an option one of the underlying is as large as.
+    #[serde(default)]
+    pub(crate) underlying_size: f64,
     /// What is held, at theoretical values, in the same unit.
     pub(crate) value: f64,
     /// Theoretical edge of all fills when they were made.
@@ -284,9 +287,15 @@ pub(crate) struct Priced {
     pub(crate) vega: f64,
     /// Version of the volatilities.
     pub(crate) version: u64,
+    /// Memory of the process after each minute, KiB; of the first [`MINUTES_MAX`].
+    #[serde(default)]
+    pub(crate) memory_kib: Vec<u64>,
     /// Why pricing ended early.
     pub(crate) failure: Option<String>,
 }
+
+/// A day.
+const MINUTES_MAX: usize = 1_440;
 
 /// What is handed over: the quoter's ladder, and the eye's from the same values.
 pub(crate) struct Made {
@@ -548,8 +557,7 @@ pub(crate) fn flat_surface(
             .ok_or_else(|| {
                 Failure::config(format!(
                     "no volatility of {} can be {}",
-                    date(*expiry),
-                    section.volatility
+                    expiry, section.volatility
                 ))
             })
     };
@@ -602,6 +610,7 @@ impl Work {
         let Exposure { delta, gamma, vega } = self.pricer.exposure();
         self.priced.positions = self.pricer.positions().to_vec();
         self.priced.underlying = self.pricer.underlying();
+        self.priced.underlying_size = self.pricer.underlying_size();
         self.priced.version = self.pricer.surface().version();
         Priced {
             delta,
@@ -613,6 +622,7 @@ impl Work {
 
     fn work(&mut self) -> Result<(), Failure> {
         let mut aged = self.clock.now();
+        let mut minute = aged;
         let mut is_new = true;
         loop {
             let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
@@ -622,6 +632,10 @@ impl Work {
                 let _ = self.give_back.try_send(view);
             }
             let now = self.clock.now();
+            if now.since(minute) >= 60 * Nanos::SECOND && self.priced.memory_kib.len() < MINUTES_MAX {
+                minute = now;
+                self.priced.memory_kib.extend(crate::report::resident_kib());
+            }
             if now.since(aged) >= self.reprice_ns {
                 aged = now;
                 self.clock.resync();

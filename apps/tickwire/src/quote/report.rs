@@ -77,7 +77,7 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
     format!(
         "{}\n{}\n{} mass quotes, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}\n\
          in points: cash {:.2}, value {:.2}, together {:.2}; edge of the fills {:.2}; delta {:.2}, gamma {:.4}, vega {:.0}\n\
-         {eye}{} ladders made\n",
+         {eye}{} ladders made{}\n",
         latency.to_text(),
         position.to_text(),
         format_count(r.messages),
@@ -98,5 +98,12 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         p.gamma,
         p.vega,
         format_count(p.ladders),
+        match p.memory_kib[..] {
+            [first, .., last] => format!(
+                "; memory {first} KiB after a minute, {last} after {}",
+                p.memory_kib.len()
+            ),
+            _ => String::new(),
+        }
     )
 }

@@ -79,8 +79,9 @@ pub(super) struct Quote {
     /// The market data message that caused it, as its MassQuote says.
     cause: Option<Cause>,
     sides: [QuoteSide; 2],
-    /// Contracts bought and sold in the day.
+    /// Contracts bought and sold in the day, and for how much.
     traded: [u64; 2],
+    cost: [i128; 2],
 }
 
 /// A firm's quote of an instrument, as the venue has it.
@@ -98,6 +99,8 @@ pub struct ClientQuote {
     pub open: [Qty; 2],
     /// Bought and sold in the day.
     pub traded: [u64; 2],
+    /// Prices times contracts of what was bought and sold, as [`Price::notional`] has them.
+    pub cost: [i128; 2],
 }
 
 /// What its client calls a quote.
@@ -173,6 +176,7 @@ impl Quotes {
             price: [quote.sides[0].price, quote.sides[1].price],
             open: [quote.sides[0].left(), quote.sides[1].left()],
             traded: quote.traded,
+            cost: quote.cost,
         })
     }
 
@@ -641,6 +645,7 @@ impl Books {
             cause: None,
             sides: [QuoteSide::default(); 2],
             traded: [0; 2],
+            cost: [0; 2],
         });
         Some(row)
     }
@@ -773,6 +778,7 @@ impl Hearing<'_> {
         let side = *side;
         if let Some(quote) = self.quote_row(order) {
             quote.traded[order.side as usize] += u64::from(qty.0);
+            quote.cost[order.side as usize] += price.notional(u64::from(qty.0));
             let order = as_order(quote, order.side, &side, at);
             let saying = self.books.saying(&order, told, at);
             self.said.push(Said::Order(saying));
