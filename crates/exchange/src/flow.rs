@@ -336,6 +336,12 @@ impl Flow {
     fn fill_up(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
         let (id, least) = (self.makers[at].id, self.config.min_levels as usize);
         for side in Side::BOTH {
+            let is_there = |level| self.price(at, side, level, engine).is_some();
+            // Of what is worth little there are fewer bids than that above zero.
+            let least = match is_there(2 * least as i64 - 1) {
+                true => least,
+                false => least.min((0..2 * least as i64).filter(|level| is_there(*level)).count()),
+            };
             for level in 0..2 * least {
                 if engine.depth(id, side) >= least {
                     break;
@@ -763,13 +769,12 @@ mod tests {
     use crate::engine::EngineConfig;
     use tickwire_market::Symbol;
 
-    /// CME's options: five at low prices, twenty-five above five hundred.
-    #[test]
-    fn a_thin_book_in_coarse_ticks_is_filled_up_once() {
+    /// Fills an option's book up, twice: five is its tick at low prices, twenty-five above five hundred. Its levels of bids and offers.
+    fn filled_up(start: i64) -> [usize; 2] {
         let points = |n: i64| Price::from_raw(n * Price::ONE_RAW);
         let id = InstrumentId(1);
         let symbol = Symbol::new(b"C").expect("short");
-        let mut listing = Listing::equity(id, symbol, points(12_500));
+        let mut listing = Listing::equity(id, symbol, points(start));
         listing.rules.ticks =
             TickTable::stepped(points(5), &[(points(500), points(25))]).expect("they ascend");
         let mut engine = Engine::new(EngineConfig {
@@ -781,13 +786,18 @@ mod tests {
             .set_status(id, TradingStatus::Trading, &mut ())
             .expect("it is listed");
         let mut flow = Flow::new(FlowConfig::default(), &[listing]);
-        let least = flow.config.min_levels as usize;
         flow.fill_up(0, 0, &mut engine, &mut ());
-        for side in Side::BOTH {
-            assert_eq!(engine.depth(id, side), least);
-        }
         let orders = engine.live_orders();
         flow.fill_up(0, 0, &mut engine, &mut ());
         assert_eq!(engine.live_orders(), orders, "it is not thin any more");
+        Side::BOTH.map(|side| engine.depth(id, side))
+    }
+
+    #[test]
+    fn a_thin_book_is_filled_up_once() {
+        let least = FlowConfig::default().min_levels as usize;
+        assert_eq!(filled_up(12_500), [least; 2], "in coarse ticks");
+        // 15, 10 and 5.
+        assert_eq!(filled_up(20), [3, least], "close to zero");
     }
 }
