@@ -137,6 +137,7 @@ struct Maker {
     half_spread: i64,
     /// Of an option, its underlying and how far it follows that, in thousandths.
     leader: Option<(usize, i64)>,
+    is_option: bool,
     /// Market orders for the close, bought less sold.
     on_close: i64,
     /// How many there are.
@@ -190,6 +191,7 @@ impl Flow {
                 start: fair,
                 half_spread,
                 leader: leader_of(listing, listings.len()),
+                is_option: matches!(listing.contract, Contract::Option { .. }),
                 on_close: 0,
                 closing_orders: 0,
             }
@@ -336,19 +338,28 @@ impl Flow {
     fn fill_up(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
         let (id, least) = (self.makers[at].id, self.config.min_levels as usize);
         for side in Side::BOTH {
-            let is_there = |level| self.price(at, side, level, engine).is_some();
-            // Of what is worth little there are fewer bids than that above zero.
-            let least = match is_there(2 * least as i64 - 1) {
-                true => least,
-                false => least.min((0..2 * least as i64).filter(|level| is_there(*level)).count()),
-            };
-            for level in 0..2 * least {
+            for level in 0..2 * least as i64 {
                 if engine.depth(id, side) >= least {
                     break;
                 }
-                self.enter(at, side, level as i64, now, engine, out);
+                if !self.is_level(at, side, level, engine) {
+                    self.enter(at, side, level, now, engine, out);
+                }
             }
         }
+    }
+
+    /// Whether an option has a level at a distance already. Options are moved by their underlying, faster than their own orders are: where
+    /// the other side is behind, all distances meet at the one price before it, and close to zero there are few bids. More orders there
+    /// would never make as many levels as a book must have.
+    fn is_level(&self, at: usize, side: Side, distance: i64, engine: &Engine) -> bool {
+        let maker = &self.makers[at];
+        let price = self.price(at, side, distance, engine);
+        let price = price.map(|price| maker.ticks.outward(side, price));
+        maker.is_option
+            && engine
+                .levels(maker.id, side)
+                .any(|level| Some(level.price) == price)
     }
 
     /// Cancels one order whose life is over, if there is one; its instrument.
@@ -786,6 +797,7 @@ mod tests {
             .set_status(id, TradingStatus::Trading, &mut ())
             .expect("it is listed");
         let mut flow = Flow::new(FlowConfig::default(), &[listing]);
+        flow.makers[0].is_option = true;
         flow.fill_up(0, 0, &mut engine, &mut ());
         let orders = engine.live_orders();
         flow.fill_up(0, 0, &mut engine, &mut ());
