@@ -40,6 +40,30 @@ pub(crate) struct Recovered {
     pub(crate) wrong_marks: u64,
 }
 
+/// Opens or makes a file, for this process alone as long as it is open.
+///
+/// # Errors
+/// Another process has it, one of `others`; or the system does not let us.
+pub(crate) fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure> {
+    let place = path.display();
+    let failed =
+        |deed: &str, e: std::io::Error| Failure::system(format!("{what} {place}: {deed} failed: {e}"));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(|e| failed("opening it", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failure::config(format!(
+            "{what} {place}: in use by another {others}"
+        ))),
+        Err(TryLockError::Error(e)) => Err(failed("locking it", e)),
+    }
+}
+
 impl Journal {
     /// Opens or makes the file, and brings `market` to where it stood.
     pub(crate) fn open(
@@ -51,23 +75,7 @@ impl Journal {
         let failed = |what: &str, e: std::io::Error| {
             Failure::system(format!("journal {}: {what} failed: {e}", path.display()))
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|e| failed("opening it", e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::config(format!(
-                    "journal {} is in use by another exchange",
-                    path.display()
-                )));
-            }
-            Err(TryLockError::Error(e)) => return Err(failed("locking it", e)),
-        }
+        let mut file = open_alone(path, "journal", "exchange")?;
         let bytes = std::fs::read(path).map_err(|e| failed("reading it", e))?;
         let (writer, recovered, length) = if is_new(&bytes) {
             (JournalWriter::new(configuration), Recovered::default(), 0)

@@ -13,7 +13,7 @@
 //! process, not the machine. The file grows by about a hundred bytes for each fill; a full disk ends pricing, which pulls every quote.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,7 @@ use tickwire_market::{Nanos, Price, Side, Symbol};
 
 use super::path::Source;
 use crate::failure::Failure;
+use crate::journal::open_alone;
 
 /// An execution as it is kept.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -87,23 +88,7 @@ impl FillsFile {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| failed("making its folder", e))?;
         }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|e| failed("opening it", e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failure::config(format!(
-                    "fills {} are in use by another quoter",
-                    path.display()
-                )));
-            }
-            Err(TryLockError::Error(e)) => return Err(failed("locking it", e)),
-        }
+        let mut file = open_alone(path, "fills", "quoter")?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)
             .map_err(|e| failed("reading it", e))?;
