@@ -83,19 +83,25 @@ fn quickfix_trader(peers: &Path) -> Result<(), String> {
     let folder = root().join("peers/interop");
     let own = built_quickfix(&folder)?;
     let program = peers.join("quickfix-trader");
+    let source = folder.join("trader/quickfix_trader.cpp");
+    with_quickfix("the trader with QuickFIX C++", &own, &source, &program)?;
+    println!("{}", program.display());
+    Ok(())
+}
+
+/// Compiles a program with QuickFIX C++ linked in, which is in `own`.
+fn with_quickfix(what: &str, own: &Path, source: &Path, program: &Path) -> Result<(), String> {
     built(
-        "the trader with QuickFIX C++",
+        what,
         Command::new("c++")
             .args(["-O3", "-std=c++17", "-I"])
             .arg(own.join("include"))
-            .arg(folder.join("trader/quickfix_trader.cpp"))
+            .arg(source)
             .arg("-o")
-            .arg(&program)
+            .arg(program)
             .arg(own.join("lib/libquickfix.a"))
             .args(["-lssl", "-lcrypto", "-lpthread"]),
-    )?;
-    println!("{}", program.display());
-    Ok(())
+    )
 }
 
 /// Builds QuickFIX C++; where its headers and library are.
@@ -197,17 +203,8 @@ fn quotes(count: u32) -> Result<bool, String> {
     let folder = root().join("peers/interop");
     let own = built_quickfix(&folder)?;
     let reader = work.join("quickfix-quotes");
-    built(
-        "their reader, with QuickFIX C++",
-        Command::new("c++")
-            .args(["-O2", "-std=c++17", "-I"])
-            .arg(own.join("include"))
-            .arg(folder.join("quotes/quickfix_quotes.cpp"))
-            .arg("-o")
-            .arg(&reader)
-            .arg(own.join("lib/libquickfix.a"))
-            .args(["-lssl", "-lcrypto", "-lpthread"]),
-    )?;
+    let source = folder.join("quotes/quickfix_quotes.cpp");
+    with_quickfix("their reader, with QuickFIX C++", &own, &source, &reader)?;
     let mut is_same = true;
     for (version, session, application) in [
         ("FIX.4.4", "FIX44.xml", "FIX44.xml"),

@@ -136,31 +136,8 @@ fn encode<'t>(
     now: Nanos,
     intent: &OrderIntent,
 ) -> Result<&'t [u8], SendError> {
-    let (
-        Some(template),
-        &OrderIntent::New {
-            id,
-            side,
-            price,
-            qty,
-            time_in_force,
-            cause,
-            ..
-        },
-    ) = (template.as_mut(), intent)
-    else {
+    let (Some(template), Some(order)) = (template.as_mut(), NewOrder::of(intent)) else {
         return Err(SendError::NotLoggedOn);
     };
-    session.encode_new_order(
-        now,
-        template,
-        &NewOrder {
-            id,
-            side,
-            price,
-            qty,
-            time_in_force,
-            cause,
-        },
-    )
+    session.encode_new_order(now, template, &order)
 }

@@ -354,12 +354,13 @@ impl Flow {
     /// would never make as many levels as a book must have.
     fn is_level(&self, at: usize, side: Side, distance: i64, engine: &Engine) -> bool {
         let maker = &self.makers[at];
+        if !maker.is_option {
+            return false;
+        }
         let price = self.price(at, side, distance, engine);
         let price = price.map(|price| maker.ticks.outward(side, price));
-        maker.is_option
-            && engine
-                .levels(maker.id, side)
-                .any(|level| Some(level.price) == price)
+        let mut levels = engine.levels(maker.id, side);
+        levels.any(|level| Some(level.price) == price)
     }
 
     /// Cancels one order whose life is over, if there is one; its instrument.

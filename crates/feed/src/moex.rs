@@ -114,6 +114,12 @@ impl MoexConfig {
             limits: Limits::default(),
         }
     }
+
+    /// What an instrument is called: its symbol, on boards other than the main one with the board behind an `@`. `None` when that is
+    /// too long.
+    pub fn symbol_of(&self, symbol: &[u8], board: &[u8]) -> Option<Symbol> {
+        name(symbol, board, &self.main_board)
+    }
 }
 
 /// What is followed of an instrument.

@@ -13,7 +13,7 @@ use crate::time::{Precision, Stamp};
 use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
-use tickwire_market::{Cause, ClientOrderId, Nanos, Price, Qty, Side, Symbol, TimeInForce};
+use tickwire_market::{Cause, ClientOrderId, Nanos, OrderIntent, Price, Qty, Side, Symbol, TimeInForce};
 
 /// What changes from order to order of one instrument. All limit orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,33 @@ pub struct NewOrder {
     pub time_in_force: TimeInForce,
     /// What caused it (20001 to 20003).
     pub cause: Cause,
+}
+
+impl NewOrder {
+    /// What a decision to send an order says; `None` of a decision to cancel one.
+    #[inline]
+    pub fn of(intent: &OrderIntent) -> Option<NewOrder> {
+        let &OrderIntent::New {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+            ..
+        } = intent
+        else {
+            return None;
+        };
+        Some(NewOrder {
+            id,
+            side,
+            price,
+            qty,
+            time_in_force,
+            cause,
+        })
+    }
 }
 
 /// Eight digits in the message and what they say now: written only when they change, which the leading halves of

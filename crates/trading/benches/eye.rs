@@ -53,30 +53,10 @@ impl Wire {
 impl OrderSink for Wire {
     #[inline]
     fn order(&mut self, option: Option<u16>, intent: &OrderIntent) -> bool {
-        let (
-            Some(option),
-            &OrderIntent::New {
-                id,
-                side,
-                price,
-                qty,
-                time_in_force,
-                cause,
-                ..
-            },
-        ) = (option, intent)
-        else {
+        let (Some(option), Some(order)) = (option, NewOrder::of(intent)) else {
             return false;
         };
         if self.encodes {
-            let order = NewOrder {
-                id,
-                side,
-                price,
-                qty,
-                time_in_force,
-                cause,
-            };
             let template = &mut self.templates[usize::from(option)];
             if black_box(self.session.encode_new_order(self.now, template, &order)).is_err() {
                 return false;
@@ -97,38 +77,22 @@ fn field<'m>(message: &'m [u8], tag: &str) -> &'m str {
 
 /// Encodes an order again, and reads it back.
 fn check_encoding(wire: &mut Wire, option: u16, intent: &OrderIntent) {
-    let &OrderIntent::New {
-        id,
-        side,
-        price,
-        qty,
-        time_in_force,
-        cause,
-        ..
-    } = intent
-    else {
-        panic!("{intent:?}")
-    };
-    let order = NewOrder {
-        id,
-        side,
-        price,
-        qty,
-        time_in_force,
-        cause,
-    };
+    let order = NewOrder::of(intent).expect("the eye sends orders");
     let template = &mut wire.templates[usize::from(option)];
     let message = wire
         .session
         .encode_new_order(wire.now, template, &order)
         .expect("encoded");
-    assert_eq!(field(message, "44").parse::<Price>(), Ok(price));
-    assert_eq!(field(message, "38").parse::<u32>(), Ok(qty.0));
-    assert_eq!(field(message, "11").parse::<u64>(), Ok(id.0));
-    assert_eq!(field(message, "54"), if side == Side::Bid { "1" } else { "2" });
+    assert_eq!(field(message, "44").parse::<Price>(), Ok(order.price));
+    assert_eq!(field(message, "38").parse::<u32>(), Ok(order.qty.0));
+    assert_eq!(field(message, "11").parse::<u64>(), Ok(order.id.0));
+    assert_eq!(
+        field(message, "54"),
+        if order.side == Side::Bid { "1" } else { "2" }
+    );
     assert_eq!((field(message, "40"), field(message, "59")), ("2", "3"));
     assert_eq!(field(message, "55"), format!("ESG6 {option:05}"));
-    assert_eq!(field(message, "20002").parse::<u64>(), Ok(cause.seq.0));
+    assert_eq!(field(message, "20002").parse::<u64>(), Ok(order.cause.seq.0));
 }
 
 fn quoting(count: usize) -> Quoting {

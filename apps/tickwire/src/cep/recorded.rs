@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use tickwire_feed::MoexConfig;
 use tickwire_market::{Nanos, OrderId, Price, Qty, Side, Symbol, Volume};
 use tickwire_runtime::capture::{self, CaptureError, CaptureReader};
 use tickwire_wire::fast::Limits;
@@ -47,6 +48,8 @@ struct Entry {
     action: Action,
     kind: OrderKind,
     order_id: OrderId,
+    /// As the feed handler calls the instrument.
+    name: Option<Symbol>,
     symbol: Vec<u8>,
     board: Vec<u8>,
     price: Option<Price>,
@@ -58,8 +61,9 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(entry: &OrderEntry<'_>) -> Entry {
+    fn of(entry: &OrderEntry<'_>, names: &MoexConfig) -> Entry {
         Entry {
+            name: names.symbol_of(entry.symbol, entry.board),
             action: entry.action,
             kind: entry.kind,
             order_id: entry.order_id,
@@ -80,6 +84,7 @@ impl Entry {
             action: Action::New,
             kind: OrderKind::EmptyBook,
             order_id: OrderId(0),
+            name: self.name,
             symbol: self.symbol.clone(),
             board: self.board.clone(),
             price: None,
@@ -92,11 +97,7 @@ impl Entry {
     }
 
     fn is_of(&self, symbol: &Symbol) -> bool {
-        let (own, board) = match symbol.as_bytes().iter().rposition(|byte| *byte == b'@') {
-            Some(at) => (&symbol.as_bytes()[..at], &symbol.as_bytes()[at + 1..]),
-            None => (symbol.as_bytes(), MAIN_BOARD),
-        };
-        self.symbol == own && self.board == board
+        self.name.as_ref() == Some(symbol)
     }
 
     fn borrowed(&self, rpt_seq: u32) -> OrderEntry<'_> {
@@ -120,9 +121,6 @@ impl Entry {
 /// Symbol and board.
 type Name<'a> = (&'a [u8], &'a [u8]);
 
-/// The board whose instruments the feed handler calls by their symbol alone.
-const MAIN_BOARD: &[u8] = b"TQBR";
-
 /// A packet of the order log.
 struct Recorded {
     sent: Nanos,
@@ -137,6 +135,7 @@ impl Log {
         let datagrams = read(config.capture)?;
         let mut decoder =
             Decoder::new(plan.clone(), Limits::default()).map_err(|e| Failure::config(e.to_string()))?;
+        let names = MoexConfig::new(plan.clone());
         let mut by_template: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
         for datagram in &datagrams {
             // Other messages of the market, and those of other templates, are passed over.
@@ -144,7 +143,7 @@ impl Log {
                 continue;
             };
             if message.kind() == MessageKind::OrderLog
-                && let Some(packet) = taken(&message)
+                && let Some(packet) = taken(&message, &names)
             {
                 let name = message.raw().name().to_owned();
                 by_template.entry(name).or_default().push(packet);
@@ -159,13 +158,9 @@ impl Log {
                 .or_insert((entry, 0));
         }
         if !instruments.values().any(|(entry, _)| entry.is_of(&config.symbol)) {
-            let known = instruments.keys().map(|(symbol, board)| {
-                format!(
-                    "{}@{}",
-                    String::from_utf8_lossy(symbol),
-                    String::from_utf8_lossy(board)
-                )
-            });
+            let known = instruments
+                .values()
+                .filter_map(|(entry, _)| Some(entry.name?.to_string()));
             return Err(named(format!(
                 "settings.symbol {} is not in it; there are {}",
                 config.symbol,
@@ -228,8 +223,10 @@ const NO_LOG: &str = "no order-log packet that the templates can read; are these
 const DATAGRAM_MAX: usize = 8_972;
 
 /// `None` when an entry cannot be read.
-fn taken(message: &Message<'_>) -> Option<Recorded> {
-    let entries = message.orders().map(|entry| entry.map(|e| Entry::of(&e)).ok());
+fn taken(message: &Message<'_>, names: &MoexConfig) -> Option<Recorded> {
+    let entries = message
+        .orders()
+        .map(|entry| entry.map(|e| Entry::of(&e, names)).ok());
     Some(Recorded {
         sent: message.sending_time()?,
         entries: entries.collect::<Option<_>>()?,

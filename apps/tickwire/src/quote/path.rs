@@ -145,29 +145,13 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
 impl<O: OrderOut> OrderSink for QuoteWire<O> {
     #[inline]
     fn order(&mut self, option: Option<u16>, order: &OrderIntent) -> bool {
-        let OrderIntent::New {
-            id,
-            side,
-            price,
-            qty,
-            time_in_force,
-            cause,
-            ..
-        } = *order
-        else {
+        let Some(mut order) = NewOrder::of(order) else {
             return false;
         };
+        order.id.0 += self.first_order;
         let underlying = self.orders.len().saturating_sub(1);
         let Some(template) = self.orders.get_mut(option.map_or(underlying, usize::from)) else {
             return false;
-        };
-        let order = NewOrder {
-            id: ClientOrderId(self.first_order + id.0),
-            side,
-            price,
-            qty,
-            time_in_force,
-            cause,
         };
         let Ok(bytes) = self.session.encode_passing_order(self.now, template, &order) else {
             return false;

@@ -555,10 +555,7 @@ pub(crate) fn flat_surface(
         Smile::new(Curve::Wing(Wing::flat(section.volatility)), front, years)
             .map(|smile| (smile, Roll::Points(0.0), 1))
             .ok_or_else(|| {
-                Failure::config(format!(
-                    "no volatility of {} can be {}",
-                    expiry, section.volatility
-                ))
+                Failure::config(format!("no volatility of {expiry} can be {}", section.volatility))
             })
     };
     let all = smiles.iter().map(of).collect::<Result<Vec<_>, _>>()?;
