@@ -9,6 +9,7 @@ use crate::host::HostCommand;
 use crate::lab::LabCommand;
 use crate::play::PlayArgs;
 use crate::protocol::Protocol;
+use crate::quote::QuoteEntry;
 use crate::risk::RiskArgs;
 use crate::views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
@@ -47,6 +48,7 @@ Example:
   tickwire demo --loss 0.01 --seconds 10
   tickwire demo --feed mdp3 --loss 0.01
   tickwire demo quoter --symbols 64 --rate 5000
+  tickwire demo quoter --entry orders            for a venue that takes no mass quotes
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
     /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes orders by FIX and OUCH
@@ -309,6 +311,9 @@ pub(crate) struct DemoArgs {
     /// Share of packets delivered late on each line
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) reorder: f64,
+    /// How the quoter enters its quotes
+    #[arg(long, value_enum, default_value_t = QuoteEntry::MassQuotes, value_name = "HOW")]
+    pub(crate) entry: QuoteEntry,
     /// Seed of order flow and impairments
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) seed: u64,

@@ -57,7 +57,9 @@ pub use message::{
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
     ord_rej_reason,
 };
-pub use quote_answer::{QuoteAnswer, QuoteEntries, QuoteSets, put_cancel_all_quotes, read_quote_answer};
+pub use quote_answer::{
+    QuoteAnswer, QuoteEntries, QuoteSets, put_cancel_all_orders, put_cancel_all_quotes, read_quote_answer,
+};
 pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};

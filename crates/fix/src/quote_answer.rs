@@ -1,5 +1,6 @@
-//! What a venue says about quotes: MassQuoteAcknowledgement (b) and QuoteStatusReport (AI), read without a copy. Fills of quotes are
-//! ExecutionReports ([`crate::ExecutionReport`]) whose ClOrdID is the entry's name. FIX 4.4, volume 3, "Quotation / Negotiation"; 5.0 SP2,
+//! What a venue says about quotes: MassQuoteAcknowledgement (b), QuoteStatusReport (AI) and, where quotes are orders,
+//! OrderMassCancelReport (r), read without a copy. Fills of quotes are ExecutionReports ([`crate::ExecutionReport`]) whose ClOrdID is the
+//! entry's name. FIX 4.4, volume 3, "Quotation / Negotiation"; 5.0 SP2,
 //! volume 3; CME, iLink 2, "Mass Quote" for UnsolicitedCancelType (9775).
 
 use crate::decode::Message;
@@ -8,8 +9,10 @@ use crate::fields::Fields;
 use crate::group::RepeatingGroup;
 use crate::reject::Fault;
 use crate::tag;
+use crate::text::Id;
+use crate::time::{Precision, Stamp};
 use alloc::vec::Vec;
-use tickwire_market::Symbol;
+use tickwire_market::{Nanos, Symbol};
 
 /// QuoteSets of a MassQuote or its acknowledgement: reaches to the end of the message. What stands behind it there is found by its tag
 /// all the same.
@@ -56,11 +59,11 @@ pub enum QuoteAnswer {
         /// UnsolicitedCancelType (9775): `A` the connection was lost, `C` the day is over, `F` market maker protection; 0 when not said.
         why: u8,
     },
-    /// The QuoteCancel of this QuoteID was done, or refused.
+    /// The QuoteCancel of this QuoteID, or the OrderMassCancelRequest of this ClOrdID, was done, or refused.
     Cancelled {
-        /// QuoteID (117).
+        /// QuoteID (117), or ClOrdID (11).
         id: u64,
-        /// QuoteStatus (297) is 1 to 4, or 17.
+        /// QuoteStatus (297) is 1 to 4, or 17; MassCancelResponse (531) is not 0.
         is_done: bool,
     },
     /// A quote is not what it was: sides that are left of it. Of a venue's prevention of trades with oneself, for instance.
@@ -72,7 +75,7 @@ pub enum QuoteAnswer {
     },
 }
 
-/// Reads a message of type b or AI; `Ok(None)` when it is of another. `entries` is emptied, and filled with the places of the entries it
+/// Reads a message of type b, AI or r; `Ok(None)` when it is of another. `entries` is emptied, and filled with the places of the entries it
 /// names: those refused of a MassQuote, those gone of a removal. Entries beyond its capacity are an error, so that nothing is
 /// allocated here.
 ///
@@ -84,6 +87,7 @@ pub fn read_quote_answer(m: &Message<'_>, entries: &mut Vec<u16>) -> Result<Opti
     let is_acknowledgement = match m.value(kind) {
         b"b" => true,
         b"AI" => false,
+        b"r" => return mass_cancelled(m).map(Some),
         _ => return Ok(None),
     };
     let status = m
@@ -145,6 +149,15 @@ pub fn read_quote_answer(m: &Message<'_>, entries: &mut Vec<u16>) -> Result<Opti
     }))
 }
 
+fn mass_cancelled(m: &Message<'_>) -> Result<QuoteAnswer, Fault> {
+    let field = |tag: u32| m.find(tag).ok_or(Fault::missing(tag));
+    let name: Id = m.text(field(tag::CL_ORD_ID)?)?;
+    Ok(QuoteAnswer::Cancelled {
+        id: name.to_number().ok_or(Fault::value(tag::CL_ORD_ID))?,
+        is_done: m.char(field(tag::MASS_CANCEL_RESPONSE)?)? != b'0',
+    })
+}
+
 /// Whether an entry was refused: it has a QuoteEntryRejectReason (368), or QuoteEntryStatus (1167) 5.
 fn is_refused(entry: &Fields<'_>) -> Result<bool, Fault> {
     let status = entry
@@ -174,6 +187,13 @@ pub fn put_cancel_all_quotes(e: &mut Encoder<'_>, id: u64) {
     e.unsigned(tag::QUOTE_ID, id);
     e.unsigned(tag::QUOTE_CANCEL_TYPE, 4);
     e.unsigned(tag::QUOTE_RESPONSE_LEVEL, 2);
+}
+
+/// Writes the body of an OrderMassCancelRequest (q) of every order of the session: `id` is its ClOrdID.
+pub fn put_cancel_all_orders(e: &mut Encoder<'_>, id: u64, now: Nanos) {
+    e.unsigned(tag::CL_ORD_ID, id);
+    e.char(tag::MASS_CANCEL_REQUEST_TYPE, b'7');
+    e.timestamp(tag::TRANSACT_TIME, &mut Stamp::new(Precision::Millis), now);
 }
 
 #[cfg(test)]
@@ -229,6 +249,13 @@ mod tests {
             sides: [false, true],
         };
         assert_eq!(said, Ok(Some(left)));
+        for (response, is_done) in [(7, true), (1, true), (0, false)] {
+            let said = read(
+                &mut entries,
+                &alloc::format!("35=r|11=12|37=1|530=7|531={response}"),
+            );
+            assert_eq!(said, Ok(Some(QuoteAnswer::Cancelled { id: 12, is_done })));
+        }
         assert_eq!(read(&mut entries, "35=8|117=9|297=0"), Ok(None));
     }
 
@@ -241,6 +268,8 @@ mod tests {
             ("35=b|297=0".into(), 117),
             ("35=b|117=Q1|297=0".into(), 117),
             ("35=AI|117=1|297=0".into(), 55),
+            ("35=r|11=1|530=7".into(), 531),
+            ("35=r|11=A|531=7".into(), 11),
             (alloc::format!("{head}|299=x"), 299),
             (alloc::format!("{head}|299=65536"), 299),
             ("35=b|117=1|297=6|296=1|302=1|304=1|295=2|299=1".into(), 295),

@@ -462,7 +462,19 @@ impl<S: Store> Session<S> {
     pub fn send(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
         self.core.follow_clock(now);
         self.core
-            .send_paced(message.msg_type(), |e, stamp| message.encode_body(e, stamp))
+            .send_paced(message.msg_type(), true, |e, stamp| message.encode_body(e, stamp))
+    }
+
+    /// The same for a message that counts only when it is sent, a quote's order for instance: it is not kept. A peer that asks for it
+    /// again gets a gap fill.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_passing(&mut self, now: Nanos, message: &AppMessage) -> Result<SeqNo, SendError> {
+        self.core.follow_clock(now);
+        self.core.send_paced(message.msg_type(), false, |e, stamp| {
+            message.encode_body(e, stamp)
+        })
     }
 
     /// Sends any application message: `fields` writes what follows TargetCompID, further header fields first.
@@ -473,7 +485,7 @@ impl<S: Store> Session<S> {
         fields: impl FnOnce(&mut Encoder<'_>),
     ) -> Result<SeqNo, SendError> {
         self.core.follow_clock(now);
-        self.core.send_paced(msg_type, |e, _| fields(e))
+        self.core.send_paced(msg_type, true, |e, _| fields(e))
     }
 
     /// Answers the message of the last [`Event::Message`] as one that the application does not know.
@@ -1297,7 +1309,7 @@ impl<S: Store> Core<S> {
             text: Reason::lossy(text.as_bytes()),
         });
         let version = self.config.version.appl_ver_id();
-        let sent = self.send_encoded(reject.msg_type(), |e, stamp| {
+        let sent = self.send_encoded(reject.msg_type(), true, |e, stamp| {
             reject.encode_body(e, stamp);
             if let Some(version) = version {
                 e.char(tag::DEFAULT_APPL_VER_ID, version);
@@ -1415,6 +1427,7 @@ impl<S: Store> Core<S> {
     fn send_encoded(
         &mut self,
         msg_type: &[u8],
+        is_kept: bool,
         body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
         let seq = self.store.next_out();
@@ -1427,9 +1440,13 @@ impl<S: Store> Core<S> {
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
         }
-        self.store
-            .append(seq, bytes)
-            .map_err(|_| SendError::StoreFailed)?;
+        match is_kept {
+            true => self
+                .store
+                .append(seq, bytes)
+                .map_err(|_| SendError::StoreFailed)?,
+            false => self.store.set_next_out(seq + 1),
+        }
         self.out.push(bytes);
         self.last_sent = self.now;
         self.counters.bump(Counter::FixMessagesOut);

@@ -75,6 +75,8 @@ tags! {
     QUOTE_ENTRY_REJECT_REASON = 368 "QuoteEntryRejectReason.";
     LAST_FRAGMENT = 893 "LastFragment: of a set in several messages.";
     QUOTE_ENTRY_STATUS = 1167 "QuoteEntryStatus: 0 accepted, 5 rejected.";
+    MASS_CANCEL_REQUEST_TYPE = 530 "MassCancelRequestType: 7 all orders.";
+    MASS_CANCEL_RESPONSE = 531 "MassCancelResponse: 0 refused, else what was cancelled.";
     UNSOLICITED_CANCEL_TYPE = 9775 "UnsolicitedCancelType, CME's: A connection lost, C end of day, F market-maker protection.";
     MM_PROTECTION_RESET = 9773 "MMProtectionReset, CME's: Y ends a market-maker protection.";
     CXL_REJ_RESPONSE_TO = 434 "CxlRejResponseTo: 1 cancel, 2 replace.";

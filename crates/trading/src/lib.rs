@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod exposure;
 mod eye;
 mod orders;
 pub mod portfolio;
@@ -25,6 +26,7 @@ mod risk;
 mod taker;
 mod tick_to_trade;
 
+pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use orders::{
     Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind,
@@ -32,7 +34,8 @@ pub use orders::{
 pub use positions::{Position, Positions};
 pub use quoter::{
     ENTRIES_MAX, Fill, Ladder, LadderFull, MassQuote, NO_ASK, NO_BID, PriceGrid, Protection, PullReason,
-    QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingError, QuotingState, Row,
+    QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingError, QuotingState,
+    Row, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
 };
 pub use risk::{Risk, RiskConfig, RiskReject};
 pub use taker::BestOfferTaker;

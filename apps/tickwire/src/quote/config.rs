@@ -51,6 +51,9 @@ pub(crate) struct QuoterSection {
     /// Entries of one mass quote; CME takes 15.
     #[serde(default = "default_entries")]
     pub(crate) entries_max: u8,
+    /// How quotes are entered: `mass-quotes`, or `orders`, a bid and an offer for each option, where a venue takes no mass quotes.
+    #[serde(default)]
+    pub(crate) entry: QuoteEntry,
     /// Folder and name of the control socket; none without it. For `tickwire vol` and `tickwire quote --pull`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
@@ -83,6 +86,17 @@ pub(crate) enum Exercise {
     #[default]
     European,
     American,
+}
+
+/// How quotes are entered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum QuoteEntry {
+    /// MassQuote (35=i), many options in each
+    #[default]
+    MassQuotes,
+    /// An order for each side of each option
+    Orders,
 }
 
 /// When a quote is worth a message, and when all are pulled.
@@ -121,6 +135,10 @@ pub(crate) struct LimitsSection {
     pub(crate) short_max: u64,
     /// Most contracts on both sides of all quotes.
     pub(crate) quoted_max: u64,
+    /// Most premium paid less received, if every bid traded, in points times contracts; 0 is no limit.
+    pub(crate) premium_paid_max: u64,
+    /// Most premium received less paid, if every offer traded.
+    pub(crate) premium_received_max: u64,
     /// Mass quotes a second; when a quote that must move has no room in it, all are pulled.
     pub(crate) messages_per_s: u32,
     /// Of these, mass quotes that only improve.
@@ -361,6 +379,8 @@ impl Default for LimitsSection {
             long_max: 10_000,
             short_max: 10_000,
             quoted_max: 1_000_000,
+            premium_paid_max: 0,
+            premium_received_max: 0,
             messages_per_s: 500,
             improvements_per_s: 400,
             answer_max_ms: 1_000,
@@ -403,6 +423,15 @@ impl Default for HedgeSection {
     }
 }
 
+/// A limit on premium, in points, in ticks; 0 is none.
+fn in_ticks(points: u64, tick: Price) -> u64 {
+    let per_point = Price::ONE_RAW / tick.raw().max(1);
+    match points {
+        0 => u64::MAX,
+        points => points.saturating_mul(u64::try_from(per_point.max(1)).unwrap_or(1)),
+    }
+}
+
 impl EyeSection {
     fn check(&self, reprice_ms: u32) -> Result<(), String> {
         let sizes = [Some(self.size), self.hedge.map(|hedge| hedge.size)];
@@ -441,11 +470,6 @@ impl EyeSection {
         trigger: &TriggerSection,
     ) -> EyeConfig {
         let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
-        let per_point = Price::ONE_RAW / ticks[1].raw().max(1);
-        let premium = |points: u64| match points {
-            0 => u64::MAX,
-            points => points.saturating_mul(u64::try_from(per_point.max(1)).unwrap_or(1)),
-        };
         EyeConfig {
             underlying,
             underlying_tick: ticks[0],
@@ -460,7 +484,8 @@ impl EyeSection {
             cool_down_ns: millis(self.cool_down_ms),
             long_max: self.long_max,
             short_max: self.short_max,
-            premium_max: [premium(self.premium_bought_max), premium(self.premium_sold_max)],
+            premium_max: [self.premium_bought_max, self.premium_sold_max]
+                .map(|most| in_ticks(most, ticks[1])),
             spread_max_ticks: trigger.spread_max_ticks,
             jump_half_ticks: trigger.jump_half_ticks,
             calm_ns: millis(trigger.calm_ms),
@@ -541,13 +566,21 @@ impl QuoterSection {
     pub(crate) fn quoter(&self, underlying: InstrumentId, ticks: [Price; 2], quotes: u16) -> QuoterConfig {
         let (t, l, p) = (&self.trigger, &self.limits, &self.protection);
         let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
+        let by_orders = self.entry == QuoteEntry::Orders;
+        let in_flight_max = QuoterConfig::default().in_flight_max;
         QuoterConfig {
+            // Each option's change is answered by itself.
+            in_flight_max: if by_orders {
+                in_flight_max.max(quotes)
+            } else {
+                in_flight_max
+            },
             underlying,
             underlying_tick: ticks[0],
             option_tick: ticks[1],
             quotes,
             size: Qty(self.size),
-            entries_max: self.entries_max,
+            entries_max: if by_orders { 1 } else { self.entries_max },
             trigger_ticks: t.ticks,
             life_min_ns: u64::from(t.life_min_us) * Nanos::MICRO,
             messages_max: l.messages_per_s,
@@ -565,13 +598,13 @@ impl QuoterSection {
             long_max: l.long_max,
             short_max: l.short_max,
             quoted_max: l.quoted_max,
+            premium_max: [l.premium_paid_max, l.premium_received_max].map(|most| in_ticks(most, ticks[1])),
             protection: Protection {
                 window_ns: millis(p.window_ms),
                 fills: p.fills,
                 contracts: p.contracts,
                 delta_milli: (p.delta * 1000.0) as u64,
             },
-            ..QuoterConfig::default()
         }
     }
 

@@ -15,7 +15,7 @@ use tickwire_runtime::affinity;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 
-use super::QuoterResults;
+use super::{QuoteEntry, QuoterResults};
 use crate::cli::DemoArgs;
 use crate::config::{Config, DurationS, Rate};
 use crate::demo::{Side, watch};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     let watched = watch(&mut exchange, &mut quoter, config.exchange.duration_s.0, stop);
     operator.end();
     watched?;
-    conclude(&args.dir, started)
+    conclude(&args.dir, started, args.entry)
 }
 
 /// The operator's client: turns the eye on as soon as there is one, and is heard from then on.
@@ -100,6 +100,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     if let Some(quoter) = &mut c.quoter {
         quoter.core = cores.last().map_or(-1, |core| *core as i32);
         quoter.control = Some(args.dir.clone());
+        quoter.entry = args.entry;
     }
     c.exchange.seed = args.seed;
     c.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
@@ -190,7 +191,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
 }
 
 /// Reads what both sides say, compares it, prints the report.
-fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
+fn conclude(dir: &Path, started: Instant, entry: QuoteEntry) -> Result<(), Failure> {
     let file = |name: &str| -> PathBuf { dir.join(name) };
     let exchange: ExchangeResults = read_json(&file("exchange.json"))?;
     let quoter: QuoterResults = read_json(&file("quoter.json"))?;
@@ -213,7 +214,12 @@ fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
         let of_symbol = orders.iter().find(|sum| sum.symbol == row.symbol);
         let by_orders = of_symbol.map_or(0, |sum| net(sum.traded));
         let counted = quoter.priced.positions.get(at).copied();
-        if (row.position, row.eye, counted) != (by_quotes, by_orders, Some(by_quotes + by_orders)) {
+        // Where quotes are orders, the exchange does not know which are the eye's.
+        let is_same = match entry {
+            QuoteEntry::MassQuotes => (row.position, row.eye) == (by_quotes, by_orders),
+            QuoteEntry::Orders => by_quotes == 0 && row.position + row.eye == by_orders,
+        };
+        if !is_same || counted != Some(by_quotes + by_orders) {
             wrong.push(format!(
                 "{}: the exchange has {by_quotes} contracts by quotes and {by_orders} by orders, the quoter {}, the eye {}, the fills \
                  {counted:?}",
@@ -252,17 +258,22 @@ fn conclude(dir: &Path, started: Instant) -> Result<(), Failure> {
             "the quoter grew from {first} KiB after a minute to {last} KiB"
         ));
     }
-    let traded: u64 = ours.iter().map(|quote| quote.traded[0] + quote.traded[1]).sum();
+    let mut traded: u64 = ours.iter().map(|quote| quote.traded[0] + quote.traded[1]).sum();
     let options = orders.iter().filter(|sum| sum.symbol != quoter.underlying);
-    let taken: u64 = options.map(|sum| sum.traded[0] + sum.traded[1]).sum();
+    let mut taken: u64 = options.map(|sum| sum.traded[0] + sum.traded[1]).sum();
+    let mut quoted = ours.len();
+    if entry == QuoteEntry::Orders {
+        let by_eye = quoter.priced.eye_contracts.iter().sum();
+        (traded, taken) = (taken.saturating_sub(by_eye), by_eye.min(taken));
+        quoted = quoter.quotes.len();
+    }
     println!(
-        "\nexchange: {} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions and cash {}   ({:.1} s)",
-        ours.len(),
+        "\nexchange: {quoted} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions and cash {}   ({:.1} s)",
         if wrong.is_empty() { "agree" } else { "DIFFER" },
         started.elapsed().as_secs_f64()
     );
     if quoter.messages == 0 {
-        wrong.push("no mass quote was sent".into());
+        wrong.push("no quote was sent".into());
     }
     if traded == 0 {
         wrong.push("nobody traded with a quote, so nothing was compared".into());

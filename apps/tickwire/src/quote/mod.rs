@@ -8,11 +8,13 @@
 //! The two share nothing else but [`Shared`]. A full ring of fills pulls every quote: what is held would not be known.
 
 mod account;
+mod as_orders;
 mod chain;
 mod config;
 mod control;
 mod demo;
 mod fills;
+mod gather;
 mod link;
 mod path;
 mod pricer;
@@ -43,7 +45,7 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::Waiter;
 use tickwire_trading::{PullReason, QuotingState};
 
-pub(crate) use config::QuoterSection;
+pub(crate) use config::{QuoteEntry, QuoterSection};
 pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
@@ -128,6 +130,13 @@ impl Run<'_> {
             .iter()
             .find(|session| session.comp_id == self.section.comp_id)
             .map_or(Version::Fix44, |session| session.version.0);
+        if self.section.entry == QuoteEntry::Orders && version < Version::Fix43 {
+            return Err(Failure::config(format!(
+                "quoter.entry = \"orders\" needs FIX 4.3 or above, whose OrderMassCancelRequest (q) takes all of them away; {} of order_entry.session has {}",
+                ids[0],
+                version.name()
+            )));
+        }
         let Some(folder) = &self.section.state else {
             return Ok((None, session_of(ids, version, true)));
         };
@@ -420,6 +429,8 @@ impl<C: Channel> Floor<C> {
             symbols: &symbols,
             deltas: ladders.deltas(),
             session: talk.session,
+            by_orders: run.section.entry == QuoteEntry::Orders,
+            first_order: first_order(self.clock.now()),
         };
         let statuses: Vec<_> = ids.iter().map(|id| learn.status(*id)).collect();
         let status = learn.status(chain.underlying);
@@ -432,7 +443,7 @@ impl<C: Channel> Floor<C> {
         if let Some(eye) = &run.section.eye {
             let config = eye.eye(chain.underlying, ticks, &run.section.trigger);
             let underlying = run.section.underlying.0;
-            path.open_eye(config, &ids, &symbols, underlying, first_order(now))
+            path.open_eye(config, &ids, &symbols, underlying)
                 .map_err(|NotQuotable(why)| Failure::config(why))?;
             path.set_eye_sizes(ladders.eye_sizes());
         }
@@ -471,7 +482,7 @@ impl<C: Channel> Floor<C> {
             control.end();
         }
         let priced = pricing.end();
-        if let Some(stream) = &mut path.wire.out.0 {
+        if let Some(stream) = &mut path.wire.out.to.0 {
             stream.finish();
         }
         let results = self.results(run, &chain, &path, figures, priced);
@@ -519,7 +530,7 @@ impl<C: Channel> Floor<C> {
             }
             self.around(path)?;
             path.settle(now);
-            if let Some(error) = path.wire.failure.take()
+            if let Some(error) = path.wire.out.failure.take()
                 && link.is_up()
             {
                 self.lose(
@@ -566,8 +577,8 @@ impl<C: Channel> Floor<C> {
                 if matches!(end, End::Quoting)
                     && let Some(stream) = link.mend(now, &mut self.waiter)?
                 {
-                    path.wire.out = Entry(Some(stream));
-                    (path.wire.failure, path.ended) = (None, None);
+                    path.wire.out.replace(Entry(Some(stream)));
+                    path.ended = None;
                     path.connected(now);
                 }
                 if run.is_child {
@@ -585,7 +596,7 @@ impl<C: Channel> Floor<C> {
 
     /// What the venue says.
     fn venue<T: Trades>(&mut self, now: Nanos, path: &mut QuotePath<Entry, T>, link: &mut Link) {
-        let Some(stream) = &mut path.wire.out.0 else {
+        let Some(stream) = &mut path.wire.out.to.0 else {
             return;
         };
         let why = match stream.recv(&mut self.buffer) {
@@ -609,7 +620,7 @@ impl<C: Channel> Floor<C> {
         path.disconnected(now);
         // Its number is watched no longer before it may be another file's.
         link.lost(now, why, &mut self.waiter);
-        path.wire.out = Entry(None);
+        path.wire.out.replace(Entry(None));
     }
 
     /// The end, step by step: everything is pulled, the venue confirms, we log out.
@@ -720,7 +731,7 @@ fn take_ladders<O: crate::hot::OrderOut, T: Trades>(
     })
 }
 
-/// Above every order number of a process before this one, as long as it sent fewer than a million a second: microseconds since 1970.
+/// Above every order number of a process before this one, as long as it sent fewer than half a million a second: microseconds since 1970.
 fn first_order(now: Nanos) -> u64 {
     now.0 / Nanos::MICRO
 }

@@ -9,15 +9,13 @@
 //!
 //! One thread, calls in order. After it is made, nothing here allocates, locks or logs: `tests.rs` counts.
 
-use std::io;
-
 use tickwire_book::{Applied, Books};
 use tickwire_feed::Channel;
 use tickwire_fix::{
     AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Id, MassQuoteHead,
     MassQuoteTemplate, MemoryStore, NewOrder, OrderTemplate, Precision, QuoteAnswer, QuoteDecimals,
-    QuotePrices, Role, Session, SessionConfig, Status, Store, Version, put_cancel_all_quotes,
-    read_quote_answer,
+    QuotePrices, Role, Session, SessionConfig, Status, Store, Version, put_cancel_all_orders,
+    put_cancel_all_quotes, read_quote_answer,
 };
 use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, Counters, EventFlags, EventKind, EventSink, InstrumentId,
@@ -25,11 +23,13 @@ use tickwire_market::{
 };
 use tickwire_trading::{
     Eye, EyeConfig, Fill, Ladder, MassQuote, OrderReport, OrderSink, QuoteSink, Quoter, QuoterConfig,
-    QuotingState, ReportError, ReportKind,
+    QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
 };
 
 use super::account::{Seen, View};
+use super::as_orders::{AsOrders, SideWire};
 use super::fills::Recovered;
+use super::gather::Gathered;
 use crate::hot::OrderOut;
 use crate::trader::report_kind;
 
@@ -81,16 +81,15 @@ pub(crate) trait Trades {
 /// Encodes what the quoter sends, and sends it.
 pub(crate) struct QuoteWire<O> {
     pub(crate) session: QuoteSession,
-    template: MassQuoteTemplate,
+    entry: Entry,
     /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an eye.
     orders: Box<[OrderTemplate]>,
-    /// Added to the eye's numbers.
+    /// Even, and above every number that orders of this session have had. The eye's are even from there on, those that are sides of quotes
+    /// odd.
     first_order: u64,
-    pub(crate) out: O,
+    pub(crate) out: Gathered<O>,
     /// Time of what is sent: that of the event it follows.
     now: Nanos,
-    /// The first failure of the connection; the loop ends on it.
-    pub(crate) failure: Option<io::Error>,
     /// Messages and bytes of quotes sent.
     pub(crate) sent: [u64; 2],
     /// Orders of the eye sent.
@@ -102,9 +101,22 @@ impl<O: OrderOut> QuoteWire<O> {
     pub(crate) fn transmit(&mut self) {
         let mut chunk = [0_u8; 4096];
         while let Some(bytes) = self.session.poll_transmit(&mut chunk) {
-            if let Err(error) = self.out.send(bytes) {
-                self.failure.get_or_insert(error);
-            }
+            self.out.send(bytes);
+        }
+    }
+}
+
+/// How quotes are entered.
+enum Entry {
+    MassQuotes(Box<MassQuoteTemplate>),
+    Orders(Box<AsOrders>),
+}
+
+impl Entry {
+    fn as_orders(&mut self) -> Option<&mut AsOrders> {
+        match self {
+            Entry::MassQuotes(_) => None,
+            Entry::Orders(orders) => Some(orders),
         }
     }
 }
@@ -112,6 +124,21 @@ impl<O: OrderOut> QuoteWire<O> {
 impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     #[inline]
     fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
+        let template = match &mut self.entry {
+            Entry::MassQuotes(template) => template,
+            Entry::Orders(entry) => {
+                let mut wire = SideWire {
+                    session: &mut self.session,
+                    out: &mut self.out,
+                    sent: &mut self.sent,
+                    names: entry.names,
+                    symbols: &entry.symbols,
+                    tick: entry.tick,
+                    now: self.now,
+                };
+                return entry.orders.quote(quote, &mut wire);
+            }
+        };
         let head = MassQuoteHead {
             id: quote.id,
             cause: quote.cause,
@@ -119,24 +146,27 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
         };
         let encoded = self
             .session
-            .encode_mass_quote(self.now, &mut self.template, &head, quote.entries);
+            .encode_mass_quote(self.now, template, &head, quote.entries);
         let Ok(bytes) = encoded else {
             return false;
         };
         self.sent[0] += 1;
         self.sent[1] += bytes.len() as u64;
-        if let Err(error) = self.out.send(bytes) {
-            // Whether it arrived is not known: the session is over, and with it every quote.
-            self.failure.get_or_insert(error);
-        }
+        self.out.gather(bytes);
         true
     }
 
     #[cold]
     fn cancel_all(&mut self, id: u64, _: &Cause) -> bool {
-        let sent = self
-            .session
-            .send_any(self.now, b"Z", |e| put_cancel_all_quotes(e, id));
+        let now = self.now;
+        let sent = match &mut self.entry {
+            Entry::MassQuotes(_) => self.session.send_any(now, b"Z", |e| put_cancel_all_quotes(e, id)),
+            Entry::Orders(entry) => {
+                let name = entry.begin_cancel(id);
+                self.session
+                    .send_any(now, b"q", |e| put_cancel_all_orders(e, name, now))
+            }
+        };
         self.transmit();
         sent.is_ok()
     }
@@ -148,7 +178,7 @@ impl<O: OrderOut> OrderSink for QuoteWire<O> {
         let Some(mut order) = NewOrder::of(order) else {
             return false;
         };
-        order.id.0 += self.first_order;
+        order.id.0 = self.first_order + 2 * order.id.0;
         let underlying = self.orders.len().saturating_sub(1);
         let Some(template) = self.orders.get_mut(option.map_or(underlying, usize::from)) else {
             return false;
@@ -157,10 +187,8 @@ impl<O: OrderOut> OrderSink for QuoteWire<O> {
             return false;
         };
         self.orders_sent += 1;
-        if let Err(error) = self.out.send(bytes) {
-            // Whether it arrived is told in the next session.
-            self.failure.get_or_insert(error);
-        }
+        // Whether it arrived is told in the next session.
+        self.out.send(bytes);
         true
     }
 }
@@ -174,6 +202,10 @@ pub(crate) struct QuoteSetup<'s> {
     /// Thousandths, in the same order.
     pub(crate) deltas: &'s [i32],
     pub(crate) session: QuoteSession,
+    /// Quotes are orders, a bid and an offer each.
+    pub(crate) by_orders: bool,
+    /// Above every number that orders of this session have had.
+    pub(crate) first_order: u64,
 }
 
 /// Why a setup cannot be.
@@ -275,16 +307,23 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         trades: T,
     ) -> Result<QuotePath<O, T>, NotQuotable> {
         let config = setup.quoter;
-        let prices = QuotePrices {
-            tick: config.option_tick,
-            decimals: decimals_of(config.option_tick),
+        let first_order = setup.first_order.max(ORDERS_FROM).next_multiple_of(2);
+        let entry = if setup.by_orders {
+            let entry = AsOrders::new(setup.symbols, config.option_tick, first_order);
+            Entry::Orders(Box::new(entry))
+        } else {
+            let prices = QuotePrices {
+                tick: config.option_tick,
+                decimals: decimals_of(config.option_tick),
+            };
+            let template = setup
+                .session
+                .mass_quote_template(setup.symbols, prices, config.entries_max)
+                .ok_or(NotQuotable(
+                    "prices of the options do not fit into a mass quote of this session",
+                ))?;
+            Entry::MassQuotes(Box::new(template))
         };
-        let template = setup
-            .session
-            .mass_quote_template(setup.symbols, prices, config.entries_max)
-            .ok_or(NotQuotable(
-                "prices of the options do not fit into a mass quote of this session",
-            ))?;
         let last = setup.instruments.iter().map(|id| id.index()).max().unwrap_or(0);
         let mut quotes = vec![NONE; last.max(config.underlying.index()) + 1].into_boxed_slice();
         let mut symbols = Vec::with_capacity(setup.symbols.len());
@@ -298,12 +337,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             quoter: Quoter::new(config),
             wire: QuoteWire {
                 session: setup.session,
-                template,
+                entry,
                 orders: Box::default(),
-                first_order: ORDERS_FROM,
-                out,
+                first_order,
+                out: Gathered::new(out),
                 now: Nanos::ZERO,
-                failure: None,
                 sent: [0; 2],
                 orders_sent: 0,
             },
@@ -338,17 +376,18 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let mut elsewhere = 0;
         for fill in &recovered.fills {
             let (quote, contracts) = (self.quote_by_name(&fill.symbol), fill.signed());
+            let paid = self.paid(contracts, fill.price);
             match (fill.source, quote) {
                 (Source::Hedge, _) => {}
                 (_, None) => elsewhere += u64::from(fill.qty),
                 (Source::Quote, Some(quote)) => {
-                    self.quoter.hold(quote, contracts);
+                    self.quoter.hold(quote, contracts, paid);
                     if let Some(eye) = &mut self.eye {
                         eye.add_net(contracts);
                     }
                 }
                 (Source::Eye, Some(quote)) => {
-                    self.quoter.add_net(contracts);
+                    self.quoter.add_net(contracts, paid);
                     if let Some(eye) = &mut self.eye {
                         eye.hold(quote, contracts);
                     }
@@ -358,6 +397,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
         self.booked = recovered.last_fill();
         elsewhere
+    }
+
+    /// What contracts cost at a price, in ticks of the options times contracts.
+    fn paid(&self, contracts: i64, price: Price) -> i64 {
+        contracts.saturating_mul(price.raw() / self.option_tick.raw().max(1))
     }
 
     fn remember(&mut self, exec: Id) {
@@ -381,8 +425,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         is_known
     }
 
-    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup; it is off. `first_order` is
-    /// above every number that orders of this session have had.
+    /// Lets an electronic eye look at the same options, whose instruments and symbols are those of the setup; it is off.
     ///
     /// # Errors
     /// A symbol that an order cannot have.
@@ -392,7 +435,6 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         instruments: &[InstrumentId],
         symbols: &[Symbol],
         underlying: Symbol,
-        first_order: u64,
     ) -> Result<(), NotQuotable> {
         let session = &self.wire.session;
         let templates: Option<Vec<_>> = symbols
@@ -404,7 +446,6 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             "orders in the options cannot be written for this session",
         ))?;
         self.wire.orders = templates.into_boxed_slice();
-        self.wire.first_order = first_order.max(ORDERS_FROM);
         let mut eye = Eye::new(config, instruments);
         eye.add_net(self.quoter.net());
         self.eye = Some(eye);
@@ -417,6 +458,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         if self.is_new {
             self.tick(now);
         }
+        self.wire.out.let_go();
     }
 
     #[inline]
@@ -428,6 +470,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             self.quoter.set_beside(eye.open());
         }
         self.quoter.on_underlying(now, &self.top, &mut self.wire);
+        self.wire.out.let_go();
     }
 
     /// What the books say of the underlying, told anew: a state of the whole feed has changed.
@@ -505,6 +548,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         };
         self.look_again(&event);
         self.look_at_options(&event);
+        self.wire.out.let_go();
     }
 
     /// Contracts of the largest order in each option.
@@ -541,7 +585,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.
     pub(crate) fn replace_ladder(&mut self, now: Nanos, ladder: Box<Ladder>) -> Option<Box<Ladder>> {
         self.wire.now = now;
-        self.quoter.replace_ladder(now, ladder, &mut self.wire)
+        let before = self.quoter.replace_ladder(now, ladder, &mut self.wire);
+        self.wire.out.let_go();
+        before
     }
 
     /// Bid plus ask of the underlying, in its ticks, when it is live and has both.
@@ -567,6 +613,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn session_lost(&mut self) {
         self.is_catching_up = false;
+        if let Some(entry) = self.wire.entry.as_orders() {
+            entry.forget();
+        }
         self.quoter.on_disconnect();
         if let Some(eye) = &mut self.eye {
             eye.on_disconnect();
@@ -597,6 +646,16 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn catch_up(&mut self, now: Nanos) {
         if !(self.is_catching_up && self.wire.session.is_caught_up()) {
+            return;
+        }
+        if let Some(entry) = self.wire.entry.as_orders()
+            && !entry.is_clean()
+        {
+            // Orders may have outlived the connection: none of them may be there when the first one goes out.
+            if !entry.is_cancelling() {
+                self.wire.now = now;
+                self.wire.cancel_all(0, &Cause::default());
+            }
             return;
         }
         self.is_catching_up = false;
@@ -634,6 +693,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         {
             eye.handle_timeout(now);
         }
+        self.wire.out.let_go();
     }
 
     /// Bytes of the venue, cut anywhere.
@@ -677,6 +737,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             self.wire.transmit();
         }
         self.catch_up(now);
+        self.wire.out.let_go();
     }
 
     /// What is sent again (`is_late`) is of a connection that was lost, and its quotes with it: only executions still count.
@@ -690,9 +751,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 let rejected = (!is_rejected).then_some(&self.named[..]);
                 self.quoter.on_answer(now, id, rejected, &mut self.wire);
             }
-            Ok(Some(QuoteAnswer::Cancelled { id, is_done })) => {
-                self.quoter.on_cancelled(now, id, is_done, &mut self.wire);
-            }
+            Ok(Some(QuoteAnswer::Cancelled { id, is_done })) => self.cancelled(now, id, is_done),
             Ok(Some(QuoteAnswer::Removed { why: b'F' })) => self.quoter.on_protected(),
             Ok(Some(QuoteAnswer::Removed { .. })) => {
                 for quote in &self.named {
@@ -706,11 +765,98 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
             Ok(None) => match AppMessage::decode(&message) {
                 Ok(Some(AppMessage::ExecutionReport(report))) => self.report(now, &report, is_late),
+                Ok(Some(AppMessage::OrderCancelReject(reject))) if !is_late => {
+                    self.refused(now, &reject.cl_ord_id);
+                }
                 Ok(Some(AppMessage::BusinessMessageReject(_))) => self.distrust(now),
                 Ok(_) => {}
                 Err(_) => self.distrust(now),
             },
             Err(_) => self.distrust(now),
+        }
+    }
+
+    /// Every quote was cancelled, or every order where they are orders.
+    fn cancelled(&mut self, now: Nanos, id: u64, is_done: bool) {
+        let Some(entry) = self.wire.entry.as_orders() else {
+            return self.quoter.on_cancelled(now, id, is_done, &mut self.wire);
+        };
+        match entry.end_cancel(id, is_done) {
+            Some(0) if is_done => {}
+            Some(0) => self
+                .wire
+                .session
+                .logout(now, "orders of before could not be cancelled"),
+            asked => self
+                .quoter
+                .on_cancelled(now, asked.unwrap_or(id), is_done, &mut self.wire),
+        }
+    }
+
+    /// A replacement or a cancel of a quote's order was refused.
+    fn refused(&mut self, now: Nanos, name: &Id) {
+        let Some(entry) = self.wire.entry.as_orders() else {
+            return;
+        };
+        if let Some(report) = entry.refusal(name.to_number().unwrap_or_default()) {
+            let outcome = entry.orders.on_report(&report);
+            self.follow(now, &report, outcome);
+        }
+    }
+
+    /// What became of a quote's order.
+    fn side_report(&mut self, now: Nanos, report: &ExecutionReport, name: u64, is_late: bool) {
+        let is_fill = report.exec_type == ExecType::Trade;
+        if is_fill && self.is_booked(report, is_late) {
+            return;
+        }
+        let quote = self.quote_by_name(&report.symbol);
+        let told = self.wire.entry.as_orders().zip(quote).and_then(|(entry, quote)| {
+            let told = entry.report(quote, name, report)?;
+            Some((told, entry.orders.on_report(&told)))
+        });
+        if is_fill {
+            let Some((quote, fill)) = quote.and_then(|quote| Some((quote, self.fill_of(quote, report)?)))
+            else {
+                return self.distrust(now);
+            };
+            self.traded(now, Source::Quote, quote, report);
+            match told {
+                Some((_, SideOutcome::Unknown)) | None => {
+                    self.quoter.on_late_fill(&fill);
+                    if !is_late {
+                        self.distrust(now);
+                    }
+                }
+                Some(_) => self.quoter.on_order_fill(now, &fill, &mut self.wire),
+            }
+            if let Some(eye) = &mut self.eye {
+                eye.add_net(signed(report));
+            }
+        }
+        if let Some((told, outcome)) = told {
+            self.follow(now, &told, outcome);
+        }
+    }
+
+    /// Tells the quoter what a report means.
+    fn follow(&mut self, now: Nanos, report: &SideReport, outcome: SideOutcome) {
+        match outcome {
+            SideOutcome::Nothing | SideOutcome::Unknown => {}
+            SideOutcome::Removed => {
+                let mut sides = [false; 2];
+                sides[report.side as usize] = true;
+                self.quoter.on_removed(report.quote, sides);
+            }
+            SideOutcome::Answered(live) => self.quoter.on_orders(now, &live, &mut self.wire),
+        }
+        while let Some(live) = self
+            .wire
+            .entry
+            .as_orders()
+            .and_then(|entry| entry.orders.poll_answer())
+        {
+            self.quoter.on_orders(now, &live, &mut self.wire);
         }
     }
 
@@ -723,30 +869,22 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
         let id = report.cl_ord_id.to_number();
-        if id.is_some_and(|id| id >= ORDERS_FROM) {
-            return self.order_report(now, report, id.unwrap_or_default(), is_late);
+        if let Some(id) = id.filter(|id| *id >= ORDERS_FROM) {
+            return match id % 2 {
+                0 => self.order_report(now, report, id, is_late),
+                _ => self.side_report(now, report, id, is_late),
+            };
         }
         if report.exec_type != ExecType::Trade || self.is_booked(report, is_late) {
             return;
         }
-        let tick = self.option_tick.raw().max(1);
         // The places of quotes may have been others in the process before this one.
         let quote = match is_late {
             true => self.quote_by_name(&report.symbol),
             false => id.and_then(|id| u16::try_from(id).ok()),
         };
-        let ticks = report
-            .last_px
-            .and_then(|price| u16::try_from(price.raw() / tick).ok());
-        let (Some(quote), Some(ticks)) = (quote, ticks) else {
+        let Some((quote, fill)) = quote.and_then(|quote| Some((quote, self.fill_of(quote, report)?))) else {
             return self.distrust(now);
-        };
-        let fill = Fill {
-            quote,
-            side: report.side,
-            qty: report.last_qty,
-            ticks,
-            delta_milli: self.deltas.get(usize::from(quote)).copied().unwrap_or(0),
         };
         self.traded(now, Source::Quote, quote, report);
         match is_late {
@@ -758,6 +896,18 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
     }
 
+    /// A trade as the quoter counts it; `None` without a price that is one.
+    fn fill_of(&self, quote: u16, report: &ExecutionReport) -> Option<Fill> {
+        let tick = self.option_tick.raw().max(1);
+        Some(Fill {
+            quote,
+            side: report.side,
+            qty: report.last_qty,
+            ticks: u16::try_from(report.last_px?.raw() / tick).ok()?,
+            delta_milli: self.deltas.get(usize::from(quote)).copied().unwrap_or(0),
+        })
+    }
+
     /// What became of an order of the eye. What traded is booked whether the order is known or not: those of a process before this one
     /// are not.
     fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64, is_late: bool) {
@@ -767,7 +917,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             return;
         }
         let told = OrderReport {
-            id: ClientOrderId(id.saturating_sub(self.wire.first_order)),
+            id: ClientOrderId(id.saturating_sub(self.wire.first_order) / 2),
             venue_id: report.order_id.to_number().map(OrderId),
             kind,
         };
@@ -789,7 +939,8 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             Some(quote) => {
                 self.traded(now, Source::Eye, quote, report);
                 self.eye_contracts += u64::from(report.last_qty.0);
-                self.quoter.add_net(signed(report));
+                let paid = self.paid(signed(report), report.last_px.unwrap_or_default());
+                self.quoter.add_net(signed(report), paid);
                 if let (Some(eye), true) = (&mut self.eye, is_unknown) {
                     eye.hold(quote, signed(report));
                 }
@@ -880,6 +1031,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.now = now;
         self.set_open(quote, false);
         self.quoter.set_quoted(now, quote, false, &mut self.wire);
+        self.wire.out.let_go();
     }
 
     /// The kill switch: takes every quote away and turns the eye off, until [`QuotePath::resume`].
@@ -889,6 +1041,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             eye.kill();
         }
         self.quoter.pull(now, &mut self.wire);
+        self.wire.out.let_go();
     }
 
     /// The same because more was lost than may be.
@@ -898,6 +1051,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             eye.kill();
         }
         self.quoter.pull_on_loss(now, &mut self.wire);
+        self.wire.out.let_go();
     }
 
     /// Quotes again, and the eye may be turned on again; while quotes are still being taken away, neither.

@@ -27,7 +27,7 @@ pub(crate) struct QuoterResults {
     /// Counter id → value.
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) quotes: Vec<QuoteRow>,
-    /// Mass quotes and their bytes.
+    /// Mass quotes, or requests about orders where quotes are orders, and their bytes.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
     /// Orders of the electronic eye.
@@ -75,7 +75,7 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         ),
     };
     format!(
-        "{}\n{}\n{} mass quotes, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}\n\
+        "{}\n{}\n{} quote messages, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}\n\
          in points: cash {:.2}, value {:.2}, together {:.2}; edge of the fills {:.2}; delta {:.2}, gamma {:.4}, vega {:.0}\n\
          {eye}{} ladders made{}\n",
         latency.to_text(),

@@ -2,10 +2,10 @@
 //! seed. Both directions of order entry take a random time; a rival takes quotes; options are halted; connections are lost; volatilities
 //! are edited; everything is pulled and resumed. After every drain, what the quoter believes to be live is what the exchange holds.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use tickwire_book::Depth;
-use tickwire_exchange::{DayPhase, Firm, Market};
+use tickwire_exchange::{ClientOrder, DayPhase, Firm, Market, Outcome};
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{AppMessage, CompId, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
@@ -20,7 +20,7 @@ use super::chain::Chain;
 use super::path::{QuotePath, QuoteSetup, Source, Traded, Trades};
 use super::pricer::Pricer;
 use super::pricing::{Expiries, flat_surface};
-use super::{Learn, demo, path};
+use super::{Learn, QuoteEntry, demo, path};
 use crate::config::Config;
 use crate::hot::OrderOut;
 use crate::random::Random;
@@ -38,13 +38,14 @@ const FIRM: Firm = Firm(1);
 #[derive(Default)]
 struct Sent {
     bytes: Vec<u8>,
-    /// Mass quotes among it.
-    mass_quotes: u64,
+    /// Mass quotes, new orders and replacements among it.
+    quotes: u64,
 }
 
 impl OrderOut for Sent {
     fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.mass_quotes += u64::from(bytes.windows(6).any(|w| w == b"\x0135=i\x01"));
+        let kinds: [&[u8]; 3] = [b"\x0135=i\x01", b"\x0135=D\x01", b"\x0135=G\x01"];
+        self.quotes += bytes.windows(6).filter(|w| kinds.contains(w)).count() as u64;
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
@@ -116,7 +117,16 @@ struct World<C> {
     shown: String,
     /// Of packets and answers, once quoting has begun.
     allocations: u64,
-    states: std::collections::BTreeMap<String, u32>,
+    states: BTreeMap<String, u32>,
+}
+
+/// What the exchange holds of our quote of an option, and what it has traded.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    price: [Price; 2],
+    open: [u32; 2],
+    traded: [u64; 2],
+    cost: i128,
 }
 
 /// A run of `steps` from a seed.
@@ -144,10 +154,14 @@ struct Seen {
     hash: u64,
     allocations: u64,
     /// Steps by state.
-    states: std::collections::BTreeMap<String, u32>,
+    states: BTreeMap<String, u32>,
 }
 
 fn play(seed: u64, steps: u32, has_trouble: bool) -> Seen {
+    play_by(QuoteEntry::MassQuotes, seed, steps, has_trouble)
+}
+
+fn play_by(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool) -> Seen {
     let text = demo::text(OPTIONS, VIRTUAL_START).unwrap();
     let mut config = Config::parse(&text).unwrap();
     config.exchange.seed = seed;
@@ -160,6 +174,7 @@ fn play(seed: u64, steps: u32, has_trouble: bool) -> Seen {
     // A connection that is lost is taken up where it was: what traded meanwhile is heard of.
     config.order_entry.session[0].reset_on_logon = false;
     let quoter = config.quoter.as_mut().unwrap();
+    quoter.entry = entry;
     quoter.limits.long_max = 900;
     quoter.limits.short_max = 900;
     let eye = quoter.eye.as_mut().unwrap();
@@ -188,6 +203,12 @@ impl WithChannel for Play {
         }
         world.seen()
     }
+}
+
+/// Whether an order is a side of a quote.
+fn is_side(order: &ClientOrder) -> bool {
+    let name = order.cl_ord_id.to_number().unwrap_or_default();
+    order.firm == FIRM && name % 2 == 1
 }
 
 fn comp(name: &str) -> CompId {
@@ -267,11 +288,13 @@ impl<C: Channel> World<C> {
             symbols: &symbols,
             deltas: &deltas,
             session,
+            by_orders: section.entry == QuoteEntry::Orders,
+            first_order: super::first_order(now),
         };
         let status = learn.status(chain.underlying);
         let sent = Sent {
             bytes: Vec::with_capacity(1 << 20),
-            mass_quotes: 0,
+            quotes: 0,
         };
         let counted = Counted {
             quotes: vec![0; ids.len()],
@@ -283,8 +306,7 @@ impl<C: Channel> World<C> {
         let ticks = [chain.underlying_tick, chain.steps.tick];
         let eye = section.eye.as_ref().unwrap();
         let config = eye.eye(chain.underlying, ticks, &section.trigger);
-        path.open_eye(config, &ids, &symbols, underlying, super::first_order(now))
-            .unwrap();
+        path.open_eye(config, &ids, &symbols, underlying).unwrap();
         path.begin(now, &channel, status);
         let mut world = World {
             now,
@@ -323,7 +345,7 @@ impl<C: Channel> World<C> {
     fn connect(&mut self) {
         assert!(self.market.exchange_mut(0).connect(US, self.now));
         (self.to_venue, self.to_us) = (Wire::default(), Wire::default());
-        self.path.wire.out.bytes.clear();
+        self.path.wire.out.to.bytes.clear();
         self.path.ended = None;
         self.path.connected(self.now);
         self.is_connected = true;
@@ -333,7 +355,7 @@ impl<C: Channel> World<C> {
     fn disconnect(&mut self) {
         self.market.exchange_mut(0).disconnect(US, self.now);
         self.path.disconnected(self.now);
-        self.path.wire.out.bytes.clear();
+        self.path.wire.out.to.bytes.clear();
         (self.to_venue, self.to_us) = (Wire::default(), Wire::default());
         self.is_connected = false;
     }
@@ -386,8 +408,9 @@ impl<C: Channel> World<C> {
         if !self.is_connected {
             return;
         }
-        let sent = self.path.wire.out.bytes.clone();
-        self.path.wire.out.bytes.clear();
+        assert!(self.path.wire.out.is_empty(), "nothing waits for another packet");
+        let sent = self.path.wire.out.to.bytes.clone();
+        self.path.wire.out.to.bytes.clear();
         if !sent.is_empty() {
             self.to_venue.put(delay(&mut self.random), sent);
         }
@@ -436,15 +459,10 @@ impl<C: Channel> World<C> {
     /// What could trade against us at the exchange never passes the limits, whatever is under way.
     fn hold_to_the_limits(&self) {
         let (mut net, mut open) = (0, [0; 2]);
-        for quote in self
-            .market
-            .exchange(0)
-            .quotes()
-            .filter(|quote| quote.firm == FIRM)
-        {
+        for quote in self.held().values() {
             net += quote.traded[0] as i64 - quote.traded[1] as i64;
-            open[0] += i64::from(quote.open[0].0);
-            open[1] += i64::from(quote.open[1].0);
+            open[0] += i64::from(quote.open[0]);
+            open[1] += i64::from(quote.open[1]);
         }
         for (instrument, contracts) in self.taken() {
             net += if instrument == self.chain.underlying {
@@ -465,14 +483,45 @@ impl<C: Channel> World<C> {
         );
     }
 
-    /// What our orders have traded, as the exchange's ledger has it: bought, or sold where negative.
+    /// What it has of our quotes, be they orders or not.
+    fn held(&self) -> BTreeMap<InstrumentId, Held> {
+        let exchange = self.market.exchange(0);
+        let mut all: BTreeMap<InstrumentId, Held> = BTreeMap::new();
+        for quote in exchange.quotes().filter(|quote| quote.firm == FIRM) {
+            let held = all.entry(quote.instrument).or_default();
+            (held.price, held.open) = (quote.price, quote.open.map(|qty| qty.0));
+            (held.traded, held.cost) = (quote.traded, quote.cost[0] - quote.cost[1]);
+        }
+        for order in exchange.ledger().iter().filter(|order| is_side(order)) {
+            let (held, side) = (all.entry(order.instrument).or_default(), order.side as usize);
+            held.traded[side] += u64::from(order.filled.0);
+            held.cost += if side == 0 { order.cost } else { -order.cost };
+            if order.outcome == Outcome::Open {
+                assert_eq!(held.open[side], 0, "two orders of one side: {order:?}");
+                (held.price[side], held.open[side]) = (order.price, order.qty.0 - order.filled.0);
+            }
+        }
+        all
+    }
+
+    /// What our other orders have traded, as the exchange's ledger has it: bought, or sold where negative.
     fn taken(&self) -> impl Iterator<Item = (InstrumentId, i64)> + '_ {
         let ledger = self.market.exchange(0).ledger().iter();
-        let ours = ledger.filter(|order| order.firm == FIRM && !order.filled.is_zero());
+        let ours = ledger.filter(|order| order.firm == FIRM && !order.filled.is_zero() && !is_side(order));
         ours.map(|order| {
             let qty = i64::from(order.filled.0);
             (order.instrument, if order.side == Side::Bid { qty } else { -qty })
         })
+    }
+
+    /// Premium paid for options, less what was received, as the exchange has it.
+    fn paid(&self) -> i128 {
+        let ledger = self.market.exchange(0).ledger().iter();
+        let orders = ledger.filter(|order| order.firm == FIRM && !is_side(order));
+        let orders = orders.filter(|order| order.instrument != self.chain.underlying);
+        let bought = |side: Side| if side == Side::Bid { 1 } else { -1 };
+        let by_quotes: i128 = self.held().values().map(|held| held.cost).sum();
+        by_quotes + orders.map(|order| bought(order.side) * order.cost).sum::<i128>()
     }
 
     fn step(&mut self, has_trouble: bool) {
@@ -497,7 +546,7 @@ impl<C: Channel> World<C> {
             37 if has_trouble => {
                 self.path.pull(self.now);
                 // What was sent before is not taken back; nothing follows.
-                self.pulled_at = Some((self.path.wire.out.mass_quotes, self.path.wire.orders_sent));
+                self.pulled_at = Some((self.path.wire.out.to.quotes, self.path.wire.orders_sent));
             }
             38 if has_trouble && self.is_connected => self.disconnect(),
             39..=44 if !self.is_connected => self.connect(),
@@ -515,7 +564,7 @@ impl<C: Channel> World<C> {
             && self.path.quoter.state() != QuotingState::Quoting
         {
             assert_eq!(
-                (self.path.wire.out.mass_quotes, self.path.wire.orders_sent),
+                (self.path.wire.out.to.quotes, self.path.wire.orders_sent),
                 before,
                 "a quote or an order after the kill switch"
             );
@@ -619,7 +668,8 @@ impl<C: Channel> World<C> {
             }
             self.pass(200_000, 0);
             let is_quiet = self.to_venue.0.is_empty() && self.to_us.0.is_empty();
-            if is_quiet && self.is_connected && self.path.is_still() && self.path.wire.out.bytes.is_empty() {
+            if is_quiet && self.is_connected && self.path.is_still() && self.path.wire.out.to.bytes.is_empty()
+            {
                 return self.compare(what);
             }
         }
@@ -635,18 +685,13 @@ impl<C: Channel> World<C> {
         );
         let tick = self.chain.steps.tick.raw();
         let price = |ticks: u16| Price::from_raw(i64::from(ticks) * tick);
-        let held: Vec<_> = self
-            .market
-            .exchange(0)
-            .quotes()
-            .filter(|quote| quote.firm == FIRM)
-            .collect();
+        let held = self.held();
         for (at, option) in self.chain.options.iter().enumerate() {
             let quote = at as u16;
             let (bid, ask) = self.path.quoter.live(quote);
             let open = self.path.quoter.open(quote);
-            let at_venue = held.iter().find(|quote| quote.instrument == option.id);
-            let venue = at_venue.map_or([0; 2], |quote| quote.open.map(|qty| qty.0));
+            let at_venue = held.get(&option.id);
+            let venue = at_venue.map_or([0; 2], |quote| quote.open);
             assert_eq!(open, venue, "{what}: {} is quoted otherwise", option.symbol);
             if let Some(held) = at_venue {
                 if open[0] > 0 {
@@ -683,6 +728,8 @@ impl<C: Channel> World<C> {
         let net: i64 = counted.quotes.iter().chain(&counted.eye).sum();
         let eye = self.path.eye.as_ref().map(|eye| eye.net());
         assert_eq!((self.path.quoter.net(), eye), (net, Some(net)), "{what}: net");
+        let paid = i128::from(self.path.quoter.paid()) * i128::from(tick);
+        assert_eq!(paid, self.paid(), "{what}: premium paid");
         assert_eq!(self.market.exchange(0).phase(), DayPhase::Open, "{what}");
         self.hold_the_account_to_it(what);
     }
@@ -730,14 +777,10 @@ impl<C: Channel> World<C> {
 
     fn seen(&self) -> Seen {
         let counters = self.path.quoter.counters();
-        let held = self
-            .market
-            .exchange(0)
-            .quotes()
-            .filter(|quote| quote.firm == FIRM);
+        let held = self.held();
         Seen {
             mass_quotes: counters.get(Counter::MassQuotesSent),
-            contracts: held.map(|quote| quote.traded[0] + quote.traded[1]).sum(),
+            contracts: held.values().map(|quote| quote.traded[0] + quote.traded[1]).sum(),
             checks: self.checks,
             pulls: counters.get(Counter::QuotePulls),
             rejected: counters.get(Counter::QuoteEntriesRejected),
@@ -758,9 +801,18 @@ impl<C: Channel> World<C> {
 
 #[test]
 fn what_is_believed_live_is_what_the_exchange_holds_after_every_drain() {
+    believe(QuoteEntry::MassQuotes);
+}
+
+#[test]
+fn so_it_is_where_quotes_are_orders() {
+    believe(QuoteEntry::Orders);
+}
+
+fn believe(entry: QuoteEntry) {
     let mut sum = Seen::default();
     for seed in 1..=6 {
-        let seen = play(seed, 800, true);
+        let seen = play_by(entry, seed, 800, true);
         sum.mass_quotes += seen.mass_quotes;
         sum.contracts += seen.contracts;
         sum.checks += seen.checks;
@@ -796,12 +848,14 @@ fn the_account_explains_what_was_earned_and_measures_what_was_promised() {
 
 #[test]
 fn neither_a_packet_nor_an_answer_takes_memory() {
-    let seen = play(3, 400, true);
-    assert!(
-        seen.mass_quotes > 20 && seen.contracts > 0 && seen.eye > 0,
-        "{seen:?}"
-    );
-    assert_eq!(seen.allocations, 0, "{seen:?}");
+    for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
+        let seen = play_by(entry, 3, 400, true);
+        assert!(
+            seen.mass_quotes > 20 && seen.contracts > 0 && seen.eye > 0,
+            "{seen:?}"
+        );
+        assert_eq!(seen.allocations, 0, "{seen:?}");
+    }
 }
 
 #[test]

@@ -37,8 +37,6 @@ mod own {
     pub(super) const TRADING_SESSION_ID: u32 = 336;
     pub(super) const TRAD_SES_STATUS: u32 = 340;
     pub(super) const EXEC_RESTATEMENT_REASON: u32 = 378;
-    pub(super) const MASS_CANCEL_REQUEST_TYPE: u32 = 530;
-    pub(super) const MASS_CANCEL_RESPONSE: u32 = 531;
     pub(super) const MASS_CANCEL_REJECT_REASON: u32 = 532;
     pub(super) const TOTAL_AFFECTED_ORDERS: u32 = 533;
     pub(super) const DISPLAY_QTY: u32 = 1138;
@@ -705,7 +703,7 @@ fn read(m: &Message<'_>, version: Version) -> Result<Request, Refused> {
         }),
         b"q" if version >= Version::Fix43 => Ok(Request::MassCancel {
             id: id_of(m, tag::CL_ORD_ID)?,
-            kind: required(m, own::MASS_CANCEL_REQUEST_TYPE, |m, f| m.char(f))?,
+            kind: required(m, tag::MASS_CANCEL_REQUEST_TYPE, |m, f| m.char(f))?,
             symbol: optional(m, tag::SYMBOL, symbol)?,
             side: optional(m, tag::SIDE, side)?,
         }),
@@ -968,14 +966,14 @@ impl Out {
                 if version >= Version::Fix50Sp1 {
                     e.unsigned(own::MASS_ACTION_REPORT_ID, report_id);
                 }
-                e.char(own::MASS_CANCEL_REQUEST_TYPE, kind);
+                e.char(tag::MASS_CANCEL_REQUEST_TYPE, kind);
                 match result {
                     Ok(orders) => {
-                        e.char(own::MASS_CANCEL_RESPONSE, kind);
+                        e.char(tag::MASS_CANCEL_RESPONSE, kind);
                         e.unsigned(own::TOTAL_AFFECTED_ORDERS, orders.into());
                     }
                     Err(reason) => {
-                        e.char(own::MASS_CANCEL_RESPONSE, b'0');
+                        e.char(tag::MASS_CANCEL_RESPONSE, b'0');
                         e.unsigned(own::MASS_CANCEL_REJECT_REASON, reason.into());
                     }
                 }

@@ -106,22 +106,23 @@ impl PaceIn {
 }
 
 impl<S: Store> Core<S> {
-    /// Sends an application message within the configured rate.
+    /// Sends an application message within the configured rate, kept for resends or not.
     #[inline]
     pub(super) fn send_paced(
         &mut self,
         msg_type: &[u8],
+        is_kept: bool,
         body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
         if self.status != Status::Active {
             return Err(SendError::NotLoggedOn);
         }
         if self.pace_out.is_none() {
-            return self.send_encoded(msg_type, body);
+            return self.send_encoded(msg_type, is_kept, body);
         }
         let is_late = self.ask_rate(true)?;
         let before = self.out.as_slice().len() as u64;
-        let seq = self.send_encoded(msg_type, body)?;
+        let seq = self.send_encoded(msg_type, is_kept, body)?;
         if let Some(pace) = &mut self.pace_out {
             let opens = pace.bucket.take(self.now);
             if is_late {

@@ -22,6 +22,7 @@ mod taken;
 #[cfg(test)]
 mod tests;
 
+use crate::exposure::Exposure;
 use crate::quoter::ladder::BLOCK;
 use crate::quoter::{half_tick, places, table};
 use crate::risk::Window;
@@ -235,8 +236,8 @@ pub struct Eye {
     taken: Taken,
     rate: Window,
     hedge_rate: Window,
-    /// Contracts of options under way, by side.
-    open: [u64; 2],
+    /// Orders in options under way, by side.
+    open: [Exposure; 2],
     premium: [u64; 2],
     /// Bought less sold.
     net: i64,
@@ -289,7 +290,7 @@ impl Eye {
                 config.hedge.map_or(0, |hedge| hedge.orders_max),
                 config.orders_window_ns,
             ),
-            open: [0; 2],
+            open: [Exposure::default(); 2],
             premium: [0; 2],
             net: 0,
             carry_milli: 0,
@@ -522,7 +523,7 @@ impl Eye {
             taken: self.taken.take(now, qty),
             sent: now,
         };
-        self.open[side as usize] += u64::from(qty);
+        self.open[side as usize].add(Exposure::of(qty, limit));
         self.premium[side as usize] += u64::from(qty) * u64::from(limit);
         self.busy[at / BLOCK] |= 1 << (at % BLOCK);
         let order = NewOrder {
@@ -544,7 +545,7 @@ impl Eye {
             Side::Bid => (self.net, self.config.long_max),
             Side::Ask => (-self.net, self.config.short_max),
         };
-        let open = u128::from(self.open[side as usize]) + u128::from(quoted);
+        let open = u128::from(self.open[side as usize].contracts) + u128::from(quoted);
         let left = i128::from(position_max) - i128::from(held) - open as i128;
         let position = left.clamp(0, i128::from(u32::MAX)) as u64;
         let premium = self.config.premium_max[side as usize].saturating_sub(self.premium[side as usize])
@@ -646,11 +647,12 @@ impl Eye {
             return Ok(change);
         };
         let at = usize::from(option);
-        let (filled, released) = (u64::from(change.filled.0), u64::from(change.released.0));
+        let gone = Exposure::of(change.filled.0 + change.released.0, tag.limit_ticks);
+        let released = Exposure::of(change.released.0, tag.limit_ticks);
         self.positions[at] += signed(change.filled);
         self.net += signed(change.filled);
-        self.open[side as usize] -= filled + released;
-        self.premium[side as usize] -= released * u64::from(tag.limit_ticks);
+        self.open[side as usize].remove(gone);
+        self.premium[side as usize] -= released.premium;
         self.taken.release(tag.taken, change.released.0);
         if self.config.hedge.is_some() {
             let delta = signed(change.filled).saturating_mul(self.deltas[at].into());
@@ -886,8 +888,8 @@ impl Eye {
         self.net
     }
 
-    /// Contracts of options in orders under way, by side.
-    pub fn open(&self) -> [u64; 2] {
+    /// Orders in options under way, by side, by their limits.
+    pub fn open(&self) -> [Exposure; 2] {
         self.open
     }
 

@@ -17,16 +17,21 @@
 
 mod flight;
 pub(crate) mod ladder;
+mod orders;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::exposure::{Exposure, exposures};
 use crate::risk::Window;
 use alloc::boxed::Box;
 use alloc::vec;
 use flight::Flights;
 use ladder::BLOCK;
 pub use ladder::{Ladder, LadderFull, NO_ASK, NO_BID, PriceGrid, QuoteTerms, Quoting, QuotingError, Row};
+pub use orders::{
+    QuoteLive, QuoteOrders, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
+};
 use table::Table;
 use tickwire_market::{
     BookState, BookUpdate, Cause, Counter, Counters, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side,
@@ -100,6 +105,9 @@ pub struct QuoterConfig {
     pub short_max: u64,
     /// Most contracts on both sides of all quotes together.
     pub quoted_max: u64,
+    /// Most premium, in ticks times contracts: paid less received if every bid traded, received less paid if every offer did. Indexed
+    /// by [`Side`]. Default: no limit.
+    pub premium_max: [u64; 2],
     /// Our own protection.
     pub protection: Protection,
 }
@@ -131,6 +139,7 @@ impl Default for QuoterConfig {
             long_max: 1_000_000,
             short_max: 1_000_000,
             quoted_max: 1_000_000,
+            premium_max: [u64::MAX; 2],
             protection: Protection::default(),
         }
     }
@@ -232,6 +241,21 @@ pub struct Fill {
     pub delta_milli: i32,
 }
 
+impl Fill {
+    /// Contracts bought, below 0 sold.
+    pub fn signed(&self) -> i64 {
+        match self.side {
+            Side::Bid => i64::from(self.qty.0),
+            Side::Ask => -i64::from(self.qty.0),
+        }
+    }
+
+    /// What was paid for them, below 0 received, in ticks times contracts.
+    pub fn paid(&self) -> i64 {
+        self.signed().saturating_mul(i64::from(self.ticks))
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Quoting,
@@ -287,11 +311,11 @@ pub struct Quoter {
     /// Contracts that may trade against what is live, per quote and side.
     open: Box<[[u32; 2]]>,
     /// The same with what is under way, for all quotes.
-    open_all: [u64; 2],
-    /// Contracts of the message being filled.
-    open_batch: [u64; 2],
-    /// Contracts that may still be added, by side and in all; worked out for each decision.
-    room: [u64; 2],
+    open_all: [Exposure; 2],
+    /// That of the message being filled.
+    open_batch: [Exposure; 2],
+    /// What may still be added, by side, and contracts in all; worked out for each decision.
+    room: [Exposure; 2],
     room_all: u64,
     sizes: Box<[u32]>,
     since: Box<[Nanos]>,
@@ -302,10 +326,11 @@ pub struct Quoter {
     /// Quotes that the venue rejected and that are tried again, by block, and when.
     refused: Box<[u64]>,
     next_retry: Option<Nanos>,
-    /// Bought less sold.
+    /// Bought less sold, contracts, and paid less received, ticks times contracts.
     net: i64,
-    /// Contracts of orders beside the quotes that are under way, by side.
-    beside: [u64; 2],
+    paid: i64,
+    /// Orders beside the quotes that are under way, by side.
+    beside: [Exposure; 2],
     positions: Box<[i64]>,
     messages: Window,
     improvements: Window,
@@ -348,9 +373,9 @@ impl Quoter {
             batched: 0,
             improve: vec![0; table.blocks()].into_boxed_slice(),
             open: vec![[0; 2]; quotes].into_boxed_slice(),
-            open_all: [0; 2],
-            open_batch: [0; 2],
-            room: [0; 2],
+            open_all: [Exposure::default(); 2],
+            open_batch: [Exposure::default(); 2],
+            room: [Exposure::default(); 2],
             room_all: 0,
             sizes: vec![config.size.0; quotes].into_boxed_slice(),
             since: vec![Nanos::ZERO; quotes].into_boxed_slice(),
@@ -360,7 +385,8 @@ impl Quoter {
             refused: vec![0; table.blocks()].into_boxed_slice(),
             next_retry: None,
             net: 0,
-            beside: [0; 2],
+            paid: 0,
+            beside: [Exposure::default(); 2],
             positions: vec![0; quotes].into_boxed_slice(),
             messages: Window::new(config.messages_max, config.window_ns),
             improvements: Window::new(config.improvements_max, config.window_ns),
@@ -495,7 +521,7 @@ impl Quoter {
         self.ladder = ladder;
         if let Err(reason) = decided {
             self.batched = 0;
-            self.open_batch = [0; 2];
+            self.open_batch = [Exposure::default(); 2];
             if reason == PullReason::NoRow {
                 self.calm_at = now.after(self.config.calm_ns);
             }
@@ -583,21 +609,21 @@ impl Quoter {
             if !is_wanted {
                 continue;
             }
-            let more = u64::from(size);
-            if more <= self.room[at] && more <= self.room_all {
-                self.room[at] -= more;
-                self.room_all -= more;
-                self.open_batch[at] += more;
+            let more = Exposure::of(size, if at == 0 { bid } else { ask });
+            if self.room[at].has_room_for(more) && more.contracts <= self.room_all {
+                self.room[at].remove(more);
+                self.room_all -= more.contracts;
+                self.open_batch[at].add(more);
                 qty[at] = size;
                 continue;
             }
             self.counters.bump(Counter::QuotesCapped);
             if !must {
                 // As if nothing had been taken for the bid.
-                let taken = u64::from(qty[0]);
-                self.open_batch[0] -= taken;
-                self.room[0] += taken;
-                self.room_all += taken;
+                let taken = Exposure::of(qty[0], bid);
+                self.open_batch[0].remove(taken);
+                self.room[0].add(taken);
+                self.room_all += taken.contracts;
                 return false;
             }
             if at == 0 { bid = NO_BID } else { ask = NO_ASK }
@@ -613,27 +639,24 @@ impl Quoter {
         true
     }
 
-    /// Works out how many contracts more may be quoted, if everything traded.
+    /// Works out how much more may be quoted, if everything traded.
     #[inline]
     fn measure_room(&mut self) {
-        let room = |limit: u64, held: i64, open: u64| {
-            let left = i128::from(limit) - i128::from(held) - i128::from(open);
+        let room = |limit: u64, held: i64, open: u64, beside: u64| {
+            let left = i128::from(limit) - i128::from(held) - i128::from(open) - i128::from(beside);
             u64::try_from(left.max(0)).unwrap_or(u64::MAX)
         };
+        let contracts_max = [self.config.long_max, self.config.short_max];
+        let held = [(self.net, self.paid), (-self.net, -self.paid)];
+        for side in 0..2 {
+            let (open, beside, (net, paid)) = (self.open_all[side], self.beside[side], held[side]);
+            self.room[side] = Exposure {
+                contracts: room(contracts_max[side], net, open.contracts, beside.contracts),
+                premium: room(self.config.premium_max[side], paid, open.premium, beside.premium),
+            };
+        }
         let [bids, asks] = self.open_all;
-        self.room = [
-            room(
-                self.config.long_max,
-                self.net,
-                bids.saturating_add(self.beside[0]),
-            ),
-            room(
-                self.config.short_max,
-                -self.net,
-                asks.saturating_add(self.beside[1]),
-            ),
-        ];
-        self.room_all = room(self.config.quoted_max, 0, bids + asks);
+        self.room_all = room(self.config.quoted_max, 0, bids.contracts, asks.contracts);
     }
 
     /// Sends the message being filled, which is empty then; `false` if it may not or could not leave.
@@ -667,7 +690,7 @@ impl Quoter {
             self.since[usize::from(told.quote)] = now;
         }
         for (all, more) in self.open_all.iter_mut().zip(open) {
-            *all += more;
+            all.add(more);
         }
         self.counters.bump(Counter::MassQuotesSent);
         self.counters.add(Counter::QuoteEntriesSent, count as u64);
@@ -688,22 +711,16 @@ impl Quoter {
             self.table.set_in_flight(quote, false);
             (first, end) = (first.min(quote / BLOCK), end.max(quote / BLOCK + 1));
             if rejected.is_some_and(|rejected| !rejected.contains(&told.quote)) {
-                self.release(self.open[quote]);
+                self.release_live(quote, self.open[quote]);
                 self.open[quote] = qty;
                 (self.table.live_bids[quote], self.table.live_asks[quote]) = (told.bid_ticks, told.ask_ticks);
                 is_live |= qty != [0; 2];
                 continue;
             }
             // The quote before it stays: it is taken away, and if that is what was refused, all of them are.
-            self.release(qty);
-            self.counters.bump(Counter::QuoteEntriesRejected);
+            self.release(exposures(qty, (told.bid_ticks, told.ask_ticks)));
             is_stuck |= qty == [0; 2];
-            self.rooms[quote].is_quoted = false;
-            self.refused[quote / BLOCK] |= 1 << (quote % BLOCK);
-            self.limit(quote);
-            if self.config.retry_ns > 0 && self.next_retry.is_none() {
-                self.next_retry = Some(now.after(self.config.retry_ns));
-            }
+            self.refuse(now, quote);
         }
         if self.reset_in == Some(id) {
             self.reset_in = None;
@@ -717,6 +734,46 @@ impl Quoter {
             return self.pull_for(now, PullReason::Rejected, self.last_cause(), sink);
         }
         self.decide(now, first..end, sink);
+    }
+
+    /// A quote that is two orders ([`QuoteOrders`]) was answered: what is live of it.
+    pub fn on_orders(&mut self, now: Nanos, live: &QuoteLive, sink: &mut impl QuoteSink) {
+        let Some(flight) = self.flights.arrive(live.id) else {
+            return self.unmatched(now, sink);
+        };
+        let (at, told) = (usize::from(live.quote), &flight.entries[0]);
+        if at >= self.open.len() || told.quote != live.quote {
+            return self.unmatched(now, sink);
+        }
+        self.table.set_in_flight(at, false);
+        let qty = [told.bid_qty.0, told.ask_qty.0];
+        self.release(exposures(qty, (told.bid_ticks, told.ask_ticks)));
+        self.release_live(at, self.open[at]);
+        self.open[at] = live.open;
+        (self.table.live_bids[at], self.table.live_asks[at]) = live.ticks;
+        for (all, more) in self.open_all.iter_mut().zip(exposures(live.open, live.ticks)) {
+            all.add(more);
+        }
+        if live.is_refused {
+            self.refuse(now, at);
+            // A side that was to go and is still there.
+            let is_stuck = (0..2).any(|side| qty[side] == 0 && live.open[side] > 0);
+            if is_stuck && self.state == State::Quoting {
+                return self.pull_for(now, PullReason::Rejected, self.last_cause(), sink);
+            }
+        }
+        self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+    }
+
+    /// A quote was refused: it is taken away, and tried again later.
+    fn refuse(&mut self, now: Nanos, quote: usize) {
+        self.counters.bump(Counter::QuoteEntriesRejected);
+        self.rooms[quote].is_quoted = false;
+        self.refused[quote / BLOCK] |= 1 << (quote % BLOCK);
+        self.limit(quote);
+        if self.config.retry_ns > 0 && self.next_retry.is_none() {
+            self.next_retry = Some(now.after(self.config.retry_ns));
+        }
     }
 
     /// Every quote was cancelled, as asked for by [`QuoteSink::cancel_all`]; `false` if the venue refused to.
@@ -748,7 +805,7 @@ impl Quoter {
                 gone[side] = core::mem::take(&mut self.open[at][side]);
             }
         }
-        self.release(gone);
+        self.release_live(at, gone);
         if sides[0] {
             self.table.live_bids[at] = NO_BID;
         }
@@ -773,21 +830,31 @@ impl Quoter {
 
     /// An execution against a quote. One that fits nothing quoted means that we do not know what is live: everything is pulled.
     pub fn on_fill(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
+        self.fill(now, fill, false, sink);
+    }
+
+    /// An execution of an order that is a side of a quote. One side's order may rest, and trade, before the other side's is answered:
+    /// then it is of what is under way.
+    pub fn on_order_fill(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
+        let is_under_way = fill.quote < self.config.quotes && self.is_in_flight(fill.quote);
+        self.fill(now, fill, is_under_way, sink);
+    }
+
+    #[inline]
+    fn fill(&mut self, now: Nanos, fill: &Fill, is_under_way: bool, sink: &mut impl QuoteSink) {
         let (at, side) = (usize::from(fill.quote), fill.side as usize);
-        let signed = match fill.side {
-            Side::Bid => i64::from(fill.qty.0),
-            Side::Ask => -i64::from(fill.qty.0),
-        };
         if at >= self.open.len() {
             return self.unmatched(now, sink);
         }
-        self.net += signed;
+        let signed = fill.signed();
+        self.add_net(signed, fill.paid());
         self.positions[at] += signed;
         self.counters.bump(Counter::Fills);
-        let open = self.open[at][side];
-        let traded = open.min(fill.qty.0);
+        let traded = self.open[at][side].min(fill.qty.0);
+        let mut gone = [0; 2];
+        gone[side] = traded;
+        self.release_live(at, gone);
         self.open[at][side] -= traded;
-        self.open_all[side] -= u64::from(traded);
         if self.open[at][side] == 0 {
             if side == 0 {
                 self.table.live_bids[at] = NO_BID;
@@ -796,7 +863,7 @@ impl Quoter {
             }
         }
         self.fade(now, fill);
-        if traded < fill.qty.0 {
+        if traded < fill.qty.0 && !is_under_way {
             return self.unmatched(now, sink);
         }
         if self.count(now, fill, signed) {
@@ -807,11 +874,8 @@ impl Quoter {
 
     /// An execution of a session that was lost, heard of in the next one: it counts, and is of no quote that we have.
     pub fn on_late_fill(&mut self, fill: &Fill) {
-        let signed = match fill.side {
-            Side::Bid => i64::from(fill.qty.0),
-            Side::Ask => -i64::from(fill.qty.0),
-        };
-        self.net += signed;
+        let signed = fill.signed();
+        self.add_net(signed, fill.paid());
         self.counters.bump(Counter::Fills);
         match self.positions.get_mut(usize::from(fill.quote)) {
             Some(position) => *position += signed,
@@ -819,24 +883,25 @@ impl Quoter {
         }
     }
 
-    /// Contracts of options that were bought (or sold, below 0) otherwise than by quotes, by an electronic eye for instance: they count
-    /// towards the limits on what is held.
-    pub fn add_net(&mut self, contracts: i64) {
+    /// Contracts of options that were bought (or sold, below 0), and the premium paid for them (or received), in ticks times contracts:
+    /// by an electronic eye for instance. They count towards the limits on what is held.
+    pub fn add_net(&mut self, contracts: i64, paid: i64) {
         self.net = self.net.saturating_add(contracts);
+        self.paid = self.paid.saturating_add(paid);
     }
 
-    /// Contracts of options in orders that are under way beside the quotes, by side: they count as if they had traded.
+    /// Orders in options that are under way beside the quotes, by side: they count as if they had traded.
     #[inline]
-    pub fn set_beside(&mut self, open: [u64; 2]) {
+    pub fn set_beside(&mut self, open: [Exposure; 2]) {
         self.beside = open;
     }
 
-    /// What quotes of an option have traded before, bought less sold: of a process before this one. Nothing happens for an option
-    /// that there is none of.
-    pub fn hold(&mut self, quote: u16, contracts: i64) {
+    /// What quotes of an option have traded before, bought less sold, and what was paid for it, in ticks times contracts: of a process
+    /// before this one. Nothing happens for an option that there is none of.
+    pub fn hold(&mut self, quote: u16, contracts: i64, paid: i64) {
         if let Some(position) = self.positions.get_mut(usize::from(quote)) {
             *position = position.saturating_add(contracts);
-            self.add_net(contracts);
+            self.add_net(contracts, paid);
         }
     }
 
@@ -1013,7 +1078,12 @@ impl Quoter {
 
     /// Contracts that may trade against all quotes, what is under way included, by side.
     pub fn open_all(&self) -> [u64; 2] {
-        self.open_all
+        self.open_all.map(|open| open.contracts)
+    }
+
+    /// Premium of all of it at the quotes' prices, in ticks times contracts, by side.
+    pub fn open_premium(&self) -> [u64; 2] {
+        self.open_all.map(|open| open.premium)
     }
 
     /// Whether a quote's last change was not answered yet.
@@ -1036,19 +1106,31 @@ impl Quoter {
         self.net
     }
 
+    /// Premium paid for them, less what was received, in ticks times contracts.
+    pub fn paid(&self) -> i64 {
+        self.paid
+    }
+
     /// What happened how often.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// [`Quoter::open_all`], counted anew.
+    /// What may trade, counted anew.
     #[cfg(test)]
-    fn known_open(&self) -> [u64; 2] {
-        [0, 1].map(|side| {
-            let live: u64 = self.open.iter().map(|open| u64::from(open[side])).sum();
-            let told = |told: &MassQuoteEntry| u64::from([told.bid_qty, told.ask_qty][side].0);
-            live + self.flights.iter().map(told).sum::<u64>()
-        })
+    fn known_open(&self) -> [Exposure; 2] {
+        let mut all = [Exposure::default(); 2];
+        let mut count = |quote: [Exposure; 2]| (0..2).for_each(|side| all[side].add(quote[side]));
+        for (quote, open) in (0..).zip(&self.open) {
+            count(exposures(*open, self.live(quote)));
+        }
+        for told in self.flights.iter() {
+            count(exposures(
+                [told.bid_qty.0, told.ask_qty.0],
+                (told.bid_ticks, told.ask_ticks),
+            ));
+        }
+        all
     }
 
     // ---- parts ------------------------------------------------------------------------------------------------
@@ -1057,17 +1139,23 @@ impl Quoter {
         self.look.map_or_else(Cause::default, |look| look.cause)
     }
 
-    fn release(&mut self, qty: [u32; 2]) {
-        for (all, less) in self.open_all.iter_mut().zip(qty) {
-            *all -= u64::from(less);
+    fn release(&mut self, gone: [Exposure; 2]) {
+        for (all, less) in self.open_all.iter_mut().zip(gone) {
+            all.remove(less);
         }
+    }
+
+    /// Contracts of a live quote that cannot trade any more; before its prices change.
+    fn release_live(&mut self, at: usize, gone: [u32; 2]) {
+        let live = (self.table.live_bids[at], self.table.live_asks[at]);
+        self.release(exposures(gone, live));
     }
 
     fn forget_all(&mut self) {
         self.table.clear();
         self.flights.clear();
         self.open.fill([0; 2]);
-        self.open_all = [0; 2];
+        self.open_all = [Exposure::default(); 2];
     }
 
     #[cold]

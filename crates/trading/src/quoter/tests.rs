@@ -54,6 +54,7 @@ struct Venue {
     answers: VecDeque<Answer>,
     is_protected: bool,
     net: i64,
+    paid: i64,
     /// Mass quotes may come.
     may_quote: bool,
     is_full: bool,
@@ -68,6 +69,7 @@ impl Venue {
             answers: VecDeque::new(),
             is_protected: false,
             net: 0,
+            paid: 0,
             may_quote: true,
             is_full: false,
             causes: 0,
@@ -76,6 +78,12 @@ impl Venue {
 
     fn resting(&self, side: usize) -> u64 {
         self.quotes.iter().map(|quote| u64::from(quote.qty[side])).sum()
+    }
+
+    /// What it would cost if all of a side traded.
+    fn premium(&self, side: usize) -> u64 {
+        let cost = |quote: &Resting| u64::from(quote.qty[side]) * u64::from(quote.ticks[side]);
+        self.quotes.iter().map(cost).sum()
     }
 
     fn handle_one(&mut self, random: &mut Random, rejects: u64) {
@@ -124,11 +132,13 @@ impl Venue {
         if quote.qty[side as usize] == 0 {
             quote.ticks[side as usize] = 0;
         }
-        self.net += if side == Side::Bid {
+        let signed = if side == Side::Bid {
             i64::from(qty)
         } else {
             -i64::from(qty)
         };
+        self.net += signed;
+        self.paid += signed * i64::from(ticks);
         self.answers.push_back(Answer::Filled(Fill {
             quote: at as u16,
             side,
@@ -179,7 +189,7 @@ impl QuoteSink for Venue {
     }
 }
 
-fn config() -> QuoterConfig {
+pub(crate) fn config() -> QuoterConfig {
     QuoterConfig {
         underlying: UNDERLYING,
         quotes: QUOTES as u16,
@@ -196,14 +206,14 @@ pub(crate) fn theos(half_tick: i64, version: u64) -> Vec<f64> {
     (0..QUOTES).map(|quote| value(950.0 + quote as f64)).collect()
 }
 
-fn quoting() -> Quoting {
+pub(crate) fn quoting() -> Quoting {
     let grid = PriceGrid::new(0.05, 5, 200).expect("a grid");
     let mut quoting = Quoting::new(QUOTES, grid);
     (0..QUOTES).for_each(|quote| quoting.set(quote, &QuoteTerms::default()).expect("good terms"));
     quoting
 }
 
-fn ladder(version: u64, around: i64, rows: i64, quoting: &Quoting) -> Box<Ladder> {
+pub(crate) fn ladder(version: u64, around: i64, rows: i64, quoting: &Quoting) -> Box<Ladder> {
     let mut ladder = Box::new(Ladder::new(QUOTES, 2 * rows as usize + 1));
     ladder.begin(version, around - rows);
     for half_tick in around - rows..=around + rows {
@@ -310,9 +320,12 @@ fn a_tick_tells_the_venue_what_direct_repricing_wants_a_million_times() {
 fn storm(seed: u64) {
     let mut random = Random(seed);
     let limits = [40, 200, 100_000][random.below(3) as usize];
+    // A quote of ten contracts is up to some 45,000.
+    let premium_max = [60_000, 400_000, u64::MAX / 4][random.below(3) as usize];
     let config = QuoterConfig {
         long_max: limits,
         short_max: limits,
+        premium_max: [premium_max; 2],
         quoted_max: 3 * limits / 2,
         messages_max: [30, 100_000][random.below(2) as usize],
         improvements_max: 25,
@@ -399,7 +412,7 @@ fn storm(seed: u64) {
             }
             _ => {}
         }
-        assert_eq!(quoter.open_all(), quoter.known_open(), "seed {seed}, step {step}");
+        assert_eq!(quoter.open_all, quoter.known_open(), "seed {seed}, step {step}");
         // Whatever is under way: the venue never holds more than we think it could, nor more than it may.
         for side in [0, 1] {
             assert!(
@@ -417,6 +430,13 @@ fn storm(seed: u64) {
             worst <= limits as i64,
             "seed {seed}, step {step}: could be {worst} short"
         );
+        for (side, paid) in [venue.paid, -venue.paid].into_iter().enumerate() {
+            let worst = paid + venue.premium(side) as i64;
+            assert!(
+                worst <= premium_max as i64,
+                "seed {seed}, step {step}: side {side} could cost {worst}"
+            );
+        }
         assert!(
             venue.resting(0) + venue.resting(1) <= 3 * limits / 2,
             "seed {seed}, step {step}"
@@ -430,11 +450,20 @@ fn storm(seed: u64) {
                 "seed {seed}, step {step}: {:?}",
                 quoter.state()
             );
-            assert_eq!(quoter.net(), venue.net, "seed {seed}, step {step}");
+            assert_eq!(
+                (quoter.net(), quoter.paid()),
+                (venue.net, venue.paid),
+                "seed {seed}, step {step}"
+            );
             for side in [0, 1] {
                 assert_eq!(
                     quoter.open_all()[side],
                     venue.resting(side),
+                    "seed {seed}, step {step}"
+                );
+                assert_eq!(
+                    quoter.open_premium()[side],
+                    venue.premium(side),
                     "seed {seed}, step {step}"
                 );
             }
@@ -849,4 +878,38 @@ fn our_own_protection_pulls_before_the_venues_would() {
         }
         assert_eq!(quoter.state(), QuotingState::Quoting);
     }
+}
+
+#[test]
+fn a_side_that_would_cost_more_than_it_may_is_not_quoted() {
+    let (quoter, venue, _) = running(config());
+    let (dear, cheap) = ((QUOTES - 1) as u16, 0_u16);
+    let all = quoter.open_premium();
+    assert_eq!(all, [venue.premium(0), venue.premium(1)]);
+    let dearest = [Side::Bid, Side::Ask].map(|side| {
+        let each = |quote| [quoter.live(quote).0, quoter.live(quote).1][side as usize];
+        each(dear).max(each(cheap))
+    });
+    // Bids may cost a contract less than they do; offers may not bring in as much as the dearest of them does.
+    let config = QuoterConfig {
+        premium_max: [all[0] - 1, 10 * u64::from(dearest[1]) - 1],
+        ..config()
+    };
+    let (mut quoter, mut venue, mut random) = running(config);
+    let premium = quoter.open_premium();
+    assert!(
+        premium[0] <= config.premium_max[0] && premium[1] <= config.premium_max[1],
+        "{premium:?}"
+    );
+    assert!(premium[0] > 0 && quoter.counters().get(Counter::QuotesCapped) > 0);
+    // What is bought is paid: it stays within the limit when the contracts do not rest any more.
+    let paid = loop {
+        venue.trade(&mut random);
+        venue.drain(Nanos(2), &mut quoter, &mut random);
+        if quoter.paid() > 0 {
+            break quoter.paid();
+        }
+    };
+    assert_eq!(paid, venue.paid);
+    assert!(paid as u64 + venue.premium(0) <= config.premium_max[0]);
 }

@@ -40,7 +40,7 @@ pub(super) struct Took {
     pub(super) seq: u64,
     /// When its bytes were there.
     pub(super) from: u64,
-    /// When the first mass quote was encoded, and the last.
+    /// When the first mass quote was handed to the connection, and the last.
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) messages: u32,
@@ -72,7 +72,7 @@ struct Stamped<O> {
     out: O,
     first: u64,
     last: u64,
-    messages: u32,
+    sends: u32,
 }
 
 impl<O> Stamped<O> {
@@ -81,30 +81,17 @@ impl<O> Stamped<O> {
             out,
             first: 0,
             last: 0,
-            messages: 0,
+            sends: 0,
         }
-    }
-
-    /// What was sent since the last time.
-    #[inline]
-    fn took(&mut self, seq: u64, from: u64) -> Option<Took> {
-        let messages = std::mem::take(&mut self.messages);
-        (messages > 0).then_some(Took {
-            seq,
-            from,
-            first: self.first,
-            last: self.last,
-            messages,
-        })
     }
 
     #[inline]
     fn stamp(&mut self) {
         self.last = tsc();
-        if self.messages == 0 {
+        if self.sends == 0 {
             self.first = self.last;
         }
-        self.messages += 1;
+        self.sends += 1;
     }
 }
 
@@ -231,6 +218,8 @@ fn path_of<O: OrderOut, C: Channel>(
         symbols: &made.symbols,
         deltas: &made.deltas,
         session: Made::session(),
+        by_orders: false,
+        first_order: 0,
     };
     let mut path =
         QuotePath::new(setup, made.learn.books, out, Nobody).map_err(|why| Failure::config(why.0))?;
@@ -270,11 +259,8 @@ impl WithChannel for InMemory<'_> {
         settle(&mut path, venue, clock.now());
         for bytes in &tape.packets {
             let now = clock.now();
-            path.wire.out.messages = 0;
-            let from = tsc();
-            channel.on_datagram(now, Port::Live, Line::A, bytes, &mut path);
-            path.settle(now);
-            done.took.extend(path.wire.out.took(number(bytes), from));
+            done.took
+                .extend(quote_packet(&mut channel, &mut path, now, bytes, tsc()));
             settle(&mut path, venue, now);
         }
         let last = tape.half_ticks.last().copied().unwrap_or(tape.begin);
@@ -285,11 +271,35 @@ impl WithChannel for InMemory<'_> {
     }
 }
 
+/// One packet, which is there since `from`; what it took if it caused mass quotes.
+#[inline]
+fn quote_packet<C: Channel, O: OrderOut>(
+    channel: &mut C,
+    path: &mut QuotePath<Stamped<O>, Nobody>,
+    now: Nanos,
+    bytes: &[u8],
+    from: u64,
+) -> Option<Took> {
+    let before = path.wire.sent[0];
+    path.wire.out.to.sends = 0;
+    channel.on_datagram(now, Port::Live, Line::A, bytes, path);
+    path.settle(now);
+    let messages = (path.wire.sent[0] - before) as u32;
+    let Stamped { first, last, .. } = path.wire.out.to;
+    (messages > 0).then_some(Took {
+        seq: number(bytes),
+        from,
+        first,
+        last,
+        messages,
+    })
+}
+
 /// Answers everything.
 fn settle(path: &mut QuotePath<Stamped<Kept>, Nobody>, venue: &mut Venue, now: Nanos) {
-    while !path.wire.out.out.0.is_empty() {
-        let answers = venue.take(now, 0, &path.wire.out.out.0).to_vec();
-        path.wire.out.out.0.clear();
+    while !path.wire.out.to.out.0.is_empty() {
+        let answers = venue.take(now, 0, &path.wire.out.to.out.0).to_vec();
+        path.wire.out.to.out.0.clear();
         path.on_bytes(now, &answers);
     }
 }
@@ -389,18 +399,16 @@ impl Live<'_> {
         loop {
             if let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? {
                 let (from, now) = (datagram.tsc, clock.nanos_at(datagram.tsc));
-                path.wire.out.messages = 0;
-                channel.on_datagram(now, Port::Live, Line::A, datagram.bytes, &mut path);
-                path.settle(now);
-                done.took.extend(path.wire.out.took(number(datagram.bytes), from));
+                let took = quote_packet(&mut channel, &mut path, now, datagram.bytes, from);
+                done.took.extend(took);
             }
-            match path.wire.out.out.recv(&mut buffer).map_err(lost)? {
+            match path.wire.out.to.out.recv(&mut buffer).map_err(lost)? {
                 Received::Bytes(bytes) => {
                     let bytes: &[u8] = bytes;
                     path.on_bytes(clock.now(), bytes);
                 }
-                Received::Nothing if path.wire.out.out.has_unsent() => {
-                    path.wire.out.out.flush().map_err(lost)?;
+                Received::Nothing if path.wire.out.to.out.has_unsent() => {
+                    path.wire.out.to.out.flush().map_err(lost)?;
                 }
                 Received::Nothing => {}
                 Received::Closed => break,
