@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -115,9 +116,15 @@ fn ended(mut demo: Guard, pids: [u32; 2], mut err: BufReader<std::process::Child
         .expect("the demo ends by itself");
     let mut said = String::new();
     std::io::Read::read_to_string(&mut err, &mut said).expect("readable");
-    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
     for pid in pids {
-        assert!(!lives(pid), "process {pid} is still running");
+        while lives(pid) {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "process {pid} is still running"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
     (status.code().unwrap_or(-1), said)
 }
@@ -221,7 +228,11 @@ line_b = {{ loss = 0.05 }}
         Guard(child)
     };
     let mut exchange = side("exchange");
-    std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", orders)).is_err() {
+        assert!(begun.elapsed() < PATIENCE, "the exchange does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let mut trader = side("trade");
     for (name, guard) in [("trader", &mut trader), ("exchange", &mut exchange)] {
         let status = guard
@@ -307,6 +318,7 @@ fn start_quoter(config: &Path, results: &Path) -> Guard {
 struct Cable {
     port: u16,
     streams: Arc<Mutex<Vec<TcpStream>>>,
+    is_unplugged: Arc<AtomicBool>,
 }
 
 impl Cable {
@@ -315,8 +327,13 @@ impl Cable {
         let port = listener.local_addr().expect("it is bound").port();
         let streams = Arc::new(Mutex::new(Vec::new()));
         let kept = streams.clone();
+        let is_unplugged = Arc::new(AtomicBool::new(false));
+        let is_off = is_unplugged.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if is_off.load(Ordering::SeqCst) {
+                    continue;
+                }
                 // Before the exchange listens, a client finds nobody.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", exchange)) else {
                     continue;
@@ -334,7 +351,17 @@ impl Cable {
                     .extend([client, server]);
             }
         });
-        Cable { port, streams }
+        Cable {
+            port,
+            streams,
+            is_unplugged,
+        }
+    }
+
+    /// For good: whoever connects is hung up on.
+    fn unplug(&self) {
+        self.is_unplugged.store(true, Ordering::SeqCst);
+        self.cut();
     }
 
     fn cut(&self) {
@@ -356,43 +383,120 @@ fn net(traded: &serde_json::Value) -> i64 {
     traded[0].as_i64().expect("a number") - traded[1].as_i64().expect("a number")
 }
 
+/// An exchange of options that trades for an hour, and a cable to its order entry.
+struct Venue {
+    exchange: Guard,
+    cable: Cable,
+    /// What a quoter of it is configured with, whose orders go by the cable.
+    config: toml::Table,
+}
+
+impl Venue {
+    fn start(folder: &Folder) -> Venue {
+        let dir = folder.0.to_str().expect("a path of text");
+        // Its configuration: options of these days, ports that are free.
+        run(&[
+            "demo",
+            "quoter",
+            "--symbols",
+            "8",
+            "--rate",
+            "4000",
+            "--seconds",
+            "1",
+            "--dir",
+            dir,
+        ]);
+        let left = folder.0.join("quote.toml");
+        let left = std::fs::read_to_string(left).expect("the demonstration has left it");
+        let mut config: toml::Table = left.parse().expect("a configuration");
+        for section in ["exchange", "quoter"] {
+            config[section]["core"] = (-1).into();
+        }
+        config["exchange"]["duration_s"] = 3600.0.into();
+        config["quoter"]
+            .as_table_mut()
+            .expect("a section")
+            .insert("state".into(), "state".into());
+        let venue_config = folder.file("venue.toml", config.to_string());
+        let address = config["order_entry"]["address"].as_str().expect("an address");
+        let port = address.rsplit(':').next().expect("a port");
+        let cable = Cable::to(port.parse().expect("a port"));
+        config["order_entry"]["address"] = format!("127.0.0.1:{}", cable.port).into();
+        let exchange = tickwire()
+            .args(["exchange", "-c"])
+            .arg(&venue_config)
+            .arg("--results")
+            .arg(&folder.0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        Venue {
+            exchange: Guard(exchange),
+            cable,
+            config,
+        }
+    }
+}
+
+#[test]
+fn a_quoter_that_finds_no_way_back_ends_with_code_4_and_says_how_often_it_tried() {
+    let folder = Folder::new("lost-quoter");
+    let Venue {
+        exchange: _exchange,
+        cable,
+        mut config,
+    } = Venue::start(&folder);
+    config["quoter"]["limits"]
+        .as_table_mut()
+        .expect("a section")
+        .extend([
+            ("reconnects_max".to_string(), 3.into()),
+            ("reconnect_ms".to_string(), 10.into()),
+        ]);
+    let config = folder.file("lost.toml", config.to_string());
+    let quoting = |complaints: &Path| {
+        let complaints = std::fs::File::create(complaints).expect("a file");
+        let child = tickwire()
+            .args(["quote", "-c"])
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(complaints)
+            .spawn();
+        Guard(child.expect("the program starts"))
+    };
+    let complaints = folder.0.join("complaints");
+    let mut quoter = quoting(&complaints);
+    let kept = folder.0.join("state/fills");
+    let begun = Instant::now();
+    while fills(&kept).is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "nothing was traded");
+        if quoter.0.try_wait().expect("a child can be waited for").is_some() {
+            // It came before the exchange listened.
+            quoter = quoting(&complaints);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cable.unplug();
+    let status = quoter.wait(PATIENCE).expect("it ends");
+    let said = std::fs::read_to_string(&complaints).expect("what it said");
+    assert_eq!(status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("3 attempts to take the session up again failed"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_says() {
     let folder = Folder::new("killed-quoter");
     let dir = folder.0.to_str().expect("a path of text");
-    // Its configuration: options of these days, ports that are free.
-    run(&[
-        "demo",
-        "quoter",
-        "--symbols",
-        "8",
-        "--rate",
-        "4000",
-        "--seconds",
-        "1",
-        "--dir",
-        dir,
-    ]);
-    let left = std::fs::read_to_string(folder.0.join("quote.toml")).expect("the demonstration has left it");
-    let mut config: toml::Table = left.parse().expect("a configuration");
-    for section in ["exchange", "quoter"] {
-        config[section]["core"] = (-1).into();
-    }
-    config["exchange"]["duration_s"] = 3600.0.into();
-    config["quoter"]
-        .as_table_mut()
-        .expect("a section")
-        .insert("state".into(), "state".into());
-    let venue_config = folder.file("venue.toml", config.to_string());
-    let address = config["order_entry"]["address"].as_str().expect("an address");
-    let port = address
-        .rsplit(':')
-        .next()
-        .expect("a port")
-        .parse()
-        .expect("a port");
-    let cable = Cable::to(port);
-    config["order_entry"]["address"] = format!("127.0.0.1:{}", cable.port).into();
+    let Venue {
+        mut exchange,
+        cable,
+        mut config,
+    } = Venue::start(&folder);
     let by_mass_quotes = folder.file("killed.toml", config.to_string());
     config["quoter"]
         .as_table_mut()
@@ -403,16 +507,6 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
         let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
         serde_json::from_str(&text).expect("results are JSON")
     };
-    let exchange = tickwire()
-        .args(["exchange", "-c"])
-        .arg(&venue_config)
-        .arg("--results")
-        .arg(&folder.0)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    let mut exchange = Guard(exchange);
     let kept = folder.0.join("state/fills");
     const KILLS: usize = 4;
     for life in 0..=KILLS {

@@ -43,12 +43,22 @@ char_enum! {
         Replaced = b'5',
         /// A cancel request is being looked at.
         PendingCancel = b'6',
+        /// A price is guaranteed.
+        Stopped = b'7',
         /// Rejected.
         Rejected = b'8',
+        /// Not traded for now.
+        Suspended = b'9',
         /// Entered, not accepted yet.
         PendingNew = b'A',
+        /// Done for the day, with its totals.
+        Calculated = b'B',
         /// Its time is over.
         Expired = b'C',
+        /// Changed by the venue without being asked.
+        Restated = b'D',
+        /// A replace request is being looked at.
+        PendingReplace = b'E',
         /// Filled, in part or whole.
         Trade = b'F',
         /// A fill was cancelled.

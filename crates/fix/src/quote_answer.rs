@@ -66,12 +66,12 @@ pub enum QuoteAnswer {
         /// QuoteStatus (297) is 1 to 4, or 17; MassCancelResponse (531) is not 0.
         is_done: bool,
     },
-    /// A quote is not what it was: sides that are left of it. Of a venue's prevention of trades with oneself, for instance.
+    /// A quote is not what it was: what is left of it. Of a venue's prevention of trades with oneself, for instance.
     Left {
         /// Its instrument (55).
         symbol: Symbol,
-        /// Whether there is a bid (134), and an offer (135).
-        sides: [bool; 2],
+        /// Contracts of its bid (134) and of its offer (135).
+        open: [u32; 2],
     },
 }
 
@@ -108,13 +108,13 @@ pub fn read_quote_answer(m: &Message<'_>, entries: &mut Vec<u16>) -> Result<Opti
             })),
             _ => {
                 let symbol = m.find(tag::SYMBOL).ok_or(Fault::missing(tag::SYMBOL))?;
-                let has = |size: u32| -> Result<bool, Fault> {
+                let left = |size: u32| -> Result<u32, Fault> {
                     let size = m.find(size).map(|f| m.qty(f)).transpose()?;
-                    Ok(size.is_some_and(|qty| !qty.is_zero()))
+                    Ok(size.map_or(0, |qty| qty.0))
                 };
                 Ok(Some(QuoteAnswer::Left {
                     symbol: Symbol::new(m.value(symbol)).ok_or(Fault::value(tag::SYMBOL))?,
-                    sides: [has(tag::BID_SIZE)?, has(tag::OFFER_SIZE)?],
+                    open: [left(tag::BID_SIZE)?, left(tag::OFFER_SIZE)?],
                 }))
             }
         };
@@ -246,7 +246,7 @@ mod tests {
         let said = read(&mut entries, "35=AI|117=9|55=ES|133=5|135=2|297=0");
         let left = QuoteAnswer::Left {
             symbol: Symbol::new(b"ES").unwrap(),
-            sides: [false, true],
+            open: [0, 2],
         };
         assert_eq!(said, Ok(Some(left)));
         for (response, is_done) in [(7, true), (1, true), (0, false)] {

@@ -150,6 +150,12 @@ pub const TARGETS: &[Target] = &[
         targets::quoter,
     ),
     target(
+        "quote_orders",
+        "quotes that are orders have one request a side under way, whatever the venue reports",
+        seeds::quote_orders,
+        targets::quote_orders,
+    ),
+    target(
         "journal",
         "inputs lie within the file and are the same bytes when written again",
         seeds::journal,

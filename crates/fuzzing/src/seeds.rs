@@ -393,6 +393,36 @@ pub(crate) fn option_terms() -> Vec<Vec<u8>> {
     vec![Vec::new(), [call, put].concat(), odd]
 }
 
+/// Orders are sent, accepted and replaced, trade, are refused and cancelled; everything is pulled and quoted again.
+pub(crate) fn quote_orders() -> Vec<Vec<u8>> {
+    // Both sides of the quotes around the money; the kind of report is in the middle bits.
+    let report = |kind: u8, much: u8| -> Vec<u8> {
+        let of = |quote: u8| [1 + (kind << 3), quote, much, 1 + (kind << 3) + 128, quote, much];
+        (25..45).flat_map(of).collect()
+    };
+    let tick = |how: u8| vec![0, how, 0];
+    let day = [
+        tick(6),
+        report(0, 1),
+        tick(8),
+        report(1, 2),
+        report(2, 3),
+        tick(1),
+        report(5, 0),
+    ]
+    .concat();
+    let troubles = [
+        report(3, 201),
+        vec![6, 0, 0],
+        tick(5),
+        vec![6 + 64, 0, 0],
+        vec![6 + 16, 0, 0],
+        tick(2),
+    ]
+    .concat();
+    vec![Vec::new(), day.clone(), [&day[..], &troubles, &day].concat()]
+}
+
 /// Quoting begins, the market moves, the venue answers and trades, is pulled, loses the session and gets it again.
 pub(crate) fn quoter() -> Vec<Vec<u8>> {
     let logon = [12 + 16, 1];

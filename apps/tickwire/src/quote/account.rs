@@ -16,7 +16,7 @@ use super::chain::Chain;
 use super::config::QuoterSection;
 use super::path::{Source, Traded};
 use super::pricer::{Clock, Pricer};
-use crate::risk::snapshot::{Snapshot, Surroundings};
+use crate::risk::snapshot::{Promised, Snapshot, Surroundings};
 
 /// Valuations that are kept for the plot of what was earned; of more, every second one is dropped.
 const HISTORY_MAX: usize = 2_048;
@@ -227,7 +227,7 @@ impl Account {
         );
         self.mark_outs.advance(now);
         let kept = self.obligations.as_mut();
-        let kept = kept.map(|obligations| (*obligations.config(), obligations.kept(now)));
+        let kept = kept.map(|obligations| Promised::of(obligations, now, &self.names));
         Snapshot::of(
             &self.portfolio,
             Surroundings {

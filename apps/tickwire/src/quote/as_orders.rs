@@ -92,6 +92,7 @@ impl AsOrders {
             ExecType::Replaced => SideReportKind::Replaced,
             ExecType::Rejected => SideReportKind::Rejected,
             ExecType::Canceled | ExecType::Expired | ExecType::DoneForDay => SideReportKind::Cancelled,
+            ExecType::Restated => SideReportKind::Reduced,
             ExecType::Trade => SideReportKind::Filled,
             _ => return None,
         };

@@ -758,9 +758,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                     self.quoter.on_removed(*quote, [true; 2]);
                 }
             }
-            Ok(Some(QuoteAnswer::Left { symbol, sides })) => {
+            Ok(Some(QuoteAnswer::Left { symbol, open })) => {
                 if let Some(quote) = self.quote_by_name(&symbol) {
-                    self.quoter.on_removed(quote, sides.map(|is_left| !is_left));
+                    self.quoter.on_left(quote, open);
                 }
             }
             Ok(None) => match AppMessage::decode(&message) {
@@ -843,10 +843,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     fn follow(&mut self, now: Nanos, report: &SideReport, outcome: SideOutcome) {
         match outcome {
             SideOutcome::Nothing | SideOutcome::Unknown => {}
-            SideOutcome::Removed => {
-                let mut sides = [false; 2];
-                sides[report.side as usize] = true;
-                self.quoter.on_removed(report.quote, sides);
+            SideOutcome::Left(contracts) => {
+                let mut left = [u32::MAX; 2];
+                left[report.side as usize] = contracts;
+                self.quoter.on_left(report.quote, left);
             }
             SideOutcome::Answered(live) => self.quoter.on_orders(now, &live, &mut self.wire),
         }
@@ -868,6 +868,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     }
 
     fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
+        if report.exec_type == ExecType::TradeCancel {
+            // What was booked is not held: an operator has to see to it.
+            return self.distrust(now);
+        }
         let id = report.cl_ord_id.to_number();
         if let Some(id) = id.filter(|id| *id >= ORDERS_FROM) {
             return match id % 2 {

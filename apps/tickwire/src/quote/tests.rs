@@ -25,6 +25,7 @@ use crate::config::Config;
 use crate::hot::OrderOut;
 use crate::random::Random;
 use crate::risk::report;
+use crate::risk::snapshot::Promised;
 use crate::trader::books_of;
 use crate::venue::{VIRTUAL_START, market_of};
 use crate::wiring::{self, Reception, WithChannel};
@@ -766,10 +767,17 @@ impl<C: Channel> World<C> {
         let gain = snapshot.gains[3];
         assert_eq!(snapshot.explained.total(), gain.net(), "{what}: the parts add up");
         assert_eq!(gain.unmarked, 0, "{what}");
-        if let Some((_, kept)) = &snapshot.obligations {
+        if let Some(Promised { kept, series, .. }) = &snapshot.obligations {
             assert!(
                 kept.enough_ns <= kept.observed_ns && kept.time_bp <= 10_000,
                 "{what}: {kept:?}"
+            );
+            assert_eq!(series.len(), self.chain.options.len(), "{what}");
+            let all: u64 = series.iter().map(|(_, kept)| u64::from(kept.valid_bp)).sum();
+            let average = all / series.len() as u64;
+            assert!(
+                average.abs_diff(kept.series_bp.into()) <= 1,
+                "{what}: {average} of {kept:?}"
             );
         }
         self.shown = report::text(&snapshot);

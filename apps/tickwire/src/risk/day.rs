@@ -12,7 +12,7 @@ use tickwire_trading::portfolio::{
 
 use super::file::{ExpirySection, Instant, MarketSection, RiskFile};
 use super::input::{Happened, What};
-use super::snapshot::{Snapshot, Surroundings};
+use super::snapshot::{Promised, Snapshot, Surroundings};
 
 /// More instruments than that are a mistake in `strikes`.
 const INSTRUMENTS_MAX: usize = 65_535;
@@ -357,8 +357,10 @@ impl<'d> Running<'d> {
         let l = file.limits;
         let expiries: Vec<String> = file.expiry.iter().map(|expiry| expiry.name.clone()).collect();
         let is_quoting = self.is_quoting;
+        let series = self.obligations_series();
         let kept = self.obligations.as_mut().filter(|_| is_quoting);
-        let kept = kept.map(|obligations| (*obligations.config(), obligations.kept(end)));
+        let options = &day.names[day.names.len() - series..];
+        let kept = kept.map(|obligations| Promised::of(obligations, end, options));
         Snapshot::of(
             &self.portfolio,
             Surroundings {

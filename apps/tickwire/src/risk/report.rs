@@ -2,7 +2,7 @@
 
 use tickwire_lab::{Axis, Mark, Plotted, Report, Scale, Table, grouped};
 use tickwire_market::{Nanos, Price};
-use tickwire_trading::portfolio::{Explained, LimitUse, MarkBy, RiskRow, Slide};
+use tickwire_trading::portfolio::{Explained, LimitUse, MarkBy, RiskRow, SeriesKept, Slide};
 
 use super::day::stamp;
 use super::snapshot::{SmileView, Snapshot};
@@ -441,9 +441,10 @@ fn mark_out_table(snapshot: &Snapshot) -> Table {
 }
 
 fn obligations(snapshot: &Snapshot, report: Report) -> Report {
-    let Some((promised, kept)) = &snapshot.obligations else {
+    let Some(measured) = &snapshot.obligations else {
         return report.paragraph("Quoting obligations: not measured.");
     };
+    let (promised, kept) = (&measured.config, &measured.kept);
     let bp = |bp: u32| format!("{:.2} %", f64::from(bp) / 100.0);
     let row = |what: &str, kept: String, promised: String| [what.to_owned(), kept, promised];
     let verdict = if kept.is_kept { "kept" } else { "not kept" };
@@ -476,7 +477,38 @@ fn obligations(snapshot: &Snapshot, report: Report) -> Report {
         format!("{} s", grouped(kept.observed_ns as f64 / 1e9, 0)),
         String::new(),
     ));
-    report.table(table)
+    report.table(table).table(least_kept(&measured.series))
+}
+
+/// Options of which least was kept, those first.
+const LEAST_KEPT_MAX: usize = 10;
+
+fn least_kept(series: &[(String, SeriesKept)]) -> Table {
+    let mut worst: Vec<&(String, SeriesKept)> = series.iter().collect();
+    worst.sort_by_key(|(_, kept)| (kept.valid_bp, kept.two_sided_bp));
+    let title = match series.len() {
+        0..=LEAST_KEPT_MAX => "Obligations by option".to_owned(),
+        all => format!("Obligations by option: the {LEAST_KEPT_MAX} of {all} that kept least"),
+    };
+    let bp = |bp: u32| format!("{:.2} %", f64::from(bp) / 100.0);
+    let columns = [
+        "option",
+        "as promised",
+        "bid and offer",
+        "width, on average",
+        "size, on average",
+    ];
+    let mut table = Table::new(&title, &columns);
+    for (symbol, kept) in worst.into_iter().take(LEAST_KEPT_MAX) {
+        table = table.row([
+            symbol.clone(),
+            bp(kept.valid_bp),
+            bp(kept.two_sided_bp),
+            points_of(kept.width),
+            grouped(kept.size_centi as f64 / 100.0, 2),
+        ]);
+    }
+    table
 }
 
 fn positions(snapshot: &Snapshot) -> Table {

@@ -6,7 +6,7 @@ use tickwire_options::{Kind, Terms, edge, implied};
 use tickwire_trading::Position;
 use tickwire_trading::portfolio::{
     ExpiryState, Explained, Gain, Horizon, Kept, LadderRow, LimitUse, Limits, MarkBy, MarkOut, Model,
-    ObligationsConfig, Portfolio, QuickRisk, Slide,
+    Obligations, ObligationsConfig, Portfolio, QuickRisk, SeriesKept, Slide,
 };
 
 /// The state of a portfolio at an instant, and how it came about.
@@ -28,7 +28,7 @@ pub(crate) struct Snapshot {
     pub(crate) slide: Result<Slide, String>,
     pub(crate) strikes: Vec<LadderRow>,
     pub(crate) limits: Vec<LimitUse>,
-    pub(crate) obligations: Option<(ObligationsConfig, Kept)>,
+    pub(crate) obligations: Option<Promised>,
     pub(crate) horizons: [Horizon; 3],
     pub(crate) fills: Vec<(String, MarkOut)>,
     pub(crate) smiles: Vec<SmileView>,
@@ -81,9 +81,29 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) vols: &'s [f64],
     pub(crate) limits: Limits,
     pub(crate) history: Vec<(Nanos, Explained)>,
-    pub(crate) obligations: Option<(ObligationsConfig, Kept)>,
+    pub(crate) obligations: Option<Promised>,
     pub(crate) horizons: [Horizon; 3],
     pub(crate) fills: Vec<MarkOut>,
+}
+
+/// What was promised, and what was kept of it, altogether and by option.
+#[derive(Clone, Debug)]
+pub(crate) struct Promised {
+    pub(crate) config: ObligationsConfig,
+    pub(crate) kept: Kept,
+    pub(crate) series: Vec<(String, SeriesKept)>,
+}
+
+impl Promised {
+    /// Until `now`, of series with these names.
+    pub(crate) fn of(obligations: &mut Obligations, now: Nanos, names: &[String]) -> Promised {
+        let kept = obligations.kept(now);
+        Promised {
+            config: *obligations.config(),
+            kept,
+            series: names.iter().cloned().zip(obligations.series_kept()).collect(),
+        }
+    }
 }
 
 impl Snapshot {

@@ -6,7 +6,7 @@ use tickwire_market::{Price, Side};
 use tickwire_trading::portfolio::{Explained, MarkBy};
 
 use super::day::stamp;
-use super::snapshot::Snapshot;
+use super::snapshot::{Promised, Snapshot};
 
 /// Every file: name and text.
 pub(crate) fn all(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
@@ -19,6 +19,7 @@ pub(crate) fn all(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
         ("strikes.csv", strikes(snapshot)),
         ("limits.csv", limits(snapshot)),
         ("obligations.csv", obligations(snapshot)),
+        ("obligations-options.csv", obligations_by_option(snapshot)),
         ("markouts.csv", mark_outs(snapshot)),
         ("volatility.csv", volatility(snapshot)),
     ]
@@ -173,7 +174,7 @@ fn limits(snapshot: &Snapshot) -> String {
 
 fn obligations(snapshot: &Snapshot) -> String {
     let mut out = "measured_ns,enough_ns,time_bp,series_bp,width,size,is_kept\n".to_owned();
-    if let Some((_, kept)) = &snapshot.obligations {
+    if let Some(Promised { kept, .. }) = &snapshot.obligations {
         let cells = [
             kept.observed_ns.to_string(),
             kept.enough_ns.to_string(),
@@ -182,6 +183,21 @@ fn obligations(snapshot: &Snapshot) -> String {
             kept.width.to_string(),
             (kept.size_centi as f64 / 100.0).to_string(),
             u8::from(kept.is_kept).to_string(),
+        ];
+        line(&mut out, &cells);
+    }
+    out
+}
+
+fn obligations_by_option(snapshot: &Snapshot) -> String {
+    let mut out = "symbol,two_sided_bp,valid_bp,width,size\n".to_owned();
+    for (symbol, kept) in snapshot.obligations.iter().flat_map(|promised| &promised.series) {
+        let cells = [
+            symbol.clone(),
+            kept.two_sided_bp.to_string(),
+            kept.valid_bp.to_string(),
+            kept.width.to_string(),
+            (kept.size_centi as f64 / 100.0).to_string(),
         ];
         line(&mut out, &cells);
     }

@@ -29,7 +29,7 @@ pub use fix_typed::fix_typed;
 pub use mdp3::mdp3_channel;
 pub use moex::{moex_feed, moex_replay_server};
 pub use nyse::{nyse_feed, nyse_server};
-pub use options::{option_terms, quoter};
+pub use options::{option_terms, quote_orders, quoter};
 pub use order_entry::{journal, mass_quotes, order_entry};
 pub use pitch::pitch_servers;
 pub use runtime::capture;

@@ -9,8 +9,8 @@ use tickwire_market::{
 };
 use tickwire_options::{Kind, Terms, bachelier, black76, implied};
 use tickwire_trading::{
-    Fill, Ladder, MassQuote, NO_ASK, PriceGrid, Protection, QuoteSink, QuoteTerms, Quoter, QuoterConfig,
-    Quoting, QuotingState,
+    Fill, Ladder, MassQuote, NO_ASK, PriceGrid, Protection, QuoteOrders, QuoteSink, QuoteTerms, Quoter,
+    QuoterConfig, Quoting, QuotingState, SideOutcome, SideReport, SideReportKind, SideRequest, SideSink,
 };
 
 /// A number of any kind: its bits, or one of an ordinary size.
@@ -360,5 +360,163 @@ pub fn quoter(bytes: &[u8]) {
         );
         assert!(desk.net + bids as i64 <= LIMIT as i64 && asks as i64 - desk.net <= LIMIT as i64);
         assert!(bids + asks <= 2 * LIMIT);
+    }
+}
+
+/// Requests of orders that were not answered, by quote and side.
+#[derive(Default)]
+struct Requests {
+    under_way: Vec<[Option<SideRequest>; 2]>,
+    may_quote: bool,
+    is_full: bool,
+}
+
+impl SideSink for Requests {
+    fn request(&mut self, request: &SideRequest) -> bool {
+        assert!(self.may_quote, "an order after a pull");
+        if self.is_full {
+            return false;
+        }
+        let place = &mut self.under_way[usize::from(request.quote)][request.side as usize];
+        assert!(
+            place.is_none(),
+            "two requests of one side: {place:?} and {request:?}"
+        );
+        *place = Some(*request);
+        true
+    }
+}
+
+/// Quotes as orders, and what they ask for.
+struct OrderDesk {
+    quotes: QuoteOrders,
+    requests: Requests,
+}
+
+impl QuoteSink for OrderDesk {
+    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
+        self.quotes.quote(quote, &mut self.requests)
+    }
+
+    fn cancel_all(&mut self, _: u64, _: &Cause) -> bool {
+        !self.requests.is_full
+    }
+}
+
+/// Whatever a venue reports about orders that it has, had or never had: one request a side is under way at most, none after a pull, and what
+/// is believed live is what its reports said.
+pub fn quote_orders(bytes: &[u8]) {
+    const KINDS: [SideReportKind; 7] = [
+        SideReportKind::Accepted,
+        SideReportKind::Replaced,
+        SideReportKind::Filled,
+        SideReportKind::Cancelled,
+        SideReportKind::Rejected,
+        SideReportKind::Refused,
+        SideReportKind::Reduced,
+    ];
+    let mut choices = Choices::new(bytes);
+    let mut quoter = Quoter::new(QuoterConfig {
+        underlying: UNDERLYING,
+        quotes: QUOTES as u16,
+        size: Qty(10),
+        entries_max: 1,
+        messages_max: 10_000,
+        improvements_max: 10_000,
+        jump_half_ticks: 12,
+        retry_ns: Nanos::MILLI,
+        ..QuoterConfig::default()
+    });
+    let mut desk = OrderDesk {
+        quotes: QuoteOrders::new(QUOTES as u16),
+        requests: Requests {
+            under_way: vec![[None; 2]; QUOTES],
+            may_quote: true,
+            is_full: false,
+        },
+    };
+    let (mut now, mut half_tick, mut step) = (Nanos(1), MIDDLE, 0);
+    quoter.replace_ladder(now, ladder(0, half_tick), &mut desk);
+    quoter.on_logon(now);
+    while let (Some(what), Some(how), Some(much)) = (choices.byte(), choices.byte(), choices.byte()) {
+        now = now.after(u64::from(how) * 10_000);
+        step += 1;
+        let quote = u16::from(how) % QUOTES as u16;
+        let side = [Side::Bid, Side::Ask][usize::from(what >> 7)];
+        match what % 8 {
+            0 => {
+                half_tick = (half_tick + i64::from(how % 9) - 4).clamp(MIDDLE - ROWS, MIDDLE + ROWS);
+                quoter.on_underlying(now, &look(step, half_tick, 2), &mut desk);
+            }
+            1..6 => {
+                let asked = desk.requests.under_way[usize::from(quote)][side as usize];
+                let kind = KINDS[usize::from(what >> 3) % KINDS.len()];
+                // Mostly of what is under way, as it should be; else of anything.
+                let (id, leaves) = match (asked, much) {
+                    (Some(asked), 0..200) => (asked.id, asked.qty),
+                    (_, much) => (u64::from(much) * 3, u32::from(much) << (much % 25)),
+                };
+                let filled = u32::from(much % 7);
+                let report = SideReport {
+                    quote,
+                    side,
+                    id,
+                    kind,
+                    leaves,
+                    filled,
+                };
+                let outcome = desk.quotes.on_report(&report);
+                if asked.is_some_and(|asked| asked.id == id) && outcome != SideOutcome::Unknown {
+                    desk.requests.under_way[usize::from(quote)][side as usize] = None;
+                }
+                if kind == SideReportKind::Filled && outcome != SideOutcome::Unknown {
+                    let fill = Fill {
+                        quote,
+                        side,
+                        qty: Qty(filled),
+                        ticks: u16::from(much),
+                        delta_milli: 500,
+                    };
+                    quoter.on_order_fill(now, &fill, &mut desk);
+                }
+                match outcome {
+                    SideOutcome::Answered(live) => {
+                        assert_eq!(desk.requests.under_way[usize::from(quote)], [None; 2]);
+                        quoter.on_orders(now, &live, &mut desk);
+                    }
+                    SideOutcome::Left(contracts) => {
+                        let mut left = [u32::MAX; 2];
+                        left[side as usize] = contracts;
+                        quoter.on_left(quote, left);
+                    }
+                    SideOutcome::Nothing | SideOutcome::Unknown => {}
+                }
+                while let Some(live) = desk.quotes.poll_answer() {
+                    quoter.on_orders(now, &live, &mut desk);
+                }
+            }
+            6 if what >> 4 == 0 => {
+                quoter.pull(now, &mut desk);
+                desk.requests.may_quote = false;
+            }
+            6 if what >> 4 < 4 => {
+                // The venue has cancelled everything, or the connection is gone.
+                desk.quotes.clear();
+                desk.requests.under_way.fill([None; 2]);
+                quoter.on_disconnect();
+                quoter.on_logon(now);
+            }
+            6 => {
+                desk.requests.may_quote = true;
+                quoter.resume(now);
+            }
+            _ => {
+                desk.requests.is_full = how & 7 == 0;
+                quoter.handle_timeout(now, &mut desk);
+            }
+        }
+        if let QuotingState::Halted(_) = quoter.state() {
+            assert_eq!(quoter.open_all(), [0, 0]);
+        }
     }
 }

@@ -17,7 +17,7 @@ mod risk;
 mod tests;
 
 pub use mark_out::{Horizon, MarkOut, MarkOuts, MarkOutsConfig};
-pub use obligations::{Kept, Obligations, ObligationsConfig, Series};
+pub use obligations::{Kept, Obligations, ObligationsConfig, Series, SeriesKept};
 pub use risk::{LadderCell, LadderRow, LimitUse, Limits, QuickRisk, RiskRow, Slide, SlideError};
 
 use crate::Position;

@@ -49,6 +49,19 @@ pub struct Kept {
     pub is_kept: bool,
 }
 
+/// What was kept of one series, while it was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SeriesKept {
+    /// Share of the time with a bid and an offer, in hundredths of a per cent.
+    pub two_sided_bp: u32,
+    /// Share of the time with the promised width and size.
+    pub valid_bp: u32,
+    /// Average width while it had both; 0 if it never had.
+    pub width: Price,
+    /// Average size of the smaller side meanwhile, in hundredths of a contract.
+    pub size_centi: u64,
+}
+
 /// A series' quote as it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Quote {
@@ -179,7 +192,6 @@ impl Obligations {
         let two_sided: u128 = self.series.iter().map(|s| u128::from(s.two_sided_ns)).sum();
         let width: i128 = self.series.iter().map(|s| s.width_ns).sum();
         let size: u128 = self.series.iter().map(|s| s.size_ns).sum();
-        let share = |part: u128, of: u128| (part * 10_000).checked_div(of).unwrap_or(0) as u32;
         let time_bp = share(self.enough_ns.into(), self.observed_ns.into());
         Kept {
             observed_ns: self.observed_ns,
@@ -197,10 +209,28 @@ impl Obligations {
         &self.series
     }
 
+    /// The same as shares and averages.
+    pub fn series_kept(&self) -> impl Iterator<Item = SeriesKept> + '_ {
+        self.series.iter().map(|series| {
+            let (observed, two_sided) = (self.observed_ns.into(), u128::from(series.two_sided_ns));
+            SeriesKept {
+                two_sided_bp: share(two_sided, observed),
+                valid_bp: share(series.valid_ns.into(), observed),
+                width: Price::from_raw(series.width_ns.checked_div(two_sided as i128).unwrap_or(0) as i64),
+                size_centi: (series.size_ns * 100).checked_div(two_sided).unwrap_or(0) as u64,
+            }
+        })
+    }
+
     /// What was promised.
     pub fn config(&self) -> &ObligationsConfig {
         &self.config
     }
+}
+
+/// A part in hundredths of a per cent; of nothing, none.
+fn share(part: u128, of: u128) -> u32 {
+    (part * 10_000).checked_div(of).unwrap_or(0) as u32
 }
 
 #[cfg(test)]
@@ -244,6 +274,17 @@ mod tests {
         assert_eq!(
             (kept.width, kept.size_centi),
             (Price::from_raw(28_100 / 1_700), 500)
+        );
+        let each: Vec<SeriesKept> = obligations.series_kept().collect();
+        assert_eq!(
+            each[1],
+            SeriesKept {
+                two_sided_bp: 7_000,
+                valid_bp: 6_000,
+                // 600 at 10 and 100 at 21, of 700.
+                width: Price::from_raw(8_100 / 700),
+                size_centi: 500,
+            }
         );
         obligations.stop(Nanos(2_000));
         assert_eq!(obligations.kept(Nanos(9_000)), kept, "the market is closed");

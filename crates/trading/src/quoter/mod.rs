@@ -795,21 +795,22 @@ impl Quoter {
     /// The venue took sides of a quote away without being asked: the instrument is halted, its session is over, it would have traded
     /// with an order of ours.
     pub fn on_removed(&mut self, quote: u16, sides: [bool; 2]) {
+        self.on_left(quote, sides.map(|is_gone| if is_gone { 0 } else { u32::MAX }));
+    }
+
+    /// The same in part: so many contracts are left of each side, if there were more.
+    pub fn on_left(&mut self, quote: u16, left: [u32; 2]) {
         let at = usize::from(quote);
-        if at >= self.open.len() {
+        let Some(&before) = self.open.get(at) else {
             return self.counters.bump(Counter::QuoteAnswersUnmatched);
-        }
-        let mut gone = [0; 2];
-        for side in 0..2 {
-            if sides[side] {
-                gone[side] = core::mem::take(&mut self.open[at][side]);
-            }
-        }
+        };
+        let gone = [0, 1].map(|side| before[side].saturating_sub(left[side]));
         self.release_live(at, gone);
-        if sides[0] {
+        self.open[at] = [0, 1].map(|side| before[side] - gone[side]);
+        if left[0] == 0 {
             self.table.live_bids[at] = NO_BID;
         }
-        if sides[1] {
+        if left[1] == 0 {
             self.table.live_asks[at] = NO_ASK;
         }
     }

@@ -81,6 +81,8 @@ pub enum SideReportKind {
     Rejected,
     /// The order is gone: as asked for, or because the venue wants it so.
     Cancelled,
+    /// The venue took a part of it away.
+    Reduced,
     /// It traded.
     Filled,
     /// A replacement or a cancel was refused: the order is as it was, if there still is one.
@@ -109,8 +111,8 @@ pub enum SideOutcome {
     Nothing,
     /// The quote's change is answered.
     Answered(QuoteLive),
-    /// The venue took a side away without being asked.
-    Removed,
+    /// The venue took a side away without being asked, or a part of it: so many contracts are left of it.
+    Left(u32),
     /// It is of no order that there is.
     Unknown,
 }
@@ -262,8 +264,7 @@ impl QuoteOrders {
             leaves: report.leaves,
             filled: report.filled,
         };
-        let mut is_refused = false;
-        let mut is_removed = false;
+        let (mut is_refused, mut is_less) = (false, false);
         match report.kind {
             SideReportKind::Accepted if is_asked && place.asked == Asked::New => {
                 place.order = resting(place.ticks);
@@ -292,7 +293,11 @@ impl QuoteOrders {
             }
             SideReportKind::Cancelled if is_order => {
                 place.order = Resting::default();
-                is_removed = true;
+                is_less = true;
+            }
+            SideReportKind::Reduced if is_order => {
+                place.order.leaves = place.order.leaves.min(report.leaves);
+                is_less = true;
             }
             SideReportKind::Filled if is_order || (is_asked && place.asked == Asked::New) => {
                 // Reported before it was said to be taken: it was.
@@ -307,12 +312,13 @@ impl QuoteOrders {
         if place.order.leaves == 0 {
             place.order = Resting::default();
         }
+        let left = place.order.leaves;
         if let Some(change) = self.changes.get_mut(at) {
             change.is_refused |= is_refused;
         }
         match self.answered(at) {
             Some(live) => SideOutcome::Answered(live),
-            None if is_removed => SideOutcome::Removed,
+            None if is_less => SideOutcome::Left(left),
             None => SideOutcome::Nothing,
         }
     }

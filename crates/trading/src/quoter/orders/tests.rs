@@ -112,10 +112,10 @@ impl Desk {
                 }
                 match outcome {
                     SideOutcome::Answered(live) => quoter.on_orders(now, &live, self),
-                    SideOutcome::Removed => {
-                        let mut sides = [false; 2];
-                        sides[report.side as usize] = true;
-                        quoter.on_removed(report.quote, sides);
+                    SideOutcome::Left(contracts) => {
+                        let mut left = [u32::MAX; 2];
+                        left[report.side as usize] = contracts;
+                        quoter.on_left(report.quote, left);
                     }
                     SideOutcome::Nothing | SideOutcome::Unknown => {}
                 }
@@ -254,6 +254,12 @@ impl Venue {
     fn remove(&mut self, random: &mut Random) {
         if !self.orders.is_empty() {
             let at = random.below(self.orders.len() as u64) as usize;
+            if self.orders[at].leaves > 1 && random.one_in(2) {
+                // It would have traded with another order of ours.
+                self.orders[at].leaves -= 1;
+                let order = self.orders[at];
+                return self.report(&order, order.id, SideReportKind::Reduced);
+            }
             let order = self.orders.remove(at);
             self.report(&Order { leaves: 0, ..order }, order.id, SideReportKind::Cancelled);
         }
@@ -337,8 +343,8 @@ fn storm(seed: u64) {
             55..80 => (0..8).for_each(|_| desk.answer_one(now, &mut quoter)),
             80..86 => desk.venue.trade(&mut random),
             86..90 => quoter.handle_timeout(now, &mut desk),
-            90 => desk.venue.remove(&mut random),
-            91..93 => {
+            90..92 => desk.venue.remove(&mut random),
+            92 => {
                 let made = ladder(step, half_tick, 60, &quoting);
                 quoter.replace_ladder(now, made, &mut desk);
             }
