@@ -1,7 +1,7 @@
 //! MassQuote (35=i) from prepared buffers: a head per session and one entry per instrument, in which only numbers are written.
 //!
-//! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so that an entry is copied as it
-//! was sent before, but for digits that differ, and the checksum is the sum of those of the parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
+//! Every number has a fixed width, leading zeros included (FIX 4.4, volume 1, "FIX Field Data Types"), so that an entry is copied, its
+//! prices are written over it, and the checksum is the sum of those of the parts. FIX 4.4 and 5.0 SP2, volume 3 and "MassQuote".
 
 use crate::decode::Index;
 use crate::encode::{Encoder, put_check_sum};
@@ -55,17 +55,16 @@ const HEAD_MAX: usize = 512;
 /// Digits of BodyLength.
 const LENGTH_DIGITS: usize = 5;
 
-/// An instrument's entry as it was last sent: only what differs is written anew. Two cache lines.
+/// An instrument's entry without its prices, with the sizes that were last sent. Two cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Slot {
     text: [u8; SLOT],
     len: u8,
-    /// Of all of it.
+    /// Of all of it but the prices' digits.
     sum: u8,
-    /// Of the digits of both prices and both sizes.
-    sums: [u8; 4],
-    ticks: [u16; 2],
+    /// Of the digits of both sizes.
+    sums: [u8; 2],
     qty: [u32; 2],
 }
 
@@ -162,14 +161,15 @@ impl MassQuoteTemplate {
             // Whole vectors: the next entry, or the checksum, is written over what is beyond this one. Copied before anything in it is
             // written: loads as wide as these cannot take what narrow stores just left.
             let out: &mut [u8; SLOT] = (&mut head.buf[at..at + SLOT]).try_into().ok()?;
+            slot.set_sizes(entry)?;
             *out = slot.text;
-            match self.decimals {
-                QuoteDecimals::Two => slot.set::<6>(entry, self.tick_units, out)?,
-                QuoteDecimals::Four => slot.set::<4>(entry, self.tick_units, out)?,
-                QuoteDecimals::Six => slot.set::<2>(entry, self.tick_units, out)?,
-            }
+            let of_prices = match self.decimals {
+                QuoteDecimals::Two => slot.put_prices::<6>(entry, self.tick_units, out)?,
+                QuoteDecimals::Four => slot.put_prices::<4>(entry, self.tick_units, out)?,
+                QuoteDecimals::Six => slot.put_prices::<2>(entry, self.tick_units, out)?,
+            };
             at += usize::from(slot.len);
-            sum = sum.wrapping_add(slot.sum);
+            sum = sum.wrapping_add(slot.sum).wrapping_add(of_prices);
         }
         let sum = sum.wrapping_add(head.patch(now, seq, message, entries.len(), at - head.body));
         put_check_sum(&mut head.buf[at..at + 7], sum);
@@ -201,63 +201,67 @@ impl Slot {
         let entry = message.get(from..message.len() - 7)?;
         let mut text = [0; SLOT];
         text.get_mut(..entry.len())?.copy_from_slice(entry);
-        let zeros = |count: usize| sum_of(&[b'0'; 8][..count]);
+        let zeros = |count: usize| sum_of(&[b'0'; 16][..count]);
         Some(Slot {
             text,
             len: entry.len() as u8,
-            sum: sum_of(entry),
-            sums: [zeros(8), zeros(8), zeros(6), zeros(6)],
-            ticks: [0; 2],
+            sum: sum_of(entry).wrapping_sub(zeros(16)),
+            sums: [zeros(6); 2],
             qty: [0; 2],
         })
     }
 
-    /// Writes what differs, here and into a copy; `None`, and nothing, for sizes of more than 6 digits. `WHOLE` digits are before the
-    /// point.
+    /// Where the numbers begin.
     #[inline(always)]
-    fn set<const WHOLE: usize>(
-        &mut self,
-        entry: &MassQuoteEntry,
-        tick_units: u32,
-        copy: &mut [u8; SLOT],
-    ) -> Option<()> {
+    fn numbers(&self) -> Option<usize> {
+        usize::from(self.len).checked_sub(NUMBERS)
+    }
+
+    /// Writes sizes that differ from those before, which they seldom do; `None`, and nothing, for more than 6 digits.
+    #[inline(always)]
+    fn set_sizes(&mut self, entry: &MassQuoteEntry) -> Option<()> {
         let qty = [entry.bid_qty.0, entry.ask_qty.0];
+        if qty == self.qty {
+            return Some(());
+        }
         if qty[0].max(qty[1]) >= 1_000_000 {
             return None;
         }
-        let ticks = [
-            if qty[0] == 0 { 0 } else { entry.bid_ticks },
-            if qty[1] == 0 { 0 } else { entry.ask_ticks },
-        ];
-        let at = usize::from(self.len).checked_sub(NUMBERS)?;
-        let own: &mut [u8; NUMBERS] = self.text.get_mut(at..at + NUMBERS)?.try_into().ok()?;
-        let copied: &mut [u8; NUMBERS] = copy.get_mut(at..at + NUMBERS)?.try_into().ok()?;
-        for (side, at) in [4, 18].into_iter().enumerate() {
-            if ticks[side] != self.ticks[side] {
-                let word = digits8(u32::from(ticks[side]) * tick_units);
-                let digits = word.to_le_bytes();
-                for numbers in [&mut *own, &mut *copied] {
-                    numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
-                    numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
-                }
-                let sum = byte_sum(word);
-                self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[side]));
-                (self.ticks[side], self.sums[side]) = (ticks[side], sum);
-            }
+        let from = self.numbers()?;
+        for (side, at) in [32, 43].into_iter().enumerate() {
+            let word = digits8(qty[side]) >> 16;
+            let digits = self.text.get_mut(from + at..from + at + 6)?;
+            digits.copy_from_slice(&word.to_le_bytes()[..6]);
+            let sum = byte_sum(word);
+            self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[side]));
+            self.sums[side] = sum;
         }
-        if qty != self.qty {
-            for (side, at) in [32, 43].into_iter().enumerate() {
-                let word = digits8(qty[side]) >> 16;
-                for numbers in [&mut *own, &mut *copied] {
-                    numbers[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
-                }
-                let sum = byte_sum(word);
-                self.sum = self.sum.wrapping_add(sum.wrapping_sub(self.sums[2 + side]));
-                self.sums[2 + side] = sum;
-            }
-            self.qty = qty;
-        }
+        self.qty = qty;
         Some(())
+    }
+
+    /// Writes both prices into a copy, `WHOLE` digits before the point; the sum of their digits. Always both: which of them moved cannot be
+    /// predicted, and to guess wrong takes longer than to write.
+    #[inline(always)]
+    fn put_prices<const WHOLE: usize>(
+        &self,
+        entry: &MassQuoteEntry,
+        tick_units: u32,
+        copy: &mut [u8; SLOT],
+    ) -> Option<u8> {
+        let from = self.numbers()?;
+        let numbers: &mut [u8; NUMBERS] = copy.get_mut(from..from + NUMBERS)?.try_into().ok()?;
+        let ticks = |qty: u32, ticks: u16| if qty == 0 { 0 } else { u32::from(ticks) };
+        let words = [
+            digits8(ticks(entry.bid_qty.0, entry.bid_ticks) * tick_units),
+            digits8(ticks(entry.ask_qty.0, entry.ask_ticks) * tick_units),
+        ];
+        for (word, at) in words.into_iter().zip([4, 18]) {
+            let digits = word.to_le_bytes();
+            numbers[at..at + WHOLE].copy_from_slice(&digits[..WHOLE]);
+            numbers[at + WHOLE + 1..at + 9].copy_from_slice(&digits[WHOLE..]);
+        }
+        Some(byte_sum(words[0]).wrapping_add(byte_sum(words[1])))
     }
 }
 

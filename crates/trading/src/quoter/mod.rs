@@ -596,47 +596,72 @@ impl Quoter {
                 && (self.config.life_min_ns == 0 || now.since(self.since[quote]) >= self.config.life_min_ns)
     }
 
-    /// Appends a quote to the message being filled. A side that would pass a limit on contracts is taken away if it must move, or the
-    /// quote left as it is: `false`.
+    /// Appends a quote to the message being filled. A side that would pass a limit is taken away if it must move, or the quote left as
+    /// it is: `false`.
     #[inline]
     fn batch(&mut self, row: &Row<'_>, quote: usize, must: bool) -> bool {
         let (mut bid, mut ask) = self.table.wanted(row, quote);
         let size = self.sizes[quote];
-        let mut qty = [0; 2];
-        for side in [Side::Bid, Side::Ask] {
-            let at = side as usize;
-            let is_wanted = if at == 0 { bid != NO_BID } else { ask != NO_ASK };
-            if !is_wanted {
-                continue;
-            }
-            let more = Exposure::of(size, if at == 0 { bid } else { ask });
-            if self.room[at].has_room_for(more) && more.contracts <= self.room_all {
-                self.room[at].remove(more);
-                self.room_all -= more.contracts;
-                self.open_batch[at].add(more);
-                qty[at] = size;
-                continue;
-            }
-            self.counters.bump(Counter::QuotesCapped);
-            if !must {
-                // As if nothing had been taken for the bid.
-                let taken = Exposure::of(qty[0], bid);
-                self.open_batch[0].remove(taken);
-                self.room[0].add(taken);
-                self.room_all += taken.contracts;
+        let (mut bid_qty, mut ask_qty) = (
+            if bid != NO_BID { size } else { 0 },
+            if ask != NO_ASK { size } else { 0 },
+        );
+        let (buys, sells) = (Exposure::of(bid_qty, bid), Exposure::of(ask_qty, ask));
+        let is_free = self.room[0].has_room_for(buys)
+            && self.room[1].has_room_for(sells)
+            && buys.contracts + sells.contracts <= self.room_all;
+        if is_free {
+            self.occupy(0, buys);
+            self.occupy(1, sells);
+        } else {
+            let Some(squeezed) = self.squeeze([(bid, bid_qty), (ask, ask_qty)], must) else {
                 return false;
-            }
-            if at == 0 { bid = NO_BID } else { ask = NO_ASK }
+            };
+            [(bid, bid_qty), (ask, ask_qty)] = squeezed;
         }
         self.entries[self.batched] = MassQuoteEntry {
             quote: quote as u16,
             bid_ticks: bid,
             ask_ticks: ask,
-            bid_qty: Qty(qty[0]),
-            ask_qty: Qty(qty[1]),
+            bid_qty: Qty(bid_qty),
+            ask_qty: Qty(ask_qty),
         };
         self.batched += 1;
         true
+    }
+
+    /// Takes room for one side of the message being filled.
+    #[inline]
+    fn occupy(&mut self, side: usize, more: Exposure) {
+        self.room[side].remove(more);
+        self.room_all -= more.contracts;
+        self.open_batch[side].add(more);
+    }
+
+    /// Prices and contracts by side where there is no room for both; `None` if the quote is to be left as it is.
+    #[cold]
+    fn squeeze(&mut self, mut sides: [(u16, u32); 2], must: bool) -> Option<[(u16, u32); 2]> {
+        for (side, none) in [NO_BID, NO_ASK].into_iter().enumerate() {
+            let (ticks, qty) = sides[side];
+            let more = Exposure::of(qty, ticks);
+            if self.room[side].has_room_for(more) && more.contracts <= self.room_all {
+                self.occupy(side, more);
+                continue;
+            }
+            self.counters.bump(Counter::QuotesCapped);
+            if !must {
+                if side == 1 {
+                    // As if nothing had been taken for the bid.
+                    let taken = Exposure::of(sides[0].1, sides[0].0);
+                    self.open_batch[0].remove(taken);
+                    self.room[0].add(taken);
+                    self.room_all += taken.contracts;
+                }
+                return None;
+            }
+            sides[side] = (none, 0);
+        }
+        Some(sides)
     }
 
     /// Works out how much more may be quoted, if everything traded.
