@@ -27,6 +27,15 @@ impl Names {
     }
 }
 
+/// A mass cancel under way.
+#[derive(Clone, Copy, Debug)]
+struct Cancel {
+    name: u64,
+    /// What the quoter calls it; 0 is the one that begins a session.
+    id: u64,
+    since: Nanos,
+}
+
 /// What has to be known of them.
 pub(crate) struct AsOrders {
     pub(crate) orders: QuoteOrders,
@@ -34,8 +43,7 @@ pub(crate) struct AsOrders {
     /// Of the options, in the order of the quotes, whose prices are in these ticks.
     pub(crate) symbols: Box<[Symbol]>,
     pub(crate) tick: Price,
-    /// Name of the mass cancel under way, and what the quoter calls it; 0 is the one that begins a session.
-    cancel: Option<(u64, u64)>,
+    cancel: Option<Cancel>,
     /// Since the logon, the venue has confirmed that nothing of us rests.
     is_clean: bool,
 }
@@ -69,15 +77,26 @@ impl AsOrders {
     }
 
     /// The name of a mass cancel that the quoter calls `id`.
-    pub(crate) fn begin_cancel(&mut self, id: u64) -> u64 {
+    pub(crate) fn begin_cancel(&mut self, now: Nanos, id: u64) -> u64 {
         let name = self.names.name(self.orders.number());
-        self.cancel = Some((name, id));
+        self.cancel = Some(Cancel { name, id, since: now });
         name
+    }
+
+    /// It could not be sent.
+    pub(crate) fn drop_cancel(&mut self) {
+        self.cancel = None;
+    }
+
+    /// Since when the venue owes the answer without which a session does not begin.
+    pub(crate) fn waits_since(&self) -> Option<Nanos> {
+        let cancel = self.cancel.filter(|cancel| cancel.id == 0)?;
+        (!self.is_clean).then_some(cancel.since)
     }
 
     /// A mass cancel was answered; what the quoter calls it, `None` if it is none of ours.
     pub(crate) fn end_cancel(&mut self, name: u64, is_done: bool) -> Option<u64> {
-        let (_, id) = self.cancel.take_if(|(asked, _)| *asked == name)?;
+        let Cancel { id, .. } = self.cancel.take_if(|asked| asked.name == name)?;
         if is_done {
             self.orders.clear();
             self.is_clean = true;
@@ -214,17 +233,22 @@ mod tests {
     fn a_mass_cancel_is_known_by_its_name_and_once() {
         let symbols = [Symbol::new(b"A").unwrap()];
         let mut orders = AsOrders::new(&symbols, Price::from_raw(1), 1 << 20);
-        let first = orders.begin_cancel(0);
+        let first = orders.begin_cancel(Nanos(7), 0);
         assert!(orders.is_cancelling() && !orders.is_clean());
+        assert_eq!(orders.waits_since(), Some(Nanos(7)));
         assert_eq!(orders.end_cancel(first + 2, true), None);
         assert_eq!(orders.end_cancel(first, false), Some(0));
         assert!(!orders.is_clean() && !orders.is_cancelling());
-        let second = orders.begin_cancel(9);
+        let second = orders.begin_cancel(Nanos(8), 9);
         assert_ne!(first, second);
+        assert_eq!(orders.waits_since(), None, "the quoter waits for it itself");
         assert_eq!(orders.end_cancel(second, true), Some(9));
         assert_eq!(orders.end_cancel(second, true), None);
         assert!(orders.is_clean());
         orders.forget();
         assert!(!orders.is_clean());
+        orders.begin_cancel(Nanos(9), 0);
+        orders.drop_cancel();
+        assert!(!orders.is_cancelling() && orders.waits_since().is_none());
     }
 }

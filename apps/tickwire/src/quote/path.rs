@@ -162,9 +162,14 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
         let sent = match &mut self.entry {
             Entry::MassQuotes(_) => self.session.send_any(now, b"Z", |e| put_cancel_all_quotes(e, id)),
             Entry::Orders(entry) => {
-                let name = entry.begin_cancel(id);
-                self.session
-                    .send_any(now, b"q", |e| put_cancel_all_orders(e, name, now))
+                let name = entry.begin_cancel(now, id);
+                let sent = self
+                    .session
+                    .send_any(now, b"q", |e| put_cancel_all_orders(e, name, now));
+                if sent.is_err() {
+                    entry.drop_cancel();
+                }
+                sent
             }
         };
         self.transmit();
@@ -221,6 +226,7 @@ pub(crate) struct QuotePath<O, T> {
     underlying: InstrumentId,
     option_tick: Price,
     underlying_tick: Price,
+    answer_max_ns: u64,
     /// By instrument.
     quotes: Box<[u16]>,
     /// The same by symbol, sorted.
@@ -349,6 +355,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             underlying: config.underlying,
             option_tick: config.option_tick,
             underlying_tick: config.underlying_tick,
+            answer_max_ns: config.answer_max_ns,
             quotes,
             symbols: symbols.into_boxed_slice(),
             deltas: setup.deltas.into(),
@@ -458,6 +465,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         if self.is_new {
             self.tick(now);
         }
+        self.answer_idle(now);
         self.wire.out.let_go();
     }
 
@@ -671,15 +679,28 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// When [`QuotePath::handle_timeout`] has something to do.
     pub(crate) fn poll_timeout(&mut self) -> Option<Nanos> {
         let eye = self.eye.as_mut().and_then(Eye::poll_timeout);
-        [self.quoter.poll_timeout(), self.wire.session.poll_timeout(), eye]
+        let (quoter, session) = (self.quoter.poll_timeout(), self.wire.session.poll_timeout());
+        [quoter, session, eye, self.cancel_due()]
             .into_iter()
             .flatten()
             .min()
     }
 
+    /// When the venue must have confirmed that no order of before rests.
+    fn cancel_due(&mut self) -> Option<Nanos> {
+        let entry = self.wire.entry.as_orders()?;
+        Some(entry.waits_since()?.after(self.answer_max_ns))
+    }
+
     /// Time has passed.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) {
         self.wire.now = now;
+        if self.cancel_due().is_some_and(|due| due <= now) {
+            if let Some(entry) = self.wire.entry.as_orders() {
+                entry.drop_cancel();
+            }
+            self.refuse_to_begin(now);
+        }
         if self.wire.session.poll_timeout().is_some_and(|due| due <= now) {
             self.wire.session.handle_timeout(now);
             self.wire.transmit();
@@ -783,14 +804,20 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         };
         match entry.end_cancel(id, is_done) {
             Some(0) if is_done => {}
-            Some(0) => self
-                .wire
-                .session
-                .logout(now, "orders of before could not be cancelled"),
+            Some(0) => self.refuse_to_begin(now),
             asked => self
                 .quoter
                 .on_cancelled(now, asked.unwrap_or(id), is_done, &mut self.wire),
         }
+    }
+
+    /// Orders of before may rest: the session ends, so that another one begins.
+    #[cold]
+    fn refuse_to_begin(&mut self, now: Nanos) {
+        self.wire
+            .session
+            .logout(now, "orders of before were not cancelled");
+        self.wire.transmit();
     }
 
     /// A replacement or a cancel of a quote's order was refused.
@@ -850,12 +877,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
             SideOutcome::Answered(live) => self.quoter.on_orders(now, &live, &mut self.wire),
         }
-        while let Some(live) = self
-            .wire
-            .entry
-            .as_orders()
-            .and_then(|entry| entry.orders.poll_answer())
-        {
+        self.answer_idle(now);
+    }
+
+    /// Answers what the venue need not be asked for.
+    #[inline]
+    fn answer_idle(&mut self, now: Nanos) {
+        let idle = |entry: &mut AsOrders| entry.orders.poll_answer();
+        while let Some(live) = self.wire.entry.as_orders().and_then(idle) {
             self.quoter.on_orders(now, &live, &mut self.wire);
         }
     }

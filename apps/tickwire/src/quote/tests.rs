@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use tickwire_book::Depth;
 use tickwire_exchange::{ClientOrder, DayPhase, Firm, Market, Outcome};
 use tickwire_feed::{Channel, Line};
-use tickwire_fix::{AppMessage, CompId, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
+use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
     Counter, InstrumentId, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
 };
@@ -870,4 +870,72 @@ fn neither_a_packet_nor_an_answer_takes_memory() {
 fn one_seed_is_one_run() {
     assert_eq!(play(9, 300, true), play(9, 300, true));
     assert_ne!(play(9, 300, false).hash, play(10, 300, false).hash);
+}
+
+/// Where quotes are orders, a session begins with a mass cancel: `answer` is MassCancelResponse (531), none that the venue says nothing.
+/// Whether the quoter has the session then, and whether it logged out.
+fn begins(answer: Option<u8>) -> (bool, bool) {
+    let config = Config::parse(&demo::text(2, VIRTUAL_START).unwrap()).unwrap();
+    let setup = QuoteSetup {
+        quoter: tickwire_trading::QuoterConfig {
+            underlying: InstrumentId(2),
+            quotes: 1,
+            entries_max: 1,
+            ..Default::default()
+        },
+        instruments: &[InstrumentId(1)],
+        symbols: &[Symbol::new(b"OPT").unwrap()],
+        deltas: &[500],
+        session: path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true),
+        by_orders: true,
+        first_order: 0,
+    };
+    let books = books_of(&config.receiver, tickwire_market::Venue::Cme, Depth::ByOrder);
+    let mut path = QuotePath::new(setup, books, Sent::default(), Counted::default()).unwrap();
+    let mut venue = Session::new(SessionConfig {
+        any_message: true,
+        ..SessionConfig::new(Role::Acceptor, comp("EXCHANGE"), comp("QUOTER"))
+    });
+    let mut now = VIRTUAL_START;
+    venue.handle_connected(now);
+    path.connected(now);
+    let (mut asked, mut is_out) = (0, false);
+    let mut buffer = [0; 4_096];
+    for _ in 0..40 {
+        let sent = std::mem::take(&mut path.wire.out.to.bytes);
+        is_out |= sent.windows(6).any(|w| w == b"\x0135=5\x01");
+        let _ = venue.handle_bytes(now, &sent);
+        while let Some(event) = venue.poll_event() {
+            let Event::Message { .. } = event else { continue };
+            let message = venue.message().unwrap();
+            assert_eq!(message.msg_type(), b"q", "nothing but the mass cancel");
+            let name = message.value(message.find(11).unwrap()).to_vec();
+            asked += 1;
+            if let Some(response) = answer {
+                let sent = venue.send_any(now, b"r", |e| {
+                    e.text(11, &name);
+                    e.char(530, b'7');
+                    e.char(531, response);
+                });
+                sent.unwrap();
+            }
+        }
+        while let Some(bytes) = venue.poll_transmit(&mut buffer) {
+            path.on_bytes(now, bytes);
+        }
+        now = now.after(100 * Nanos::MILLI);
+        if path.poll_timeout().is_some_and(|due| due <= now) {
+            path.handle_timeout(now);
+        }
+    }
+    assert_eq!(asked, 1);
+    let has_session = path.quoter.state() != QuotingState::Halted(PullReason::NoSession);
+    (has_session, is_out)
+}
+
+#[test]
+fn no_order_goes_out_before_those_of_before_are_cancelled() {
+    assert_eq!(begins(Some(b'7')), (true, false));
+    assert_eq!(begins(Some(b'0')), (false, true), "it was refused");
+    assert_eq!(begins(None), (false, true), "it was not answered");
 }
