@@ -61,7 +61,7 @@ use crate::wiring::{self, Reception, WithChannel};
 pub(crate) use chain::Chain;
 pub(crate) use demo::text as demo_text;
 pub(crate) use path::{QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of, session_of};
-pub(crate) use pricer::Pricer;
+pub(crate) use pricer::{NEAR_HALF_TICKS, Pricer};
 pub(crate) use pricing::{Expiries, flat_surface};
 
 use fills::{FillsFile, Recovered};

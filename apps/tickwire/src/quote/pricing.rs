@@ -30,7 +30,7 @@ use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::risk::{self, Format};
-use crate::vol::{self, VolFile};
+use crate::vol::{self, Begun, VolFile};
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
@@ -643,13 +643,7 @@ impl Work {
                 .centre
                 .is_none_or(|centre| half_tick.abs_diff(centre) > self.reach as u64 / 2);
             if is_new || is_off {
-                self.pricer.settle(half_tick)?;
-                self.mark(half_tick)?;
-                if is_new && self.centre.is_some() {
-                    self.publish(half_tick, false)?;
-                }
-                // Where there is none left, the quoting thread has not taken the last ones: later.
-                is_new = !self.publish(half_tick, true)?;
+                is_new = !self.follow(half_tick, is_new)?;
             }
             // Behind what is quoted by.
             if now.since(self.valued) >= VALUE_NS {
@@ -663,9 +657,7 @@ impl Work {
             }
             match self.asked.recv_timeout(REST) {
                 Ok((Wish::Edit(line, author), answer)) => {
-                    let done = self.edit(&line, &author);
-                    is_new |= done.is_ok();
-                    let _ = answer.send(done);
+                    let _ = answer.send(self.edit(&line, &author, &mut is_new));
                 }
                 Ok((Wish::Risk(format), answer)) => {
                     let shown = self.revalue(half_tick).map(|()| {
@@ -690,15 +682,48 @@ impl Work {
         valued.map_err(|e| format!("the account cannot be valued: {e}"))
     }
 
-    fn edit(&mut self, line: &str, author: &str) -> Result<String, String> {
-        let now = self.clock.now();
-        match &mut self.times.file {
-            Some(file) => vol::command(file, self.pricer.surface_mut(), line, author, now),
-            None => Err(
-                "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them"
-                    .into(),
-            ),
+    /// Makes ladders of what has changed and hands them over, those around the price first if `is_urgent`; `false` where there is none
+    /// left to fill, because the quoting thread has not taken the last ones: later.
+    fn follow(&mut self, half_tick: i64, is_urgent: bool) -> Result<bool, Failure> {
+        self.pricer.settle(half_tick)?;
+        self.mark(half_tick)?;
+        if is_urgent && self.centre.is_some() {
+            self.publish(half_tick, false)?;
         }
+        self.publish(half_tick, true)
+    }
+
+    /// Does what a line says to the volatilities. Quotes follow it before a file is written, so that they do not wait for a disk; whoever
+    /// asked is answered behind both. An edit that cannot be priced or kept is taken back, and quotes go back with it.
+    fn edit(&mut self, line: &str, author: &str, is_new: &mut bool) -> Result<String, String> {
+        let Some(file) = &mut self.times.file else {
+            return Err(
+                "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them".into(),
+            );
+        };
+        let now = self.clock.now();
+        let edited = match vol::begin(file, self.pricer.surface_mut(), line, author, now)? {
+            Begun::Answer(says) => return Ok(says),
+            Begun::Edited(edited) => *edited,
+        };
+        let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
+        let followed = self.follow(half_tick, true);
+        // In case what was handed over has to be taken back.
+        *is_new = true;
+        let surface = self.pricer.surface_mut();
+        let is_followed = match followed {
+            Ok(is_followed) => is_followed,
+            Err(failure) => {
+                vol::drop_edit(surface, edited);
+                return Err(format!("taken back: {failure}"));
+            }
+        };
+        let Some(file) = &mut self.times.file else {
+            return Err("the file of the volatilities is gone".into());
+        };
+        let kept = vol::keep(file, surface, edited)?;
+        *is_new = !is_followed;
+        Ok(kept)
     }
 
     /// Fills since the last time; whether there were any.
@@ -848,3 +873,6 @@ impl Work {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 //! `tickwire vol`: volatilities as a file, edited there or in a running quoter by the same lines.
 //!
 //! ```text
-//! FILE (TOML) ─► load ─► VolFile + Surface ─► command(line) ─► Surface edited, FILE rewritten where it changed, FILE.log one line longer
-//!                                                ▲
-//! tickwire vol edit -f FILE LINE ────────────────┤  in this process
-//! tickwire vol edit -s SOCKET LINE ─► control ───┘  in the quoter's
+//! FILE (TOML) ─► load ─► VolFile + Surface ─► begin(line) ─► Surface edited ─► keep ─► FILE rewritten where it changed, FILE.log one line longer
+//!                                                ▲               │
+//! tickwire vol edit -f FILE LINE ────────────────┤               └─ in the quoter, ladders are made and handed over in between
+//! tickwire vol edit -s SOCKET LINE ─► control ───┘
 //! ```
 
 mod file;
@@ -56,18 +56,60 @@ pub(crate) fn command(
     who: &str,
     now: Nanos,
 ) -> Result<String, String> {
+    match begin(file, surface, line, who, now)? {
+        Begun::Answer(says) => Ok(says),
+        Begun::Edited(edited) => keep(file, surface, *edited),
+    }
+}
+
+/// What a line came to, before anything is written.
+pub(crate) enum Begun {
+    /// It only asked.
+    Answer(String),
+    /// The surface is edited: [`keep`] writes that, [`drop_edit`] takes it back.
+    Edited(Box<Edited>),
+}
+
+/// An edit that a surface has, and its file has not yet.
+pub(crate) struct Edited {
+    change: Change,
+    was: Surface,
+    /// The expiry's name, and its volatility at the money before and after.
+    atm: (String, f64, f64),
+    line: String,
+    who: String,
+    at: Nanos,
+}
+
+enum Change {
+    Made(Edit),
+    /// The version that is taken back, and the text before it.
+    Undone(u64, String),
+}
+
+/// Does what a line says to a surface; file and log are left to [`keep`], so that quotes need not wait for a disk.
+///
+/// # Errors
+/// Why not; then the surface is as it was.
+pub(crate) fn begin(
+    file: &mut VolFile,
+    surface: &mut Surface,
+    line: &str,
+    who: &str,
+    now: Nanos,
+) -> Result<Begun, String> {
     let asked = line::parse(line, |name| file.place(name))?;
     let edit = match asked {
-        Line::File => return file.text_now(surface),
-        Line::Version => return Ok(file.log.version.to_string()),
-        Line::Undo => return undo(file, surface, who, now),
-        Line::Edit(edit) => edit,
+        Line::File => return file.text_now(surface).map(Begun::Answer),
+        Line::Version => return Ok(Begun::Answer(file.log.version.to_string())),
+        Line::Undo => None,
+        Line::Edit(edit) => Some(edit),
         Line::StraddleAlone { expiry, points } => {
-            alone(surface, expiry, points).map_err(|e| named(file, e))?
+            Some(alone(surface, expiry, points).map_err(|e| named(file, e))?)
         }
-        Line::Fit { expiry, move_max } => fitted(file, surface, expiry, move_max)?,
+        Line::Fit { expiry, move_max } => Some(fitted(file, surface, expiry, move_max)?),
     };
-    if let Edit::Years { expiry, .. } = edit
+    if let Some(Edit::Years { expiry, .. }) = edit
         && !file.has_years(expiry)
     {
         let name = name_of(file, expiry);
@@ -75,73 +117,95 @@ pub(crate) fn command(
             "the time of {name} goes by the clock: its file says no years"
         ));
     }
-    let place = edit.expiry();
-    let before = atm(surface, place);
     let author = file.author(who);
-    // On a copy, so that a file that cannot be written leaves everything as it was.
-    let mut edited = surface.clone();
-    edited.apply(now, author, edit).map_err(|e| named(file, e))?;
-    let text = file.rewritten(&edited, Some(&edit))?;
-    let patch = file.replace(text)?;
-    *surface = edited;
-    let change = (name_of(file, place), before, atm(surface, place));
-    let version = file.log.version + 1;
-    if file.done.len() >= UNDO_MAX {
-        file.done.remove(0);
-    }
-    file.done.push((version, patch.clone()));
-    let record = Record {
-        version,
-        at: utc(now),
-        who: who.to_string(),
-        edit: line.trim().to_string(),
-        atm: Some(change.clone()),
-        undoes: None,
-        patch,
+    let was = surface.clone();
+    let made = match edit {
+        Some(edit) => surface
+            .apply(now, author, edit)
+            .map(|_| Change::Made(edit))
+            .map_err(|e| named(file, e)),
+        None => undo(file, surface, author, now),
     };
-    Ok(said(file.log.append(&record), version, &change))
+    let change = match made {
+        Ok(change) => change,
+        Err(why) => {
+            *surface = was;
+            return Err(why);
+        }
+    };
+    let place = match &change {
+        Change::Made(edit) => edit.expiry(),
+        Change::Undone(..) => (0..surface.len())
+            .find(|&place| surface.smile(place) != was.smile(place))
+            .unwrap_or(0),
+    };
+    Ok(Begun::Edited(Box::new(Edited {
+        change,
+        atm: (name_of(file, place), atm(&was, place), atm(surface, place)),
+        was,
+        line: line.trim().to_string(),
+        who: who.to_string(),
+        at: now,
+    })))
 }
 
 /// Takes the last edit of this process back.
-fn undo(file: &mut VolFile, surface: &mut Surface, who: &str, now: Nanos) -> Result<String, String> {
-    let Some((undone, patch)) = file.done.last().cloned() else {
+fn undo(file: &VolFile, surface: &mut Surface, author: u32, now: Nanos) -> Result<Change, String> {
+    let Some((undone, patch)) = file.done.last() else {
         return Err("nothing to undo: no edit since the volatilities were read".into());
     };
     let text = patch
         .undo(file.text())
         .ok_or("the text is not what the edit made of it")?;
-    let mut before = surface.clone();
-    let author = file.author(who);
-    before.undo(now, author).map_err(|e| named(file, e))?;
-    let places: Vec<usize> = (0..surface.len())
-        .filter(|&place| surface.smile(place) != before.smile(place))
-        .collect();
-    let reverse = file.replace(text)?;
-    file.done.pop();
-    let place = places.first().copied().unwrap_or(0);
-    let change = (name_of(file, place), atm(surface, place), atm(&before, place));
-    *surface = before;
-    let record = taken_back(file, undone, reverse, Some(change.clone()), who, now);
-    Ok(said(file.log.append(&record), record.version, &change))
+    surface.undo(now, author).map_err(|e| named(file, e))?;
+    Ok(Change::Undone(*undone, text))
 }
 
-fn taken_back(
-    file: &VolFile,
-    undone: u64,
-    patch: log::Patch,
-    atm: Option<(String, f64, f64)>,
-    who: &str,
-    now: Nanos,
-) -> Record {
-    Record {
-        version: file.log.version + 1,
-        at: utc(now),
-        who: who.to_string(),
-        edit: "undo".to_string(),
-        atm,
-        undoes: Some(undone),
+/// Writes an edit to the file and its log: the new version and what became of the volatility at the money.
+///
+/// # Errors
+/// Why not; then surface, file and log are as they were before the edit.
+pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) -> Result<String, String> {
+    let written = match &edited.change {
+        Change::Made(edit) => file.rewritten(surface, Some(edit)),
+        Change::Undone(_, text) => Ok(text.clone()),
+    };
+    let patch = match written.and_then(|text| file.replace(text)) {
+        Ok(patch) => patch,
+        Err(why) => {
+            drop_edit(surface, edited);
+            return Err(why);
+        }
+    };
+    let version = file.log.version + 1;
+    let undoes = match edited.change {
+        Change::Undone(undone, _) => {
+            file.done.pop();
+            Some(undone)
+        }
+        Change::Made(_) => {
+            if file.done.len() >= UNDO_MAX {
+                file.done.remove(0);
+            }
+            file.done.push((version, patch.clone()));
+            None
+        }
+    };
+    let record = Record {
+        version,
+        at: utc(edited.at),
+        who: edited.who,
+        edit: edited.line,
+        atm: Some(edited.atm.clone()),
+        undoes,
         patch,
-    }
+    };
+    Ok(said(file.log.append(&record), version, &edited.atm))
+}
+
+/// Gives a surface back what it was before an edit.
+pub(crate) fn drop_edit(surface: &mut Surface, edited: Edited) {
+    *surface = edited.was;
 }
 
 /// Takes back the last edit that stands in the log of a file that nobody has open.
@@ -161,7 +225,15 @@ fn undo_in_file(path: &Path, who: &str, now: Nanos) -> Result<String, Failure> {
     let place = changed.unwrap_or(0);
     let reverse = file.replace(text).map_err(refused)?;
     let change = (name_of(&file, place), atm(&surface, place), atm(&before, place));
-    let record = taken_back(&file, *undone, reverse, Some(change.clone()), who, now);
+    let record = Record {
+        version: file.log.version + 1,
+        at: utc(now),
+        who: who.to_string(),
+        edit: "undo".to_string(),
+        atm: Some(change.clone()),
+        undoes: Some(*undone),
+        patch: reverse,
+    };
     Ok(said(file.log.append(&record), record.version, &change))
 }
 

@@ -49,6 +49,8 @@ pub(super) struct Settings {
     layouts: Vec<Layout>,
     /// Also in memory, without sockets.
     memory: bool,
+    /// Also from an edit of the volatilities to the quotes that follow it, in memory.
+    edits: bool,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
 }
@@ -59,6 +61,7 @@ impl Default for Settings {
             quotes: vec![16, 32, 64, 128, 256, 512, 1_024],
             layouts: vec![Layout::One, Layout::Three],
             memory: true,
+            edits: true,
             fault: Fault::None,
         }
     }
@@ -90,6 +93,10 @@ const OUTSIDE: &str = "From the time a packet was intended to be sent to the ret
 it caused.";
 const FROM_SEND: &str = "The same from before the call that sent the packet.";
 const INSIDE: &str = "From the return of the quoter's receive call with the packet to before the call that sends the last mass quote.";
+const MEMORY: &str = "From before the packet's bytes are looked at until the last mass quote's bytes are in memory.";
+const EDIT: &str = "From before an edit of every expiry's volatilities, with its checks, Greeks, terms and nine rows of the ladder, until the last \
+mass quote's bytes are in memory.";
+const MEMORY_FIRST: &str = "Until the first's are.";
 const FIRST: &str = "Likewise, to before the first.";
 const DIFFERS: &str = "Blue Trading Systems, 2017: ten minutes of production data of the ES future, a capture device on the wire, two servers \
 with 10 GbE network cards, a 3.6 GHz Xeon E3. Here: one host, its loopback or two network namespaces, kernel sockets, a simulated future that moves as \
@@ -114,7 +121,7 @@ impl Kind for Bts {
                 "give even numbers of options from 2 to 2048",
             ));
         }
-        if settings.layouts.is_empty() && !settings.memory {
+        if settings.layouts.is_empty() && !settings.memory && !settings.edits {
             return Err(Wrong::new("settings.layouts", "nothing is measured"));
         }
         Ok(())
@@ -161,7 +168,7 @@ impl Kind for Bts {
                 }
             }
         }
-        tables(run, &cases);
+        tables(scenario, run, &cases);
         outcome
     }
 }
@@ -170,38 +177,51 @@ impl Kind for Bts {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Key {
     quotes: u32,
-    /// `None` is in memory.
-    layout: Option<Layout>,
+    way: Way,
+}
+
+/// From where to where quotes go.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Way {
+    /// From a packet's bytes to those of the mass quotes.
+    Memory,
+    /// The same from an edit of the volatilities.
+    Edits,
+    /// Between sockets.
+    Sockets(Layout),
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Memory => "in memory",
+            Way::Edits => "edits in memory",
+            Way::Sockets(layout) => layout.name(),
+        }
+    }
 }
 
 fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, CaseId)> {
-    let memory = settings.memory.then_some(None);
-    let layouts = settings.layouts.iter().map(|layout| Some(*layout));
+    let memory = settings.memory.then_some(Way::Memory);
+    let edits = settings.edits.then_some(Way::Edits);
+    let sockets = settings.layouts.iter().map(|layout| Way::Sockets(*layout));
     let keys = memory
         .into_iter()
-        .chain(layouts)
-        .map(|layout| Key { quotes, layout });
+        .chain(edits)
+        .chain(sockets)
+        .map(|way| Key { quotes, way });
     keys.map(|key| {
         let group = format!("{quotes} options");
-        let case = match key.layout {
-            None => Case::new(
-                &format!("{quotes} options, in memory"),
-                Measure::new(
-                    "all",
-                    "From before the packet's bytes are looked at until the last mass quote's bytes are in memory.",
-                ),
-            )
-            .measure(Measure::new("first", "Until the first's are."))
-            .in_group(&group, "in memory"),
-            Some(layout) => Case::new(
-                &format!("{quotes} options, {}", layout.name()),
-                Measure::new("outside", OUTSIDE),
-            )
-            .measure(Measure::new("outside from send", FROM_SEND))
-            .measure(Measure::new("inside", INSIDE))
-            .measure(Measure::new("inside, first", FIRST))
-            .in_group(&group, layout.name()),
+        let name = format!("{quotes} options, {}", key.way.name());
+        let case = match key.way {
+            Way::Memory => Case::new(&name, Measure::new("all", MEMORY)).measure(Measure::new("first", MEMORY_FIRST)),
+            Way::Edits => Case::new(&name, Measure::new("all", EDIT)).measure(Measure::new("first", MEMORY_FIRST)),
+            Way::Sockets(_) => Case::new(&name, Measure::new("outside", OUTSIDE))
+                .measure(Measure::new("outside from send", FROM_SEND))
+                .measure(Measure::new("inside", INSIDE))
+                .measure(Measure::new("inside, first", FIRST)),
         };
+        let case = case.in_group(&group, key.way.name());
         let case = case
             .tag("mass quotes")
             .tag("entries")
@@ -259,14 +279,14 @@ impl Stage<'_> {
         let before = run.shared_memory_ns(pair);
         let mut recorder = run.recorder(id);
         let began = tsc();
-        let (done, market) = match key.layout {
-            None => {
+        let (done, market) = match key.way {
+            Way::Sockets(layout) => self.over_sockets(layout)?,
+            way => {
                 let mut venue = self.venue();
-                let done = quoter::in_memory(tape, &mut venue, clock)?;
+                let done = quoter::in_memory(tape, &mut venue, clock, way == Way::Edits)?;
                 let sent = vec![[0; 2]; tape.packets.len()];
                 (done, Market { sent, venue })
             }
-            Some(layout) => self.over_sockets(layout)?,
         };
         let warm_up = scenario.run.warm_up as usize;
         let (mut unseen, mut entries) = (0_u64, 0_u64);
@@ -282,14 +302,14 @@ impl Stage<'_> {
             }
             let span = |from: u64, to: u64| clock.span_ns(to.saturating_sub(from));
             let inside = [span(took.from, took.last), span(took.from, took.first)];
-            let tags = [took.messages.into(), of_packet.into()];
+            let tags = [took.messages.into(), took.entries.unwrap_or(of_packet).into()];
             let place = took.seq.checked_sub(tape.first).map(|at| at as usize);
             let Some([intended, sent]) = place.and_then(|at| market.sent.get(at).copied()) else {
                 continue;
             };
-            match key.layout {
-                None => recorder.record(nth as u64, &inside, &tags),
-                Some(_) => {
+            match key.way {
+                Way::Memory | Way::Edits => recorder.record(nth as u64, &inside, &tags),
+                Way::Sockets(_) => {
                     let outside = |from: u64| last.map_or(MISSING, |last| span(from, last));
                     let at = span(market.sent[0][0], intended);
                     recorder.record(
@@ -507,7 +527,7 @@ fn us(ns: f64) -> String {
     format!("{:.2}", ns / 1_000.0)
 }
 
-fn tables(run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
+fn tables(scenario: &Scenario<Settings>, run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
     let published: BTreeMap<u32, ([u64; 3], [u64; 3])> = PUBLISHED
         .iter()
         .map(|(n, alone, os)| (*n, (*alone, *os)))
@@ -526,9 +546,11 @@ fn tables(run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
     let mut table = Table::new("Packet to quotes, µs", &columns);
     for (key, id) in cases {
         let case = run.of(*id);
-        let (alone, first, outside) = match key.layout {
-            None => (case.histogram(0), case.histogram(1), None),
-            Some(_) => (case.histogram(2), case.histogram(3), Some(case.histogram(1))),
+        let (alone, first, outside) = match key.way {
+            Way::Memory => (case.histogram(0), case.histogram(1), None),
+            Way::Sockets(_) => (case.histogram(2), case.histogram(3), Some(case.histogram(1))),
+            // Nothing of the kind was published.
+            Way::Edits => continue,
         };
         if alone.is_empty() {
             continue;
@@ -551,7 +573,7 @@ fn tables(run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
         let none = || "-".to_string();
         table = table.row([
             key.quotes.to_string(),
-            key.layout.map_or("in memory", Layout::name).to_string(),
+            key.way.name().to_string(),
             format!(
                 "{} / {}",
                 us(first.at_quantile(0.5) as f64),
@@ -570,6 +592,25 @@ fn tables(run: &mut Run<'_>, cases: &[(Key, CaseId)]) {
         ]);
     }
     run.table(table);
+    let columns = ["options", "first message p50 / p99", "all: p50", "p99", "max"];
+    let mut edits = Table::new("Volatility edit to quotes, in memory, µs", &columns);
+    for (key, id) in cases.iter().filter(|(key, _)| key.way == Way::Edits) {
+        let [all, first] = [0, 1].map(|measure| run.of(*id).histogram(measure));
+        if all.is_empty() {
+            continue;
+        }
+        let at = |h: &tickwire_lab::Histogram, q: f64| us(h.at_quantile(q) as f64);
+        edits = edits.row([
+            key.quotes.to_string(),
+            format!("{} / {}", at(&first, 0.5), at(&first, 0.99)),
+            at(&all, 0.5),
+            at(&all, 0.99),
+            us(all.max() as f64),
+        ]);
+    }
+    if scenario.settings.edits {
+        run.table(edits);
+    }
     let columns = [
         "quotes",
         "quoter only: median / p99 / stddev",

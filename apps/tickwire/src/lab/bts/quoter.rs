@@ -9,10 +9,11 @@ use tickwire_fix::{
     CompId, Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, QuotePrices, read_quote_answer,
 };
 use tickwire_market::{
-    BookUpdate, Cause, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price, Side,
+    BookUpdate, Cause, Counter, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price, Side,
     Symbol, TradingStatus,
 };
 use tickwire_options::edge::points;
+use tickwire_options::surface::Edit;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc::{self, Consumer, Producer};
 use tickwire_runtime::tcp::{Received, TcpStream};
@@ -26,7 +27,7 @@ use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::lab::run::Places;
 use crate::quote::{
-    Chain, Expiries, Learn, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of,
+    Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of,
     flat_surface, session_of,
 };
 use crate::trader::books_of;
@@ -43,7 +44,10 @@ pub(super) struct Took {
     /// When the first mass quote was handed to the connection, and the last.
     pub(super) first: u64,
     pub(super) last: u64,
+    /// Mass quotes that name the packet, up to then.
     pub(super) messages: u32,
+    /// Entries of an edit's mass quotes; those of a packet are counted by the venue.
+    pub(super) entries: Option<u32>,
 }
 
 /// What a quoter did.
@@ -228,10 +232,21 @@ fn path_of<O: OrderOut, C: Channel>(
     Ok((path, made.pricer, tick))
 }
 
-/// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next packet.
-pub(super) fn in_memory(tape: &Tape, venue: &mut Venue, clock: &Clock) -> Result<Done, Failure> {
+/// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next packet. `edits` the volatilities
+/// after each packet, and that is what is timed.
+pub(super) fn in_memory(
+    tape: &Tape,
+    venue: &mut Venue,
+    clock: &Clock,
+    edits: bool,
+) -> Result<Done, Failure> {
     let reception = Reception::new(&tape.config.receiver);
-    let run = InMemory { tape, venue, clock };
+    let run = InMemory {
+        tape,
+        venue,
+        clock,
+        edits,
+    };
     wiring::with_channel(&tape.config.feed[0], 0, &reception, run)?
 }
 
@@ -239,15 +254,22 @@ struct InMemory<'a> {
     tape: &'a Tape,
     venue: &'a mut Venue,
     clock: &'a Clock,
+    edits: bool,
 }
 
 impl WithChannel for InMemory<'_> {
     type Output = Result<Done, Failure>;
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Result<Done, Failure> {
-        let InMemory { tape, venue, clock } = self;
+        let InMemory {
+            tape,
+            venue,
+            clock,
+            edits,
+        } = self;
         let now = clock.now();
         let made = Made::new(tape, &mut channel, depth, now)?;
+        let mut editor = edits.then(|| Editor::new(tape, &made));
         let out = Stamped::new(Kept(Vec::with_capacity(1 << 17)));
         let (mut path, mut pricer, tick) = path_of(made, &channel, out, now)?;
         venue.connected(now);
@@ -259,8 +281,17 @@ impl WithChannel for InMemory<'_> {
         settle(&mut path, venue, clock.now());
         for bytes in &tape.packets {
             let now = clock.now();
+            let took = quote_packet(&mut channel, &mut path, now, bytes, tsc());
+            settle(&mut path, venue, now);
+            let Some(editor) = &mut editor else {
+                done.took.extend(took);
+                continue;
+            };
+            let of_packet = took.map_or(0, |took| took.messages);
             done.took
-                .extend(quote_packet(&mut channel, &mut path, now, bytes, tsc()));
+                .extend(editor.edit(now, &mut path, &mut pricer, (number(bytes), of_packet))?);
+            settle(&mut path, venue, now);
+            editor.widen(now, &mut path, &mut pricer)?;
             settle(&mut path, venue, now);
         }
         let last = tape.half_ticks.last().copied().unwrap_or(tape.begin);
@@ -268,6 +299,88 @@ impl WithChannel for InMemory<'_> {
         done.messages = path.wire.sent[0];
         done.problems.extend(complaints(&path));
         Ok(done)
+    }
+}
+
+/// Edits the volatilities of every expiry up and down in turns, and makes ladders of them as the pricing thread does.
+struct Editor {
+    /// Around the price, and whole; each is the one before while it is quoted by.
+    near: Option<Box<Ladder>>,
+    wide: Option<Box<Ladder>>,
+    reach: i64,
+    half_tick: i64,
+    is_up: bool,
+}
+
+impl Editor {
+    /// Points by which the straddle of the first expiry moves, and every other linked to it.
+    const POINTS: f64 = 2.0;
+
+    fn new(tape: &Tape, made: &Made) -> Editor {
+        let count = made.chain.options.len();
+        let ladder = |reach: i64| Some(Box::new(Ladder::new(count, (2 * reach + 1) as usize)));
+        let reach = tape.reach() + 8;
+        Editor {
+            near: ladder(NEAR_HALF_TICKS),
+            wide: ladder(reach),
+            reach,
+            half_tick: tape.begin,
+            is_up: false,
+        }
+    }
+
+    /// From an edit to the mass quotes that follow it, which name the packet `seq` as others did before.
+    fn edit(
+        &mut self,
+        now: Nanos,
+        path: &mut QuotePath<Stamped<Kept>, Nobody>,
+        pricer: &mut Pricer,
+        (seq, before): (u64, u32),
+    ) -> Result<Option<Took>, Failure> {
+        self.half_tick = path.half_tick().unwrap_or(self.half_tick);
+        self.is_up = !self.is_up;
+        let points = if self.is_up { Self::POINTS } else { -Self::POINTS };
+        let counted = |path: &QuotePath<Stamped<Kept>, Nobody>| {
+            [path.wire.sent[0], path.quoter.counters().get(Counter::QuoteEntriesSent)]
+        };
+        let [messages, entries] = counted(path);
+        path.wire.out.to.sends = 0;
+        let Some(mut near) = self.near.take() else {
+            return Ok(None);
+        };
+        let from = tsc();
+        pricer
+            .surface_mut()
+            .apply(now, 0, Edit::Straddle { expiry: 0, points })
+            .map_err(|e| Failure::system(format!("the edit: {e}")))?;
+        pricer.settle(self.half_tick)?;
+        pricer.fill(&mut near, self.half_tick, NEAR_HALF_TICKS)?;
+        self.wide = path.replace_ladder(now, near);
+        let after = counted(path);
+        let Stamped { first, last, .. } = path.wire.out.to;
+        let own = (after[0] - messages) as u32;
+        Ok((own > 0).then_some(Took {
+            seq,
+            from,
+            first,
+            last,
+            messages: before + own,
+            entries: Some((after[1] - entries) as u32),
+        }))
+    }
+
+    /// The whole ladder, behind the rows that were urgent.
+    fn widen(
+        &mut self,
+        now: Nanos,
+        path: &mut QuotePath<Stamped<Kept>, Nobody>,
+        pricer: &mut Pricer,
+    ) -> Result<(), Failure> {
+        if let Some(mut wide) = self.wide.take() {
+            pricer.fill(&mut wide, self.half_tick, self.reach)?;
+            self.near = path.replace_ladder(now, wide);
+        }
+        Ok(())
     }
 }
 
@@ -292,6 +405,7 @@ fn quote_packet<C: Channel, O: OrderOut>(
         first,
         last,
         messages,
+        entries: None,
     })
 }
 
@@ -738,6 +852,7 @@ impl Fix {
                 first: last,
                 last,
                 messages: 1,
+                entries: None,
             }),
         }
         Ok(())
