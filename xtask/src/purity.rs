@@ -26,6 +26,7 @@ const PURE_DEPENDENCIES: &[&str] = &["cpufeatures", "libm", "roxmltree", "zeroco
 /// Files that may hold unsafe code although their crate denies it.
 const UNSAFE_FILES: &[&str] = &[
     "crates/book/src/prefetch.rs",
+    "crates/fix/src/digits.rs",
     "crates/fix/src/scan.rs",
     "crates/options/src/simd.rs",
 ];

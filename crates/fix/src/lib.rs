@@ -19,6 +19,7 @@ mod buffer;
 mod config;
 mod decode;
 pub mod dict;
+mod digits;
 mod encode;
 mod fields;
 mod group;

@@ -698,7 +698,8 @@ impl Work {
     fn edit(&mut self, line: &str, author: &str, is_new: &mut bool) -> Result<String, String> {
         let Some(file) = &mut self.times.file else {
             return Err(
-                "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them".into(),
+                "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them"
+                    .into(),
             );
         };
         let now = self.clock.now();

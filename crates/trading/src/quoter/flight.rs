@@ -18,7 +18,10 @@ pub(super) struct Flight {
 /// Messages under way, by number: bounded, the oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
+    /// As many as a power of two says, so that a number's place is found without a division.
     slots: Box<[Flight]>,
+    /// How many numbers may be between the first under way and the last.
+    most: u64,
     /// No number below it is under way.
     oldest: u64,
     next: u64,
@@ -33,22 +36,30 @@ impl Flights {
             entries: [MassQuoteEntry::default(); ENTRIES_MAX],
         };
         Flights {
-            slots: vec![none; most.max(1)].into_boxed_slice(),
+            slots: vec![none; most.max(1).next_power_of_two()].into_boxed_slice(),
+            most: most.max(1) as u64,
             oldest: 1,
             next: 1,
         }
     }
 
+    #[inline]
     fn slot(&mut self, id: u64) -> &mut Flight {
-        let at = id % self.slots.len() as u64;
-        &mut self.slots[at as usize]
+        let at = id as usize & (self.slots.len() - 1);
+        &mut self.slots[at]
     }
 
     /// A place for the next message; `None` when as many are under way as may be.
+    #[inline]
     pub(super) fn reserve(&mut self) -> Option<&mut Flight> {
         let id = self.next;
-        let flight = self.slot(id);
-        (flight.id == 0).then_some(flight)
+        if let Some(last) = id.checked_sub(self.most)
+            && last > 0
+            && self.slot(last).id == last
+        {
+            return None;
+        }
+        Some(self.slot(id))
     }
 
     /// Takes the reserved place; the message's number.

@@ -306,14 +306,14 @@ pub struct Quoter {
     /// The message being filled.
     entries: [MassQuoteEntry; ENTRIES_MAX],
     batched: usize,
+    /// Of these, those that must move: the first.
+    musts: usize,
     /// Quotes to improve, by block, found while looking for those that must move.
     improve: Box<[u64]>,
     /// Contracts that may trade against what is live, per quote and side.
     open: Box<[[u32; 2]]>,
     /// The same with what is under way, for all quotes.
     open_all: [Exposure; 2],
-    /// That of the message being filled.
-    open_batch: [Exposure; 2],
     /// What may still be added, by side, and contracts in all; worked out for each decision.
     room: [Exposure; 2],
     room_all: u64,
@@ -371,10 +371,10 @@ impl Quoter {
             flights: Flights::new(config.in_flight_max.into()),
             entries: [MassQuoteEntry::default(); ENTRIES_MAX],
             batched: 0,
+            musts: 0,
             improve: vec![0; table.blocks()].into_boxed_slice(),
             open: vec![[0; 2]; quotes].into_boxed_slice(),
             open_all: [Exposure::default(); 2],
-            open_batch: [Exposure::default(); 2],
             room: [Exposure::default(); 2],
             room_all: 0,
             sizes: vec![config.size.0; quotes].into_boxed_slice(),
@@ -520,8 +520,7 @@ impl Quoter {
         };
         self.ladder = ladder;
         if let Err(reason) = decided {
-            self.batched = 0;
-            self.open_batch = [Exposure::default(); 2];
+            (self.batched, self.musts) = (0, 0);
             if reason == PullReason::NoRow {
                 self.calm_at = now.after(self.config.calm_ns);
             }
@@ -541,40 +540,33 @@ impl Quoter {
         let mut improves = false;
         for block in blocks.clone() {
             let found = self.table.compare(row, block);
-            self.improve[block] = found.changed & !found.exposed;
-            improves |= self.improve[block] != 0;
-            for quote in places(block, found.exposed) {
-                self.batch(row, quote, true);
-                if self.batched == self.entries_max() && !self.send(now, cause, true, sink) {
+            let improve = found.changed & !found.exposed;
+            self.improve[block] = improve;
+            improves |= improve != 0;
+            let mut left = found.exposed;
+            while left != 0 {
+                left = self.batch(row, block, left);
+                self.musts = self.batched;
+                if self.batched == self.entries_max() && !self.send(now, cause, sink) {
                     return Err(PullReason::Rate);
                 }
             }
         }
-        if self.batched > 0 && !improves {
-            return self
-                .send(now, cause, true, sink)
-                .then_some(())
-                .ok_or(PullReason::Rate);
-        }
         // The last message of those that must move takes improvements along.
-        let mut must = self.batched > 0;
         if improves {
             for block in blocks {
-                for quote in places(block, self.improve[block]) {
-                    if !self.is_worth_it(now, row, quote) || !self.batch(row, quote, false) {
-                        continue;
-                    }
-                    if self.batched == self.entries_max() {
-                        match (self.send(now, cause, must, sink), must) {
-                            (true, _) => must = false,
-                            (false, true) => return Err(PullReason::Rate),
-                            (false, false) => return Ok(()),
-                        }
+                let mut left = self.worth(now, row, block);
+                while left != 0 {
+                    left = self.batch(row, block, left);
+                    let must = self.musts > 0;
+                    if self.batched == self.entries_max() && !self.send(now, cause, sink) {
+                        return if must { Err(PullReason::Rate) } else { Ok(()) };
                     }
                 }
             }
         }
-        if self.batched > 0 && !self.send(now, cause, must, sink) && must {
+        let must = self.musts > 0;
+        if !self.send(now, cause, sink) && must {
             return Err(PullReason::Rate);
         }
         Ok(())
@@ -582,6 +574,19 @@ impl Quoter {
 
     fn entries_max(&self) -> usize {
         usize::from(self.config.entries_max).clamp(1, ENTRIES_MAX)
+    }
+
+    /// The improvements of a block that are worth a message.
+    #[inline]
+    fn worth(&self, now: Nanos, row: &Row<'_>, block: usize) -> u64 {
+        let improve = self.improve[block];
+        if self.config.trigger_ticks <= 1 && self.config.life_min_ns == 0 {
+            // Any is.
+            return improve;
+        }
+        places(block, improve)
+            .filter(|quote| self.is_worth_it(now, row, *quote))
+            .fold(0, |worth, quote| worth | 1 << (quote % BLOCK))
     }
 
     /// Whether an improvement is large enough, and the quote old enough. A side that is not quoted yet is always worth it.
@@ -596,54 +601,80 @@ impl Quoter {
                 && (self.config.life_min_ns == 0 || now.since(self.since[quote]) >= self.config.life_min_ns)
     }
 
-    /// Appends a quote to the message being filled. A side that would pass a limit is taken away if it must move, or the quote left as
-    /// it is: `false`.
+    /// Appends quotes of a block to the message being filled until it is full; those that are left.
     #[inline]
-    fn batch(&mut self, row: &Row<'_>, quote: usize, must: bool) -> bool {
-        let (mut bid, mut ask) = self.table.wanted(row, quote);
-        let size = self.sizes[quote];
-        let (mut bid_qty, mut ask_qty) = (
-            if bid != NO_BID { size } else { 0 },
-            if ask != NO_ASK { size } else { 0 },
-        );
-        let (buys, sells) = (Exposure::of(bid_qty, bid), Exposure::of(ask_qty, ask));
+    fn batch(&mut self, row: &Row<'_>, block: usize, mut quotes: u64) -> u64 {
+        let most = self.entries_max();
+        let mut count = self.batched;
+        while quotes != 0 && count < most {
+            let quote = block * BLOCK + quotes.trailing_zeros() as usize;
+            quotes &= quotes - 1;
+            let (bid, ask) = self.table.wanted(row, quote);
+            let size = self.sizes[quote];
+            self.entries[count] = MassQuoteEntry {
+                quote: quote as u16,
+                bid_ticks: bid,
+                ask_ticks: ask,
+                bid_qty: Qty(if bid != NO_BID { size } else { 0 }),
+                ask_qty: Qty(if ask != NO_ASK { size } else { 0 }),
+            };
+            count += 1;
+        }
+        self.batched = count;
+        quotes
+    }
+
+    /// Takes room for the message being filled: at once where there is room for all of it. What may trade of it if it leaves.
+    #[inline]
+    fn fit(&mut self) -> [Exposure; 2] {
+        let mut sum = [Exposure::default(); 2];
+        for entry in &self.entries[..self.batched] {
+            for (sum, more) in sum.iter_mut().zip(exposures_of(entry)) {
+                sum.add(more);
+            }
+        }
+        let [buys, sells] = sum;
         let is_free = self.room[0].has_room_for(buys)
             && self.room[1].has_room_for(sells)
             && buys.contracts + sells.contracts <= self.room_all;
-        if is_free {
-            self.occupy(0, buys);
-            self.occupy(1, sells);
-        } else {
-            let Some(squeezed) = self.squeeze([(bid, bid_qty), (ask, ask_qty)], must) else {
-                return false;
-            };
-            [(bid, bid_qty), (ask, ask_qty)] = squeezed;
+        if !is_free {
+            return self.squeeze_all();
         }
-        self.entries[self.batched] = MassQuoteEntry {
-            quote: quote as u16,
-            bid_ticks: bid,
-            ask_ticks: ask,
-            bid_qty: Qty(bid_qty),
-            ask_qty: Qty(ask_qty),
-        };
-        self.batched += 1;
-        true
+        self.occupy(0, buys);
+        self.occupy(1, sells);
+        sum
     }
 
-    /// Takes room for one side of the message being filled.
+    /// The same entry by entry: one that must move loses the sides there is no room for, an improvement is left out.
+    #[cold]
+    fn squeeze_all(&mut self) -> [Exposure; 2] {
+        let count = core::mem::take(&mut self.batched);
+        let mut sum = [Exposure::default(); 2];
+        for at in 0..count {
+            let mut entry = self.entries[at];
+            if !self.squeeze(&mut entry, at < self.musts) {
+                continue;
+            }
+            for (sum, more) in sum.iter_mut().zip(exposures_of(&entry)) {
+                sum.add(more);
+            }
+            self.entries[self.batched] = entry;
+            self.batched += 1;
+        }
+        sum
+    }
+
+    /// Takes room for one side.
     #[inline]
     fn occupy(&mut self, side: usize, more: Exposure) {
         self.room[side].remove(more);
         self.room_all -= more.contracts;
-        self.open_batch[side].add(more);
     }
 
-    /// Prices and contracts by side where there is no room for both; `None` if the quote is to be left as it is.
-    #[cold]
-    fn squeeze(&mut self, mut sides: [(u16, u32); 2], must: bool) -> Option<[(u16, u32); 2]> {
-        for (side, none) in [NO_BID, NO_ASK].into_iter().enumerate() {
-            let (ticks, qty) = sides[side];
-            let more = Exposure::of(qty, ticks);
+    /// Takes room for an entry, without the sides there is none for if it must move; `false` if the quote is to be left as it is.
+    fn squeeze(&mut self, entry: &mut MassQuoteEntry, must: bool) -> bool {
+        let wanted = exposures_of(entry);
+        for (side, more) in wanted.into_iter().enumerate() {
             if self.room[side].has_room_for(more) && more.contracts <= self.room_all {
                 self.occupy(side, more);
                 continue;
@@ -652,24 +683,28 @@ impl Quoter {
             if !must {
                 if side == 1 {
                     // As if nothing had been taken for the bid.
-                    let taken = Exposure::of(sides[0].1, sides[0].0);
-                    self.open_batch[0].remove(taken);
-                    self.room[0].add(taken);
-                    self.room_all += taken.contracts;
+                    self.room[0].add(wanted[0]);
+                    self.room_all += wanted[0].contracts;
                 }
-                return None;
+                return false;
             }
-            sides[side] = (none, 0);
+            match side {
+                0 => (entry.bid_ticks, entry.bid_qty) = (NO_BID, Qty(0)),
+                _ => (entry.ask_ticks, entry.ask_qty) = (NO_ASK, Qty(0)),
+            }
         }
-        Some(sides)
+        true
     }
 
     /// Works out how much more may be quoted, if everything traded.
     #[inline]
     fn measure_room(&mut self) {
         let room = |limit: u64, held: i64, open: u64, beside: u64| {
-            let left = i128::from(limit) - i128::from(held) - i128::from(open) - i128::from(beside);
-            u64::try_from(left.max(0)).unwrap_or(u64::MAX)
+            // What is held the other way makes room.
+            limit
+                .saturating_add_signed(held.saturating_neg())
+                .saturating_sub(open)
+                .saturating_sub(beside)
         };
         let contracts_max = [self.config.long_max, self.config.short_max];
         let held = [(self.net, self.paid), (-self.net, -self.paid)];
@@ -684,10 +719,14 @@ impl Quoter {
         self.room_all = room(self.config.quoted_max, 0, bids.contracts, asks.contracts);
     }
 
-    /// Sends the message being filled, which is empty then; `false` if it may not or could not leave.
-    fn send(&mut self, now: Nanos, cause: &Cause, must: bool, sink: &mut impl QuoteSink) -> bool {
+    /// Sends the message being filled, which is empty then; `false` if it may not or could not leave. One without entries need not.
+    fn send(&mut self, now: Nanos, cause: &Cause, sink: &mut impl QuoteSink) -> bool {
+        let open = self.fit();
+        let must = core::mem::take(&mut self.musts) > 0;
         let count = core::mem::take(&mut self.batched);
-        let open = core::mem::take(&mut self.open_batch);
+        if count == 0 {
+            return true;
+        }
         // A rate is only charged where a place is free, and the narrower one first.
         let may = self.flights.reserve().is_some()
             && (must || self.improvements.take(now))
@@ -710,9 +749,11 @@ impl Quoter {
             flight.entries[..count].copy_from_slice(&self.entries[..count]);
         }
         self.flights.depart(now, count);
-        for told in &self.entries[..count] {
-            self.table.set_in_flight(told.quote.into(), true);
-            self.since[usize::from(told.quote)] = now;
+        self.table.set_all_in_flight(&self.entries[..count]);
+        if self.config.life_min_ns > 0 {
+            for told in &self.entries[..count] {
+                self.since[usize::from(told.quote)] = now;
+            }
         }
         for (all, more) in self.open_all.iter_mut().zip(open) {
             all.add(more);
@@ -1299,6 +1340,15 @@ impl Quoter {
             || reaches(filled.contracts, limits.contracts)
             || reaches(filled.delta_milli.unsigned_abs(), limits.delta_milli)
     }
+}
+
+/// What may trade of an entry.
+#[inline]
+fn exposures_of(entry: &MassQuoteEntry) -> [Exposure; 2] {
+    exposures(
+        [entry.bid_qty.0, entry.ask_qty.0],
+        (entry.bid_ticks, entry.ask_ticks),
+    )
 }
 
 /// Bid plus ask of an underlying in its ticks, or why they are not to be trusted.

@@ -3,6 +3,7 @@
 use super::ladder::{BLOCK, NO_ASK, NO_BID, Row};
 use alloc::boxed::Box;
 use alloc::vec;
+use tickwire_market::MassQuoteEntry;
 
 /// Which quotes of a block differ from what is live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +82,21 @@ impl Table {
         } else {
             self.in_flight[quote / BLOCK] &= !bit;
         }
+    }
+
+    /// Marks the quotes of a message: each block's word is written once, not loaded again right behind its own store.
+    #[inline]
+    pub(super) fn set_all_in_flight(&mut self, entries: &[MassQuoteEntry]) {
+        let (mut block, mut bits) = (0, 0);
+        for entry in entries {
+            let quote = usize::from(entry.quote);
+            if quote / BLOCK != block {
+                self.in_flight[block] |= bits;
+                (block, bits) = (quote / BLOCK, 0);
+            }
+            bits |= 1 << (quote % BLOCK);
+        }
+        self.in_flight[block] |= bits;
     }
 
     pub(super) fn is_in_flight(&self, quote: usize) -> bool {

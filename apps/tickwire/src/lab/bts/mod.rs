@@ -93,7 +93,8 @@ const OUTSIDE: &str = "From the time a packet was intended to be sent to the ret
 it caused.";
 const FROM_SEND: &str = "The same from before the call that sent the packet.";
 const INSIDE: &str = "From the return of the quoter's receive call with the packet to before the call that sends the last mass quote.";
-const MEMORY: &str = "From before the packet's bytes are looked at until the last mass quote's bytes are in memory.";
+const MEMORY: &str =
+    "From before the packet's bytes are looked at until the last mass quote's bytes are in memory.";
 const EDIT: &str = "From before an edit of every expiry's volatilities, with its checks, Greeks, terms and nine rows of the ladder, until the last \
 mass quote's bytes are in memory.";
 const MEMORY_FIRST: &str = "Until the first's are.";
@@ -214,8 +215,12 @@ fn declare(settings: &Settings, quotes: u32, run: &mut Run<'_>) -> Vec<(Key, Cas
         let group = format!("{quotes} options");
         let name = format!("{quotes} options, {}", key.way.name());
         let case = match key.way {
-            Way::Memory => Case::new(&name, Measure::new("all", MEMORY)).measure(Measure::new("first", MEMORY_FIRST)),
-            Way::Edits => Case::new(&name, Measure::new("all", EDIT)).measure(Measure::new("first", MEMORY_FIRST)),
+            Way::Memory => {
+                Case::new(&name, Measure::new("all", MEMORY)).measure(Measure::new("first", MEMORY_FIRST))
+            }
+            Way::Edits => {
+                Case::new(&name, Measure::new("all", EDIT)).measure(Measure::new("first", MEMORY_FIRST))
+            }
             Way::Sockets(_) => Case::new(&name, Measure::new("outside", OUTSIDE))
                 .measure(Measure::new("outside from send", FROM_SEND))
                 .measure(Measure::new("inside", INSIDE))

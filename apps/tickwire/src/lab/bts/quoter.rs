@@ -9,8 +9,8 @@ use tickwire_fix::{
     CompId, Event, MassQuoteHead, MassQuoteTemplate, QuoteAnswer, QuotePrices, read_quote_answer,
 };
 use tickwire_market::{
-    BookUpdate, Cause, Counter, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price, Side,
-    Symbol, TradingStatus,
+    BookUpdate, Cause, Counter, EventSink, InstrumentId, MarketEvent, MassQuoteEntry, Nanos, Port, Price,
+    Side, Symbol, TradingStatus,
 };
 use tickwire_options::edge::points;
 use tickwire_options::surface::Edit;
@@ -27,8 +27,8 @@ use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::lab::run::Places;
 use crate::quote::{
-    Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades, decimals_of,
-    flat_surface, session_of,
+    Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades,
+    decimals_of, flat_surface, session_of,
 };
 use crate::trader::books_of;
 use crate::venue::VIRTUAL_START;
@@ -234,12 +234,7 @@ fn path_of<O: OrderOut, C: Channel>(
 
 /// Packet bytes to mass quote bytes, without sockets and threads; every quote is answered before the next packet. `edits` the volatilities
 /// after each packet, and that is what is timed.
-pub(super) fn in_memory(
-    tape: &Tape,
-    venue: &mut Venue,
-    clock: &Clock,
-    edits: bool,
-) -> Result<Done, Failure> {
+pub(super) fn in_memory(tape: &Tape, venue: &mut Venue, clock: &Clock, edits: bool) -> Result<Done, Failure> {
     let reception = Reception::new(&tape.config.receiver);
     let run = InMemory {
         tape,
@@ -341,7 +336,10 @@ impl Editor {
         self.is_up = !self.is_up;
         let points = if self.is_up { Self::POINTS } else { -Self::POINTS };
         let counted = |path: &QuotePath<Stamped<Kept>, Nobody>| {
-            [path.wire.sent[0], path.quoter.counters().get(Counter::QuoteEntriesSent)]
+            [
+                path.wire.sent[0],
+                path.quoter.counters().get(Counter::QuoteEntriesSent),
+            ]
         };
         let [messages, entries] = counted(path);
         path.wire.out.to.sends = 0;
