@@ -42,6 +42,8 @@ struct Expiry {
     theos: Vec<f64>,
     values: Values,
     early: Option<Early>,
+    /// The volatilities are the smile's, and stay so when the underlying moves.
+    is_settled: bool,
 }
 
 /// Early exercise of an expiry, solved for one time, rate and range of volatilities.
@@ -165,6 +167,7 @@ impl Pricer {
                 theos: vec![0.0; count.next_multiple_of(LANES_MAX)],
                 values: Values::new(count),
                 early: None,
+                is_settled: false,
                 strikes,
                 listed,
             });
@@ -294,6 +297,9 @@ impl Pricer {
 
     /// The volatilities, to be edited: [`Pricer::settle`] and a new ladder follow.
     pub(crate) fn surface_mut(&mut self) -> &mut Surface {
+        for expiry in &mut self.expiries {
+            expiry.is_settled = false;
+        }
         &mut self.surface
     }
 
@@ -356,6 +362,7 @@ impl Pricer {
                 )));
             }
             self.surface.set_years(expiry.smile, years);
+            expiry.is_settled = false;
             let rate = clock.rate(expiry.date).unwrap_or(self.rate);
             let rate = tickwire_options::time::rate_per(rate, calendar, years);
             let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
@@ -387,9 +394,12 @@ impl Pricer {
         Ok(())
     }
 
-    /// The volatilities of an expiry at the front's price.
+    /// The volatilities of an expiry at the front's price, if they are not there.
     fn take_vols(&mut self, at: usize) -> Result<(), Failure> {
         let expiry = &mut self.expiries[at];
+        if expiry.is_settled {
+            return Ok(());
+        }
         let (Some(smile), Some(forward)) = (
             self.surface.smile(expiry.smile),
             self.surface.forward(expiry.smile),
@@ -410,6 +420,8 @@ impl Pricer {
                 early.premiums.push(premium);
             }
         }
+        // One that keeps every strike its volatility is the same at every price.
+        expiry.is_settled = smile.controls().float == 0.0;
         Ok(())
     }
 
@@ -488,7 +500,7 @@ impl Pricer {
             ladder.begin(self.version, first);
         }
         for half_tick in first..=centre + reach {
-            self.price_row(half_tick, half_tick == first)?;
+            self.price_row(half_tick)?;
             if ladder.push_row(&self.row, &self.quoting).is_err() {
                 break;
             }
@@ -502,17 +514,11 @@ impl Pricer {
         Ok(())
     }
 
-    /// Works out the values of every option at a price of the underlying, into `row`. Volatilities are taken anew where they move with the
-    /// price, and everywhere if `is_first`.
-    fn price_row(&mut self, half_tick: i64, is_first: bool) -> Result<(), Failure> {
+    /// Works out the values of every option at a price of the underlying, into `row`.
+    fn price_row(&mut self, half_tick: i64) -> Result<(), Failure> {
         self.surface.set_front(half_tick as f64 * self.half_tick);
         for at in 0..self.expiries.len() {
-            let smile = self.surface.smile(self.expiries[at].smile);
-            // One that keeps every strike its volatility is the same on each row.
-            let moves = smile.is_none_or(|s| s.controls().float != 0.0);
-            if moves || is_first {
-                self.take_vols(at)?;
-            }
+            self.take_vols(at)?;
             let expiry = &mut self.expiries[at];
             let forward = self.surface.forward(expiry.smile).unwrap_or(1.0);
             self.engine
@@ -537,7 +543,7 @@ impl Pricer {
     /// # Errors
     /// Volatilities that cannot be.
     pub(crate) fn theos(&mut self, half_tick: i64) -> Result<&[f64], Failure> {
-        self.price_row(half_tick.max(1), true)?;
+        self.price_row(half_tick.max(1))?;
         Ok(&self.row)
     }
 

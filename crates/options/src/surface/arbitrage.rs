@@ -1,6 +1,6 @@
 //! Whether a smile or a surface gives something away: butterflies and calendars of negative price.
 
-use super::Smile;
+use super::{At, Smile};
 use crate::{Kind, Terms, black76};
 use core::fmt;
 
@@ -47,8 +47,9 @@ pub(crate) fn density_factor(k: f64, w: f64, first: f64, second: f64) -> f64 {
 pub fn butterfly(smile: &Smile, forward: f64, deviations: f64) -> Result<(), Arbitrage> {
     let s = smile.atm(forward) * libm::sqrt(smile.years());
     let step = 0.02 * s;
+    let at = smile.at(forward);
     let w = |k: f64| {
-        let vol = smile.smooth_vol(forward * libm::exp(k), forward);
+        let vol = smile.smooth_vol_at(&at, forward * libm::exp(k));
         vol * vol * smile.years()
     };
     for i in -60..=60 {
@@ -99,13 +100,14 @@ pub fn calendar(earlier: (&Smile, f64), later: (&Smile, f64), deviations: f64) -
     let (first, f1) = earlier;
     let (second, f2) = later;
     let s = first.atm(f1) * libm::sqrt(first.years());
+    let (at1, at2) = (first.at(f1), second.at(f2));
     for i in -40..=40 {
         let moneyness = libm::exp(f64::from(i) / 40.0 * deviations * s);
-        let variance = |smile: &Smile, forward: f64| {
-            let vol = smile.smooth_vol(forward * moneyness, forward);
+        let variance = |smile: &Smile, at: &At, forward: f64| {
+            let vol = smile.smooth_vol_at(at, forward * moneyness);
             vol * vol * smile.years()
         };
-        if variance(second, f2) < variance(first, f1) * (1.0 - 1e-9) {
+        if variance(second, &at2, f2) < variance(first, &at1, f1) * (1.0 - 1e-9) {
             return Err(Arbitrage::Calendar { moneyness });
         }
     }

@@ -95,6 +95,14 @@ pub struct Smile {
     years: f64,
 }
 
+/// See [`Smile::at`].
+pub(crate) struct At {
+    moved: f64,
+    share: f64,
+    /// One deviation of the log-strike at the curve's middle.
+    deviation: f64,
+}
+
 impl Smile {
     /// A smile around a reference price of its forward. None if the curve's parameters are out of their ranges, or reference and years are
     /// not above 0.
@@ -156,17 +164,26 @@ impl Smile {
 
     /// The volatility of a strike, from [`VOL_MIN`] to [`VOL_MAX`].
     pub fn vol(&self, strike: f64, forward: f64) -> f64 {
+        self.vol_at(&self.at(forward), strike)
+    }
+
+    fn vol_at(&self, at: &At, strike: f64) -> f64 {
         let own = self.nudges.binary_search_by(|(at, _)| at.total_cmp(&strike));
         let nudge = own
             .ok()
             .and_then(|at| self.nudges.get(at))
             .map_or(0.0, |(_, by)| *by);
-        (self.unbounded(strike, forward) + nudge).clamp(VOL_MIN, VOL_MAX)
+        (self.unbounded(at, strike) + nudge).clamp(VOL_MIN, VOL_MAX)
     }
 
     /// Without nudges.
     pub(crate) fn smooth_vol(&self, strike: f64, forward: f64) -> f64 {
-        self.unbounded(strike, forward).clamp(VOL_MIN, VOL_MAX)
+        self.smooth_vol_at(&self.at(forward), strike)
+    }
+
+    /// The same at a forward that was prepared.
+    pub(crate) fn smooth_vol_at(&self, at: &At, strike: f64) -> f64 {
+        self.unbounded(at, strike).clamp(VOL_MIN, VOL_MAX)
     }
 
     /// The volatility at the money, nudges left out.
@@ -174,22 +191,35 @@ impl Smile {
         self.smooth_vol(forward, forward)
     }
 
-    /// Volatilities of many strikes, for [`crate::batch::Strip::set_vols`]; nothing is allocated.
+    /// Volatilities of many strikes, for [`crate::batch::Strip::set_vols`]; nothing is allocated. Strikes that stand beside their equals, as
+    /// those of calls and puts do, are worked out once.
     pub fn vols(&self, strikes: &[f64], forward: f64, into: &mut [f64]) {
+        let at = self.at(forward);
+        let mut last = (f64::NAN, f64::NAN);
         for (strike, into) in strikes.iter().zip(into) {
-            *into = self.vol(*strike, forward);
+            if *strike != last.0 {
+                last = (*strike, self.vol_at(&at, *strike));
+            }
+            *into = last.1;
         }
     }
 
-    fn unbounded(&self, strike: f64, forward: f64) -> f64 {
+    /// What every strike has in common at a price of the forward.
+    pub(crate) fn at(&self, forward: f64) -> At {
+        let float = self.controls.float;
+        At {
+            // The anchor is reference·(F/reference)^float.
+            moved: float * libm::log(forward / self.reference),
+            share: float * (forward - self.reference) / self.reference,
+            deviation: self.curve.vol(0.0, self.years, 0.0).max(VOL_MIN) * libm::sqrt(self.years),
+        }
+    }
+
+    fn unbounded(&self, at: &At, strike: f64) -> f64 {
         let c = &self.controls;
-        let moved = libm::log(forward / self.reference);
-        // The anchor is reference·(F/reference)^float.
-        let k = libm::log(strike / self.reference) - c.float * moved;
-        let share = c.float * (forward - self.reference) / self.reference;
-        let base = self.curve.vol(k, self.years, share);
-        let deviation = self.curve.vol(0.0, self.years, 0.0).max(VOL_MIN) * libm::sqrt(self.years);
-        let u = ((k - c.pivot) / deviation).clamp(-REACH, REACH);
+        let k = libm::log(strike / self.reference) - at.moved;
+        let base = self.curve.vol(k, self.years, at.share);
+        let u = ((k - c.pivot) / at.deviation).clamp(-REACH, REACH);
         let wing = if u < 0.0 { c.put_wing } else { c.call_wing };
         base + c.atm + u * (c.slope + wing * u)
     }

@@ -300,7 +300,8 @@ impl Stage<'_> {
             // What waited for an answer before it could follow the packet comes behind these.
             let last = seen.and_then(|seen| seen.came.get(took.messages as usize - 1).copied());
             let of_packet = seen.map_or(0, |seen| seen.entries);
-            unseen += u64::from(last.is_none());
+            // Quotes of an edit name the packet before it, as others do.
+            unseen += u64::from(last.is_none() && key.way != Way::Edits);
             entries += u64::from(of_packet);
             if nth < warm_up {
                 continue;

@@ -44,7 +44,6 @@ pub(super) struct Took {
     /// When the first mass quote was handed to the connection, and the last.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// Mass quotes that name the packet, up to then.
     pub(super) messages: u32,
     /// Entries of an edit's mass quotes; those of a packet are counted by the venue.
     pub(super) entries: Option<u32>,
@@ -282,9 +281,8 @@ impl WithChannel for InMemory<'_> {
                 done.took.extend(took);
                 continue;
             };
-            let of_packet = took.map_or(0, |took| took.messages);
             done.took
-                .extend(editor.edit(now, &mut path, &mut pricer, (number(bytes), of_packet))?);
+                .extend(editor.edit(now, &mut path, &mut pricer, number(bytes))?);
             settle(&mut path, venue, now);
             editor.widen(now, &mut path, &mut pricer)?;
             settle(&mut path, venue, now);
@@ -324,13 +322,13 @@ impl Editor {
         }
     }
 
-    /// From an edit to the mass quotes that follow it, which name the packet `seq` as others did before.
+    /// From an edit, behind the packet `seq`, to the mass quotes that follow it.
     fn edit(
         &mut self,
         now: Nanos,
         path: &mut QuotePath<Stamped<Kept>, Nobody>,
         pricer: &mut Pricer,
-        (seq, before): (u64, u32),
+        seq: u64,
     ) -> Result<Option<Took>, Failure> {
         self.half_tick = path.half_tick().unwrap_or(self.half_tick);
         self.is_up = !self.is_up;
@@ -362,7 +360,7 @@ impl Editor {
             from,
             first,
             last,
-            messages: before + own,
+            messages: own,
             entries: Some((after[1] - entries) as u32),
         }))
     }
