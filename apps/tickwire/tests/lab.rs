@@ -576,8 +576,8 @@ fn quotes_are_matched_by_what_caused_them_and_a_lost_one_fails_the_run() {
     let cases = kept["cases"].as_array().expect("cases");
     assert_eq!(
         cases.len(),
-        6,
-        "in memory, one thread, three; of 16 and 64 options"
+        8,
+        "in memory, edits, one thread, three; of 16 and 64 options"
     );
     for case in cases {
         let summary = &case["repetitions"][0]["summaries"][0];

@@ -580,6 +580,18 @@ impl<S: Store> Session<S> {
         Ok(message)
     }
 
+    /// Writes a mass quote as it would be sent next and keeps nothing of it: no number is used and no byte given out. For a loop that has
+    /// nothing else to do, so that the template and its code are in the caches when a message has to leave.
+    pub fn rehearse_mass_quote(
+        &self,
+        now: Nanos,
+        template: &mut MassQuoteTemplate,
+        head: &MassQuoteHead,
+        entries: &[MassQuoteEntry],
+    ) {
+        let _ = template.write(now, self.core.store.next_out(), head, entries);
+    }
+
     /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for resends.
     /// Refused while other bytes wait to be transmitted. Values beyond the template's widths are written by the
     /// general encoder. TransactTime is SendingTime.

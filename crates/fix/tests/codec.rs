@@ -493,10 +493,26 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
     carry(&mut venue, &mut maker);
     while maker.poll_event().is_some() || venue.poll_event().is_some() {}
     for id in 1..4 {
+        // What was only rehearsed leaves nothing behind: no byte, no number, no value.
+        let other = MassQuoteEntry {
+            bid_ticks: 77,
+            bid_qty: Qty(999),
+            ..entry
+        };
+        let rehearsed = MassQuoteHead { id: 4_711, ..head };
+        maker.rehearse_mass_quote(now, &mut template, &rehearsed, &[other; 3]);
+        assert!(maker.poll_transmit(&mut [0; 4096]).is_none());
         let head = MassQuoteHead { id, ..head };
         let message = maker
             .encode_mass_quote(now, &mut template, &head, &[entry])
             .unwrap();
+        let text = String::from_utf8(message.to_vec()).unwrap().replace('\x01', "|");
+        let wanted =
+            "|304=01|295=01|299=0|55=ESZ6 C5000|132=000010.05|133=000010.15|134=000010|135=000010|10=";
+        assert!(
+            text.contains(&format!("|117={id:016}|")) && text.contains(wanted),
+            "{text}"
+        );
         // The second is lost.
         if id != 2 {
             assert_eq!(venue.handle_bytes(now, message), message.len());

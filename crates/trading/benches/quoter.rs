@@ -102,6 +102,16 @@ impl QuoteSink for Wire {
     fn cancel_all(&mut self, _: u64, cause: &Cause) -> bool {
         panic!("pulled at {cause:?}");
     }
+
+    fn rehearse(&mut self, quote: &MassQuote<'_>) {
+        let head = MassQuoteHead {
+            id: quote.id,
+            cause: quote.cause,
+            reset: quote.reset,
+        };
+        self.session
+            .rehearse_mass_quote(self.now, &mut self.template, &head, quote.entries);
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -39,6 +39,10 @@ pub(crate) struct QuoterSection {
     /// How the thread that quotes waits: `spin`, `poll`, or `auto`.
     #[serde(default = "auto")]
     pub(crate) wait: Wait,
+    /// While it spins, that thread goes through what the next tick might cause this often, microseconds, and sends nothing of it, so that a
+    /// tick after a silence finds code and data in the caches; 0 is never.
+    #[serde(default = "default_rehearse")]
+    pub(crate) rehearse_us: u32,
     /// Half ticks of the underlying to either side of its price for which quotes are worked out beforehand.
     #[serde(default = "default_reach")]
     pub(crate) reach_half_ticks: u16,
@@ -343,6 +347,10 @@ fn auto() -> Wait {
 
 fn default_reach() -> u16 {
     64
+}
+
+fn default_rehearse() -> u32 {
+    10
 }
 
 fn default_reprice() -> u32 {

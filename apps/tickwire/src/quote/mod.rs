@@ -42,7 +42,7 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::spsc;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
-use tickwire_runtime::wait::Waiter;
+use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{PullReason, QuotingState};
 
 pub(crate) use config::{QuoteEntry, QuoterSection};
@@ -500,6 +500,10 @@ impl<C: Channel> Floor<C> {
     ) -> Result<(), Failure> {
         let mut next_look = Nanos::ZERO;
         let mut looks = 0_u32;
+        // Only a thread that never sleeps has time to spare.
+        let spins = self.waiter.strategy() == WaitStrategy::Spin;
+        let rehearse_ns = u64::from(run.section.rehearse_us) * Nanos::MICRO;
+        let mut next_rehearsal = (spins && rehearse_ns > 0).then_some(Nanos::ZERO);
         let mut end = End::Quoting;
         let mut is_priced = true;
         loop {
@@ -549,6 +553,12 @@ impl<C: Channel> Floor<C> {
                 self.lose(now, path, link, why.to_string());
             }
             shared.obey(now, path);
+            if let Some(due) = &mut next_rehearsal
+                && now >= *due
+            {
+                *due = now.after(rehearse_ns);
+                path.rehearse(now);
+            }
             if now >= next_look {
                 looks += 1;
                 if looks.is_multiple_of(10) {

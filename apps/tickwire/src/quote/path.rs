@@ -121,6 +121,15 @@ impl Entry {
     }
 }
 
+#[inline]
+fn head_of(quote: &MassQuote<'_>) -> MassQuoteHead {
+    MassQuoteHead {
+        id: quote.id,
+        cause: quote.cause,
+        reset: quote.reset,
+    }
+}
+
 impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     #[inline]
     fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
@@ -139,14 +148,9 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
                 return entry.orders.quote(quote, &mut wire);
             }
         };
-        let head = MassQuoteHead {
-            id: quote.id,
-            cause: quote.cause,
-            reset: quote.reset,
-        };
         let encoded = self
             .session
-            .encode_mass_quote(self.now, template, &head, quote.entries);
+            .encode_mass_quote(self.now, template, &head_of(quote), quote.entries);
         let Ok(bytes) = encoded else {
             return false;
         };
@@ -154,6 +158,14 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
         self.sent[1] += bytes.len() as u64;
         self.out.gather(bytes);
         true
+    }
+
+    fn rehearse(&mut self, quote: &MassQuote<'_>) {
+        if let Entry::MassQuotes(template) = &mut self.entry {
+            let head = head_of(quote);
+            self.session
+                .rehearse_mass_quote(self.now, template, &head, quote.entries);
+        }
     }
 
     #[cold]
@@ -588,6 +600,12 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             }
             None => Some(ladder),
         }
+    }
+
+    /// Goes through what the next tick might cause and forgets it: for a loop that has nothing else to do ([`Quoter::rehearse`]).
+    pub(crate) fn rehearse(&mut self, now: Nanos) {
+        self.wire.now = now;
+        self.quoter.rehearse(now, &mut self.wire);
     }
 
     /// A newer ladder: quotes follow it at once. The one before comes back, to be filled again.

@@ -532,6 +532,7 @@ impl<C: Channel> World<C> {
             .or_default() += 1;
         let (ns, delay) = (100_000 + self.random.below(2_000_000), 3_000_000);
         self.pass(ns, delay);
+        self.path.rehearse(self.now);
         if self.random.below(3) == 0 {
             self.edit();
         }

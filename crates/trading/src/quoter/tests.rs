@@ -59,6 +59,9 @@ struct Venue {
     may_quote: bool,
     is_full: bool,
     causes: u64,
+    /// A hash of everything sent, and how often was rehearsed.
+    heard: u64,
+    rehearsed: u64,
 }
 
 impl Venue {
@@ -73,7 +76,13 @@ impl Venue {
             may_quote: true,
             is_full: false,
             causes: 0,
+            heard: 0,
+            rehearsed: 0,
         }
+    }
+
+    fn hear(&mut self, word: u64) {
+        self.heard = Random(self.heard ^ word).next();
     }
 
     fn resting(&self, side: usize) -> u64 {
@@ -174,6 +183,13 @@ impl QuoteSink for Venue {
             return false;
         }
         self.causes = quote.cause.seq.0;
+        self.hear(quote.id);
+        for entry in quote.entries {
+            self.hear(
+                u64::from(entry.quote) << 32 | u64::from(entry.bid_ticks) << 16 | u64::from(entry.ask_ticks),
+            );
+            self.hear(u64::from(entry.bid_qty.0) << 32 | u64::from(entry.ask_qty.0));
+        }
         let entries = quote.entries.to_vec();
         self.requests
             .push_back(Request::Quote(quote.id, quote.reset, entries));
@@ -184,8 +200,14 @@ impl QuoteSink for Venue {
         if self.is_full {
             return false;
         }
+        self.hear(id);
         self.requests.push_back(Request::CancelAll(id));
         true
+    }
+
+    fn rehearse(&mut self, quote: &MassQuote<'_>) {
+        assert!(!quote.entries.is_empty() && quote.entries.len() <= 15);
+        self.rehearsed += 1;
     }
 }
 
@@ -316,8 +338,9 @@ fn a_tick_tells_the_venue_what_direct_repricing_wants_a_million_times() {
     );
 }
 
-/// One run of the market, the venue and the operator, all of them at random.
-fn storm(seed: u64) {
+/// One run of the market, the venue and the operator, all of them at random; with a rehearsal at every step, or none. What the venue was
+/// sent, and the counters.
+fn storm(seed: u64, rehearses: bool) -> (u64, Counters) {
     let mut random = Random(seed);
     let limits = [40, 200, 100_000][random.below(3) as usize];
     // A quote of ten contracts is up to some 45,000.
@@ -352,6 +375,9 @@ fn storm(seed: u64) {
     quoter.replace_ladder(now, ladder(0, half_tick, 60, &quoting), &mut venue);
     for step in 0..3_000_u64 {
         now = now.after(random.below(2 * Nanos::MILLI));
+        if rehearses {
+            quoter.rehearse(now, &mut venue);
+        }
         match random.below(100) {
             0..40 => {
                 half_tick = (half_tick + random.below(9) as i64 - 4).clamp(7_930, 8_070);
@@ -472,12 +498,21 @@ fn storm(seed: u64) {
             }
         }
     }
+    assert_eq!(rehearses, venue.rehearsed > 0, "seed {seed}");
+    (venue.heard, quoter.counters().clone())
 }
 
 #[test]
 fn whatever_the_venue_does_we_know_what_it_holds() {
     for seed in 0..60 {
-        storm(seed);
+        storm(seed, false);
+    }
+}
+
+#[test]
+fn a_rehearsal_changes_nothing_that_is_sent_or_counted() {
+    for seed in 0..20 {
+        assert_eq!(storm(seed, true), storm(seed, false), "seed {seed}");
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Settings {
     memory: bool,
     /// Also from an edit of the volatilities to the quotes that follow it, in memory.
     edits: bool,
+    /// Between packets, one thread goes through what the next might cause this often, microseconds; 0 is never.
+    rehearse_us: u32,
     /// What is wrong on purpose: to see that the run fails.
     fault: Fault,
 }
@@ -62,6 +64,7 @@ impl Default for Settings {
             layouts: vec![Layout::One, Layout::Three],
             memory: true,
             edits: true,
+            rehearse_us: 10,
             fault: Fault::None,
         }
     }
@@ -359,7 +362,7 @@ impl Stage<'_> {
                 let sockets = Sockets { feed, orders };
                 quoter::between_sockets(
                     self.tape,
-                    layout,
+                    (layout, self.scenario.settings.rehearse_us),
                     sockets,
                     self.clock.clone(),
                     self.places,

@@ -445,10 +445,10 @@ impl Layout {
     }
 }
 
-/// Quotes between sockets until `ends` is set.
+/// Quotes between sockets until `ends` is set; in one thread with a rehearsal every so many microseconds, 0 for none.
 pub(super) fn between_sockets(
     tape: &Tape,
-    layout: Layout,
+    (layout, rehearse_us): (Layout, u32),
     sockets: Sockets,
     clock: Clock,
     places: &Places,
@@ -458,6 +458,7 @@ pub(super) fn between_sockets(
     let run = Live {
         tape,
         layout,
+        rehearse_us,
         sockets,
         clock,
         places,
@@ -469,6 +470,7 @@ pub(super) fn between_sockets(
 struct Live<'a> {
     tape: &'a Tape,
     layout: Layout,
+    rehearse_us: u32,
     sockets: Sockets,
     clock: Clock,
     places: &'a Places,
@@ -506,7 +508,16 @@ impl Live<'_> {
         };
         self.signals.ready.store(true, Ordering::Release);
         let mut rounds = 0_u32;
+        let gap = clock.span_ticks(u64::from(self.rehearse_us) * 1_000);
+        let mut rehearsal = (self.rehearse_us > 0).then(tsc);
         loop {
+            if let Some(due) = &mut rehearsal
+                && tsc() >= *due
+            {
+                let now = tsc();
+                *due = now + gap;
+                path.rehearse(clock.nanos_at(now));
+            }
             if let Some(datagram) = feed.recv(&mut buffer).map_err(lost)? {
                 let (from, now) = (datagram.tsc, clock.nanos_at(datagram.tsc));
                 let took = quote_packet(&mut channel, &mut path, now, datagram.bytes, from);
