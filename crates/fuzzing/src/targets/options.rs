@@ -202,6 +202,11 @@ impl QuoteSink for Desk {
         }
         !self.is_full
     }
+
+    fn rehearse(&mut self, quote: &MassQuote<'_>) {
+        assert!(self.may_quote, "rehearsed after a pull");
+        assert!((1..=15).contains(&quote.entries.len()));
+    }
 }
 
 fn ladder(version: u64, around: i64) -> Box<Ladder> {
@@ -280,6 +285,7 @@ pub fn quoter(bytes: &[u8]) {
         step += 1;
         let quote = usize::from(how) % QUOTES;
         let side = [Side::Bid, Side::Ask][usize::from(how >> 7)];
+        quoter.rehearse(now, &mut desk);
         match what % 16 {
             0..4 => {
                 half_tick = (half_tick + i64::from(how % 9) - 4).clamp(MIDDLE - ROWS - 4, MIDDLE + ROWS + 4);
