@@ -306,8 +306,8 @@ struct Editor {
 }
 
 impl Editor {
-    /// Points by which the straddle of the first expiry moves, and every other linked to it.
-    const POINTS: f64 = 2.0;
+    /// Points by which the straddle of the first expiry moves, and every other linked to it: a fiftieth of it, ticks of almost every option.
+    const POINTS: f64 = 500.0;
 
     fn new(tape: &Tape, made: &Made) -> Editor {
         let count = made.chain.options.len();
