@@ -14,7 +14,8 @@ use tickwire_runtime::wait::WaitStrategy;
 use crate::channels::{FeedConfig, FeedFile};
 use crate::daemon::DaemonSection;
 use crate::entry::{
-    self, AuctionsSection, FixSession, InstrumentSection, JournalSection, OuchSection, ProtectionSection,
+    self, AuctionsSection, BreaksSection, FixSession, InstrumentSection, JournalSection, OuchSection,
+    ProtectionSection,
 };
 use crate::failure::Failure;
 use crate::protocol::Protocol;
@@ -106,6 +107,9 @@ pub(crate) struct ExchangeSection {
     /// When auctions take place; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auctions: Option<AuctionsSection>,
+    /// Trades that it breaks; none without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) breaks: Option<BreaksSection>,
     pub(crate) line_a: Impairment,
     pub(crate) line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
@@ -338,6 +342,7 @@ impl Default for ExchangeSection {
             stop_on_client_loss: false,
             linger_s: 10,
             auctions: None,
+            breaks: None,
             line_a: Impairment::default(),
             line_b: Impairment::default(),
             answer_requests: Probability(1.0),
@@ -565,6 +570,12 @@ mod tests {
         let cases = [
             ("[exchange]\nloss = 1\n", "line 2", "unknown field"),
             ("[exchange.line_a]\nloss = 1.5\n", "line 2", "outside 0..=1"),
+            ("[exchange.breaks]\nshare = 2\n", "line 2", "outside 0..=1"),
+            (
+                "[exchange.breaks]\nafter_ms = 1\n",
+                "line 1",
+                "missing field `share`",
+            ),
             ("[[feed]]\nvenue = \"bats\"\n", "line 2", "nasdaq-texas"),
             (
                 "[[feed]]\nvenue = \"psx\"\n[[feed.channel]]\nname = \"1\"\nlive = { a = \"10.0.0.1:1\" }\n",

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{
-    AuctionTimes, DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach, OuchPort, PROTECTIONS_MAX,
-    PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
+    AuctionTimes, BreaksConfig, DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach, OuchPort,
+    PROTECTIONS_MAX, PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
 };
 use tickwire_fix::{CompId as FixId, Version};
 use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Qty};
 use tickwire_wire::layout::Alpha;
 
-use crate::config::{CompId, OrderEntrySection, SymbolName};
+use crate::config::{CompId, OrderEntrySection, Probability, SymbolName};
 
 /// OUCH connections at once.
 pub(crate) const OUCH_CONNECTIONS: usize = 4;
@@ -193,6 +193,32 @@ fn check_auctions(section: &AuctionsSection) -> Result<(), String> {
         Some((opening, closing)) if opening.0 >= closing.0 => wrong("opening is not before the closing"),
         _ => Ok(()),
     }
+}
+
+/// Trades that the venue breaks by itself, drawn with the exchange's seed: clients are told, and feeds that have a word for it
+/// say so. What was executed does not return to the orders.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BreaksSection {
+    /// Share of trades, those among the simulated market's own orders included. Auctions are not broken.
+    pub(crate) share: Probability,
+    /// How long after the trade, milliseconds.
+    #[serde(default = "BreaksSection::after_ms")]
+    pub(crate) after_ms: u32,
+}
+
+impl BreaksSection {
+    fn after_ms() -> u32 {
+        500
+    }
+}
+
+/// Which trades are broken as the exchange takes it.
+pub(crate) fn breaks(section: Option<&BreaksSection>) -> BreaksConfig {
+    section.map_or(BreaksConfig::default(), |section| BreaksConfig {
+        share_ppm: (section.share.0 * 1e6) as u32,
+        after_ns: u64::from(section.after_ms) * Nanos::MILLI,
+    })
 }
 
 /// What an instrument is.

@@ -265,7 +265,7 @@ fn row_of(order: &ClientOrder) -> String {
 }
 
 fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
-    const KINDS: [&str; 9] = [
+    const KINDS: [&str; 10] = [
         "opened",
         "time passed",
         "stopped",
@@ -275,6 +275,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
         "bytes left",
         "resumed",
         "state hash noted",
+        "trade broken",
     ];
     let mut counts = [0_u64; KINDS.len()];
     let (mut first, mut last) = (None, Nanos::ZERO);
@@ -291,6 +292,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
             Input::Transmit(..) => 6,
             Input::Resume => 7,
             Input::Mark(_) => 8,
+            Input::Break(..) => 9,
         };
         counts[kind] += 1;
     }

@@ -163,6 +163,7 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
             },
             desk: entry::desk(&c.order_entry, CONNECTIONS),
             auctions: entry::auctions(c.exchange.auctions.as_ref()),
+            breaks: entry::breaks(c.exchange.breaks.as_ref()),
             protections: entry::protections(&c.order_entry),
             duration_ns: (e.duration_s.0 * 1e9) as u64,
             linger_ns: Nanos::SECOND,

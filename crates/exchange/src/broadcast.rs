@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use tickwire_market::{InstrumentId, Qty, TradingStatus};
 
-use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
+use crate::order::{Broken, Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::tape::{Listing, VenueTime};
 use crate::tape::{Milestone, Publisher, Tape};
 
@@ -76,11 +76,19 @@ impl Broadcast {
         &mut self.outlets
     }
 
-    /// The channels that carry an instrument; their clocks are set.
+    /// The channels that carry an instrument whose book changes; their clocks are set.
     fn carriers(&mut self, instrument: InstrumentId) -> impl Iterator<Item = &mut Box<dyn Publisher>> {
         if let Some(trail) = &mut self.trail {
             trail.note(instrument);
         }
+        self.carriers_of_news(instrument)
+    }
+
+    /// Likewise, of news that is not about the book.
+    fn carriers_of_news(
+        &mut self,
+        instrument: InstrumentId,
+    ) -> impl Iterator<Item = &mut Box<dyn Publisher>> {
         let now = self.now;
         let carries = move |outlet: &&mut Outlet| outlet.instruments.contains(&instrument.0);
         self.outlets.iter_mut().filter(carries).map(move |outlet| {
@@ -125,6 +133,10 @@ impl Listener for Broadcast {
     fn cross_filled(&mut self, fill: &CrossFill) {
         self.carriers(fill.order.instrument)
             .for_each(|p| p.cross_filled(fill));
+    }
+    fn broken(&mut self, broken: &Broken) {
+        self.carriers_of_news(broken.instrument)
+            .for_each(|p| p.broken(broken));
     }
     fn reduced(&mut self, order: &Order, by: Qty) {
         self.carriers(order.instrument).for_each(|p| p.reduced(order, by));

@@ -16,16 +16,20 @@ use tickwire_market::{
 
 use crate::index::OrderIndex;
 use crate::order::{
-    CancelReason, Execution, Listener, NewOrder, Order, Place, Reject, SelfTrade, StateHash, stays,
+    BreakReason, CancelReason, Execution, Listener, NewOrder, Order, Place, Reject, SelfTrade, StateHash,
+    stays,
 };
 use crate::rules::{AuctionKind, HaltedOrders, OnBreach, PostOnly, PriceBands, Rules};
 
 mod auction;
 mod quotes;
+mod trades;
 
 pub use quotes::PROTECTIONS_MAX;
 use quotes::Quotes;
 pub(crate) use quotes::{Guard, QUOTES_MAX};
+pub use trades::TRADES_KEPT;
+use trades::Trades;
 
 /// The largest price of the ITCH family, 200,000.0000 (TotalView-ITCH 5.0, "Data Types"): that of instruments whose
 /// [`Rules`](crate::Rules) say none other.
@@ -146,6 +150,7 @@ pub struct Engine {
     index: OrderIndex,
     last_order_id: u64,
     last_match: u64,
+    trades: Trades,
 }
 
 impl Engine {
@@ -186,6 +191,7 @@ impl Engine {
             index: OrderIndex::new(config.max_orders as usize),
             last_order_id: 0,
             last_match: 0,
+            trades: Trades::new(),
         }
     }
 
@@ -284,6 +290,25 @@ impl Engine {
         self.lower(slot, by, None, out);
         out.completed(order.instrument);
         Ok(())
+    }
+
+    /// Breaks a trade by its number, one of the last [`TRADES_KEPT`]. Orders and books stay as they are: what was executed
+    /// does not return. What it set off (a last price, a triggered stop, a limit of market maker protection) stays too.
+    pub fn break_trade(
+        &mut self,
+        match_number: u64,
+        reason: BreakReason,
+        out: &mut impl Listener,
+    ) -> Result<(), Reject> {
+        let broken = self.trades.break_one(match_number, reason)?;
+        out.broken(&broken);
+        out.completed(broken.instrument);
+        Ok(())
+    }
+
+    /// The number of the last trade or auction, 0 before the first.
+    pub fn last_match_number(&self) -> u64 {
+        self.last_match
     }
 
     /// Gives an order another price and remaining quantity (reserve included). Its number after that: the same when it kept
@@ -512,6 +537,7 @@ impl Engine {
             hash.word(listed.last_sale.raw() as u64);
             hash.word(listed.reference.raw() as u64);
         }
+        hash.word(self.trades.broken());
         hash.value()
     }
 
@@ -855,13 +881,15 @@ impl Engine {
             self.last_match += 1;
             let price = resting.execution_price();
             self.listed[taker.instrument.index()].last_sale = price;
-            out.executed(&Execution {
+            let execution = Execution {
                 maker,
                 taker: *taker,
                 qty,
                 price,
                 match_number: self.last_match,
-            });
+            };
+            self.trades.keep(&execution);
+            out.executed(&execution);
             if resting.is_quote() {
                 self.count_against_quote(&resting, qty);
             }

@@ -14,7 +14,7 @@ use crate::listing::listings;
 use crate::moex::{MoexLog, MoexPublisher, MoexPublisherConfig, MoexTemplates};
 use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::pace::PaceConfig;
-use crate::session::{AuctionTimes, Session};
+use crate::session::Session;
 use crate::tape::{Listing, Milestone, Publisher, Tape, VenueTime};
 
 /// 09:30 in New York, in nanoseconds since midnight.
@@ -51,7 +51,8 @@ pub fn generate_itch_of(
         max_orders: flow.max_live + 1000,
         max_levels: 512,
     });
-    let mut session = Session::new(flow, pace, AuctionTimes::default(), &listings, MARKET_OPEN);
+    let (auctions, breaks) = Default::default();
+    let mut session = Session::new(flow, pace, auctions, breaks, &listings, MARKET_OPEN);
     let mut publisher = ItchWriter::new(&listings, |message: &[u8]| out(message));
     let mut published = 0;
     while let Some(due) = session.due() {
@@ -117,7 +118,8 @@ pub fn generate_moex(
         rate: 20_000,
         ..PaceConfig::default()
     };
-    let mut session = Session::new(flow, pace, AuctionTimes::default(), listings, OPEN);
+    let (auctions, breaks) = Default::default();
+    let mut session = Session::new(flow, pace, auctions, breaks, listings, OPEN);
     let mut log = Logged {
         publisher: MoexPublisher::new(config, templates, listings)?,
         entries: VecDeque::new(),

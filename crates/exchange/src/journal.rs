@@ -10,6 +10,7 @@
 //!  record:  u32 length of what follows the sum  u32 sum  u64 now  u8 kind  ...       (little-endian)
 //!             1 open   2 time   3 stop   4 connect u16 id   5 disconnect u16 id   6 bytes u16 id, bytes
 //!             7 transmit u16 id, u32 room   8 resume   9 mark u64 state hash
+//!             10 break u16 venue, u64 match number, u8 reason: 0 erroneous, 1 consent, 2 supervisory
 //! ```
 //! A record's sum covers its place in the file, its length and its bytes. The first record that is cut short or whose sum is
 //! wrong ends the journal: a process that died while it wrote left it, and nothing that follows from it was ever sent.
@@ -20,6 +21,7 @@ use alloc::vec::Vec;
 use tickwire_market::Nanos;
 
 use crate::market::Market;
+use crate::order::{BreakReason, Reject};
 
 /// How a file begins.
 pub const JOURNAL_MAGIC: [u8; 8] = *b"TWJRNL01";
@@ -51,6 +53,9 @@ pub enum Input<'a> {
     Resume,
     /// The state hash at this place, to be compared; does nothing.
     Mark(u64),
+    /// A trade is broken: the venue's place in the order, the match number and why. See
+    /// [`Exchange::break_trade`](crate::Exchange::break_trade).
+    Break(u16, u64, BreakReason),
 }
 
 impl Input<'_> {
@@ -65,10 +70,12 @@ impl Input<'_> {
             Input::Transmit(..) => 7,
             Input::Resume => 8,
             Input::Mark(_) => 9,
+            Input::Break(..) => 10,
         }
     }
 
-    /// Does it. Order entry is the first venue's. What a transmission gives is in `buffer`, which must have its room.
+    /// Does it. Order entry is the first venue's. A break at a venue that there is not is one of an unknown trade. What a
+    /// transmission gives is in `buffer`, which must have its room.
     pub fn apply(&self, now: Nanos, market: &mut Market, buffer: &mut [u8]) -> Applied {
         match *self {
             Input::Open => market.open(now),
@@ -90,6 +97,11 @@ impl Input<'_> {
             }
             Input::Resume => market.resume(now),
             Input::Mark(_) => {}
+            Input::Break(venue, match_number, reason) => {
+                let exchange = market.get_mut(venue.into());
+                let done = exchange.map(|exchange| exchange.break_trade(now, match_number, reason));
+                return Applied::Broken(done.unwrap_or(Err(Reject::UnknownTrade)));
+            }
         }
         Applied::Done
     }
@@ -108,6 +120,8 @@ pub enum Applied {
     Taken(usize),
     /// How many bytes there are to send.
     Sent(usize),
+    /// Whether the trade was broken, or why not.
+    Broken(Result<(), Reject>),
 }
 
 /// Why a journal cannot be read at all.
@@ -174,6 +188,11 @@ impl JournalWriter {
                 self.out.extend_from_slice(&room.to_le_bytes());
             }
             Input::Mark(hash) => self.out.extend_from_slice(&hash.to_le_bytes()),
+            Input::Break(venue, match_number, reason) => {
+                self.out.extend_from_slice(&venue.to_le_bytes());
+                self.out.extend_from_slice(&match_number.to_le_bytes());
+                self.out.push(reason as u8);
+            }
         }
         let length = (self.out.len() - start - HEAD) as u32;
         let sum = sum(self.place + start as u64, &self.out[start + HEAD..]);
@@ -265,11 +284,21 @@ impl<'a> Iterator for JournalReader<'a> {
             7 => Input::Transmit(id()?, word(rest, 2)?),
             8 => Input::Resume,
             9 => Input::Mark(u64::from_le_bytes(*rest.first_chunk()?)),
+            10 => Input::Break(
+                id()?,
+                u64::from_le_bytes(*rest.get(2..)?.first_chunk()?),
+                reason_of(*rest.get(10)?)?,
+            ),
             _ => return None,
         };
         self.at += HEAD + length;
         Some((now, input))
     }
+}
+
+fn reason_of(code: u8) -> Option<BreakReason> {
+    use BreakReason::*;
+    [Erroneous, Consent, Supervisory].get(usize::from(code)).copied()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -293,14 +322,16 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    const INPUTS: [Input<'_>; 9] = [
+    const INPUTS: [Input<'_>; 11] = [
         Input::Open,
         Input::Time,
         Input::Connect(3),
         Input::Bytes(3, b"8=FIX.4.4"),
         Input::Transmit(3, 4096),
         Input::Mark(0x0123_4567_89AB_CDEF),
+        Input::Break(1, 77, BreakReason::Supervisory),
         Input::Disconnect(3),
+        Input::Break(0, u64::MAX, BreakReason::Consent),
         Input::Resume,
         Input::Stop,
     ];

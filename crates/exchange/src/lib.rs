@@ -17,6 +17,7 @@
 
 extern crate alloc;
 
+mod breaks;
 mod broadcast;
 mod cqs;
 mod desk;
@@ -54,11 +55,12 @@ mod venue;
 mod wheel;
 mod xdp;
 
+pub use breaks::BreaksConfig;
 pub use broadcast::{Broadcast, Outlet};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
 pub use desk::{ClientOrder, ClientQuote, DeskConfig, FixPort, OuchPort, Outcome, Route};
 pub use displayed::{DisplayedLevels, LevelChange};
-pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX};
+pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX, TRADES_KEPT};
 pub use flow::{Flow, FlowConfig, OrderKinds};
 pub use generate::{LogEntry, generate_itch, generate_itch_of, generate_moex};
 pub use glimpse::{GlimpseLogin, GlimpseSession};
@@ -76,8 +78,8 @@ pub use naive::NaiveEngine;
 pub use nyse::{NysePublisher, NysePublisherConfig, RequestLimits};
 pub use openbook::{OpenBookFormat, OpenBookPublisher, OpenBookWriter};
 pub use order::{
-    CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, Mpid, NO_MPID, NewOrder, Order,
-    Owner, Reject, SelfTrade, StateHash, Terms,
+    BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, Mpid,
+    NO_MPID, NewOrder, Order, Owner, Party, Reject, SelfTrade, StateHash, Terms,
 };
 pub use pace::PaceConfig;
 pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchServiceConfig, UnitConfig};

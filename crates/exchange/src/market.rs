@@ -46,6 +46,11 @@ impl Market {
         &mut self.venues[venue].1
     }
 
+    /// Likewise; `None` if there are not so many.
+    pub fn get_mut(&mut self, venue: usize) -> Option<&mut Exchange> {
+        self.venues.get_mut(venue).map(|(_, exchange)| exchange)
+    }
+
     /// The first venue alone.
     pub fn into_first(mut self) -> Exchange {
         self.venues.swap_remove(0).1

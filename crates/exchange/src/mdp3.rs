@@ -8,21 +8,23 @@
 //! ```
 //! What one request did is one match event: its messages follow each other, the last one says that it ends. Levels are
 //! shown ten deep; orders all. Orders are numbered by the engine, and as those numbers ascend in every queue they are the
-//! priorities too. A replaced order leaves and another one enters. There are no spreads, hence no implied levels.
+//! priorities too. A replaced order leaves and another one enters. There are no spreads, hence no implied levels. What an
+//! order traded at one price is one trade; of a broken execution it is changed to what is left of it, or deleted.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Price, Qty, SeqNo, Side, TradingStatus, Venue};
 use tickwire_wire::mdp3::{
     self, Book, ChannelReset, ChannelResetEntry, DailyStatistics, DailyStatisticsEntry, EntryType, EventRoot,
     OrderAction, OrderBook, PacketHeader, Price9, SecurityStatus, SecurityStatusRoot, Snapshot,
-    SnapshotEntry, SnapshotOrderEntry, SnapshotOrders, SnapshotOrdersRoot, SnapshotRoot, Text, TradeSummary,
-    TradingStatusCode, UpdateAction, Volume, VolumeEntry, indicator,
+    SnapshotEntry, SnapshotOrderEntry, SnapshotOrders, SnapshotOrdersRoot, SnapshotRoot, Text, TradeEntry,
+    TradeSummary, TradingStatusCode, UpdateAction, Volume, VolumeEntry, indicator,
 };
 
 use crate::displayed::DisplayedLevels;
-use crate::engine::Engine;
-use crate::order::{Cross, CrossFill, Execution, Listener, Order};
+use crate::engine::{Engine, TRADES_KEPT};
+use crate::order::{Broken, Cross, CrossFill, Execution, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Datagram, Listing, Milestone, Publisher, Tape, VenueTime};
 
@@ -33,7 +35,7 @@ mod packets;
 mod replay;
 
 use definition::{Common, Definition};
-use event::{DEPTH, MatchEvent, Part, Shown, entry_type_of, quantity};
+use event::{DEPTH, MatchEvent, Part, Shown, entry_type_of, quantity, trade_entry_id};
 use loops::Loop;
 use packets::Packets;
 pub use replay::Mdp3ReplayConfig;
@@ -113,6 +115,17 @@ struct Listed {
     shown: [Shown; 2],
 }
 
+/// A trade as it was published: executions that follow each other.
+struct Print {
+    first: u64,
+    trades: u64,
+    index: usize,
+    price: Price,
+    /// What is not broken.
+    qty: u64,
+    aggressor_side: u8,
+}
+
 /// See the module's description.
 pub struct Mdp3Publisher {
     config: Mdp3PublisherConfig,
@@ -120,6 +133,8 @@ pub struct Mdp3Publisher {
     listed: Vec<Listed>,
     displayed: DisplayedLevels,
     event: MatchEvent,
+    /// The last ones, ascending.
+    prints: VecDeque<Print>,
     packets: Packets,
     definitions: Loop,
     snapshots: Loop,
@@ -159,6 +174,7 @@ impl Mdp3Publisher {
                 .collect(),
             displayed: DisplayedLevels::new(InstrumentId(first), listings.len()),
             event: MatchEvent::new(packet_max - PacketHeader::SIZE),
+            prints: VecDeque::with_capacity(TRADES_KEPT),
             packets: Packets::new(
                 packet_max,
                 config.store_bytes,
@@ -230,6 +246,19 @@ impl Mdp3Publisher {
         let was_traded = listed.volume > 0;
         listed.volume += self.event.traded();
         listed.last_trade = self.event.last_trade().or(listed.last_trade);
+        for step in self.event.steps().iter().filter(|step| step.trades() > 0) {
+            if self.prints.len() >= TRADES_KEPT {
+                self.prints.pop_front();
+            }
+            self.prints.push_back(Print {
+                first: step.first,
+                trades: step.trades(),
+                index,
+                price: step.price,
+                qty: step.qty,
+                aggressor_side: step.aggressor_side,
+            });
+        }
         let volume = VolumeEntry {
             size: quantity(listed.volume).into(),
             security_id: listed.security_id.into(),
@@ -262,6 +291,56 @@ impl Mdp3Publisher {
             });
         }
         self.event.clear();
+    }
+
+    /// An execution is broken: its trade is changed or deleted (template 48), the session's volume is less (37).
+    fn take_off(&mut self, broken: &Broken) {
+        let after = self
+            .prints
+            .partition_point(|print| print.first <= broken.match_number);
+        let found = after.checked_sub(1).and_then(|at| self.prints.get_mut(at));
+        let Some(print) = found.filter(|print| broken.match_number - print.first < print.trades) else {
+            return;
+        };
+        let before = print.qty;
+        print.qty = before.saturating_sub(broken.qty.0.into());
+        let (action, size) = match print.qty {
+            0 => (UpdateAction::Delete, before),
+            left => (UpdateAction::Change, left),
+        };
+        let listed = &mut self.listed[print.index];
+        // Nothing may have been told since a reset.
+        self.active += u32::from(listed.rpt_seq == 0);
+        let mut rpt_seq = || {
+            listed.rpt_seq += 1;
+            listed.rpt_seq
+        };
+        let trade = TradeEntry {
+            price: Price9::of(print.price),
+            size: quantity(size).into(),
+            security_id: listed.security_id.into(),
+            rpt_seq: rpt_seq().into(),
+            orders: 0.into(),
+            aggressor_side: Some(print.aggressor_side).into(),
+            action: action as u8,
+            trade_entry_id: Some(trade_entry_id(print.first).into()).into(),
+        };
+        let volume_rpt = rpt_seq();
+        listed.volume = listed.volume.saturating_sub(broken.qty.0.into());
+        listed.updated = self.now;
+        let volume = VolumeEntry {
+            size: quantity(listed.volume).into(),
+            security_id: listed.security_id.into(),
+            rpt_seq: volume_rpt.into(),
+            action: UpdateAction::Change as u8,
+        };
+        let at = self.now;
+        let root = event_root(at, indicator::LAST_TRADE);
+        self.packets
+            .push(at, |buffer| TradeSummary::encode(buffer, &root, [trade], []));
+        let root = event_root(at, indicator::LAST_VOLUME | indicator::END_OF_EVENT);
+        self.packets
+            .push(at, |buffer| Volume::encode(buffer, &root, [volume]));
     }
 
     /// Template 30, of one instrument or of the whole group.
@@ -585,6 +664,10 @@ impl Listener for Mdp3Publisher {
             };
             self.event.changed(&fill.order, action);
         }
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        self.take_off(broken);
     }
 
     fn reduced(&mut self, order: &Order, by: Qty) {

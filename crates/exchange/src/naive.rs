@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce, TradingStatus};
 
 use crate::engine::{
-    EngineConfig, Entry, Guard, PROTECTIONS_MAX, QUOTES_MAX, WAITING_LEVELS_MAX, check_instructions, edge_of,
-    entry_of, leave, out_of_the_way, place_of,
+    EngineConfig, Entry, Guard, PROTECTIONS_MAX, QUOTES_MAX, TRADES_KEPT, WAITING_LEVELS_MAX,
+    check_instructions, edge_of, entry_of, leave, out_of_the_way, place_of,
 };
 use crate::order::{
-    CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NO_MPID, NewOrder, Order, Place,
-    Reject, SelfTrade, StateHash, Terms, stays,
+    BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NO_MPID,
+    NewOrder, Order, Owner, Party, Place, Reject, SelfTrade, StateHash, Terms, stays,
 };
 use crate::rules::{AuctionKind, MassCancel, OnBreach, PostOnly, Protection, QuoteEntry, Rules};
 
@@ -44,6 +44,8 @@ pub struct NaiveEngine {
     now: u64,
     last_order_id: u64,
     last_match: u64,
+    /// Every trade, and whether it is broken; auctions without one.
+    trades: Vec<(u64, Option<Execution>, bool)>,
 }
 
 impl NaiveEngine {
@@ -66,6 +68,7 @@ impl NaiveEngine {
             now: 0,
             last_order_id: 0,
             last_match: 0,
+            trades: Vec::new(),
         }
     }
 
@@ -606,6 +609,7 @@ impl NaiveEngine {
             },
             match_number: self.last_match,
         };
+        self.trades.push((cross.match_number, None, false));
         for side in Side::BOTH {
             // Market orders, then the better price; displayed, hidden, waiting; then the older one.
             let mut takes_part: Vec<(i64, u8, usize)> = Vec::new();
@@ -812,6 +816,8 @@ impl NaiveEngine {
             hash.word(listed.last_sale.raw() as u64);
             hash.word(listed.reference.raw() as u64);
         }
+        let broken = self.trades.iter().filter(|(_, _, is_broken)| *is_broken);
+        hash.word(broken.count() as u64);
         hash.value()
     }
 
@@ -961,13 +967,15 @@ impl NaiveEngine {
             }
             self.last_match += 1;
             self.listed[taker.instrument.index()].last_sale = price;
-            out.executed(&Execution {
+            let execution = Execution {
                 maker,
                 taker: *taker,
                 qty,
                 price,
                 match_number: self.last_match,
-            });
+            };
+            self.trades.push((self.last_match, Some(execution), false));
+            out.executed(&execution);
             let mut taken = *taker;
             taken.qty = Qty(taker.qty.0 + qty.0);
             for quote in [resting, taken] {
@@ -977,6 +985,51 @@ impl NaiveEngine {
                 self.refresh(maker, out);
             }
         }
+    }
+
+    /// See [`crate::Engine::break_trade`].
+    pub fn break_trade(
+        &mut self,
+        match_number: u64,
+        reason: BreakReason,
+        out: &mut impl Listener,
+    ) -> Result<(), Reject> {
+        let is_clients = |trade: &Option<Execution>| {
+            trade.is_some_and(|e| [e.maker, e.taker].iter().any(|order| order.owner != Owner::HOUSE))
+        };
+        let mut later = [0; 2];
+        for (number, trade, is_broken) in self.trades.iter_mut().rev() {
+            if *number > match_number {
+                later[usize::from(is_clients(trade))] += 1;
+                continue;
+            }
+            if *number < match_number || later[usize::from(is_clients(trade))] >= TRADES_KEPT {
+                break;
+            }
+            let execution = trade.ok_or(Reject::AuctionTrade)?;
+            if *is_broken {
+                return Err(Reject::BrokenTrade);
+            }
+            *is_broken = true;
+            let party = |order: &Order| Party {
+                owner: order.owner,
+                id: order.id,
+                side: order.side,
+            };
+            let instrument = execution.taker.instrument;
+            out.broken(&Broken {
+                instrument,
+                match_number,
+                qty: execution.qty,
+                price: execution.price,
+                maker: party(&execution.maker),
+                taker: party(&execution.taker),
+                reason,
+            });
+            out.completed(instrument);
+            return Ok(());
+        }
+        Err(Reject::UnknownTrade)
     }
 
     fn count(&mut self, quote: &Order, qty: Qty) {

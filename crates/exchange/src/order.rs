@@ -312,6 +312,47 @@ pub struct Execution {
     pub match_number: u64,
 }
 
+/// An order in a trade.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Party {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The number it traded under.
+    pub id: OrderId,
+    /// Its side.
+    pub side: Side,
+}
+
+/// Why a trade is broken. OUCH 5.0, "Broken Trade Message".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BreakReason {
+    /// It was clearly erroneous.
+    Erroneous,
+    /// Both sides agreed.
+    Consent,
+    /// A supervisor decided so.
+    Supervisory,
+}
+
+/// A trade that does not count after all. The orders stay what they are: what was executed does not return to them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Broken {
+    /// Of which instrument.
+    pub instrument: InstrumentId,
+    /// That of the [`Execution`].
+    pub match_number: u64,
+    /// How much it was.
+    pub qty: Qty,
+    /// At what price.
+    pub price: Price,
+    /// The order that rested.
+    pub maker: Party,
+    /// The order that came in.
+    pub taker: Party,
+    /// Why.
+    pub reason: BreakReason,
+}
+
 /// The result of an auction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cross {
@@ -395,6 +436,12 @@ pub enum Reject {
     NoFirm,
     /// No such order in the book.
     UnknownOrder,
+    /// No such trade, or none that is still kept: see [`TRADES_KEPT`](crate::TRADES_KEPT).
+    UnknownTrade,
+    /// The trade is broken already.
+    BrokenTrade,
+    /// The trade is an auction's, which is not broken.
+    AuctionTrade,
     /// A configured capacity is exhausted: orders, or price levels of this side.
     Full,
 }
@@ -447,6 +494,10 @@ pub trait Listener {
     fn executed(&mut self, execution: &Execution);
     /// An order's part in an auction; [`Listener::crossed`] follows.
     fn cross_filled(&mut self, fill: &CrossFill);
+    /// A trade was broken. The book is what it was.
+    fn broken(&mut self, broken: &Broken) {
+        let _ = broken;
+    }
     /// Why the order of the next [`Listener::deleted`], [`Listener::expired`], [`Listener::reduced`] or
     /// [`Listener::decremented`] leaves or loses quantity, when not by a request about it.
     fn cancelled(&mut self, order: &Order, reason: CancelReason) {
@@ -539,6 +590,10 @@ impl<A: Listener, B: Listener> Listener for (&mut A, &mut B) {
     fn cross_filled(&mut self, fill: &CrossFill) {
         self.0.cross_filled(fill);
         self.1.cross_filled(fill);
+    }
+    fn broken(&mut self, broken: &Broken) {
+        self.0.broken(broken);
+        self.1.broken(broken);
     }
     fn cancelled(&mut self, order: &Order, reason: CancelReason) {
         self.0.cancelled(order, reason);

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 
+use crate::breaks::{Breaks, BreaksConfig};
 use crate::engine::Engine;
 use crate::flow::{Flow, FlowConfig};
 use crate::order::Listener;
@@ -81,6 +82,7 @@ pub(crate) struct Session {
     is_crossed: bool,
     pace: Pace,
     flow: Flow,
+    breaks: Breaks,
     listings: Vec<Listing>,
 }
 
@@ -89,6 +91,7 @@ impl Session {
         flow: FlowConfig,
         pace: PaceConfig,
         auctions: AuctionTimes,
+        breaks: BreaksConfig,
         listings: &[Listing],
         start: VenueTime,
     ) -> Session {
@@ -103,12 +106,13 @@ impl Session {
             is_crossed: false,
             pace: Pace::new(pace, flow.seed, start),
             flow: Flow::new(flow, listings),
+            breaks: Breaks::new(breaks, flow.seed),
             listings: listings.to_vec(),
         }
     }
 
-    pub(crate) fn flow_mut(&mut self) -> &mut Flow {
-        &mut self.flow
+    pub(crate) fn hands_mut(&mut self) -> (&mut Flow, &mut Breaks) {
+        (&mut self.flow, &mut self.breaks)
     }
 
     /// Nothing is due before `now`: what was not done meanwhile is not made up for.
@@ -183,10 +187,11 @@ impl Session {
                 },
                 _,
             ) => Some(until.min(round)),
-            (Phase::Continuous, reaction) if let Some((call, _)) = self.auctions.closing => {
-                Some(self.pace.due().min(reaction.unwrap_or(u64::MAX)).min(call))
+            (Phase::Continuous, reaction) => {
+                let call = self.auctions.closing.map(|(call, _)| call);
+                let others = [reaction, call, self.breaks.next()];
+                Some(others.into_iter().flatten().fold(self.pace.due(), u64::min))
             }
-            (Phase::Continuous, Some(reaction)) => Some(self.pace.due().min(reaction)),
             _ => Some(self.pace.due()),
         }
     }
@@ -238,11 +243,17 @@ impl Session {
             Phase::Uncrossing { kind, next } => self.uncross(kind, next, engine, publisher, other),
             Phase::Continuous => match self.auctions.closing {
                 Some((call, until)) if due >= call => self.begin_call(AuctionKind::Closing, until),
-                _ => self.flow.step(due, engine, &mut (&mut *publisher, other)),
+                _ => {
+                    let out = &mut (&mut *publisher, other);
+                    if !self.breaks.step(due, engine, out) {
+                        self.flow.step(due, engine, out);
+                    }
+                }
             },
             Phase::Closing { next } => self.wind_down(next, engine, publisher, other),
             Phase::Crossed | Phase::Closed => {}
         }
+        self.breaks.draw(due, engine);
         let messages = publisher.total() - before;
         if self.pace.spend(messages.max(1)) {
             self.flow.set_burst(self.pace.is_bursting());

@@ -262,6 +262,9 @@ macro_rules! listener_of_writer {
         fn cross_filled(&mut self, fill: &$crate::CrossFill) {
             self.$writer.cross_filled(fill);
         }
+        fn broken(&mut self, broken: &$crate::Broken) {
+            self.$writer.broken(broken);
+        }
         fn reduced(&mut self, order: &$crate::Order, by: tickwire_market::Qty) {
             self.$writer.reduced(order, by);
         }

@@ -9,8 +9,8 @@ use tickwire_market::{InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeIn
 use crate::engine::{Engine, EngineConfig};
 use crate::naive::NaiveEngine;
 use crate::order::{
-    CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NewOrder, Order, Owner, Reject,
-    SelfTrade, StateHash,
+    BreakReason, Broken, CancelReason, Cross, CrossFill, Execution, Firm, Indication, Listener, NewOrder,
+    Order, Owner, Party, Reject, SelfTrade, StateHash,
 };
 use crate::rules::{
     AuctionKind, HaltedOrders, MassCancel, OnBreach, PostOnly, PriceBands, Protection, QuoteEntry, Rules,
@@ -32,6 +32,8 @@ pub enum Happened {
     Triggered,
     /// [`Listener::refreshed`].
     Refreshed,
+    /// [`Listener::broken`].
+    Broken,
     /// [`Listener::cross_filled`].
     CrossFilled,
     /// [`Listener::crossed`] with a quantity.
@@ -110,6 +112,18 @@ impl Listener for Heard {
         self.say(e.match_number, &e.taker);
         self.hash.word(u64::from(e.qty.0));
         self.hash.word(e.price.raw() as u64);
+    }
+    fn broken(&mut self, broken: &Broken) {
+        self.see(Happened::Broken);
+        self.hash.word(21 << 56 | broken.match_number);
+        self.hash.word(broken.price.raw() as u64);
+        self.hash
+            .word(u64::from(broken.instrument.0) << 32 | u64::from(broken.qty.0));
+        for Party { owner, id, side } in [broken.maker, broken.taker] {
+            self.hash.word(u64::from(owner.0) << 1 | side as u64);
+            self.hash.word(id.0);
+        }
+        self.hash.word(broken.reason as u64);
     }
     fn cross_filled(&mut self, fill: &CrossFill) {
         self.see(Happened::CrossFilled);
@@ -327,8 +341,20 @@ impl Twin {
                 let _ = both!(self.mass_cancel(&which));
             }
             83..91 => self.change_phase(instrument, choose)?,
-            91..94 => {
+            91..93 => {
                 let _ = both!(self.indicate(instrument));
+            }
+            93 => {
+                // One of the last, or one that never was.
+                let last = self.fast.last_match_number() + 2;
+                let number = last.saturating_sub(u64::from(choose(last.min(40) as u32)?));
+                let reasons = [
+                    BreakReason::Erroneous,
+                    BreakReason::Consent,
+                    BreakReason::Supervisory,
+                ];
+                let reason = reasons[choose(3)? as usize];
+                let _ = both!(self.break_trade(number, reason));
             }
             94..96 => {
                 self.now += u64::from(choose(200)?);

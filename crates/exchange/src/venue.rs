@@ -16,11 +16,12 @@ use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, Venue};
 
+use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, Outlet};
 use crate::desk::{ClientOrder, ClientQuote, Desk, DeskConfig, Floor};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
-use crate::order::{Firm, StateHash};
+use crate::order::{BreakReason, Firm, Reject, StateHash};
 use crate::pace::PaceConfig;
 use crate::rules::Protection;
 use crate::session::{AuctionTimes, Session};
@@ -44,6 +45,8 @@ pub struct ExchangeConfig {
     pub desk: DeskConfig,
     /// When auctions take place; none by default.
     pub auctions: AuctionTimes,
+    /// Which trades it breaks; none by default.
+    pub breaks: BreaksConfig,
     /// Limits of market makers' quotes, by firm and group of instruments.
     pub protections: Vec<(Firm, u32, Protection)>,
     /// Midnight in New York before the session, since the epoch: ITCH times count from it. `None`, or one that is not
@@ -67,6 +70,7 @@ impl Default for ExchangeConfig {
             pace: PaceConfig::default(),
             desk: DeskConfig::default(),
             auctions: AuctionTimes::default(),
+            breaks: BreaksConfig::default(),
             protections: Vec::new(),
             midnight: None,
             duration_ns: 0,
@@ -124,7 +128,7 @@ impl Exchange {
         Exchange {
             engine,
             tape: Broadcast::new(outlets),
-            session: Session::new(config.flow, config.pace, config.auctions, &config.listings, 0),
+            session: session_of(&config, 0),
             desk: Desk::new(&config.desk, &config.listings),
             phase: DayPhase::Waiting,
             midnight: None,
@@ -146,8 +150,7 @@ impl Exchange {
                 outlet.publisher.open(midnight);
             }
             let start = self.venue_time(now);
-            let config = &self.config;
-            self.session = Session::new(config.flow, config.pace, config.auctions, &config.listings, start);
+            self.session = session_of(&self.config, start);
             self.phase = DayPhase::Opening;
             self.desk.begin(start);
         }
@@ -158,7 +161,7 @@ impl Exchange {
     pub fn on_time(&mut self, now: Nanos) -> bool {
         let time = self.venue_time(now);
         if !matches!(self.phase, DayPhase::Waiting | DayPhase::Ending | DayPhase::Over) {
-            let mut reports = self.desk.reports(now);
+            let mut reports = self.desk.reports(now, time);
             let batch = self.config.batch_messages;
             self.session
                 .advance(time, batch, &mut self.engine, &mut self.tape, reports.listener());
@@ -193,6 +196,17 @@ impl Exchange {
         self.session.resume(time);
         let (desk, mut floor) = self.floor(time);
         desk.resume(now, &mut floor);
+    }
+
+    /// Breaks a trade by its match number, which feeds and order entry know it by: feeds that have a word for it say so, and
+    /// the clients in it are told. See [`Engine::break_trade`]. [`Reject::NotTrading`] once the day is closed.
+    pub fn break_trade(&mut self, now: Nanos, match_number: u64, reason: BreakReason) -> Result<(), Reject> {
+        if matches!(self.phase, DayPhase::Ending | DayPhase::Over) {
+            return Err(Reject::NotTrading);
+        }
+        let time = self.venue_time(now);
+        let (desk, mut floor) = self.floor(time);
+        desk.break_trade(now, match_number, reason, &mut floor)
     }
 
     /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.
@@ -426,10 +440,12 @@ impl Exchange {
 
     fn floor(&mut self, time: VenueTime) -> (&mut Desk, Floor<'_>) {
         let no_cancel = self.session.no_cancel(time);
+        let (flow, breaks) = self.session.hands_mut();
         let floor = Floor {
             engine: &mut self.engine,
             tape: &mut self.tape,
-            flow: self.session.flow_mut(),
+            flow,
+            breaks,
             time,
             no_cancel,
             is_open: self.phase == DayPhase::Open,
@@ -441,4 +457,16 @@ impl Exchange {
     fn venue_time(&self, now: Nanos) -> VenueTime {
         self.midnight.map_or(0, |midnight| now.since(midnight))
     }
+}
+
+fn session_of(config: &ExchangeConfig, start: VenueTime) -> Session {
+    let ExchangeConfig {
+        flow,
+        pace,
+        auctions,
+        breaks,
+        ref listings,
+        ..
+    } = *config;
+    Session::new(flow, pace, auctions, breaks, listings, start)
 }

@@ -1,7 +1,8 @@
 //! A channel of a NYSE Integrated Feed: XDP on Pillar (Integrated Feed 2.5.g, Common Client 2.4.p).
 //!
 //! The writer is a [`Listener`]: 100 when an order rests, 101 when it is reduced, 102, 103 and 104 when it leaves, trades
-//! or is replaced, 110 when a hidden one trades, 105 and 111 for the closing auction. The day begins with a sequence
+//! or is replaced, 110 when a hidden one trades, 112 when a trade is broken, 105 and 111 for the
+//! closing auction. The day begins with a sequence
 //! number reset, then 3, 32 and 34 for each instrument, and ends with status `X` of each, which empties its book. A time
 //! reference stands before the first message of every second that has one.
 
@@ -17,7 +18,7 @@ use tickwire_wire::zerocopy::IntoBytes;
 use crate::engine::Engine;
 use crate::mold::MessageStore;
 use crate::nyse::{Groups, NysePublisher, NysePublisherConfig, NyseWriter, PacketFormat, Refusal, Request};
-use crate::order::{Cross, CrossFill, Execution, Indication, Listener, Order};
+use crate::order::{Broken, Cross, CrossFill, Execution, Indication, Listener, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Listing, Milestone, Tape, VenueTime};
 
@@ -471,6 +472,21 @@ impl Listener for XdpWriter {
             ..xdp::OrderExecution::NEW
         };
         self.send(xdp::OrderExecution::KIND, message.as_bytes());
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        let Some(at) = self.place(broken.instrument) else {
+            return;
+        };
+        let (symbol_seq_num, source_time_ns) = self.next_of(at);
+        let message = xdp::TradeCancel {
+            source_time_ns,
+            symbol_index: broken.instrument.0.into(),
+            symbol_seq_num,
+            trade_id: U32::new(broken.match_number as u32),
+            ..xdp::TradeCancel::NEW
+        };
+        self.send(xdp::TradeCancel::KIND, message.as_bytes());
     }
 
     fn reduced(&mut self, order: &Order, _: Qty) {

@@ -104,10 +104,14 @@ fn equals_the_naive_engine_on_long_streams_where_everything_happens() {
         Reject::Protected,
         Reject::NoFirm,
         Reject::UnknownOrder,
+        Reject::UnknownTrade,
+        Reject::BrokenTrade,
+        Reject::AuctionTrade,
         Reject::Full,
     ];
     let events = [
         Executed,
+        Broken,
         Expired,
         Parked,
         Reparked,

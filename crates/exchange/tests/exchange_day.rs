@@ -8,9 +8,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use support::Builder;
 use tickwire_exchange::{
-    AuctionTimes, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort,
-    FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome, Outlet,
-    PaceConfig, Protection, SelfTrade, listings,
+    AuctionTimes, BreaksConfig, ChannelConfig, ClientOrder, DayPhase, DeskConfig, Exchange, ExchangeConfig,
+    Firm, FixPort, FlowConfig, Impair, ImpairConfig, ItchPublisher, ItchPublisherConfig, OrderKinds, Outcome,
+    Outlet, PaceConfig, Protection, SelfTrade, listings,
 };
 use tickwire_fix::{
     AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus,
@@ -666,9 +666,62 @@ fn a_snapshot_in_mid_session_and_the_messages_after_it_make_the_books() {
 }
 
 #[test]
+fn trades_that_the_venue_breaks_are_told_once_and_the_books_stay() {
+    let breaks = BreaksConfig {
+        share_ppm: 300_000,
+        after_ns: 20 * Nanos::MILLI,
+    };
+    let config = ExchangeConfig {
+        breaks,
+        ..config(30, 400)
+    };
+    let mut world = World::new(config, ImpairConfig::default(), 1);
+    world.run_until(DayPhase::Open);
+    let mut sent = 0;
+    while world.exchange.phase() == DayPhase::Open {
+        let ask = world.exchange.levels(InstrumentId(1), Side::Ask).next().unwrap();
+        sent += 1;
+        let tif = TimeInForce::ImmediateOrCancel;
+        world.send(0, order_of(order(sent, "AAPL", Side::Bid, ask.price, 100, tif)));
+        (0..100).for_each(|_| world.turn(20_000));
+    }
+    world.run_to_the_end();
+    // Executions and breaks of the whole market, and what the client was told of its own.
+    let kinds = &world.receiver.books.kinds;
+    let trades: u64 = ['E', 'C', 'P'].iter().filter_map(|kind| kinds.get(kind)).sum();
+    let broken = kinds[&'B'];
+    assert!(broken * 5 > trades && broken * 2 < trades, "{broken} of {trades}");
+    let reports = &world.clients[0].reports;
+    let (mut told, mut ended) = (0, 0);
+    for row in world.exchange.ledger() {
+        let mine = || reports.iter().filter(|r| r.cl_ord_id == row.cl_ord_id);
+        let of = |kind| mine().filter(move |r| r.exec_type == kind).map(|r| r.last_qty.0);
+        assert_eq!(of(ExecType::TradeCancel).sum::<u32>(), row.broken.0);
+        assert_eq!(of(ExecType::Trade).sum::<u32>(), row.filled.0 + row.broken.0);
+        assert_eq!(mine().next_back().map(|r| r.cum_qty), Some(row.filled));
+        told += of(ExecType::TradeCancel).count() as u64;
+        ended += u64::from(row.broken.0 > 0 && row.outcome == Outcome::Cancelled);
+    }
+    assert!(told > 20 && ended > 20, "{told} of {sent} orders, {ended}");
+}
+
+#[test]
 fn one_seed_is_one_day_however_often_the_clock_is_looked_at() {
+    for share_ppm in [0, 200_000] {
+        let breaks = BreaksConfig {
+            share_ppm,
+            after_ns: 50 * Nanos::MILLI,
+        };
+        same_day_by_any_clock(ExchangeConfig {
+            breaks,
+            ..config(28, 0)
+        });
+    }
+}
+
+fn same_day_by_any_clock(config: ExchangeConfig) {
     let digest = |step: u64| {
-        let mut world = World::new(config(28, 0), ImpairConfig::default(), 0);
+        let mut world = World::new(config.clone(), ImpairConfig::default(), 0);
         while world.now < START.after(1_500 * Nanos::MILLI) {
             world.turn(step);
         }

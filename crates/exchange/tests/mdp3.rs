@@ -1,8 +1,8 @@
 //! The servers of an MDP 3.0 channel: TCP replay refuses what it cannot serve and says why; events are cut to packets.
 
 use tickwire_exchange::{
-    Engine, EngineConfig, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, NewOrder, Publisher, Tape,
-    listings,
+    BreakReason, Engine, EngineConfig, Mdp3Publisher, Mdp3PublisherConfig, Mdp3ReplayConfig, NewOrder,
+    Publisher, Tape, listings,
 };
 use tickwire_market::{InstrumentId, Nanos, Port, Price, Qty, SeqNo, Side, TradingStatus};
 use tickwire_wire::mdp3::{self, Body, indicator, tcp};
@@ -233,6 +233,82 @@ fn an_event_is_cut_into_messages_and_ends_once() {
             assert!(names.iter().any(|n| n.ends_with(name)), "{names:?}");
         }
     }
+}
+
+/// What an order takes at one price is one trade: of a broken execution it is changed, of the last one deleted.
+#[test]
+fn a_broken_execution_is_taken_off_its_trade_and_off_the_volume() {
+    let mut venue = Venue::new(1400, 64);
+    for (ticks, qty) in [(1, 3), (1, 4), (1, 5), (2, 6)] {
+        venue.enter(Side::Ask, ticks, qty);
+    }
+    venue.enter(Side::Bid, 2, 18);
+    venue.packets();
+    let mut told = |match_number: u64| {
+        let Venue { engine, publisher } = &mut venue;
+        assert_eq!(
+            engine.break_trade(match_number, BreakReason::Consent, publisher),
+            Ok(())
+        );
+        let mut said = Vec::new();
+        for packet in venue.packets() {
+            for message in mdp3::parse_packet(&packet).expect("a whole packet").messages {
+                match mdp3::parse(message).expect("a known one").body {
+                    Body::TradeSummary(m) => said.extend(m.entries.map(|e| {
+                        let id = e.trade_entry_id.get().map_or(0, |id| id.get());
+                        (
+                            m.root.get().indicator,
+                            e.action,
+                            id,
+                            e.size.get(),
+                            e.rpt_seq.get(),
+                        )
+                    })),
+                    Body::Volume(m) => said.extend(
+                        m.entries
+                            .map(|e| (m.root.get().indicator, e.action, 0, e.size.get(), e.rpt_seq.get())),
+                    ),
+                    other => panic!("the book does not change: {other:?}"),
+                }
+            }
+        }
+        said
+    };
+    let (trade, volume) = (
+        indicator::LAST_TRADE,
+        indicator::LAST_VOLUME | indicator::END_OF_EVENT,
+    );
+    let (change, delete) = (mdp3::UpdateAction::Change as u8, mdp3::UpdateAction::Delete as u8);
+    let first = told(2);
+    let rpt_seq = first[0].4;
+    assert_eq!(
+        first,
+        [
+            (trade, change, 1, 8, rpt_seq),
+            (volume, change, 0, 14, rpt_seq + 1)
+        ]
+    );
+    assert_eq!(
+        told(4),
+        [
+            (trade, delete, 4, 6, rpt_seq + 2),
+            (volume, change, 0, 8, rpt_seq + 3)
+        ]
+    );
+    assert_eq!(
+        told(1),
+        [
+            (trade, change, 1, 5, rpt_seq + 4),
+            (volume, change, 0, 5, rpt_seq + 5)
+        ]
+    );
+    assert_eq!(
+        told(3),
+        [
+            (trade, delete, 1, 5, rpt_seq + 6),
+            (volume, change, 0, 0, rpt_seq + 7)
+        ]
+    );
 }
 
 #[test]

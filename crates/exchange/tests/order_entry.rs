@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickwire_exchange::{
-    Applied, AuctionTimes, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort, FlowConfig, Input,
-    JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection, SelfTrade, listings,
+    Applied, AuctionTimes, BreakReason, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort,
+    FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection,
+    Reject, SelfTrade, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
@@ -17,7 +18,7 @@ use tickwire_testdata as testdata;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
     AccountQuery, Appendage, CancelOrder, DisableOrderEntry, EnableOrderEntry, EnterOrder, MassCancel,
-    ModifyOrder, OptionTag, ReplaceOrder, encode, parse_outbound, price_field,
+    ModifyOrder, OptionTag, Outbound, ReplaceOrder, encode, parse_outbound, price_field,
 };
 use tickwire_wire::soupbintcp::{LoginRequest, Packet, split};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -170,6 +171,13 @@ impl World {
         self.input(&Input::Time);
     }
 
+    fn break_trade(&mut self, match_number: u64, reason: BreakReason) -> Result<(), Reject> {
+        match self.input(&Input::Break(0, match_number, reason)) {
+            Applied::Broken(done) => done,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn connect(&mut self, id: u16) {
         assert_eq!(self.input(&Input::Connect(id)), Applied::Admitted(true));
     }
@@ -230,6 +238,8 @@ struct FixClient {
     session: Session<MemoryStore>,
     /// What came, as `tag=value` without what differs from run to run.
     said: Vec<String>,
+    /// All of it.
+    whole: Vec<String>,
 }
 
 /// Header, trailer, and numbers that count up.
@@ -268,6 +278,7 @@ impl FixClient {
             id,
             session: Session::with_rules(config, MemoryStore::new(1024, 1 << 20), Some(rules)),
             said: Vec::new(),
+            whole: Vec::new(),
         }
     }
 
@@ -338,9 +349,13 @@ impl FixClient {
 
     fn note(&mut self) {
         let message = self.session.message().unwrap();
-        let shown = message.fields().iter().filter(|f| !VOLATILE.contains(&f.tag));
-        let texts = shown.map(|f| format!("{}={}", f.tag, message.value(*f).escape_ascii()));
-        self.said.push(texts.collect::<Vec<_>>().join("|"));
+        let text = |shows: &dyn Fn(u32) -> bool| {
+            let shown = message.fields().iter().filter(|f| shows(f.tag));
+            let texts = shown.map(|f| format!("{}={}", f.tag, message.value(*f).escape_ascii()));
+            texts.collect::<Vec<_>>().join("|")
+        };
+        self.said.push(text(&|tag| !VOLATILE.contains(&tag)));
+        self.whole.push(text(&|_| true));
     }
 
     fn send(&mut self, world: &mut World, kind: &[u8], fields: impl FnOnce(&mut Encoder<'_>)) -> Vec<String> {
@@ -1013,6 +1028,10 @@ struct User {
     /// The next message expected.
     next: u64,
     stream: Vec<u8>,
+    /// Match numbers of executions, and of those that were broken.
+    matches: [Vec<u64>; 2],
+    /// Times of cancellations.
+    cancelled_at: Vec<u64>,
 }
 
 impl User {
@@ -1022,6 +1041,8 @@ impl User {
             name,
             next: 1,
             stream: Vec::new(),
+            matches: Default::default(),
+            cancelled_at: Vec::new(),
         }
     }
 
@@ -1052,6 +1073,12 @@ impl User {
                 Packet::Sequenced(message) => {
                     self.next += 1;
                     let (message, options) = parse_outbound(message).unwrap();
+                    match &message {
+                        Outbound::OrderExecuted(m) => self.matches[0].push(m.match_number.get()),
+                        Outbound::BrokenTrade(m) => self.matches[1].push(m.match_number.get()),
+                        Outbound::OrderCanceled(m) => self.cancelled_at.push(m.timestamp.get()),
+                        _ => {}
+                    }
                     let mut line = message.name().to_string();
                     let mut add = |name: &'static str, value: tickwire_wire::layout::FieldValue<'_>| {
                         let wanted = [
@@ -1463,6 +1490,10 @@ fn before_an_auction_its_orders_stay_and_cancels_of_others_wait_for_its_end() {
             "OrderCanceled UserRefNum=3 Quantity=40 Reason=U"
         ]
     );
+    // When it happened, though she had not said a word since.
+    let opened = OPENING.0 % Nanos::DAY;
+    let cancelled_at = &alice.cancelled_at[1..];
+    assert!(cancelled_at.len() == 3 && cancelled_at.iter().all(|at| *at >= opened));
     fix.exchange(&mut world);
     assert_eq!(
         states(&std::mem::take(&mut fix.said)),
@@ -1585,4 +1616,281 @@ fn a_market_goes_on_from_its_journal_wherever_it_was_cut() {
     };
     assert_eq!(accepted.sequence.get(), Some(alice.next));
     assert!(fix.session.store().next_in() > 1);
+}
+
+/// A price as FIX has it.
+fn number(said: &str, tag: u32) -> Price {
+    let text = pick(said, &[tag]);
+    let value = text.split_once('=').map(|(_, value)| value).unwrap_or_default();
+    Price::parse(value.as_bytes()).unwrap_or_else(|_| panic!("{tag} in {said}"))
+}
+
+/// What a break says of an order.
+const BREAK: [u32; 12] = [35, 11, 20, 150, 39, 38, 32, 31, 151, 14, 6, 58];
+
+#[test]
+fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
+    let none = Some(&Appendage::EMPTY);
+    let mut world = World::new();
+    let mut alice = User::new(0, b"alice");
+    alice.log_in(&mut world);
+    for (id, version) in (0..).zip(Version::ALL) {
+        let mut fix = FixClient::new(id, version);
+        fix.log_on(&mut world);
+        let is_old = version <= Version::Fix42;
+        let line = |exec: &str, status: &str, rest: &str, leaves: u32, last: &str| {
+            let mut line = "35=8 11=".to_string();
+            line += rest.split_once(' ').unwrap().0;
+            line += match (is_old, version >= Version::Fix41) {
+                (true, false) => format!(" 20=1 39={status}"),
+                (true, true) => format!(" 20=1 150={status} 39={status}"),
+                (false, _) => format!(" 150={exec} 39={status}"),
+            }
+            .as_str();
+            line += &format!(" {}", rest.split_once(' ').unwrap().1);
+            if version >= Version::Fix41 {
+                line += &format!(" 151={leaves}");
+            }
+            format!("{line} {last}")
+        };
+
+        // Alice offers 37 last in the best level; all of that is bought, and 500 more are bid for.
+        let (ask, shown) = world.best(Side::Ask);
+        let first = u32::from(id) * 10 + 1;
+        alice.send(&mut world, enter(first, b'S', ask, 37).as_bytes(), none);
+        let want = shown + 37 + 500;
+        let said = fix.order(&mut world, "a", Side::Bid, ask, want, |_| {});
+        let fills: Vec<_> = said
+            .iter()
+            .filter(|s| !pick(s, &[31]).is_empty() && !s.contains("|32=0|"))
+            .collect();
+        let told = fix.whole.iter().find(|s| s.contains("|32=37|")).cloned().unwrap();
+        let last = fills.last().unwrap();
+        let (cum, leaves) = (
+            number(last, 14),
+            want - (number(last, 14).raw() / Price::ONE_RAW) as u32,
+        );
+        assert!(leaves > 0 && leaves <= 500, "{last}");
+        let average = |left_out: u32| {
+            let of = |s: &&&String| (number(s, 32).raw() / Price::ONE_RAW) as u32 != left_out;
+            let (mut qty, mut cost) = (0, 0);
+            for fill in fills.iter().filter(of) {
+                qty += i128::from(number(fill, 32).raw() / Price::ONE_RAW);
+                cost +=
+                    i128::from(number(fill, 32).raw() / Price::ONE_RAW) * i128::from(number(fill, 31).raw());
+            }
+            (cost.checked_div(qty).unwrap_or(0), qty)
+        };
+        assert_eq!(
+            alice.heard(&mut world),
+            [format!(
+                "OrderExecuted UserRefNum={first} Quantity=37 LiquidityFlag=A"
+            )]
+        );
+        let match_number = *alice.matches[0].last().unwrap();
+
+        let exchange = world.market.exchange(0);
+        let (books, resting) = (exchange.books_digest(), exchange.engine().live_orders());
+        fix.whole.clear();
+        assert_eq!(world.break_trade(match_number, BreakReason::Erroneous), Ok(()));
+        fix.exchange(&mut world);
+        let said = fix.whole.pop().unwrap();
+        assert!(fix.whole.is_empty());
+        let (average, left) = average(37);
+        assert_eq!(left, i128::from(cum.raw() / Price::ONE_RAW) - 37);
+        let status = if left == 0 { "0" } else { "1" };
+        let average = Price::from_raw(average as i64);
+        let expected = line(
+            "H",
+            status,
+            &format!("a 38={want} 32=37 31={ask}"),
+            leaves,
+            &format!("14={left} 6={average} 58=clearly erroneous"),
+        );
+        assert_eq!(pick(&said, &BREAK), expected, "{version:?}");
+        assert_eq!(
+            pick(&said, &[19]).replace("19=", "17="),
+            pick(&told, &[17]),
+            "{said} breaks {told}"
+        );
+        assert_ne!(pick(&said, &[17]), pick(&told, &[17]));
+        assert_eq!(
+            alice.heard(&mut world),
+            [format!("BrokenTrade UserRefNum={first} Reason=E")]
+        );
+        assert_eq!(alice.matches[1].last(), Some(&match_number));
+        let exchange = world.market.exchange(0);
+        assert_eq!(
+            (exchange.books_digest(), exchange.engine().live_orders()),
+            (books, resting)
+        );
+        let hers = exchange.ledger().iter().rfind(|o| o.qty.0 == 37).unwrap();
+        assert_eq!(
+            (hers.outcome, hers.filled.0, hers.broken.0, hers.cost),
+            (Outcome::Cancelled, 0, 37, 0)
+        );
+
+        // Once is enough, and what never was cannot be.
+        for (number, refused) in [
+            (match_number, Reject::BrokenTrade),
+            (0, Reject::UnknownTrade),
+            (1 << 40, Reject::UnknownTrade),
+        ] {
+            assert_eq!(world.break_trade(number, BreakReason::Consent), Err(refused));
+        }
+        assert!(fix.said.len() == 1 && alice.heard(&mut world).is_empty());
+        fix.said.clear();
+
+        // Its OrderQty counts what was executed, broken or not.
+        let said = fix.send(&mut world, b"G", |e| {
+            e.text(11, b"b");
+            e.text(41, b"a");
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, u64::from(want - leaves + 7));
+            e.char(40, b'2');
+            e.price(44, ask);
+        });
+        let mut expected = format!("38={} 14={left}", want - leaves + 7);
+        if version >= Version::Fix41 {
+            expected += " 151=7";
+        }
+        assert_eq!(pick(&said[0], &[38, 14, 151]), expected, "{version:?}");
+        let said = fix.cancel(&mut world, "c", "b");
+        assert_eq!(pick(&said[0], &[39, 14]), format!("39=4 14={left}"));
+
+        // An order that was filled, while its client is gone: told when it is back.
+        let (bid, shown) = world.best(Side::Bid);
+        fix.order(&mut world, "d", Side::Bid, bid, 41, |_| {});
+        fix.whole.clear();
+        alice.send(
+            &mut world,
+            enter(first + 1, b'S', bid, shown + 41).as_bytes(),
+            none,
+        );
+        fix.exchange(&mut world);
+        assert!(fix.whole.iter().any(|s| s.contains("|39=2|")), "{:?}", fix.whole);
+        let engine = world.market.exchange(0).engine();
+        let (made, until) = (alice.matches[0].clone(), engine.last_match_number());
+        fix.log_off_without_a_word(&mut world);
+        fix.whole.clear();
+        let broken = made.iter().rev().take_while(|n| **n + 50 > until);
+        for number in broken {
+            let _ = world.break_trade(*number, BreakReason::Supervisory);
+        }
+        fix.said.clear();
+        fix.log_on(&mut world);
+        let said = fix.whole.iter().find(|s| s.contains("|11=d|")).unwrap();
+        let expected = line(
+            "H",
+            "4",
+            &format!("d 38=41 32=41 31={bid}"),
+            0,
+            "14=0 6=0.00 58=broken by a supervisor",
+        );
+        assert_eq!(pick(said, &BREAK), expected, "{version:?}");
+        fix.log_off_without_a_word(&mut world);
+        alice.heard(&mut world);
+    }
+    assert_eq!(world.market.exchange(0).reports_lost(), 0);
+    let last = *alice.matches[1].last().unwrap();
+    let (kept, hash) = (alice.matches.concat(), world.market.state_hash());
+    let file = world.finish();
+
+    // A new process knows what is broken.
+    let mut again = market();
+    let mut out = vec![0; 1 << 16];
+    let mut breaks = 0;
+    for (now, input) in JournalReader::new(&file).unwrap() {
+        breaks += u32::from(matches!(input, Input::Break(..)));
+        input.apply(now, &mut again, &mut out);
+    }
+    assert!(breaks >= 5 * Version::ALL.len() as u32);
+    let at = START.after(Nanos::SECOND * 3_600);
+    Input::Resume.apply(at, &mut again, &mut out);
+    let mut ask =
+        |venue, number| Input::Break(venue, number, BreakReason::Consent).apply(at, &mut again, &mut out);
+    assert_eq!(ask(0, last), Applied::Broken(Err(Reject::BrokenTrade)));
+    assert_eq!(ask(1, last), Applied::Broken(Err(Reject::UnknownTrade)));
+    let stands = (1..*kept.iter().max().unwrap())
+        .find(|n| !alice.matches[1].contains(n))
+        .unwrap();
+    assert_eq!(ask(0, stands), Applied::Broken(Ok(())));
+    assert_ne!(again.state_hash(), hash);
+}
+
+#[test]
+fn a_broken_trade_of_a_quote_is_told_and_an_auction_is_not_broken() {
+    let mut world = World::new();
+    let mut quoter = FixClient::named(0, Version::Fix44, quoter_of(Version::Fix44));
+    quoter.log_on(&mut world);
+    let mut fix = FixClient::new(1, Version::Fix44);
+    fix.log_on(&mut world);
+    let (bid, _) = world.best(Side::Bid);
+    let offer = world.far(Side::Ask);
+    let entries = [("s", "1", "AAPL", (bid, 90), (offer, 90))];
+    quoter.send(&mut world, b"i", |e| mass_quote(e, "q", b'0', false, &entries));
+    let (_, shown) = world.best(Side::Bid);
+    let hit = |world: &mut World, fix: &mut FixClient, id: &str, qty: u32| {
+        fix.order(world, id, Side::Ask, bid, qty, |e| e.char(59, b'3'));
+        world.market.exchange(0).engine().last_match_number()
+    };
+    // Everybody before it, then 30 and 25 of it.
+    hit(&mut world, &mut fix, "a", shown - 90);
+    let first = hit(&mut world, &mut fix, "b", 30);
+    let second = hit(&mut world, &mut fix, "c", 25);
+    quoter.exchange(&mut world);
+    let quote = |world: &World| world.market.exchange(0).quotes().next().unwrap();
+    let before = quote(&world);
+    assert_eq!((before.traded, before.open[0].0), ([55, 0], 35));
+    quoter.whole.clear();
+    assert_eq!(world.break_trade(first, BreakReason::Consent), Ok(()));
+    quoter.exchange(&mut world);
+    let told = quoter.whole.pop().unwrap();
+    assert_eq!(
+        pick(&told, &BREAK),
+        format!("35=8 11=1 150=H 39=1 38=90 32=30 31={bid} 151=35 14=25 6={bid} 58=broken by consent")
+    );
+    let after = quote(&world);
+    assert_eq!((after.traded, after.open[0].0), ([25, 0], 35));
+    assert_eq!(after.cost[0], bid.notional(25));
+
+    // Another quote has taken its place since: what was broken is all there is to say.
+    quoter.send(&mut world, b"i", |e| {
+        mass_quote(
+            e,
+            "r",
+            b'0',
+            false,
+            &[("s", "9", "AAPL", (world_low(bid), 10), (offer, 90))],
+        );
+    });
+    assert_eq!(world.break_trade(second, BreakReason::Consent), Ok(()));
+    quoter.exchange(&mut world);
+    let told = quoter.whole.pop().unwrap();
+    assert_eq!(
+        pick(&told, &[11, 150, 39, 38, 32, 151, 14]),
+        "11=9 150=H 39=4 38=25 32=25 151=0 14=0"
+    );
+    assert_eq!((quote(&world).traded, quote(&world).open[0].0), ([0, 0], 10));
+    world.finish();
+
+    let mut world = World::of(auction_market);
+    while world.now < OPENING.after(5 * Nanos::SECOND) {
+        world.pass(Nanos::SECOND);
+    }
+    for number in 1..=5 {
+        assert_eq!(
+            world.break_trade(number, BreakReason::Consent),
+            Err(Reject::AuctionTrade)
+        );
+    }
+    world.finish();
+}
+
+/// A price where nobody trades.
+fn world_low(price: Price) -> Price {
+    Price::from_raw(price.raw() - 30 * 10_000_000)
 }

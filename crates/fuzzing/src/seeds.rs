@@ -1,7 +1,7 @@
 //! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
 
 use crate::targets::FIX_DICTIONARY;
-use tickwire_exchange::{Input, JournalWriter};
+use tickwire_exchange::{BreakReason, Input, JournalWriter};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, naive};
 use tickwire_market::Nanos;
 use tickwire_testdata::vectors;
@@ -462,6 +462,7 @@ pub(crate) fn journal() -> Vec<Vec<u8>> {
         Input::Bytes(1, b"bytes"),
         Input::Transmit(1, 512),
         Input::Mark(7),
+        Input::Break(0, 9, BreakReason::Consent),
         Input::Disconnect(1),
         Input::Resume,
         Input::Stop,

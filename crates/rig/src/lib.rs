@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{
-    AuctionTimes, DayPhase, DeskConfig, Engine, Exchange, ExchangeConfig, FlowConfig, Impair, ImpairConfig,
-    LineSet, Listener, Listing, NewOrder, OrderKinds, Outlet, PaceConfig, Publisher,
+    AuctionTimes, BreaksConfig, DayPhase, DeskConfig, Engine, Exchange, ExchangeConfig, FlowConfig, Impair,
+    ImpairConfig, LineSet, Listener, Listing, NewOrder, OrderKinds, Outlet, PaceConfig, Publisher,
 };
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_market::{
@@ -60,6 +60,8 @@ pub struct RigConfig {
     pub max_live: u32,
     /// Icebergs, post-only orders, stops and halts of the order flow.
     pub kinds: OrderKinds,
+    /// Trades that the venue breaks.
+    pub breaks: BreaksConfig,
     /// When auctions take place. In their call phases the rig enters orders that cross, icebergs and orders for the auction.
     pub auctions: AuctionTimes,
     /// Orders are numbered below this in the receiver's direct index; others are hashed.
@@ -87,6 +89,7 @@ impl Default for RigConfig {
             read_max: 4096,
             max_live: 20_000,
             kinds: OrderKinds::NONE,
+            breaks: BreaksConfig::default(),
             auctions: AuctionTimes::default(),
             dense_order_ids: 1 << 16,
             compare_every_ms: 0,
@@ -97,7 +100,8 @@ impl Default for RigConfig {
 }
 
 impl RigConfig {
-    /// A day with every kind of order, halts, and auctions at the opening and the close. The books are compared all the time.
+    /// A day with every kind of order, halts, broken trades, and auctions at the opening and the close. The books are compared
+    /// all the time.
     pub fn every_kind(seed: u64) -> RigConfig {
         let at = |ms: u64| START.0 % Nanos::DAY + ms * Nanos::MILLI;
         RigConfig {
@@ -109,6 +113,10 @@ impl RigConfig {
                 post_only_ppm: 50_000,
                 stops_ppm: 50_000,
                 halts_ppm: 4_000,
+            },
+            breaks: BreaksConfig {
+                share_ppm: 200_000,
+                after_ns: 15 * Nanos::MILLI,
             },
             auctions: AuctionTimes {
                 opening: Some(at(400)),
@@ -163,6 +171,8 @@ pub struct Outcome<C> {
     pub told: BTreeMap<u32, u64>,
     /// Messages announced before their events, by type.
     pub messages: BTreeMap<u16, u64>,
+    /// Breaks of trades that the receiver had not heard of.
+    pub breaks_unknown: u64,
     /// What super books hear of the channel; empty unless it was to be kept.
     pub relayed: Vec<MarketEvent>,
 }
@@ -286,6 +296,7 @@ pub fn run<C: Channel>(
                 ..FlowConfig::default()
             },
             auctions: config.auctions,
+            breaks: config.breaks,
             pace: PaceConfig {
                 rate: config.rate,
                 ..PaceConfig::default()
@@ -437,6 +448,7 @@ pub fn run<C: Channel>(
         changed: script.map(|script| script.changed).unwrap_or_default(),
         told: sink.told,
         messages: sink.messages,
+        breaks_unknown: sink.twin.breaks_unknown,
         relayed: sink.twin.relayed.unwrap_or_default(),
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Twin {
     status: BTreeMap<InstrumentId, TradingStatus>,
     /// By instrument and match number.
     matches: BTreeMap<(InstrumentId, u64), Traded>,
+    /// Breaks of trades that were not heard of.
+    pub(crate) breaks_unknown: u64,
     relay: Relay,
     /// What was relayed, when it is to be kept.
     pub(crate) relayed: Option<Vec<MarketEvent>>,
@@ -38,6 +40,7 @@ impl Twin {
             traded: BTreeMap::new(),
             status: BTreeMap::new(),
             matches: BTreeMap::new(),
+            breaks_unknown: 0,
             relay: match of.venue {
                 Venue::Cqs | Venue::Uqdf => Relay::National,
                 _ => Relay::Levels,
@@ -125,7 +128,13 @@ impl Twin {
                 }
             }
             EventKind::TradeBreak => {
-                let (volume, trades) = self.matches.remove(&key).unwrap_or_default();
+                let known = self.matches.remove(&key);
+                // PITCH does not say of which instrument; then nothing is taken off.
+                let is_known = known.is_some()
+                    || event.instrument == InstrumentId::WHOLE_FEED
+                        && self.matches.keys().any(|(_, id)| *id == event.ref_id);
+                self.breaks_unknown += u64::from(!is_known);
+                let (volume, trades) = known.unwrap_or_default();
                 let traded = self.traded.entry(event.instrument).or_default();
                 *traded = (traded.0 - volume, traded.1 - trades);
             }

@@ -43,6 +43,10 @@ fn a_day_without_trouble_needs_no_recovery() {
 fn icebergs_stops_halts_and_auctions_leave_the_quotes_what_they_are() {
     let outcome = day(&RigConfig::every_kind(1), CqsPublisherConfig::default());
     assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert!(
+        !outcome.events.contains_key("TradeBreak"),
+        "the feed has no word for it"
+    );
     assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
 }
 

@@ -226,6 +226,8 @@ fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
     for depth in BOTH {
         let outcome = day(&RigConfig::every_kind(1), depth);
         assert!(outcome.compared > 20, "{}", outcome.compared);
+        assert!(outcome.events["TradeBreak"] > 10, "{:?}", outcome.events);
+        assert_eq!(outcome.breaks_unknown, 0);
     }
 }
 

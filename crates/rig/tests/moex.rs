@@ -72,6 +72,10 @@ fn a_day_in_the_exchanges_own_templates_of_both_years_and_markets() {
 fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
     let outcome = day(&RigConfig::every_kind(1));
     assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert!(
+        !outcome.events.contains_key("TradeBreak"),
+        "the feed has no word for it"
+    );
     assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
 }
 

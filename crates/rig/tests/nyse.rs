@@ -18,6 +18,8 @@ trait Product {
     const DEPTH: Depth;
     /// Events that a day must have.
     const KINDS: &[&str];
+    /// Whether it says that a trade was broken.
+    const BREAKS: bool;
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> Self::Channel;
     fn publisher(config: NysePublisherConfig, listings: &[Listing]) -> Box<dyn Publisher>;
 }
@@ -37,6 +39,7 @@ impl Product for Integrated {
         "Imbalance",
         "Status",
     ];
+    const BREAKS: bool = true;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> XdpChannel {
         let decoder = XdpDecoder::new(XdpConfig {
@@ -61,6 +64,7 @@ impl Product for OpenBook {
     type Channel = OpenBookChannel;
     const DEPTH: Depth = Depth::ByPrice;
     const KINDS: &[&str] = &["Level", "Status", "Clear", "Definition"];
+    const BREAKS: bool = false;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> OpenBookChannel {
         let decoder = OpenBookDecoder::new(OpenBookConfig {
@@ -159,6 +163,11 @@ fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are<P: Product>()
     let config = RigConfig::every_kind(1);
     let outcome = day::<P>(&config, Start::Beginning, RequestLimits::default(), 20);
     assert!(outcome.compared > 20, "{}", outcome.compared);
+    // OpenBook has no word for it.
+    let broken = outcome.events.get("TradeBreak").copied().unwrap_or(0);
+    let is_told = if P::BREAKS { broken > 10 } else { broken == 0 };
+    assert!(is_told, "{:?}", outcome.events);
+    assert_eq!(outcome.breaks_unknown, 0);
     assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
 }
 

@@ -75,6 +75,8 @@ fn a_day_without_trouble_needs_no_recovery() {
 fn icebergs_stops_halts_and_auctions_leave_the_books_what_they_are() {
     let outcome = day(&RigConfig::every_kind(1));
     assert!(outcome.compared > 20, "{}", outcome.compared);
+    assert!(outcome.events["TradeBreak"] > 10, "{:?}", outcome.events);
+    assert_eq!(outcome.breaks_unknown, 0);
     assert_eq!(outcome.counters.get(Counter::BookRejects), 0);
 }
 

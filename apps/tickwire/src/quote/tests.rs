@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tickwire_book::Depth;
-use tickwire_exchange::{ClientOrder, DayPhase, Firm, Market, Outcome};
+use tickwire_exchange::{BreakReason, ClientOrder, DayPhase, Firm, Market, Outcome};
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
@@ -135,6 +135,8 @@ struct Play {
     seed: u64,
     steps: u32,
     has_trouble: bool,
+    /// The venue breaks every trade in the end.
+    is_broken: bool,
     config: Config,
 }
 
@@ -163,6 +165,10 @@ fn play(seed: u64, steps: u32, has_trouble: bool) -> Seen {
 }
 
 fn play_by(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool) -> Seen {
+    play_until(entry, seed, steps, has_trouble, false)
+}
+
+fn play_until(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool, is_broken: bool) -> Seen {
     let text = demo::text(OPTIONS, VIRTUAL_START).unwrap();
     let mut config = Config::parse(&text).unwrap();
     config.exchange.seed = seed;
@@ -186,6 +192,7 @@ fn play_by(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool) -> Seen 
         seed,
         steps,
         has_trouble,
+        is_broken,
         config,
     };
     wiring::with_channel(&feed, 0, &reception, play).unwrap()
@@ -201,6 +208,9 @@ impl WithChannel for Play {
             if step % 40 == 39 {
                 world.drain(&format!("seed {}, step {step}", self.seed));
             }
+        }
+        if self.is_broken {
+            world.break_everything();
         }
         world.seen()
     }
@@ -499,7 +509,8 @@ impl<C: Channel> World<C> {
             held.cost += if side == 0 { order.cost } else { -order.cost };
             if order.outcome == Outcome::Open {
                 assert_eq!(held.open[side], 0, "two orders of one side: {order:?}");
-                (held.price[side], held.open[side]) = (order.price, order.qty.0 - order.filled.0);
+                (held.price[side], held.open[side]) =
+                    (order.price, order.qty.0 - order.filled.0 - order.broken.0);
             }
         }
         all
@@ -676,6 +687,43 @@ impl<C: Channel> World<C> {
             }
         }
         panic!("{what}: never still: {:?}", self.path.quoter.state());
+    }
+
+    /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away, and an operator
+    /// has to see to it.
+    fn break_everything(&mut self) {
+        let is_out = |world: &World<C>| {
+            let held = world.held();
+            let mut any = [false; 2];
+            for quote in held.values() {
+                any[0] |= quote.open != [0; 2];
+                any[1] |= quote.traded != [0; 2];
+            }
+            any == [true; 2] && world.path.quoter.state() == QuotingState::Quoting
+        };
+        self.drain("before the breaks");
+        let found = (0..1_000).any(|_| {
+            self.path.resume(self.now);
+            self.step(false);
+            is_out(self)
+        });
+        assert!(found, "{:?}", self.path.quoter.state());
+        let exchange = self.market.exchange_mut(0);
+        for number in 1..=exchange.engine().last_match_number() {
+            // An auction is not broken.
+            let _ = exchange.break_trade(self.now, number, BreakReason::Consent);
+        }
+        let held = self.held();
+        assert!(held.values().all(|quote| quote.traded == [0; 2]), "{held:?}");
+        // What trades until the quotes are gone stands.
+        (0..50).for_each(|_| self.pass(200_000, 0));
+        assert!(self.path.unread > 0);
+        assert_eq!(
+            self.path.quoter.state(),
+            QuotingState::Halted(PullReason::Operator)
+        );
+        let held = self.held();
+        assert!(held.values().all(|quote| quote.open == [0; 2]), "{held:?}");
     }
 
     fn compare(&mut self, what: &str) {
@@ -864,6 +912,13 @@ fn neither_a_packet_nor_an_answer_takes_memory() {
             "{seen:?}"
         );
         assert_eq!(seen.allocations, 0, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_trade_that_the_venue_breaks_pulls_everything() {
+    for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
+        play_until(entry, 4, 300, false, true);
     }
 }
 

@@ -23,11 +23,12 @@ use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
 use super::{
     ClientOrder, DeskConfig, FixPort, Hands, Hold, Outcome, Refusal, Route, Saying, Told, Why, deliver,
 };
-use crate::order::{CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
+use crate::order::{BreakReason, CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
 
 /// Tags beyond those of the session layer. FIX 5.0 SP2, volume 6; 2964 of extension pack 254.
 mod own {
     pub(super) const EXEC_INST: u32 = 18;
+    pub(super) const EXEC_REF_ID: u32 = 19;
     pub(super) const EXEC_TRANS_TYPE: u32 = 20;
     pub(super) const STOP_PX: u32 = 99;
     pub(super) const MAX_FLOOR: u32 = 111;
@@ -512,6 +513,7 @@ fn enter(new: &New, route: Route, port: &FixPort, hands: &mut Hands<'_, '_>) {
         qty: new.qty,
         time_in_force: new.time_in_force,
         filled: Qty::ZERO,
+        broken: Qty::ZERO,
         cost: 0,
         outcome: Outcome::Open,
         cause: new.cause,
@@ -875,6 +877,9 @@ fn wording(reject: Reject) -> (u16, &'static str) {
         Reject::Protected => (ord_rej_reason::EXCHANGE_OPTION, "protection triggered"),
         Reject::NoFirm => (ord_rej_reason::OTHER, "no firm"),
         Reject::UnknownOrder => (ord_rej_reason::OTHER, "unknown order"),
+        Reject::UnknownTrade => (ord_rej_reason::OTHER, "unknown trade"),
+        Reject::BrokenTrade => (ord_rej_reason::OTHER, "the trade is broken already"),
+        Reject::AuctionTrade => (ord_rej_reason::OTHER, "an auction's trade is not broken"),
         Reject::Full => (ord_rej_reason::EXCHANGE_OPTION, "book full"),
     }
 }
@@ -903,6 +908,14 @@ pub(super) fn why_text(why: Why) -> &'static str {
             CancelReason::NoRoom => "book full",
             CancelReason::Requoted => "requoted",
         },
+    }
+}
+
+fn break_text(reason: BreakReason) -> &'static str {
+    match reason {
+        BreakReason::Erroneous => "clearly erroneous",
+        BreakReason::Consent => "broken by consent",
+        BreakReason::Supervisory => "broken by a supervisor",
     }
 }
 
@@ -1041,8 +1054,8 @@ fn nothing_filled(e: &mut Encoder<'_>, version: Version) {
     e.unsigned(tag::AVG_PX, 0);
 }
 
-/// ExecutionReport. Up to 4.2 it has ExecTransType (20), fills are ExecType 1 and 2 and a replaced order has OrdStatus 5; 4.0
-/// has neither ExecType nor LeavesQty.
+/// ExecutionReport. Up to 4.2 it has ExecTransType (20), fills are ExecType 1 and 2, a broken one is ExecTransType 1 with the
+/// order's state as ExecType, and a replaced order has OrdStatus 5; 4.0 has neither ExecType nor LeavesQty.
 fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Saying) {
     let Saying {
         ref order,
@@ -1063,6 +1076,8 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         Told::Refused(_) => b'8',
         Told::Filled { .. } if is_old => status,
         Told::Filled { .. } => b'F',
+        Told::Broken { .. } if is_old => status,
+        Told::Broken { .. } => b'H',
         Told::Cancelled { .. } => b'4',
         Told::Replaced => b'5',
         // Lowered by the venue, which before 4.2 could not be said.
@@ -1083,10 +1098,15 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
     }
     e.unsigned(tag::EXEC_ID, exec_id);
     if is_old {
-        e.char(
-            own::EXEC_TRANS_TYPE,
-            if told == Told::Status { b'3' } else { b'0' },
-        );
+        let kind = match told {
+            Told::Status => b'3',
+            Told::Broken { .. } => b'1',
+            _ => b'0',
+        };
+        e.char(own::EXEC_TRANS_TYPE, kind);
+    }
+    if let Told::Broken { exec_id, .. } = told {
+        e.unsigned(own::EXEC_REF_ID, exec_id);
     }
     if version >= Version::Fix41 {
         e.char(tag::EXEC_TYPE, exec_type);
@@ -1107,6 +1127,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
             text = why_text(why);
         }
         Told::Cancelled { why, .. } => text = why_text(why),
+        Told::Broken { reason, .. } => text = break_text(reason),
         _ => {}
     }
     e.text(tag::SYMBOL, order.symbol.as_bytes());
@@ -1132,7 +1153,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         e.unsigned(tag, order.display.0.into());
     }
     match told {
-        Told::Filled { qty, price, .. } => {
+        Told::Filled { qty, price, .. } | Told::Broken { qty, price, .. } => {
             e.unsigned(tag::LAST_QTY, qty.0.into());
             e.price(tag::LAST_PX, price);
         }

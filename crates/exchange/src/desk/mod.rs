@@ -15,6 +15,7 @@ mod fix;
 mod ouch;
 mod quotes;
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tickwire_fix::{CompId, Id, Version};
@@ -23,12 +24,14 @@ use tickwire_market::{
 };
 use tickwire_wire::layout::Alpha;
 
+use crate::breaks::Breaks;
 use crate::broadcast::Broadcast;
-use crate::engine::Engine;
+use crate::engine::{Engine, TRADES_KEPT};
 use crate::flow::Flow;
 use crate::index::OrderIndex;
 use crate::order::{
-    CancelReason, CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Reject, SelfTrade, StateHash,
+    BreakReason, Broken, CancelReason, CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Party,
+    Reject, SelfTrade, StateHash,
 };
 use crate::rules::AuctionKind;
 use crate::tape::Tape;
@@ -125,7 +128,8 @@ pub enum Outcome {
     Open,
     /// All filled.
     Filled,
-    /// Cancelled, by request, by its time in force, with its connection or at the end of the day; maybe after fills.
+    /// Cancelled, by request, by its time in force, with its connection or at the end of the day, maybe after fills; or all
+    /// filled, and a fill was broken then.
     Cancelled,
 }
 
@@ -169,8 +173,10 @@ pub struct ClientOrder {
     pub qty: Qty,
     /// How long it lives.
     pub time_in_force: TimeInForce,
-    /// How much of it is filled.
+    /// How much of it is filled, without what was broken.
     pub filled: Qty,
+    /// How much of what was filled was broken: it does not return to the order.
+    pub broken: Qty,
     /// Fills times prices, in raw price units.
     pub cost: i128,
     /// What became of it.
@@ -186,9 +192,14 @@ pub struct ClientOrder {
 impl ClientOrder {
     pub(crate) fn leaves(&self) -> Qty {
         match self.outcome {
-            Outcome::Open => Qty(self.qty.0.saturating_sub(self.filled.0)),
+            Outcome::Open => Qty(self.qty.0.saturating_sub(self.executed().0)),
             _ => Qty::ZERO,
         }
+    }
+
+    /// What cannot be traded again: filled, or filled and broken.
+    pub(crate) fn executed(&self) -> Qty {
+        Qty(self.filled.0.saturating_add(self.broken.0))
     }
 
     pub(crate) fn average(&self) -> Price {
@@ -241,6 +252,15 @@ pub(crate) enum Told {
         price: Price,
         match_number: u64,
         liquidity: Liquidity,
+    },
+    /// A fill of it was broken.
+    Broken {
+        qty: Qty,
+        price: Price,
+        match_number: u64,
+        reason: BreakReason,
+        /// What the fill was told with.
+        exec_id: u64,
     },
     /// All that was left of it, so much.
     Cancelled {
@@ -295,6 +315,7 @@ pub(crate) struct Floor<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) tape: &'a mut Broadcast,
     pub(crate) flow: &'a mut Flow,
+    pub(crate) breaks: &'a mut Breaks,
     pub(crate) time: VenueTime,
     /// The auction whose orders cannot be cancelled now.
     pub(crate) no_cancel: Option<AuctionKind>,
@@ -319,6 +340,14 @@ struct WaitingCancel {
     row: usize,
     request: Id,
     orig: Id,
+}
+
+/// A fill that was told and may be broken.
+#[derive(Clone, Copy)]
+struct Fill {
+    match_number: u64,
+    order: OrderId,
+    exec_id: u64,
 }
 
 /// The request that is being handled.
@@ -349,6 +378,8 @@ struct Books {
     quotes: Quotes,
     /// At most one of an order.
     waiting_cancels: Vec<WaitingCancel>,
+    /// The last ones, ascending by match number: of every trade that the engine keeps, as it has two orders at most.
+    fills: VecDeque<Fill>,
 }
 
 pub(crate) struct Desk {
@@ -383,6 +414,7 @@ impl Desk {
                 unrecorded: 0,
                 quotes: Quotes::new(config.max_orders, listings),
                 waiting_cancels: Vec::new(),
+                fills: VecDeque::with_capacity(TRADES_KEPT * 2),
             },
             fix: FixDesk::new(config),
             ouch: OuchDesk::new(config),
@@ -414,6 +446,7 @@ impl Desk {
             hash.word(order.order_id.0);
             hash.word(order.price.raw() as u64);
             hash.word(u64::from(order.qty.0) << 32 | u64::from(order.filled.0));
+            hash.word(order.broken.0.into());
             hash.word(order.cost as u64);
             hash.word(order.outcome as u64);
             for chunk in order.cl_ord_id.as_bytes().chunks(8) {
@@ -545,6 +578,29 @@ impl Desk {
         deliver(&mut said, &mut self.fix, &mut self.ouch);
     }
 
+    /// Breaks a trade, and tells the clients in it.
+    pub(crate) fn break_trade(
+        &mut self,
+        now: Nanos,
+        match_number: u64,
+        reason: BreakReason,
+        floor: &mut Floor<'_>,
+    ) -> Result<(), Reject> {
+        let mut said = Vec::new();
+        let mut hands = Hands {
+            books: &mut self.books,
+            floor,
+            now,
+            said: &mut said,
+        };
+        let done = hands.act(Asked::Nothing, |engine, out| {
+            engine.break_trade(match_number, reason, out)
+        });
+        self.ouch.set_time(floor.time);
+        deliver(&mut said, &mut self.fix, &mut self.ouch);
+        done
+    }
+
     /// Says goodbye on every connection.
     pub(crate) fn logout(&mut self, now: Nanos, time: VenueTime) {
         self.fix.logout(now);
@@ -570,11 +626,13 @@ impl Desk {
         hands.sweep(which);
         let gone = hands.withdraw(|quote| quotes_of(quote.session));
         hands.tell_removed(gone, why);
+        self.ouch.set_time(floor.time);
         deliver(&mut said, &mut self.fix, &mut self.ouch);
     }
 
     /// Hears what the market's own flow does to clients' orders; [`Reports::deliver`] tells it.
-    pub(crate) fn reports(&mut self, now: Nanos) -> Reports<'_> {
+    pub(crate) fn reports(&mut self, now: Nanos, time: VenueTime) -> Reports<'_> {
+        self.ouch.set_time(time);
         Reports {
             hearing: Hearing {
                 books: &mut self.books,
@@ -624,6 +682,29 @@ impl Books {
         self.named += 1;
         self.names.insert(name_hash(route, id), row as u32);
         true
+    }
+
+    /// Keeps what the last fill was told with. The oldest gives way.
+    fn keep_fill(&mut self, match_number: u64, order: OrderId) {
+        if self.fills.len() >= TRADES_KEPT * 2 {
+            self.fills.pop_front();
+        }
+        self.fills.push_back(Fill {
+            match_number,
+            order,
+            exec_id: self.last_exec_id,
+        });
+    }
+
+    fn find_fill(&self, match_number: u64, order: OrderId) -> Option<u64> {
+        let first = self
+            .fills
+            .partition_point(|fill| fill.match_number < match_number);
+        let mut fills = self
+            .fills
+            .range(first..)
+            .take_while(|fill| fill.match_number == match_number);
+        fills.find(|fill| fill.order == order).map(|fill| fill.exec_id)
     }
 
     fn saying(&mut self, order: &ClientOrder, told: Told, now: Nanos) -> Saying {
@@ -734,12 +815,12 @@ impl Hands<'_, '_> {
         self.act(asked, |engine, out| engine.reduce(target, by, out))
     }
 
-    /// Gives an order another price, total quantity, fills included, and, as long as it waits for it, trigger under another
-    /// identifier.
+    /// Gives an order another price, total quantity, fills included (broken ones too), and, as long as it waits for it, trigger
+    /// under another identifier.
     fn replace(&mut self, row: usize, changed: ClientOrder, orig: Id) -> Result<(), Reject> {
         let before = self.books.ledger[row];
         // What is filled already cannot be taken back.
-        let remaining = Qty(changed.qty.0.saturating_sub(before.filled.0));
+        let remaining = Qty(changed.qty.0.saturating_sub(before.executed().0));
         self.books.ledger[row] = changed;
         let asked = Asked::Order {
             row,
@@ -834,6 +915,7 @@ impl Hands<'_, '_> {
         if let Some(instrument) = hearing.disturbed {
             self.floor.flow.disturb(instrument, self.floor.time);
         }
+        self.floor.breaks.draw(self.floor.time, self.floor.engine);
         done
     }
 }
@@ -903,14 +985,52 @@ impl Hearing<'_> {
             match_number,
             liquidity,
         };
+        let before = self.said.len();
         if is_quote(order.owner) {
-            return self.quote_filled(order, told, qty, price);
+            self.quote_filled(order, told, qty, price);
+        } else {
+            self.tell(order.owner, told, |order| {
+                order.filled = Qty(order.filled.0 + qty.0);
+                order.cost += price.notional(u64::from(qty.0));
+                if order.executed() >= order.qty {
+                    order.outcome = Outcome::Filled;
+                }
+            });
         }
-        self.tell(order.owner, told, |order| {
-            order.filled = Qty(order.filled.0 + qty.0);
-            order.cost += price.notional(u64::from(qty.0));
-            if order.filled >= order.qty {
-                order.outcome = Outcome::Filled;
+        // Auctions are not broken.
+        if liquidity != Liquidity::Auction && self.said.len() > before {
+            self.books.keep_fill(match_number, order.id);
+        }
+    }
+
+    /// A trade of a client was broken: what it had is taken off its order, which stays what it is.
+    fn void(&mut self, party: &Party, broken: &Broken) {
+        let &Broken {
+            match_number,
+            qty,
+            price,
+            reason,
+            ..
+        } = broken;
+        let Some(exec_id) = self.books.find_fill(match_number, party.id) else {
+            return;
+        };
+        let told = Told::Broken {
+            qty,
+            price,
+            match_number,
+            reason,
+            exec_id,
+        };
+        if is_quote(party.owner) {
+            return self.quote_broken(party, told, qty, price);
+        }
+        self.tell(party.owner, told, |order| {
+            order.filled = Qty(order.filled.0.saturating_sub(qty.0));
+            order.broken = Qty(order.broken.0.saturating_add(qty.0));
+            order.cost -= price.notional(u64::from(qty.0));
+            if order.outcome == Outcome::Filled {
+                order.outcome = Outcome::Cancelled;
             }
         });
     }
@@ -1008,6 +1128,11 @@ impl Listener for Hearing<'_> {
     fn cross_filled(&mut self, fill: &CrossFill) {
         let liquidity = Liquidity::Auction;
         self.fill(&fill.order, fill.qty, fill.price, fill.match_number, liquidity);
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        self.void(&broken.maker, broken);
+        self.void(&broken.taker, broken);
     }
 
     fn refreshed(&mut self, _: &Order, new: &Order) {

@@ -14,8 +14,8 @@ use tickwire_fix::Id;
 use tickwire_market::{InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, TimeInForce};
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::ouch50::{
-    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, CancelPending,
-    CancelReason as OuchReason, CancelReject, CrossType, DisableOrderEntryResponse, Display,
+    self, AccountQueryResponse, AiqCanceled, AiqStrategy, Appendage, BrokenReason, BrokenTrade,
+    CancelPending, CancelReason as OuchReason, CancelReject, CrossType, DisableOrderEntryResponse, Display,
     EnableOrderEntryResponse, EnterOrder, EventCode, Inbound, Liquidity as Flag, MESSAGE_SIZE_MAX,
     MassCancel, MassCancelResponse, ModifyOrder, OptionTag, Options, OrderAccepted, OrderCanceled,
     OrderExecuted, OrderModified, OrderPriorityUpdate, OrderRejected, OrderReplaced, OrderRestated,
@@ -31,7 +31,7 @@ use super::{
     Why, deliver,
 };
 use crate::mold::MessageStore;
-use crate::order::{CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
+use crate::order::{BreakReason, CancelReason, NewOrder, Owner, Reject, SelfTrade, StateHash};
 use crate::soup::{SoupRequest, SoupServer, SoupServerConfig};
 use crate::tape::VenueTime;
 
@@ -381,6 +381,7 @@ impl OuchDesk {
             qty: new.qty,
             time_in_force: new.time_in_force,
             filled: Qty::ZERO,
+            broken: Qty::ZERO,
             cost: 0,
             outcome: Outcome::Open,
             cause: None,
@@ -423,7 +424,7 @@ impl OuchDesk {
         let id = Id::from_number(user_ref.into());
         let price = m.price.checked_price().filter(|p| *p > Price::ZERO);
         let qty = m.quantity.get();
-        let is_valid = (1..=QUANTITY_MAX).contains(&qty) && price.is_some() && qty > before.filled.0;
+        let is_valid = (1..=QUANTITY_MAX).contains(&qty) && price.is_some() && qty > before.executed().0;
         if !is_valid {
             // The old order goes, the number is not used up.
             let _ = hands.cancel(row, before.cl_ord_id, before.cl_ord_id);
@@ -461,7 +462,7 @@ impl OuchDesk {
         };
         let order = hands.books.ledger[row];
         let id = order.cl_ord_id;
-        let keeps = intended.saturating_sub(order.filled.0);
+        let keeps = intended.saturating_sub(order.executed().0);
         let open = order.leaves().0;
         match (hands.hold(&order), keeps) {
             (Hold::Free, 0) => drop(hands.cancel(row, id, id)),
@@ -481,7 +482,10 @@ impl OuchDesk {
         let terms = self.terms[order.own as usize];
         let is_allowed =
             matches!((terms.side, m.side.0), (b'S', b'E' | b'T') | (b'E', b'T')) || terms.side == m.side.0;
-        let (keeps, open) = (m.quantity.get().saturating_sub(order.filled.0), order.leaves().0);
+        let (keeps, open) = (
+            m.quantity.get().saturating_sub(order.executed().0),
+            order.leaves().0,
+        );
         if !is_allowed || keeps == 0 || m.quantity.get() > QUANTITY_MAX {
             return;
         }
@@ -665,6 +669,24 @@ impl OuchDesk {
                     liquidity_flag: flag.into(),
                     match_number: match_number.into(),
                     ..OrderExecuted::NEW
+                };
+                self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
+            }
+            Told::Broken {
+                match_number, reason, ..
+            } => {
+                let reason = match reason {
+                    BreakReason::Erroneous => BrokenReason::Erroneous,
+                    BreakReason::Consent => BrokenReason::Consent,
+                    BreakReason::Supervisory => BrokenReason::Supervisory,
+                };
+                let message = BrokenTrade {
+                    timestamp,
+                    user_ref_num,
+                    match_number: match_number.into(),
+                    reason: reason.into(),
+                    cl_ord_id: terms.cl_ord_id,
+                    ..BrokenTrade::NEW
                 };
                 self.send(port, message.as_bytes(), Some(&Appendage::EMPTY));
             }
@@ -874,7 +896,12 @@ fn reason_of(reject: Reject) -> u16 {
         Reject::Protected => reject::RISK,
         Reject::NoFirm => reject::FIRM,
         Reject::Full => reject::PROCESSING_ERROR,
-        Reject::Instructions | Reject::Quote | Reject::UnknownOrder => reject::OTHER,
+        Reject::Instructions
+        | Reject::Quote
+        | Reject::UnknownOrder
+        | Reject::UnknownTrade
+        | Reject::BrokenTrade
+        | Reject::AuctionTrade => reject::OTHER,
     }
 }
 

@@ -24,7 +24,7 @@ use tickwire_market::{
 use super::fix::{Refused, cause, id_of, optional, required, symbol};
 use super::{Asked, Books, ClientOrder, Hands, Hearing, Outcome, Route, Said, Told};
 use crate::index::OrderIndex;
-use crate::order::{CancelReason, Firm, Order, Owner, Reject, StateHash};
+use crate::order::{CancelReason, Firm, Order, Owner, Party, Reject, StateHash};
 use crate::rules::QuoteEntry;
 use crate::tape::Listing;
 
@@ -117,6 +117,7 @@ struct QuoteSide {
     price: Price,
     qty: Qty,
     filled: Qty,
+    broken: Qty,
     cost: i128,
     is_open: bool,
 }
@@ -124,9 +125,14 @@ struct QuoteSide {
 impl QuoteSide {
     fn left(&self) -> Qty {
         match self.is_open {
-            true => Qty(self.qty.0.saturating_sub(self.filled.0)),
+            true => Qty(self.qty.0.saturating_sub(self.executed())),
             false => Qty::ZERO,
         }
+    }
+
+    /// As [`ClientOrder::executed`].
+    fn executed(&self) -> u32 {
+        self.filled.0.saturating_add(self.broken.0)
     }
 }
 
@@ -772,7 +778,7 @@ impl Hearing<'_> {
         };
         side.filled = Qty(side.filled.0 + qty.0);
         side.cost += price.notional(u64::from(qty.0));
-        if side.filled >= side.qty {
+        if side.executed() >= side.qty.0 {
             side.is_open = false;
         }
         let side = *side;
@@ -783,6 +789,41 @@ impl Hearing<'_> {
             let saying = self.books.saying(&order, told, at);
             self.said.push(Said::Order(saying));
         }
+    }
+
+    /// A trade of a quote was broken: told with the quote's present names. Of a side that another one has replaced since,
+    /// only what was broken is known.
+    pub(super) fn quote_broken(&mut self, party: &Party, told: Told, qty: Qty, price: Price) {
+        let at = self.now;
+        let row = party.owner.0.checked_sub(QUOTE_OWNERS).map(|row| row as usize);
+        let Some(quote) = row.and_then(|row| self.books.quotes.rows.get_mut(row)) else {
+            return;
+        };
+        let cost = price.notional(u64::from(qty.0));
+        let traded = &mut quote.traded[party.side as usize];
+        *traded = traded.saturating_sub(u64::from(qty.0));
+        quote.cost[party.side as usize] -= cost;
+        let present = &mut quote.sides[party.side as usize];
+        let side = if present.order_id == party.id {
+            present.filled = Qty(present.filled.0.saturating_sub(qty.0));
+            present.broken = Qty(present.broken.0.saturating_add(qty.0));
+            present.cost -= cost;
+            *present
+        } else {
+            QuoteSide {
+                order_id: party.id,
+                price,
+                qty,
+                broken: qty,
+                ..QuoteSide::default()
+            }
+        };
+        let mut order = as_order(quote, party.side, &side, at);
+        if order.outcome == Outcome::Filled {
+            order.outcome = Outcome::Cancelled;
+        }
+        let saying = self.books.saying(&order, told, at);
+        self.said.push(Said::Order(saying));
     }
 
     /// Protection tripped: the sessions that quote for the firm in the group are told.
@@ -817,6 +858,7 @@ fn as_order(quote: &Quote, side: Side, of: &QuoteSide, now: Nanos) -> ClientOrde
         qty: of.qty,
         time_in_force: TimeInForce::Day,
         filled: of.filled,
+        broken: of.broken,
         cost: of.cost,
         outcome: match of.is_open {
             true => Outcome::Open,

@@ -169,6 +169,7 @@ impl Engine {
             price: if volume > 0 { price } else { reference },
             match_number: self.last_match,
         };
+        self.trades.keep_cross(&cross);
         for side in Side::BOTH {
             self.fill(&cross, side, place, out);
         }

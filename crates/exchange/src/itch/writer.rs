@@ -2,21 +2,21 @@
 //!
 //! The publisher is a [`Listener`]: it writes exactly what a book builder needs to rebuild the engine's displayed books
 //! ("Order Book Messages" of the specification): A or F when an order rests, E or C for executions of displayed orders, P
-//! for executions of hidden ones, X, D and U; H for trading status, I and Q for the closing cross. Its functions for the
-//! directory and for resting orders also serve snapshots.
+//! for executions of hidden ones, X, D and U; B for a trade that was broken, H for trading status, I and Q for the closing
+//! cross. Its functions for the directory and for resting orders also serve snapshots.
 
 use alloc::vec::Vec;
 
 use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
 use tickwire_wire::itch50::{
-    AddOrder, AddOrderMpid, CrossTrade, CrossType, EventCode, MarketParticipantPosition, NetOrderImbalance,
-    OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace, RegShoRestriction,
-    StockDirectory, StockTradingAction, SystemEvent, Trade, side_char,
+    AddOrder, AddOrderMpid, BrokenTrade, CrossTrade, CrossType, EventCode, MarketParticipantPosition,
+    NetOrderImbalance, OrderCancel, OrderDelete, OrderExecuted, OrderExecutedWithPrice, OrderReplace,
+    RegShoRestriction, StockDirectory, StockTradingAction, SystemEvent, Trade, side_char,
 };
 use tickwire_wire::layout::{Alpha, Char, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 
-use crate::order::{Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
+use crate::order::{Broken, Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
 
@@ -292,6 +292,14 @@ impl<S: MessageSink> Listener for ItchWriter<S> {
             ..OrderExecutedWithPrice::at(fill.order.instrument.0 as u16, self.now)
         };
         self.send(executed.as_bytes());
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        let message = BrokenTrade {
+            match_number: broken.match_number.into(),
+            ..BrokenTrade::at(broken.instrument.0 as u16, self.now)
+        };
+        self.send(message.as_bytes());
     }
 
     fn reduced(&mut self, order: &Order, by: Qty) {

@@ -87,15 +87,23 @@ impl Shown {
 }
 
 /// Orders that traded at one price.
-struct Step {
-    price: Price,
-    qty: u64,
-    aggressor_side: u8,
+pub(super) struct Step {
+    pub(super) price: Price,
+    pub(super) qty: u64,
+    pub(super) aggressor_side: u8,
     aggressor: u64,
     participants: usize,
-    id: u32,
+    /// The number of its first trade; the others follow it.
+    pub(super) first: u64,
     /// The message is full: it begins another one.
     begins: bool,
+}
+
+impl Step {
+    /// How many trades it is; 0: it is an auction's.
+    pub(super) fn trades(&self) -> u64 {
+        self.participants.saturating_sub(1) as u64
+    }
 }
 
 /// What happened to a displayed order.
@@ -221,7 +229,7 @@ impl MatchEvent {
             aggressor_side,
             aggressor: 0,
             participants,
-            id: match_number as u32, // unique within some billions
+            first: match_number,
             begins,
         });
     }
@@ -231,6 +239,11 @@ impl MatchEvent {
             order_id: order.id.0.into(),
             last_qty: quantity(qty.0.into()).into(),
         });
+    }
+
+    /// What traded, price by price.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// How much traded; 0 if nothing did.
@@ -279,7 +292,7 @@ impl MatchEvent {
                 orders: (step.participants as i32).into(),
                 aggressor_side: Some(step.aggressor_side).into(),
                 action: UpdateAction::New as u8,
-                trade_entry_id: Some(step.id.into()).into(),
+                trade_entry_id: Some(trade_entry_id(step.first).into()).into(),
             });
             let orders = order + step.participants;
             let ends = self.steps.get(nth + 1).is_none_or(|next| next.begins);
@@ -392,6 +405,11 @@ fn level_entry(
         entry_type: entry_type_of(side).into(),
         ..BookEntry::BLANK
     }
+}
+
+/// The number of a trade whose first execution has this one: unique within some billions.
+pub(super) fn trade_entry_id(first: u64) -> u32 {
+    first as u32
 }
 
 /// The venue's quantities have 31 bits and the largest is null.

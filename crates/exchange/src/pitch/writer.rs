@@ -12,13 +12,13 @@ use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::pitch::{
     self, AddOrderExpanded, AddOrderLong, AddOrderShort, AuctionSummary, AuctionType, AuctionUpdate,
     DeleteOrder, EndOfSession, LongPrice, ModifyOrderLong, ModifyOrderShort, OrderExecuted,
-    OrderExecutedAtPriceSize, ReduceSizeLong, ReduceSizeShort, ShortPrice, Status, Time, TradeExpanded,
-    TradeLong, TradeShort, TradingStatus as StatusMessage, UnitClear, add_flags, modify_flags,
+    OrderExecutedAtPriceSize, ReduceSizeLong, ReduceSizeShort, ShortPrice, Status, Time, TradeBreak,
+    TradeExpanded, TradeLong, TradeShort, TradingStatus as StatusMessage, UnitClear, add_flags, modify_flags,
 };
 use tickwire_wire::zerocopy::IntoBytes;
 
 use super::numbers::Numbers;
-use crate::order::{Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
+use crate::order::{Broken, Cross, CrossFill, Execution, Indication, Listener, NO_MPID, Order};
 use crate::rules::AuctionKind;
 use crate::tape::{Listing, MessageSink, Milestone, Tape, VenueTime};
 
@@ -362,6 +362,15 @@ impl<S: MessageSink> Listener for PitchWriter<S> {
         if fill.order.qty.is_zero() {
             self.numbers.forget(fill.order.id);
         }
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        let message = TradeBreak {
+            time_offset: self.offset().into(),
+            execution_id: (broken.match_number % CLASS).into(),
+            ..TradeBreak::BLANK_MESSAGE
+        };
+        self.send(message.as_bytes());
     }
 
     fn reduced(&mut self, order: &Order, by: Qty) {

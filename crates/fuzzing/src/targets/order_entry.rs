@@ -2,8 +2,8 @@
 
 use crate::Choices;
 use tickwire_exchange::{
-    Applied, DeskConfig, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader, JournalWriter,
-    Market, OuchPort, PaceConfig, SelfTrade, listings,
+    Applied, BreakReason, DeskConfig, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader,
+    JournalWriter, Market, OuchPort, PaceConfig, SelfTrade, listings,
 };
 use tickwire_fix::{Frame, Index, frame, naive};
 use tickwire_market::{Nanos, Venue};
@@ -72,6 +72,10 @@ pub fn order_entry(bytes: &[u8]) {
             2 => Input::Time,
             3 => Input::Transmit(id, u32::from(length)),
             4 if length == 255 => Input::Resume,
+            _ if what == 255 => {
+                let last = live.exchange(0).engine().last_match_number();
+                Input::Break(0, last.saturating_sub(length.into()), BreakReason::Consent)
+            }
             _ => Input::Bytes(id, choices.bytes(length.into())),
         };
         let done = input(&mut live, now, said, &mut out);
