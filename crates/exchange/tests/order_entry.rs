@@ -11,7 +11,8 @@ use tickwire_exchange::{
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
-    CompId, Encoder, Event, MemoryStore, Role, Rules, Session, SessionConfig, Status, Store, Version,
+    CompId, Encoder, Event, ExecType, ExecutionReport, MemoryStore, Role, Rules, Session, SessionConfig,
+    Status, Store, Version,
 };
 use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, TradingStatus, Venue};
 use tickwire_testdata as testdata;
@@ -240,6 +241,8 @@ struct FixClient {
     said: Vec<String>,
     /// All of it.
     whole: Vec<String>,
+    /// As the product reads them; none of those it cannot.
+    reports: Vec<Option<ExecutionReport>>,
 }
 
 /// Header, trailer, and numbers that count up.
@@ -279,6 +282,7 @@ impl FixClient {
             session: Session::with_rules(config, MemoryStore::new(1024, 1 << 20), Some(rules)),
             said: Vec::new(),
             whole: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
@@ -356,6 +360,9 @@ impl FixClient {
         };
         self.said.push(text(&|tag| !VOLATILE.contains(&tag)));
         self.whole.push(text(&|_| true));
+        if message.msg_type() == b"8" {
+            self.reports.push(ExecutionReport::decode(&message).ok());
+        }
     }
 
     fn send(&mut self, world: &mut World, kind: &[u8], fields: impl FnOnce(&mut Encoder<'_>)) -> Vec<String> {
@@ -1708,6 +1715,19 @@ fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
             &format!("14={left} 6={average} 58=clearly erroneous"),
         );
         assert_eq!(pick(&said, &BREAK), expected, "{version:?}");
+        // The product's own reading: 4.0 has no ExecType and cannot be.
+        let read = |at: usize| fix.reports[at].map(|report| (report.exec_type, report.last_qty.0));
+        let (last, filled) = (fix.reports.len() - 1, fix.reports.len() - 2);
+        if version >= Version::Fix41 {
+            assert_eq!(
+                read(last),
+                Some((ExecType::TradeCancel, 37)),
+                "{version:?} {said}"
+            );
+            assert_eq!(read(filled).unwrap().0, ExecType::Trade, "{version:?}");
+        } else {
+            assert_eq!(read(last), None);
+        }
         assert_eq!(
             pick(&said, &[19]).replace("19=", "17="),
             pick(&told, &[17]),

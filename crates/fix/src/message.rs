@@ -648,8 +648,18 @@ impl OrderCancelReplaceRequest {
     }
 }
 
+/// ExecType (150); up to FIX 4.2 a fill was 1 or 2.
+#[inline]
+fn exec_type(c: u8) -> Option<ExecType> {
+    match c {
+        b'1' | b'2' => Some(ExecType::Trade),
+        _ => ExecType::from_char(c),
+    }
+}
+
 impl ExecutionReport {
-    /// Reads the fields of a message of type 8.
+    /// Reads the fields of a message of type 8, of FIX 4.1 to 4.2 too: there ExecTransType (20) says that a fill is cancelled or that
+    /// the report is only the status. A correction (20=2) is refused: it changes what was told before.
     #[inline]
     pub fn decode(m: &Message<'_>) -> Result<ExecutionReport, Fault> {
         let mut out = ExecutionReport {
@@ -676,12 +686,14 @@ impl ExecutionReport {
             text: Reason::EMPTY,
         };
         let (mut seen, mut cause) = (Seen::default(), CauseFields::default());
+        // ExecTransType: new, unless it says else.
+        let mut transaction = b'0';
         for &f in m.fields() {
             #[rustfmt::skip]
             let bit = match f.tag {
                 tag::ORDER_ID => { out.order_id = m.text(f)?; 0 }
                 tag::EXEC_ID => { out.exec_id = m.text(f)?; 1 }
-                tag::EXEC_TYPE => { out.exec_type = ExecType::from_char(m.char(f)?).ok_or(Fault::value(f.tag))?; 2 }
+                tag::EXEC_TYPE => { out.exec_type = exec_type(m.char(f)?).ok_or(Fault::value(f.tag))?; 2 }
                 tag::ORD_STATUS => { out.ord_status = OrdStatus::from_char(m.char(f)?).ok_or(Fault::value(f.tag))?; 3 }
                 tag::SYMBOL => { out.symbol = symbol(m, f)?; 4 }
                 tag::SIDE => { out.side = side(m, f)?; 5 }
@@ -702,10 +714,17 @@ impl ExecutionReport {
                 tag::CAUSE_VENUE => { cause.read(m, f)?; 20 }
                 tag::CAUSE_SEQ => { cause.read(m, f)?; 21 }
                 tag::CAUSE_RECV_TS => { cause.read(m, f)?; 22 }
+                tag::EXEC_TRANS_TYPE => { transaction = m.char(f)?; 23 }
                 _ => continue,
             };
             seen.mark(bit, f.tag)?;
         }
+        out.exec_type = match transaction {
+            b'0' => out.exec_type,
+            b'1' => ExecType::TradeCancel,
+            b'3' => ExecType::OrderStatus,
+            _ => return Err(Fault::value(tag::EXEC_TRANS_TYPE)),
+        };
         seen.require(&[
             tag::ORDER_ID,
             tag::EXEC_ID,

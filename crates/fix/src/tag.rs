@@ -14,6 +14,7 @@ tags! {
     CUM_QTY = 14 "CumQty: filled so far.";
     END_SEQ_NO = 16 "EndSeqNo of a ResendRequest, 0 for all that follow.";
     EXEC_ID = 17 "ExecID.";
+    EXEC_TRANS_TYPE = 20 "ExecTransType: whether a report says something new; up to FIX 4.2.";
     LAST_PX = 31 "LastPx: price of this fill.";
     LAST_QTY = 32 "LastQty: quantity of this fill.";
     MSG_SEQ_NUM = 34 "MsgSeqNum.";

@@ -29,7 +29,6 @@ use crate::order::{BreakReason, CancelReason, Firm, NewOrder, Owner, Reject, Sel
 mod own {
     pub(super) const EXEC_INST: u32 = 18;
     pub(super) const EXEC_REF_ID: u32 = 19;
-    pub(super) const EXEC_TRANS_TYPE: u32 = 20;
     pub(super) const STOP_PX: u32 = 99;
     pub(super) const MAX_FLOOR: u32 = 111;
     pub(super) const SECURITY_STATUS_REQ_ID: u32 = 324;
@@ -1002,7 +1001,7 @@ impl Out {
                 e.text(tag::CL_ORD_ID, id.as_bytes());
                 e.unsigned(tag::EXEC_ID, exec_id);
                 if version <= Version::Fix42 {
-                    e.char(own::EXEC_TRANS_TYPE, b'3');
+                    e.char(tag::EXEC_TRANS_TYPE, b'3');
                 }
                 if version >= Version::Fix41 {
                     e.char(
@@ -1103,7 +1102,7 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
             Told::Broken { .. } => b'1',
             _ => b'0',
         };
-        e.char(own::EXEC_TRANS_TYPE, kind);
+        e.char(tag::EXEC_TRANS_TYPE, kind);
     }
     if let Told::Broken { exec_id, .. } = told {
         e.unsigned(own::EXEC_REF_ID, exec_id);
