@@ -143,6 +143,10 @@ pub(crate) struct LimitsSection {
     pub(crate) premium_paid_max: u64,
     /// Most premium received less paid, if every offer traded.
     pub(crate) premium_received_max: u64,
+    /// Contracts of any one order and any side of a quote, at most: a configuration that says more is refused; 0 is no limit.
+    pub(crate) size_max: u32,
+    /// Price of an option, in points, above which nothing is quoted and the eye trades nothing; 0 is no limit.
+    pub(crate) price_max: u64,
     /// Mass quotes a second; when a quote that must move has no room in it, all are pulled.
     pub(crate) messages_per_s: u32,
     /// Of these, mass quotes that only improve.
@@ -389,6 +393,8 @@ impl Default for LimitsSection {
             quoted_max: 1_000_000,
             premium_paid_max: 0,
             premium_received_max: 0,
+            size_max: 0,
+            price_max: 0,
             messages_per_s: 500,
             improvements_per_s: 400,
             answer_max_ms: 1_000,
@@ -536,6 +542,7 @@ impl QuoterSection {
         if self.size == 0 || self.size > 999_999 {
             return wrong("size must be 1 to 999999 contracts");
         }
+        self.check_sizes()?;
         if self.reach_half_ticks < 8 || self.reach_half_ticks > 4_096 {
             return wrong("reach_half_ticks must be 8 to 4096");
         }
@@ -568,6 +575,34 @@ impl QuoterSection {
         let eye = self.eye.as_ref().map(|eye| eye.check(self.reprice_ms));
         eye.unwrap_or(Ok(())).map_err(|e| format!("quoter.eye: {e}"))?;
         Ok(())
+    }
+
+    /// Whether every size is within `limits.size_max`.
+    fn check_sizes(&self) -> Result<(), String> {
+        let most = self.limits.size_max;
+        let of_terms = |terms: &[TermsSection], of: &str| -> Vec<(String, u32)> {
+            let each = terms.iter().enumerate();
+            each.filter_map(|(nth, terms)| {
+                Some((format!("{of}.terms, number {}: size", nth + 1), terms.size?))
+            })
+            .collect()
+        };
+        let mut sizes = vec![("quoter.size".to_string(), self.size)];
+        sizes.extend(of_terms(&self.terms, "quoter"));
+        if let Some(eye) = &self.eye {
+            sizes.push(("quoter.eye.size".to_string(), eye.size));
+            sizes.extend(of_terms(&eye.terms, "quoter.eye"));
+            sizes.extend(
+                eye.hedge
+                    .map(|hedge| ("quoter.eye.hedge.size".to_string(), hedge.size)),
+            );
+        }
+        match sizes.into_iter().find(|(_, size)| most > 0 && *size > most) {
+            Some((what, size)) => Err(format!(
+                "{what} {size} is above quoter.limits.size_max, which is {most}"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What the quoter is made with, for so many options.
@@ -772,6 +807,18 @@ mod tests {
             ),
             ("[[quoter.terms]]\ndelta = [0.5, 0.2]\n", "delta"),
             ("[quoter.eye]\nsize = 0\n", "quoter.eye: size"),
+            (
+                "size = 12\n[quoter.limits]\nsize_max = 10\n",
+                "quoter.size 12 is above quoter.limits.size_max, which is 10",
+            ),
+            (
+                "[quoter.limits]\nsize_max = 10\n[[quoter.terms]]\nedge = 1.0\n[[quoter.terms]]\nsize = 11\n",
+                "quoter.terms, number 2: size 11 is above",
+            ),
+            (
+                "size = 5\n[quoter.limits]\nsize_max = 5\n[quoter.eye]\nsize = 6\n",
+                "quoter.eye.size 6 is above",
+            ),
             (
                 "[quoter.risk.obligations]\nwidth_max = \"5\"\nsize_min = 1\nseries_min = 90.0\ntime_min = 0.8\n",
                 "shares",

@@ -179,6 +179,10 @@ impl Pricer {
                 chain.expiries().keys().collect::<Vec<_>>()
             )));
         }
+        let grid = match section.limits.price_max {
+            0 => chain.grid()?,
+            most => chain.grid()?.up_to(most as f64),
+        };
         let mut pricer = Pricer {
             surface,
             expiries,
@@ -191,7 +195,7 @@ impl Pricer {
             positions: vec![0; count],
             underlying: 0,
             underlying_size: chain.underlying_size(),
-            quoting: Quoting::new(count, chain.grid()?),
+            quoting: Quoting::new(count, grid),
             eye: None,
             row: vec![0.0; count],
             deltas: vec![0.0; count],
@@ -212,7 +216,7 @@ impl Pricer {
                 terms: options
                     .map(|(o, delta)| eye.terms_of(o.expiry, o.strike, o.kind, delta.abs()))
                     .collect(),
-                quoting: Quoting::new(count, chain.grid()?),
+                quoting: Quoting::new(count, grid),
             });
         }
         pricer.settle(half_tick)?;

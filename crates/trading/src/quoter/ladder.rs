@@ -27,6 +27,8 @@ pub struct PriceGrid {
     coarse: f64,
     per_coarse: f64,
     coarse_from: f64,
+    /// No side is quoted above it, in ticks.
+    most: f64,
 }
 
 /// Why a grid, or the terms of a quote, cannot be.
@@ -72,7 +74,18 @@ impl PriceGrid {
             coarse: f64::from(coarse_ticks),
             per_coarse: 1.0 / f64::from(coarse_ticks),
             coarse_from: f64::from(coarse_from),
+            most: f64::from(NO_ASK - 1),
         })
+    }
+
+    /// The same prices up to `points`: a side that would be above has none.
+    pub fn up_to(self, points: f64) -> PriceGrid {
+        // A millionth of a tick is more than the error of the reciprocal, so that a multiple stays one.
+        let most = floor((points * self.per_point + 1e-6).clamp(0.0, f64::from(NO_ASK - 1)));
+        PriceGrid {
+            most: if most < self.most { most } else { self.most },
+            ..self
+        }
     }
 
     /// The size of the fine tick, in points.
@@ -86,7 +99,8 @@ impl PriceGrid {
         let fine = floor((points * self.per_point).clamp(0.0, f64::from(NO_ASK - 1)));
         // Half a tick is far more than the error of the reciprocal, so that a multiple stays one.
         let coarse = floor((fine + 0.5) * self.per_coarse) * self.coarse;
-        whole(if fine >= self.coarse_from { coarse } else { fine })
+        let bid = if fine >= self.coarse_from { coarse } else { fine };
+        whole(if bid > self.most { f64::from(NO_BID) } else { bid })
     }
 
     /// The lowest price not below `points`, in ticks, at least one; [`NO_ASK`] beyond the highest.
@@ -94,7 +108,8 @@ impl PriceGrid {
     fn ask(&self, points: f64) -> u16 {
         let fine = ceil((points * self.per_point).clamp(1.0, f64::from(NO_ASK)));
         let coarse = (floor((fine - 0.5) * self.per_coarse) + 1.0) * self.coarse;
-        whole(if fine > self.coarse_from { coarse } else { fine })
+        let ask = if fine > self.coarse_from { coarse } else { fine };
+        whole(if ask > self.most { f64::from(NO_ASK) } else { ask })
     }
 }
 
@@ -381,6 +396,28 @@ mod tests {
         assert_eq!(PriceGrid::new(0.0, 1, 0), Err(QuotingError::Grid));
         assert_eq!(PriceGrid::new(0.05, 5, 101), Err(QuotingError::Grid));
         assert_eq!(PriceGrid::new(f64::NAN, 1, 0), Err(QuotingError::Grid));
+    }
+
+    #[test]
+    fn no_side_is_quoted_above_the_highest_price() {
+        let capped = grid().up_to(5.25);
+        for (points, bid, ask) in [
+            (4.96, 99, 100),
+            (5.01, 100, 105),
+            (5.25, 105, 105),
+            (5.26, 105, NO_ASK),
+            (5.51, NO_BID, NO_ASK),
+            (1e9, NO_BID, NO_ASK),
+        ] {
+            assert_eq!((capped.bid(points), capped.ask(points)), (bid, ask), "{points}");
+        }
+        // A cap between two prices is that of the lower one; a higher cap does not lift a lower one.
+        let between = grid().up_to(5.49);
+        assert_eq!((between.bid(5.6), between.ask(5.2)), (NO_BID, 105));
+        assert_eq!(capped.up_to(100.0), capped);
+        assert_eq!(grid().up_to(1e9), grid());
+        let nothing = grid().up_to(0.0);
+        assert_eq!((nothing.bid(3.0), nothing.ask(3.0)), (NO_BID, NO_ASK));
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use tickwire_market::{InstrumentId, Price, PriceSteps};
 use tickwire_options::Kind;
 use tickwire_runtime::spsc;
+use tickwire_trading::{NO_ASK, NO_BID};
 
 use super::super::chain::{Chain, Listed};
 use super::super::demo;
@@ -35,6 +36,10 @@ struct Thread {
 impl Thread {
     /// Calls and puts at seven strikes, and a file of their volatilities.
     fn start(name: &str) -> Thread {
+        Thread::start_with(name, |_| {})
+    }
+
+    fn start_with(name: &str, change: impl FnOnce(&mut QuoterSection)) -> Thread {
         let clock = Clock::calibrate_for(Duration::from_millis(1));
         let expiry = Date::of_days((clock.now().0 / Nanos::DAY) as u32 + 90);
         let folder = std::env::temp_dir().join(format!("tickwire-pricing-{name}-{}", std::process::id()));
@@ -48,6 +53,7 @@ impl Thread {
         let config = Config::parse(&demo::text(2, clock.now()).unwrap()).unwrap();
         let mut section = config.quoter.unwrap();
         section.surface = Some(folder.0.join("vol.toml"));
+        change(&mut section);
         let whole = |n: i64| Price::from_raw(n * Price::ONE_RAW);
         let option = |n: i64| Listed {
             id: InstrumentId(n as u32 + 1),
@@ -125,6 +131,26 @@ fn quotes_follow_an_edit_before_a_disk_has_it() {
     let said = answered.recv_timeout(PATIENCE).unwrap().unwrap();
     assert!(said.starts_with("version 1: "), "{said}");
     assert_eq!(thread.pricing.end().failure, None);
+}
+
+#[test]
+fn nothing_is_quoted_above_the_highest_price() {
+    let mut thread = Thread::start("free");
+    let free = thread.next();
+    let mut thread = Thread::start_with("capped", |section| section.limits.price_max = 20_000);
+    let capped = thread.next();
+    // Ticks of five points.
+    let most = 20_000 / 5;
+    let cap = |bid: u16, ask: u16| {
+        let bid = if bid > most { NO_BID } else { bid };
+        (bid, if ask > most { NO_ASK } else { ask })
+    };
+    let expected: Vec<_> = free.iter().map(|(bid, ask)| cap(*bid, *ask)).collect();
+    assert_eq!(capped, expected);
+    assert!(
+        capped != free && capped.iter().any(|(bid, _)| *bid != NO_BID),
+        "{free:?}"
+    );
 }
 
 #[test]
