@@ -1,8 +1,8 @@
 //! A tick of the underlying to every mass quote that it changes, encoded: 16 to 1024 options on one future, in the order of their
 //! delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4.
 //!
-//! Compares in one run, warm and with 4 MiB walked between the ticks (cold caches): the quoter with its ladder, up to its first
-//! message and up to its last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
+//! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after a millisecond of silence with and without
+//! rehearsals: the quoter with its ladder, up to its first message and up to its last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
 //! Every tick's answer is checked against direct repricing before its time counts.
 //!
 //! A regression of the quoter alone means that looking up, comparing or encoding has become dearer on every tick.
@@ -15,7 +15,7 @@ use chain::{
     Figures, ID, MIDDLE, ROWS, Random, START, chill, forward, ladder, listed, session, terms, update,
 };
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices, Session};
 use tickwire_market::{Cause, Nanos, Price, Symbol};
 use tickwire_options::batch::Engine;
@@ -120,8 +120,22 @@ enum Until {
     Last,
 }
 
+/// What happens before a tick.
+enum Before<'m> {
+    /// Nothing: the last one was just now.
+    Nothing,
+    /// Memory is walked through, so that no cache has anything.
+    Cold(&'m mut Vec<u64>),
+    /// A millisecond of spinning, in which others have the caches; with a rehearsal every ten microseconds, or none.
+    Silence { rehearses: bool },
+}
+
+/// How long a silence is, and a rehearsal comes every so often in it.
+const SILENCE: Duration = Duration::from_millis(1);
+const REHEARSE: Duration = Duration::from_micros(10);
+
 /// Times of ticks of one half tick up or down, with all quotes answered in between; entries and messages a tick.
-fn quoter(count: usize, ticks: u64, until: Until, cold: Option<&mut Vec<u64>>) -> (Figures, [f64; 3]) {
+fn quoter(count: usize, ticks: u64, until: Until, mut before: Before<'_>) -> (Figures, [f64; 3]) {
     let options = listed(count);
     let quoting = quoting(count);
     let mut quoter = Quoter::new(QuoterConfig {
@@ -135,7 +149,7 @@ fn quoter(count: usize, ticks: u64, until: Until, cold: Option<&mut Vec<u64>>) -
     let mut wire = Wire::new(count);
     quoter.replace_ladder(START, ladder(&options, &quoting), &mut wire);
     quoter.on_logon(START);
-    let (mut random, mut half_tick, mut cold) = (Random(1), MIDDLE, cold);
+    let (mut random, mut half_tick) = (Random(1), MIDDLE);
     let mut times = Vec::with_capacity(ticks as usize);
     for tick in 0..=ticks {
         half_tick += [-1, 1][random.below(2) as usize];
@@ -143,8 +157,20 @@ fn quoter(count: usize, ticks: u64, until: Until, cold: Option<&mut Vec<u64>>) -
         let update = update(tick + 1, half_tick);
         let now = Nanos(update.recv_ts.0 + 500);
         (wire.now, wire.first, wire.times_first) = (now, None, until == Until::First);
-        if let Some(memory) = &mut cold {
-            chill(memory);
+        match &mut before {
+            Before::Nothing => {}
+            Before::Cold(memory) => chill(memory),
+            Before::Silence { rehearses } => {
+                let began = Instant::now();
+                let mut due = began;
+                while began.elapsed() < SILENCE {
+                    if *rehearses && Instant::now() >= due {
+                        due += REHEARSE;
+                        quoter.rehearse(now, &mut wire);
+                    }
+                    std::hint::spin_loop();
+                }
+            }
         }
         let begin = Instant::now();
         quoter.on_underlying(now, black_box(&update), &mut wire);
@@ -221,16 +247,20 @@ fn main() {
     );
     for count in [16, 32, 64, 128, 256, 512, 1_024] {
         let ((all, sizes), (first, _)) = (
-            quoter(count, ticks, Until::Last, None),
-            quoter(count, ticks, Until::First, None),
+            quoter(count, ticks, Until::Last, Before::Nothing),
+            quoter(count, ticks, Until::First, Before::Nothing),
         );
         println!("{count:>5} {:<26} {}", "to the last message", all.row());
         println!("{count:>5} {:<26} {}", "to the first message", first.row());
         let cold_ticks = ticks.min(2_000);
-        let (all, _) = quoter(count, cold_ticks, Until::Last, Some(&mut memory));
+        let (all, _) = quoter(count, cold_ticks, Until::Last, Before::Cold(&mut memory));
         println!("{count:>5} {:<26} {}", "to the last, cold caches", all.row());
-        let (first, _) = quoter(count, cold_ticks, Until::First, Some(&mut memory));
+        let (first, _) = quoter(count, cold_ticks, Until::First, Before::Cold(&mut memory));
         println!("{count:>5} {:<26} {}", "to the first, cold caches", first.row());
+        for (name, rehearses) in [("after a silence", false), ("the same, rehearsed", true)] {
+            let (all, _) = quoter(count, cold_ticks, Until::Last, Before::Silence { rehearses });
+            println!("{count:>5} {name:<26} {}", all.row());
+        }
         println!(
             "{count:>5} {:<26} {}",
             "scalar repricing alone",
