@@ -1,5 +1,5 @@
 //! A tick of the underlying to every mass quote that it changes, encoded: 16 to 1024 options on one future, in the order of their
-//! delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4.
+//! delta, quoted with an edge of a tenth of a point and half a percent, FIX 4.4 and, by the way, iLink 3 (SBE).
 //!
 //! Compares in one run, warm, with 4 MiB walked between the ticks (cold caches), and after a millisecond of silence with and without
 //! rehearsals: the quoter with its ladder, up to its first message and up to its last; and what it replaces, pricing every option anew by the scalar formula and comparing one by one.
@@ -24,6 +24,8 @@ use tickwire_runtime::affinity;
 use tickwire_trading::{
     MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
 };
+use tickwire_wire::ilink3;
+use tickwire_wire::sbe::Text;
 
 fn quoting(count: usize) -> Quoting {
     // 0.05 up to 10 points, 0.25 from there on.
@@ -39,6 +41,8 @@ fn quoting(count: usize) -> Quoting {
 struct Wire {
     session: Session,
     template: MassQuoteTemplate,
+    /// Instead of FIX.
+    sbe: Option<ilink3::MassQuoteTemplate>,
     now: Nanos,
     /// Numbers of the messages of this tick.
     sent: Vec<u64>,
@@ -50,7 +54,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn new(count: usize) -> Wire {
+    fn new(count: usize, encoding: Encoding) -> Wire {
         let symbol = |n| Symbol::new(format!("ESG6 {n:05}").as_bytes()).expect("short");
         let symbols: Vec<Symbol> = (0..count).map(symbol).collect();
         let session = session();
@@ -61,9 +65,23 @@ impl Wire {
         let template = session
             .mass_quote_template(&symbols, prices, 15)
             .expect("a template");
+        let security = |n| ilink3::QuotedSecurity {
+            security_id: n,
+            underlying_security_id: Some(1),
+            quote_set_id: 1,
+        };
+        let securities: Vec<_> = (1..=count as i32).map(security).collect();
+        let identity = ilink3::Identity {
+            party_details_list_req_id: 1,
+            sender_id: Text::new(b"QUOTER").expect("short"),
+            location: Text::new(b"US").expect("short"),
+        };
+        let sbe =
+            || ilink3::MassQuoteTemplate::new(&identity, &securities, prices.tick, 15).expect("a template");
         Wire {
             session,
             template,
+            sbe: (encoding == Encoding::Sbe).then(sbe),
             now: START,
             sent: Vec::with_capacity(1_024),
             bytes: 0,
@@ -83,10 +101,22 @@ impl QuoteSink for Wire {
             cause: quote.cause,
             reset: quote.reset,
         };
-        let message = self
-            .session
-            .encode_mass_quote(self.now, &mut self.template, &head, quote.entries);
-        let Ok(message) = black_box(message) else {
+        let message = match &mut self.sbe {
+            None => self
+                .session
+                .encode_mass_quote(self.now, &mut self.template, &head, quote.entries)
+                .ok(),
+            Some(template) => {
+                let head = ilink3::MassQuoteHead {
+                    seq: quote.id as u32,
+                    sending_time: self.now,
+                    id: quote.id as u32,
+                    reset: quote.reset,
+                };
+                template.write(&head, quote.entries)
+            }
+        };
+        let Some(message) = black_box(message) else {
             return false;
         };
         if self.times_first && self.first.is_none() {
@@ -120,6 +150,13 @@ enum Until {
     Last,
 }
 
+/// FIX 4.4, or iLink 3 in SBE.
+#[derive(Clone, Copy, PartialEq)]
+enum Encoding {
+    Fix,
+    Sbe,
+}
+
 /// What happens before a tick.
 enum Before<'m> {
     /// Nothing: the last one was just now.
@@ -135,7 +172,17 @@ const SILENCE: Duration = Duration::from_millis(1);
 const REHEARSE: Duration = Duration::from_micros(10);
 
 /// Times of ticks of one half tick up or down, with all quotes answered in between; entries and messages a tick.
-fn quoter(count: usize, ticks: u64, until: Until, mut before: Before<'_>) -> (Figures, [f64; 3]) {
+fn quoter(count: usize, ticks: u64, until: Until, before: Before<'_>) -> (Figures, [f64; 3]) {
+    quoter_by(Encoding::Fix, count, ticks, until, before)
+}
+
+fn quoter_by(
+    encoding: Encoding,
+    count: usize,
+    ticks: u64,
+    until: Until,
+    mut before: Before<'_>,
+) -> (Figures, [f64; 3]) {
     let options = listed(count);
     let quoting = quoting(count);
     let mut quoter = Quoter::new(QuoterConfig {
@@ -146,7 +193,7 @@ fn quoter(count: usize, ticks: u64, until: Until, mut before: Before<'_>) -> (Fi
         window_ns: 1,
         ..QuoterConfig::default()
     });
-    let mut wire = Wire::new(count);
+    let mut wire = Wire::new(count, encoding);
     quoter.replace_ladder(START, ladder(&options, &quoting), &mut wire);
     quoter.on_logon(START);
     let (mut random, mut half_tick) = (Random(1), MIDDLE);
@@ -252,6 +299,8 @@ fn main() {
         );
         println!("{count:>5} {:<26} {}", "to the last message", all.row());
         println!("{count:>5} {:<26} {}", "to the first message", first.row());
+        let (all, [_, _, sbe_bytes]) = quoter_by(Encoding::Sbe, count, ticks, Until::Last, Before::Nothing);
+        println!("{count:>5} {:<26} {}", "to the last, in SBE", all.row());
         let cold_ticks = ticks.min(2_000);
         let (all, _) = quoter(count, cold_ticks, Until::Last, Before::Cold(&mut memory));
         println!("{count:>5} {:<26} {}", "to the last, cold caches", all.row());
@@ -267,6 +316,8 @@ fn main() {
             repriced(count, cold_ticks).row()
         );
         let [entries, messages, bytes] = sizes;
-        println!("{count:>5} {entries:.1} quotes changed, {messages:.1} messages, {bytes:.0} bytes a tick");
+        println!(
+            "{count:>5} {entries:.1} quotes changed, {messages:.1} messages, {bytes:.0} bytes a tick, {sbe_bytes:.0} in SBE"
+        );
     }
 }
