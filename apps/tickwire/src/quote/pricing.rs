@@ -708,19 +708,24 @@ impl Work {
             Begun::Edited(edited) => *edited,
         };
         let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
-        let followed = self.follow(half_tick, true);
+        let aged = match edited.is_reload() {
+            true => self.pricer.age(&self.times, now),
+            false => Ok(()),
+        };
+        let followed = aged.and_then(|()| self.follow(half_tick, true));
         // In case what was handed over has to be taken back.
         *is_new = true;
         let surface = self.pricer.surface_mut();
+        let Some(file) = &mut self.times.file else {
+            return Err("the file of the volatilities is gone".into());
+        };
         let is_followed = match followed {
             Ok(is_followed) => is_followed,
             Err(failure) => {
-                vol::drop_edit(surface, edited);
+                vol::drop_edit(file, surface, edited);
+                let _ = self.pricer.age(&self.times, now);
                 return Err(format!("taken back: {failure}"));
             }
-        };
-        let Some(file) = &mut self.times.file else {
-            return Err("the file of the volatilities is gone".into());
         };
         let kept = vol::keep(file, surface, edited)?;
         *is_new = !is_followed;

@@ -317,6 +317,11 @@ impl VolFile {
         Ok((file, surface))
     }
 
+    /// Where it was read from.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// The expiries, in the order of the surface.
     pub(crate) fn expiries(&self) -> &[Expiry] {
         &self.expiries

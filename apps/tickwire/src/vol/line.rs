@@ -20,6 +20,8 @@ pub(super) enum Line {
         move_max: Option<f64>,
     },
     Undo,
+    /// Reads the file again.
+    Reload,
     /// The file as it is now.
     File,
     /// The number of the last edit.
@@ -27,7 +29,7 @@ pub(super) enum Line {
 }
 
 /// Every line there is: its words, an example, what it does.
-pub(super) const GRAMMAR: [(&str, &str, &str); 16] = [
+pub(super) const GRAMMAR: [(&str, &str, &str); 17] = [
     (
         "atm EXPIRY ±VOL",
         "atm 2026-03-20 +0.005",
@@ -94,6 +96,11 @@ pub(super) const GRAMMAR: [(&str, &str, &str); 16] = [
         "the curve to the quoted volatilities; refused when it is too far off or moves too far",
     ),
     ("undo", "undo", "takes the last edit back"),
+    (
+        "reload",
+        "reload",
+        "of a running quoter: the file as others have left it, read again whole",
+    ),
     ("file", "file", "the surface as a file, as it is now"),
     ("version", "version", "the number of the last edit"),
 ];
@@ -224,6 +231,7 @@ pub(super) fn parse(line: &str, place: impl Fn(&str) -> Option<usize>) -> Result
             last(0)?;
             return Ok(match name {
                 "undo" => Line::Undo,
+                "reload" => Line::Reload,
                 "file" => Line::File,
                 _ => Line::Version,
             });

@@ -82,6 +82,8 @@ pub(crate) struct Edited {
 }
 
 enum Change {
+    /// The file was read again; this is what was read before.
+    Reloaded(Box<VolFile>),
     Made(Edit),
     /// The version that is taken back, and the text before it.
     Undone(u64, String),
@@ -102,6 +104,7 @@ pub(crate) fn begin(
     let edit = match asked {
         Line::File => return file.text_now(surface).map(Begun::Answer),
         Line::Version => return Ok(Begun::Answer(file.log.version.to_string())),
+        Line::Reload => return reload(file, surface, line, who, now),
         Line::Undo => None,
         Line::Edit(edit) => Some(edit),
         Line::StraddleAlone { expiry, points } => {
@@ -133,20 +136,64 @@ pub(crate) fn begin(
             return Err(why);
         }
     };
+    Ok(begun(file, surface, change, was, (line, who, now)))
+}
+
+/// What a surface has become from what it `was`.
+fn begun(
+    file: &VolFile,
+    surface: &Surface,
+    change: Change,
+    was: Surface,
+    (line, who, now): (&str, &str, Nanos),
+) -> Begun {
     let place = match &change {
         Change::Made(edit) => edit.expiry(),
-        Change::Undone(..) => (0..surface.len())
+        Change::Undone(..) | Change::Reloaded(_) => (0..surface.len())
             .find(|&place| surface.smile(place) != was.smile(place))
             .unwrap_or(0),
     };
-    Ok(Begun::Edited(Box::new(Edited {
+    Begun::Edited(Box::new(Edited {
         change,
         atm: (name_of(file, place), atm(&was, place), atm(surface, place)),
         was,
         line: line.trim().to_string(),
         who: who.to_string(),
         at: now,
-    })))
+    }))
+}
+
+/// Reads the file as it is by now: edits of others, and of `tickwire vol edit -f`. It must have the same expiries.
+fn reload(
+    file: &mut VolFile,
+    surface: &mut Surface,
+    line: &str,
+    who: &str,
+    now: Nanos,
+) -> Result<Begun, String> {
+    let path = file
+        .path()
+        .ok_or("these volatilities were not read from a file")?;
+    let (read, mut made) = file::load_at(path, now).map_err(|failure| failure.message)?;
+    let names = |file: &VolFile| -> Vec<String> { file.expiries().iter().map(|e| e.name.clone()).collect() };
+    if names(&read) != names(file) {
+        return Err(format!(
+            "{} has the expiries {} by now, quoted are {}: other ones want another start",
+            path.display(),
+            names(&read).join(", "),
+            names(file).join(", ")
+        ));
+    }
+    made.set_front(surface.front());
+    let was = std::mem::replace(surface, made);
+    let before = std::mem::replace(file, read);
+    Ok(begun(
+        file,
+        surface,
+        Change::Reloaded(Box::new(before)),
+        was,
+        (line, who, now),
+    ))
 }
 
 /// Takes the last edit of this process back.
@@ -167,13 +214,19 @@ fn undo(file: &VolFile, surface: &mut Surface, author: u32, now: Nanos) -> Resul
 /// Why not; then surface, file and log are as they were before the edit.
 pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) -> Result<String, String> {
     let written = match &edited.change {
+        Change::Reloaded(_) => {
+            return Ok(format!(
+                "read again, {}",
+                said(Ok(()), file.log.version, &edited.atm)
+            ));
+        }
         Change::Made(edit) => file.rewritten(surface, Some(edit)),
         Change::Undone(_, text) => Ok(text.clone()),
     };
     let patch = match written.and_then(|text| file.replace(text)) {
         Ok(patch) => patch,
         Err(why) => {
-            drop_edit(surface, edited);
+            drop_edit(file, surface, edited);
             return Err(why);
         }
     };
@@ -183,7 +236,7 @@ pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) ->
             file.done.pop();
             Some(undone)
         }
-        Change::Made(_) => {
+        Change::Made(_) | Change::Reloaded(_) => {
             if file.done.len() >= UNDO_MAX {
                 file.done.remove(0);
             }
@@ -203,9 +256,19 @@ pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) ->
     Ok(said(file.log.append(&record), version, &edited.atm))
 }
 
-/// Gives a surface back what it was before an edit.
-pub(crate) fn drop_edit(surface: &mut Surface, edited: Edited) {
+/// Gives a surface back what it was before an edit, and a file that was read again what was read before.
+pub(crate) fn drop_edit(file: &mut VolFile, surface: &mut Surface, edited: Edited) {
     *surface = edited.was;
+    if let Change::Reloaded(before) = edited.change {
+        *file = *before;
+    }
+}
+
+impl Edited {
+    /// Whether times and rates may be others too.
+    pub(crate) fn is_reload(&self) -> bool {
+        matches!(self.change, Change::Reloaded(_))
+    }
 }
 
 /// Takes back the last edit that stands in the log of a file that nobody has open.

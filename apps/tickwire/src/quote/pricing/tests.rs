@@ -134,6 +134,52 @@ fn quotes_follow_an_edit_before_a_disk_has_it() {
 }
 
 #[test]
+fn a_file_that_others_have_edited_is_read_again_when_it_is_asked_for() {
+    let mut thread = Thread::start("reload");
+    let first = thread.next();
+    let text = std::fs::read_to_string(thread.file()).unwrap();
+    let ask = |thread: &Thread| {
+        let (answer, answered) = channel();
+        thread
+            .asks
+            .send((Wish::Edit("reload".into(), "me".into()), answer))
+            .unwrap();
+        answered.recv_timeout(PATIENCE).unwrap()
+    };
+    std::fs::write(thread.file(), text.replace("vol = 0.16", "vol = 0.2")).unwrap();
+    let said = ask(&thread).unwrap();
+    assert!(
+        said.starts_with("read again, version 0: ") && said.contains("-> 20.0"),
+        "{said}"
+    );
+    let (near, wide) = (thread.next(), thread.next());
+    assert!(near == wide && near != first);
+    // The bytes are known: edits go on.
+    let said = thread.edit("-0.04").recv_timeout(PATIENCE).unwrap().unwrap();
+    assert!(said.contains("-> 16.0"), "{said}");
+    assert_ne!(thread.next(), near);
+    assert_ne!(thread.next(), near);
+    // What cannot be quoted leaves everything as it was.
+    for (wrong, says) in [
+        (text.replace("vol = 0.16", "vol = nothing"), "line 5"),
+        (
+            text.replace(&format!("{}", thread.expiry), "2099-12-18"),
+            "other ones want another start",
+        ),
+    ] {
+        std::fs::write(thread.file(), wrong).unwrap();
+        let refused = ask(&thread).unwrap_err();
+        assert!(refused.contains(says), "{refused}");
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(
+        thread.ladders.next().is_none(),
+        "quotes of a file that was refused"
+    );
+    assert_eq!(thread.pricing.end().failure, None);
+}
+
+#[test]
 fn nothing_is_quoted_above_the_highest_price() {
     let mut thread = Thread::start("free");
     let free = thread.next();
