@@ -101,18 +101,46 @@ pub(crate) fn begin(
     now: Nanos,
 ) -> Result<Begun, String> {
     let asked = line::parse(line, |name| file.place(name))?;
-    let edit = match asked {
+    let was = surface.clone();
+    let author = file.author(who);
+    let change = match asked {
         Line::File => return file.text_now(surface).map(Begun::Answer),
         Line::Version => return Ok(Begun::Answer(file.log.version.to_string())),
-        Line::Reload => return reload(file, surface, line, who, now),
-        Line::Undo => None,
-        Line::Edit(edit) => Some(edit),
+        Line::Edit(edit) => made(file, surface, edit, author, now),
         Line::StraddleAlone { expiry, points } => {
-            Some(alone(surface, expiry, points).map_err(|e| named(file, e))?)
+            let edit = alone(surface, expiry, points).map_err(|e| named(file, e))?;
+            made(file, surface, edit, author, now)
         }
-        Line::Fit { expiry, move_max } => Some(fitted(file, surface, expiry, move_max)?),
+        Line::Fit { expiry, move_max } => {
+            let edit = fitted(file, surface, expiry, move_max)?;
+            made(file, surface, edit, author, now)
+        }
+        Line::Undo => undo(file, surface, author, now),
+        Line::Reload => reload(file, surface, now),
+    }?;
+    let place = match &change {
+        Change::Made(edit) => edit.expiry(),
+        Change::Undone(..) | Change::Reloaded(_) => changed(&was, surface),
     };
-    if let Some(Edit::Years { expiry, .. }) = edit
+    Ok(Begun::Edited(Box::new(Edited {
+        change,
+        atm: (name_of(file, place), atm(&was, place), atm(surface, place)),
+        was,
+        line: line.trim().to_string(),
+        who: who.to_string(),
+        at: now,
+    })))
+}
+
+/// Makes an edit.
+fn made(
+    file: &VolFile,
+    surface: &mut Surface,
+    edit: Edit,
+    author: u32,
+    now: Nanos,
+) -> Result<Change, String> {
+    if let Edit::Years { expiry, .. } = edit
         && !file.has_years(expiry)
     {
         let name = name_of(file, expiry);
@@ -120,57 +148,18 @@ pub(crate) fn begin(
             "the time of {name} goes by the clock: its file says no years"
         ));
     }
-    let author = file.author(who);
-    let was = surface.clone();
-    let made = match edit {
-        Some(edit) => surface
-            .apply(now, author, edit)
-            .map(|_| Change::Made(edit))
-            .map_err(|e| named(file, e)),
-        None => undo(file, surface, author, now),
-    };
-    let change = match made {
-        Ok(change) => change,
-        Err(why) => {
-            *surface = was;
-            return Err(why);
-        }
-    };
-    Ok(begun(file, surface, change, was, (line, who, now)))
+    surface.apply(now, author, edit).map_err(|e| named(file, e))?;
+    Ok(Change::Made(edit))
 }
 
-/// What a surface has become from what it `was`.
-fn begun(
-    file: &VolFile,
-    surface: &Surface,
-    change: Change,
-    was: Surface,
-    (line, who, now): (&str, &str, Nanos),
-) -> Begun {
-    let place = match &change {
-        Change::Made(edit) => edit.expiry(),
-        Change::Undone(..) | Change::Reloaded(_) => (0..surface.len())
-            .find(|&place| surface.smile(place) != was.smile(place))
-            .unwrap_or(0),
-    };
-    Begun::Edited(Box::new(Edited {
-        change,
-        atm: (name_of(file, place), atm(&was, place), atm(surface, place)),
-        was,
-        line: line.trim().to_string(),
-        who: who.to_string(),
-        at: now,
-    }))
+/// The first expiry whose smile differs.
+fn changed(before: &Surface, after: &Surface) -> usize {
+    let differs = |place: &usize| before.smile(*place) != after.smile(*place);
+    (0..after.len()).find(differs).unwrap_or(0)
 }
 
 /// Reads the file as it is by now: edits of others, and of `tickwire vol edit -f`. It must have the same expiries.
-fn reload(
-    file: &mut VolFile,
-    surface: &mut Surface,
-    line: &str,
-    who: &str,
-    now: Nanos,
-) -> Result<Begun, String> {
+fn reload(file: &mut VolFile, surface: &mut Surface, now: Nanos) -> Result<Change, String> {
     let path = file
         .path()
         .ok_or("these volatilities were not read from a file")?;
@@ -185,15 +174,8 @@ fn reload(
         ));
     }
     made.set_front(surface.front());
-    let was = std::mem::replace(surface, made);
-    let before = std::mem::replace(file, read);
-    Ok(begun(
-        file,
-        surface,
-        Change::Reloaded(Box::new(before)),
-        was,
-        (line, who, now),
-    ))
+    *surface = made;
+    Ok(Change::Reloaded(Box::new(std::mem::replace(file, read))))
 }
 
 /// Takes the last edit of this process back.
@@ -213,15 +195,15 @@ fn undo(file: &VolFile, surface: &mut Surface, author: u32, now: Nanos) -> Resul
 /// # Errors
 /// Why not; then surface, file and log are as they were before the edit.
 pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) -> Result<String, String> {
-    let written = match &edited.change {
+    let (written, undoes) = match &edited.change {
         Change::Reloaded(_) => {
             return Ok(format!(
                 "read again, {}",
                 said(Ok(()), file.log.version, &edited.atm)
             ));
         }
-        Change::Made(edit) => file.rewritten(surface, Some(edit)),
-        Change::Undone(_, text) => Ok(text.clone()),
+        Change::Made(edit) => (file.rewritten(surface, Some(edit)), None),
+        Change::Undone(version, text) => (Ok(text.clone()), Some(*version)),
     };
     let patch = match written.and_then(|text| file.replace(text)) {
         Ok(patch) => patch,
@@ -231,19 +213,14 @@ pub(crate) fn keep(file: &mut VolFile, surface: &mut Surface, edited: Edited) ->
         }
     };
     let version = file.log.version + 1;
-    let undoes = match edited.change {
-        Change::Undone(undone, _) => {
-            file.done.pop();
-            Some(undone)
+    if undoes.is_some() {
+        file.done.pop();
+    } else {
+        if file.done.len() >= UNDO_MAX {
+            file.done.remove(0);
         }
-        Change::Made(_) | Change::Reloaded(_) => {
-            if file.done.len() >= UNDO_MAX {
-                file.done.remove(0);
-            }
-            file.done.push((version, patch.clone()));
-            None
-        }
-    };
+        file.done.push((version, patch.clone()));
+    }
     let record = Record {
         version,
         at: utc(edited.at),
@@ -283,21 +260,17 @@ fn undo_in_file(path: &Path, who: &str, now: Nanos) -> Result<String, Failure> {
             path.display()
         ))
     })?;
-    let (_, before) = VolFile::parse(text.clone(), now).map_err(refused)?;
-    let changed = (0..surface.len()).find(|&place| surface.smile(place) != before.smile(place));
-    let place = changed.unwrap_or(0);
-    let reverse = file.replace(text).map_err(refused)?;
-    let change = (name_of(&file, place), atm(&surface, place), atm(&before, place));
-    let record = Record {
-        version: file.log.version + 1,
-        at: utc(now),
+    let (_, mut before) = VolFile::parse(text.clone(), now).map_err(refused)?;
+    let place = changed(&surface, &before);
+    let edited = Edited {
+        change: Change::Undone(*undone, text),
+        atm: (name_of(&file, place), atm(&surface, place), atm(&before, place)),
+        was: surface,
+        line: "undo".to_string(),
         who: who.to_string(),
-        edit: "undo".to_string(),
-        atm: Some(change.clone()),
-        undoes: Some(*undone),
-        patch: reverse,
+        at: now,
     };
-    Ok(said(file.log.append(&record), record.version, &change))
+    keep(&mut file, &mut before, edited).map_err(refused)
 }
 
 fn said(logged: Result<(), String>, version: u64, (name, before, after): &(String, f64, f64)) -> String {

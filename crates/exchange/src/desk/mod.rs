@@ -560,22 +560,35 @@ impl Desk {
         if floor.no_cancel.is_some() || self.books.waiting_cancels.is_empty() {
             return;
         }
-        let mut said = Vec::new();
         let waiting = core::mem::take(&mut self.books.waiting_cancels);
+        self.act_and_tell(now, floor, |hands| {
+            for WaitingCancel { row, request, orig } in waiting {
+                if hands.books.ledger[row].outcome == Outcome::Open {
+                    // One that the engine no longer has is told as gone already.
+                    let _ = hands.cancel(row, request, orig);
+                }
+            }
+        });
+    }
+
+    /// Does what no client's bytes ask for, and tells the clients.
+    fn act_and_tell<'f, T>(
+        &mut self,
+        now: Nanos,
+        floor: &mut Floor<'f>,
+        act: impl FnOnce(&mut Hands<'_, 'f>) -> T,
+    ) -> T {
+        let mut said = Vec::new();
         let mut hands = Hands {
             books: &mut self.books,
             floor,
             now,
             said: &mut said,
         };
-        for WaitingCancel { row, request, orig } in waiting {
-            if hands.books.ledger[row].outcome == Outcome::Open {
-                // One that the engine no longer has is told as gone already.
-                let _ = hands.cancel(row, request, orig);
-            }
-        }
+        let done = act(&mut hands);
         self.ouch.set_time(floor.time);
         deliver(&mut said, &mut self.fix, &mut self.ouch);
+        done
     }
 
     /// Breaks a trade, and tells the clients in it.
@@ -586,19 +599,11 @@ impl Desk {
         reason: BreakReason,
         floor: &mut Floor<'_>,
     ) -> Result<(), Reject> {
-        let mut said = Vec::new();
-        let mut hands = Hands {
-            books: &mut self.books,
-            floor,
-            now,
-            said: &mut said,
-        };
-        let done = hands.act(Asked::Nothing, |engine, out| {
-            engine.break_trade(match_number, reason, out)
-        });
-        self.ouch.set_time(floor.time);
-        deliver(&mut said, &mut self.fix, &mut self.ouch);
-        done
+        self.act_and_tell(now, floor, |hands| {
+            hands.act(Asked::Nothing, |engine, out| {
+                engine.break_trade(match_number, reason, out)
+            })
+        })
     }
 
     /// Says goodbye on every connection.
@@ -616,18 +621,11 @@ impl Desk {
         quotes_of: impl Fn(usize) -> bool,
         why: u8,
     ) {
-        let mut said = Vec::new();
-        let mut hands = Hands {
-            books: &mut self.books,
-            floor,
-            now,
-            said: &mut said,
-        };
-        hands.sweep(which);
-        let gone = hands.withdraw(|quote| quotes_of(quote.session));
-        hands.tell_removed(gone, why);
-        self.ouch.set_time(floor.time);
-        deliver(&mut said, &mut self.fix, &mut self.ouch);
+        self.act_and_tell(now, floor, |hands| {
+            hands.sweep(which);
+            let gone = hands.withdraw(|quote| quotes_of(quote.session));
+            hands.tell_removed(gone, why);
+        });
     }
 
     /// Hears what the market's own flow does to clients' orders; [`Reports::deliver`] tells it.
