@@ -337,7 +337,7 @@ impl Stage<'_> {
         ]);
         repeated.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
         run.repetition(id, began, repeated);
-        checks(run, id, repetition, &done, &market, unseen);
+        checks(run, (key.way, id), repetition, &done, &market, unseen);
         Ok(())
     }
 
@@ -487,11 +487,25 @@ impl Desk<'_> {
     }
 }
 
-fn checks(run: &mut Run<'_>, id: CaseId, repetition: u32, done: &Done, market: &Market, unseen: u64) {
+fn checks(
+    run: &mut Run<'_>,
+    (way, id): (Way, CaseId),
+    repetition: u32,
+    done: &Done,
+    market: &Market,
+    unseen: u64,
+) {
     let name = run.of(id).name.clone();
     let arrived = market.venue.messages();
     run.check(
-        format!("{name}, repetition {repetition}: every mass quote was seen by the venue, with the packet that caused it"),
+        format!(
+            "{name}, repetition {repetition}: every mass quote was seen by the venue{}",
+            if way == Way::Edits {
+                ""
+            } else {
+                ", with the packet that caused it"
+            }
+        ),
         unseen == 0 && done.messages > 0 && arrived == done.messages,
         format!(
             "{} mass quotes sent, {} seen, {} packets whose quotes were not",
