@@ -9,14 +9,14 @@ use crate::kernel::{Columns, Common, Prices, PricesAndGreeks, Worth};
 use crate::normal::INV_SQRT_2PI;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
-use crate::simd::{Portable, Simd};
+use crate::simd::{Kernel, Portable, Simd};
 use crate::{Greeks, Invalid, Kind, Terms};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
 /// Strips are padded to a multiple of this many options.
-pub const LANES_MAX: usize = 8;
+pub const LANES_MAX: usize = crate::simd::LANES;
 
 /// s = σ√T that the kernels are made for: below, the difference of Mills' ratios loses digits; above, they leave their range.
 const S_MIN: f64 = 2e-3;
@@ -279,9 +279,30 @@ impl Path {
     pub const ALL: [Path; 3] = [Path::Avx512, Path::Avx2, Path::Portable];
 }
 
+/// Loops over numbers without a vector instruction being named, for [`Engine::run_loops`].
+pub trait Loops {
+    /// Does the work. `#[inline(always)]` in implementations, or it is not compiled for the path.
+    fn run(self);
+}
+
+struct Plainly<L>(L);
+
+impl<L: Loops> Kernel for Plainly<L> {
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        self.0.run();
+    }
+}
+
 /// Prices strips by one [`Path`].
 #[derive(Clone, Copy)]
 pub struct Engine(Tokens);
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine({:?})", self.path())
+    }
+}
 
 #[derive(Clone, Copy)]
 enum Tokens {
@@ -324,7 +345,13 @@ impl Engine {
         }
     }
 
-    fn run<K: crate::simd::Kernel>(self, kernel: K) {
+    /// Runs loops compiled for the path's instructions, of which the compiler makes wider vectors. The bits are the same on every path: it
+    /// neither fuses nor reorders by itself.
+    pub fn run_loops<L: Loops>(self, loops: L) {
+        self.run(Plainly(loops));
+    }
+
+    fn run<K: Kernel>(self, kernel: K) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Tokens::Avx512(token) => token.run(kernel),

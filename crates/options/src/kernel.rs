@@ -7,7 +7,7 @@
 //! `(P1·Q2 − P2·Q1)/(Q1·Q2)`. `2^f` on [−½, ½] is a polynomial of degree 10, relative error 2.2e-16.
 
 use crate::normal::INV_SQRT_2PI;
-use crate::simd::{Kernel, Simd};
+use crate::simd::{Kernel, LANES, Simd};
 
 const P: [f64; 9] = [
     1.253_314_137_315_51,
@@ -78,6 +78,40 @@ pub(crate) struct Columns {
     pub(crate) signed_df: alloc::vec::Vec<f64>,
     /// σ/(2T)
     pub(crate) decay: alloc::vec::Vec<f64>,
+}
+
+/// The columns in whole vectors, all of one length, so that nothing is asked in a loop.
+struct Cut<'a> {
+    inv_s: &'a [[f64; LANES]],
+    h_ref: &'a [[f64; LANES]],
+    t: &'a [[f64; LANES]],
+    exponent: &'a [[f64; LANES]],
+    weight: &'a [[f64; LANES]],
+    strike: &'a [[f64; LANES]],
+    signed_df: &'a [[f64; LANES]],
+    decay: &'a [[f64; LANES]],
+}
+
+impl Columns {
+    #[inline(always)]
+    fn cut(&self, vectors: usize) -> Cut<'_> {
+        Cut {
+            inv_s: &whole(&self.inv_s)[..vectors],
+            h_ref: &whole(&self.h_ref)[..vectors],
+            t: &whole(&self.t)[..vectors],
+            exponent: &whole(&self.exponent)[..vectors],
+            weight: &whole(&self.weight)[..vectors],
+            strike: &whole(&self.strike)[..vectors],
+            signed_df: &whole(&self.signed_df)[..vectors],
+            decay: &whole(&self.decay)[..vectors],
+        }
+    }
+}
+
+/// A padded column in vectors.
+#[inline(always)]
+fn whole(column: &[f64]) -> &[[f64; LANES]] {
+    column.as_chunks().0
 }
 
 /// What all options of the strip share at one price of the underlying.
@@ -177,35 +211,48 @@ impl<S: Simd> Splats<S> {
         }
     }
 
+    /// 2^f by √F, the even and the odd powers abreast: one chain would be the longest of all.
     #[inline(always)]
-    fn horner<const N: usize>(s: S, coefficients: &[S::V; N], x: S::V) -> S::V {
-        let mut sum = coefficients[N - 1];
-        for i in (0..N - 1).rev() {
-            sum = s.mul_add(sum, x, coefficients[i]);
+    fn exp2(&self, s: S, f: S::V) -> S::V {
+        let c = &self.exp2;
+        let square = s.mul(f, f);
+        let [mut even, mut odd] = [s.mul_add(c[10], square, c[8]), s.mul_add(c[9], square, c[7])];
+        for i in [5, 3, 1] {
+            even = s.step(s.mul_add(even, square, c[i + 1]));
+            odd = s.step(s.mul_add(odd, square, c[i]));
         }
-        sum
+        s.mul_add(odd, f, s.mul_add(even, square, c[0]))
     }
 
-    /// The vector of options that begins at `at`.
+    /// Numerator and denominator of Mills' ratio at two places: four chains abreast.
     #[inline(always)]
-    fn parts(&self, s: S, columns: &Columns, at: usize) -> Parts<S> {
-        let h = s.mul_add(
-            self.shift,
-            s.load(&columns.inv_s[at..]),
-            s.load(&columns.h_ref[at..]),
-        );
-        let (x, t) = (s.abs(h), s.load(&columns.t[at..]));
-        let (x1, x2) = (s.sub(x, t), s.add(x, t));
-        let (p1, q1) = (Self::horner(s, &self.p, x1), Self::horner(s, &self.q, x1));
-        let (p2, q2) = (Self::horner(s, &self.p, x2), Self::horner(s, &self.q, x2));
-        // 2^y = exp(−(h² + t²)/2)
-        let y = s.mul_add(s.mul(h, h), self.log, s.load(&columns.exponent[at..]));
+    fn mills(&self, s: S, x1: S::V, x2: S::V) -> [S::V; 4] {
+        let (p, q) = (&self.p, &self.q);
+        let [mut p1, mut p2] = [p[8]; 2];
+        let [mut q1, mut q2] = [x1, x2].map(|x| s.mul_add(q[9], x, q[8]));
+        for i in (0..8).rev() {
+            p1 = s.step(s.mul_add(p1, x1, p[i]));
+            q1 = s.step(s.mul_add(q1, x1, q[i]));
+            p2 = s.step(s.mul_add(p2, x2, p[i]));
+            q2 = s.step(s.mul_add(q2, x2, q[i]));
+        }
+        [p1, q1, p2, q2]
+    }
+
+    /// The vector of options at this place.
+    #[inline(always)]
+    fn parts(&self, s: S, columns: &Cut<'_>, at: usize) -> Parts<S> {
+        let h = s.mul_add(self.shift, s.load(&columns.inv_s[at]), s.load(&columns.h_ref[at]));
+        // 2^y = exp(−(h² + t²)/2), begun first: it takes the longest.
+        let y = s.mul_add(s.mul(h, h), self.log, s.load(&columns.exponent[at]));
         let y = s.max(y, self.least);
         let n = s.round(y);
-        let e = s.scale(Self::horner(s, &self.exp2, s.sub(y, n)), n);
-        let g = s.mul(e, s.load(&columns.weight[at..]));
-        let signed_df = s.load(&columns.signed_df[at..]);
-        let distance = s.sub(self.forward, s.load(&columns.strike[at..]));
+        let e = s.scale(self.exp2(s, s.sub(y, n)), n);
+        let (x, t) = (s.abs(h), s.load(&columns.t[at]));
+        let [p1, q1, p2, q2] = self.mills(s, s.sub(x, t), s.add(x, t));
+        let g = s.mul(e, s.load(&columns.weight[at]));
+        let signed_df = s.load(&columns.signed_df[at]);
+        let distance = s.sub(self.forward, s.load(&columns.strike[at]));
         Parts {
             distance,
             g,
@@ -229,9 +276,11 @@ impl Kernel for Prices<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let splats = Splats::new(s, &self.common);
-        for at in (0..self.price.len()).step_by(S::LANES) {
-            let parts = splats.parts(s, self.columns, at);
-            s.store(parts.price(s), &mut self.price[at..]);
+        let (price, _) = self.price.as_chunks_mut();
+        let columns = self.columns.cut(price.len());
+        for (at, price) in price.iter_mut().enumerate() {
+            let parts = splats.parts(s, &columns, at);
+            s.store(parts.price(s), price);
         }
     }
 }
@@ -240,12 +289,14 @@ impl Kernel for Worth<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let splats = Splats::new(s, &self.common);
+        let quantity = whole(self.quantity);
+        let columns = self.columns.cut(quantity.len());
         let mut sum = s.splat(0.0);
-        for at in (0..self.quantity.len()).step_by(S::LANES) {
-            let parts = splats.parts(s, self.columns, at);
-            sum = s.mul_add(parts.price(s), s.load(&self.quantity[at..]), sum);
+        for (at, quantity) in quantity.iter().enumerate() {
+            let parts = splats.parts(s, &columns, at);
+            sum = s.mul_add(parts.price(s), s.load(quantity), sum);
         }
-        let mut lanes = [0.0; 8];
+        let mut lanes = [0.0; LANES];
         s.store(sum, &mut lanes);
         *self.sum = lanes.iter().sum();
     }
@@ -261,9 +312,14 @@ impl Kernel for PricesAndGreeks<'_> {
         let tiny = s.splat(1e-290);
         let per_square = s.splat(1.0 / (common.forward * common.forward));
         let (rate, sqrt_years) = (s.splat(common.rate), s.splat(common.sqrt_years));
-        for at in (0..self.price.len()).step_by(S::LANES) {
-            let parts = splats.parts(s, self.columns, at);
-            let price = parts.price(s);
+        let (price, _) = self.price.as_chunks_mut::<LANES>();
+        let count = price.len();
+        let columns = self.columns.cut(count);
+        let [delta, gamma, vega, theta] = [self.delta, self.gamma, self.vega, self.theta]
+            .map(|column| &mut column.as_chunks_mut::<LANES>().0[..count]);
+        for at in 0..count {
+            let parts = splats.parts(s, &columns, at);
+            let worth = parts.price(s);
             // N(−|d1|) of the option out of the money: F·φ(d1) = G/df, and |d1| is |h| − t of a call, |h| + t of a put. Of
             // F = K both are out of the money.
             let is_near = s.less(parts.distance, s.mul(parts.signed_df, tiny));
@@ -271,16 +327,15 @@ impl Kernel for PricesAndGreeks<'_> {
             let tail = s.mul(s.mul(parts.w, ratio), s.mul(parts.signed_df, growth_per_forward));
             // Out of the money: ±df·N(..); in the money ±df·(1 − N(..)), the option of the other kind having the tail.
             let is_in = s.less(splats.zero, parts.certain);
-            let delta = s.select(is_in, s.sub(parts.signed_df, tail), tail);
-            let gamma = s.mul(s.mul(parts.g, per_square), s.load(&self.columns.inv_s[at..]));
-            let vega = s.mul(parts.g, sqrt_years);
-            let decayed = s.mul(vega, s.load(&self.columns.decay[at..]));
-            let theta = s.sub(s.mul(rate, price), decayed);
-            s.store(price, &mut self.price[at..]);
-            s.store(delta, &mut self.delta[at..]);
-            s.store(gamma, &mut self.gamma[at..]);
-            s.store(vega, &mut self.vega[at..]);
-            s.store(theta, &mut self.theta[at..]);
+            let slope = s.select(is_in, s.sub(parts.signed_df, tail), tail);
+            let density = s.mul(parts.g, per_square);
+            let per_vol = s.mul(parts.g, sqrt_years);
+            let decayed = s.mul(per_vol, s.load(&columns.decay[at]));
+            s.store(worth, &mut price[at]);
+            s.store(slope, &mut delta[at]);
+            s.store(s.mul(density, s.load(&columns.inv_s[at])), &mut gamma[at]);
+            s.store(per_vol, &mut vega[at]);
+            s.store(s.sub(s.mul(rate, worth), decayed), &mut theta[at]);
         }
     }
 }
@@ -312,12 +367,15 @@ mod tests {
             };
             ratio = ratio.max((horner(&P, x) / horner(&Q, x) / want - 1.0).abs());
             let f = f64::from(i) / 14_000.0 - 0.5;
-            exponential = exponential.max((horner(&EXP2, f) / libm::exp2(f) - 1.0).abs());
+            let powers =
+                |from: usize| -> std::vec::Vec<f64> { EXP2[from..].iter().step_by(2).copied().collect() };
+            let by_halves = f64::mul_add(horner(&powers(1), f * f), f, horner(&powers(0), f * f));
+            exponential = exponential.max((by_halves / libm::exp2(f) - 1.0).abs());
         }
         println!("largest relative errors: Mills' ratio {ratio:.1e}, exponential {exponential:.1e}");
         // The approximations' own 8.4e-15 and 2.2e-16, and what rounding adds (most below 0, where terms alternate).
         assert!(
-            ratio < 1.1e-14 && exponential < 6e-16,
+            ratio < 1.1e-14 && exponential < 8e-16,
             "{ratio:e} {exponential:e}"
         );
     }

@@ -8,16 +8,16 @@
 //! references to arrays. Why not left to the compiler: `docs/adr/0007-vectors-in-option-pricing.md`.
 #![allow(unsafe_code)]
 
-/// The operations that kernels are made of. `V` is a vector of [`Simd::LANES`] doubles, `M` a choice per lane.
+/// Doubles of a vector, in as many registers as that takes.
+pub(crate) const LANES: usize = 8;
+
+/// The operations that kernels are made of. `V` is a vector of [`LANES`] doubles, `M` a choice per lane.
 pub(crate) trait Simd: Copy {
     type V: Copy;
     type M: Copy;
-    const LANES: usize;
     fn splat(self, x: f64) -> Self::V;
-    /// The first lanes of a slice that is long enough; panics on a shorter one.
-    fn load(self, from: &[f64]) -> Self::V;
-    /// Into the first lanes of a slice that is long enough; panics on a shorter one.
-    fn store(self, v: Self::V, to: &mut [f64]);
+    fn load(self, from: &[f64; LANES]) -> Self::V;
+    fn store(self, v: Self::V, to: &mut [f64; LANES]);
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
@@ -34,6 +34,12 @@ pub(crate) trait Simd: Copy {
     fn less(self, a: Self::V, b: Self::V) -> Self::M;
     /// `a` where chosen, else `b`.
     fn select(self, m: Self::M, a: Self::V, b: Self::V) -> Self::V;
+    /// The same value, worked out here and not later: a step of one of several chains of dependent operations. Chains written step by step,
+    /// side by side, stay so, where a compiler would write one behind the other, more than a processor looks ahead.
+    #[inline(always)]
+    fn step(self, v: Self::V) -> Self::V {
+        v
+    }
     /// Runs the kernel in a function that is compiled for these instructions.
     fn run<K: Kernel>(self, kernel: K);
 }
@@ -46,79 +52,77 @@ pub(crate) trait Kernel {
 /// 2^52 + 2^51: adding it leaves the integer part in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
-/// Four lanes without a vector instruction being named.
+/// Lanes without a vector instruction being named.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
 impl Portable {
     #[inline(always)]
-    fn map2(a: [f64; 4], b: [f64; 4], f: impl Fn(f64, f64) -> f64) -> [f64; 4] {
-        [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])]
+    fn map2(a: [f64; LANES], b: [f64; LANES], f: impl Fn(f64, f64) -> f64) -> [f64; LANES] {
+        core::array::from_fn(|i| f(a[i], b[i]))
     }
 }
 
 impl Simd for Portable {
-    type V = [f64; 4];
-    type M = [bool; 4];
-    const LANES: usize = 4;
+    type V = [f64; LANES];
+    type M = [bool; LANES];
     #[inline(always)]
-    fn splat(self, x: f64) -> [f64; 4] {
-        [x; 4]
+    fn splat(self, x: f64) -> [f64; LANES] {
+        [x; LANES]
     }
     #[inline(always)]
-    fn load(self, from: &[f64]) -> [f64; 4] {
-        *from.first_chunk().expect("the slice has LANES numbers")
+    fn load(self, from: &[f64; LANES]) -> [f64; LANES] {
+        *from
     }
     #[inline(always)]
-    fn store(self, v: [f64; 4], to: &mut [f64]) {
-        *to.first_chunk_mut().expect("the slice has LANES numbers") = v;
+    fn store(self, v: [f64; LANES], to: &mut [f64; LANES]) {
+        *to = v;
     }
     #[inline(always)]
-    fn add(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+    fn add(self, a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         Self::map2(a, b, |a, b| a + b)
     }
     #[inline(always)]
-    fn sub(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+    fn sub(self, a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         Self::map2(a, b, |a, b| a - b)
     }
     #[inline(always)]
-    fn mul(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+    fn mul(self, a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         Self::map2(a, b, |a, b| a * b)
     }
     #[inline(always)]
-    fn div(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+    fn div(self, a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         Self::map2(a, b, |a, b| a / b)
     }
     #[inline(always)]
-    fn max(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+    fn max(self, a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
         Self::map2(a, b, |a, b| if a > b { a } else { b })
     }
     #[inline(always)]
-    fn mul_add(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
+    fn mul_add(self, a: [f64; LANES], b: [f64; LANES], c: [f64; LANES]) -> [f64; LANES] {
         self.add(self.mul(a, b), c)
     }
     #[inline(always)]
-    fn abs(self, v: [f64; 4]) -> [f64; 4] {
+    fn abs(self, v: [f64; LANES]) -> [f64; LANES] {
         v.map(f64::abs)
     }
     #[inline(always)]
-    fn round(self, v: [f64; 4]) -> [f64; 4] {
+    fn round(self, v: [f64; LANES]) -> [f64; LANES] {
         v.map(|v| (v + MAGIC) - MAGIC)
     }
     #[inline(always)]
-    fn scale(self, v: [f64; 4], n: [f64; 4]) -> [f64; 4] {
+    fn scale(self, v: [f64; LANES], n: [f64; LANES]) -> [f64; LANES] {
         Self::map2(v, n, |v, n| {
             v * f64::from_bits((n + (MAGIC + 1023.0)).to_bits() << 52)
         })
     }
     #[inline(always)]
-    fn less(self, a: [f64; 4], b: [f64; 4]) -> [bool; 4] {
-        [a[0] < b[0], a[1] < b[1], a[2] < b[2], a[3] < b[3]]
+    fn less(self, a: [f64; LANES], b: [f64; LANES]) -> [bool; LANES] {
+        core::array::from_fn(|i| a[i] < b[i])
     }
     #[inline(always)]
-    fn select(self, m: [bool; 4], a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
-        let pick = |i: usize| if m[i] { a[i] } else { b[i] };
-        [pick(0), pick(1), pick(2), pick(3)]
+    fn select(self, m: [bool; LANES], a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
+        core::array::from_fn(|i| if m[i] { a[i] } else { b[i] })
     }
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
@@ -131,7 +135,8 @@ pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Kernel, MAGIC, Simd};
+    use super::{Kernel, LANES, MAGIC, Simd};
+    use core::arch::asm;
     use core::arch::x86_64::*;
 
     cpufeatures::new!(has_avx512, "avx512f");
@@ -171,10 +176,26 @@ mod x86 {
         )*};
     }
 
+    /// The same for functions of two registers at a time, each by itself.
+    macro_rules! pairs {
+        ($(fn $name:ident($($arg:ident),*) = $body:expr;)*) => {$(
+            #[inline(always)]
+            fn $name(self, $($arg: [__m256d; 2]),*) -> [__m256d; 2] {
+                // SAFETY: these instructions ask for nothing but a processor that has them; `self` is made by `detect` only,
+                // which says that it does.
+                unsafe {
+                    [
+                        { $(let $arg = $arg[0];)* $body },
+                        { $(let $arg = $arg[1];)* $body },
+                    ]
+                }
+            }
+        )*};
+    }
+
     impl Simd for Avx512 {
         type V = __m512d;
         type M = __mmask8;
-        const LANES: usize = 8;
         instructions! {
             fn splat(x: f64) -> __m512d = _mm512_set1_pd(x);
             fn add(a: __m512d, b: __m512d) -> __m512d = _mm512_add_pd(a, b);
@@ -190,18 +211,16 @@ mod x86 {
             fn select(m: __mmask8, a: __m512d, b: __m512d) -> __m512d = _mm512_mask_blend_pd(m, b, a);
         }
         #[inline(always)]
-        fn load(self, from: &[f64]) -> __m512d {
-            let chunk: &[f64; 8] = from.first_chunk().expect("the slice has LANES numbers");
+        fn load(self, from: &[f64; LANES]) -> __m512d {
             // SAFETY: 64 bytes are read at the address of a reference to 8 doubles, of any alignment; and `self` is proof
             // of AVX-512F.
-            unsafe { _mm512_loadu_pd(chunk.as_ptr()) }
+            unsafe { _mm512_loadu_pd(from.as_ptr()) }
         }
         #[inline(always)]
-        fn store(self, v: __m512d, to: &mut [f64]) {
-            let chunk: &mut [f64; 8] = to.first_chunk_mut().expect("the slice has LANES numbers");
+        fn store(self, v: __m512d, to: &mut [f64; LANES]) {
             // SAFETY: 64 bytes are written at the address of a unique reference to 8 doubles, of any alignment; and `self` is
             // proof of AVX-512F.
-            unsafe { _mm512_storeu_pd(chunk.as_mut_ptr(), v) }
+            unsafe { _mm512_storeu_pd(to.as_mut_ptr(), v) }
         }
         #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) {
@@ -214,40 +233,62 @@ mod x86 {
         }
     }
 
+    /// Two registers at a time, so that there is as much to do as the processor can begin while an operation lasts.
     impl Simd for Avx2 {
-        type V = __m256d;
-        type M = __m256d;
-        const LANES: usize = 4;
-        instructions! {
-            fn splat(x: f64) -> __m256d = _mm256_set1_pd(x);
-            fn add(a: __m256d, b: __m256d) -> __m256d = _mm256_add_pd(a, b);
-            fn sub(a: __m256d, b: __m256d) -> __m256d = _mm256_sub_pd(a, b);
-            fn mul(a: __m256d, b: __m256d) -> __m256d = _mm256_mul_pd(a, b);
-            fn div(a: __m256d, b: __m256d) -> __m256d = _mm256_div_pd(a, b);
-            fn max(a: __m256d, b: __m256d) -> __m256d = _mm256_max_pd(a, b);
-            fn mul_add(a: __m256d, b: __m256d, c: __m256d) -> __m256d = _mm256_fmadd_pd(a, b, c);
-            fn abs(v: __m256d) -> __m256d = _mm256_andnot_pd(_mm256_set1_pd(-0.0), v);
-            fn round(v: __m256d) -> __m256d = _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(v);
+        type V = [__m256d; 2];
+        type M = [__m256d; 2];
+        pairs! {
+            fn add(a, b) = _mm256_add_pd(a, b);
+            fn sub(a, b) = _mm256_sub_pd(a, b);
+            fn mul(a, b) = _mm256_mul_pd(a, b);
+            fn div(a, b) = _mm256_div_pd(a, b);
+            fn max(a, b) = _mm256_max_pd(a, b);
+            fn mul_add(a, b, c) = _mm256_fmadd_pd(a, b, c);
+            fn abs(v) = _mm256_andnot_pd(_mm256_set1_pd(-0.0), v);
+            fn round(v) = _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(v);
             // n + 1023 in the low bits of a double, moved to the place of the exponent.
-            fn scale(v: __m256d, n: __m256d) -> __m256d = {
+            fn scale(v, n) = {
                 let biased = _mm256_castpd_si256(_mm256_add_pd(n, _mm256_set1_pd(MAGIC + 1023.0)));
                 _mm256_mul_pd(v, _mm256_castsi256_pd(_mm256_slli_epi64::<52>(biased)))
             };
-            fn less(a: __m256d, b: __m256d) -> __m256d = _mm256_cmp_pd::<_CMP_LT_OQ>(a, b);
-            fn select(m: __m256d, a: __m256d, b: __m256d) -> __m256d = _mm256_blendv_pd(b, a, m);
+            fn less(a, b) = _mm256_cmp_pd::<_CMP_LT_OQ>(a, b);
+            fn select(m, a, b) = _mm256_blendv_pd(b, a, m);
+        }
+        instructions! {
+            fn splat(x: f64) -> [__m256d; 2] = [_mm256_set1_pd(x); 2];
         }
         #[inline(always)]
-        fn load(self, from: &[f64]) -> __m256d {
-            let chunk: &[f64; 4] = from.first_chunk().expect("the slice has LANES numbers");
-            // SAFETY: 32 bytes are read at the address of a reference to 4 doubles, of any alignment; and `self` is proof of AVX2.
-            unsafe { _mm256_loadu_pd(chunk.as_ptr()) }
+        fn load(self, from: &[f64; LANES]) -> [__m256d; 2] {
+            // SAFETY: 64 bytes are read, in halves, at the address of a reference to 8 doubles, of any alignment; and `self` is proof of AVX2.
+            unsafe { [0, 4].map(|half| _mm256_loadu_pd(from.as_ptr().add(half))) }
         }
         #[inline(always)]
-        fn store(self, v: __m256d, to: &mut [f64]) {
-            let chunk: &mut [f64; 4] = to.first_chunk_mut().expect("the slice has LANES numbers");
-            // SAFETY: 32 bytes are written at the address of a unique reference to 4 doubles, of any alignment; and `self` is
+        fn store(self, v: [__m256d; 2], to: &mut [f64; LANES]) {
+            // SAFETY: 64 bytes are written, in halves, at the address of a unique reference to 8 doubles, of any alignment; and `self` is
             // proof of AVX2.
-            unsafe { _mm256_storeu_pd(chunk.as_mut_ptr(), v) }
+            unsafe {
+                _mm256_storeu_pd(to.as_mut_ptr(), v[0]);
+                _mm256_storeu_pd(to.as_mut_ptr().add(4), v[1]);
+            }
+        }
+        #[inline(always)]
+        fn step(self, v: [__m256d; 2]) -> [__m256d; 2] {
+            #[target_feature(enable = "avx2,fma")]
+            #[inline]
+            fn in_registers([mut a, mut b]: [__m256d; 2]) -> [__m256d; 2] {
+                // SAFETY: there is no instruction in it: both values are in registers here, and such places keep their order.
+                unsafe {
+                    asm!(
+                        "/* {0} {1} */",
+                        inout(ymm_reg) a,
+                        inout(ymm_reg) b,
+                        options(nomem, nostack, preserves_flags),
+                    );
+                }
+                [a, b]
+            }
+            // SAFETY: the function asks for nothing but AVX2 and FMA, of which `self` is the proof.
+            unsafe { in_registers(v) }
         }
         #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) {

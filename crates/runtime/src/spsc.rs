@@ -1,4 +1,5 @@
-//! A bounded queue from one thread to one other: values of one size, no lock, no allocation after [`ring`], no system call.
+//! A bounded queue from one thread to one other: values of one size, no lock, no allocation after [`ring`], no system call. A value
+//! that owns memory is handed over with it: whoever popped it is the only one who can reach it.
 //!
 //! ```text
 //! Producer  head ─────────────►┐ Release            Acquire ┌─► Consumer
@@ -36,12 +37,12 @@ pub(crate) trait Slot<T> {
     /// * Nobody else touches the slot meanwhile.
     unsafe fn put(&self, value: T);
 
-    /// Copies the value out.
+    /// Moves the value out.
     ///
     /// # Safety
     /// * Nobody writes the slot meanwhile.
-    /// * A value was put in, and that happened before this.
-    unsafe fn get(&self) -> T;
+    /// * A value was put in, that happened before this, and it was not moved out since.
+    unsafe fn take(&self) -> T;
 }
 
 /// What a queue is made of: the processor's atomics, or those of a model checker.
@@ -56,7 +57,7 @@ pub(crate) trait Parts<T> {
 #[derive(Debug)]
 pub struct Native;
 
-impl<T: Copy> Parts<T> for Native {
+impl<T> Parts<T> for Native {
     type Index = AtomicUsize;
     type Slot = NativeSlot<T>;
 }
@@ -81,7 +82,7 @@ impl Index for AtomicUsize {
 #[derive(Debug)]
 pub struct NativeSlot<T>(UnsafeCell<MaybeUninit<T>>);
 
-impl<T: Copy> Slot<T> for NativeSlot<T> {
+impl<T> Slot<T> for NativeSlot<T> {
     fn new() -> NativeSlot<T> {
         NativeSlot(UnsafeCell::new(MaybeUninit::zeroed()))
     }
@@ -93,9 +94,9 @@ impl<T: Copy> Slot<T> for NativeSlot<T> {
     }
 
     #[inline]
-    unsafe fn get(&self) -> T {
-        // SAFETY: nobody writes the slot, and it holds a value (the caller's promises); `T` is `Copy`.
-        unsafe { (*self.0.get()).assume_init() }
+    unsafe fn take(&self) -> T {
+        // SAFETY: nobody writes the slot, and it holds a value that is moved out once (the caller's promises).
+        unsafe { (*self.0.get()).assume_init_read() }
     }
 }
 
@@ -119,6 +120,19 @@ impl<T, P: Parts<T>> Shared<T, P> {
     }
 }
 
+impl<T, P: Parts<T>> Drop for Shared<T, P> {
+    /// Values that nobody popped.
+    fn drop(&mut self) {
+        let (mut tail, head) = (self.tail.0.acquire(), self.head.0.acquire());
+        while tail != head {
+            // SAFETY: both ends are gone, and what they did happened before this (the count of the `Arc`); the slot lies in `[tail, head)`:
+            // a value was put in that was not popped.
+            drop(unsafe { self.slot(tail).take() });
+            tail = tail.wrapping_add(1);
+        }
+    }
+}
+
 /// The end that values are put in at.
 #[expect(private_bounds, reason = "only `Native` is made outside this crate's tests")]
 pub struct Producer<T, P: Parts<T> = Native> {
@@ -137,16 +151,17 @@ pub struct Consumer<T, P: Parts<T> = Native> {
     head_seen: usize,
 }
 
-// SAFETY: the end may move to another thread: it is the only one of its kind, and hands over slots by release and acquire.
-unsafe impl<T: Copy + Send> Send for Producer<T> {}
+// SAFETY: the end may move to another thread: it is the only one of its kind, and hands over slots by release and acquire. Values go to
+// the other thread, or are dropped by whichever end is the last: `T` is `Send`.
+unsafe impl<T: Send> Send for Producer<T> {}
 // SAFETY: as above.
-unsafe impl<T: Copy + Send> Send for Consumer<T> {}
+unsafe impl<T: Send> Send for Consumer<T> {}
 
 /// A queue of `capacity` values, all of its memory written to.
 ///
 /// # Panics
 /// When `capacity` is not a power of two.
-pub fn ring<T: Copy>(capacity: usize) -> (Producer<T>, Consumer<T>) {
+pub fn ring<T>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     ring_of(capacity)
 }
 
@@ -175,7 +190,7 @@ fn ring_of<T, P: Parts<T>>(capacity: usize) -> (Producer<T, P>, Consumer<T, P>) 
 }
 
 #[expect(private_bounds, reason = "only `Native` is made outside this crate's tests")]
-impl<T: Copy, P: Parts<T>> Producer<T, P> {
+impl<T, P: Parts<T>> Producer<T, P> {
     /// How many values the queue holds when it is full.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
@@ -205,7 +220,10 @@ impl<T: Copy, P: Parts<T>> Producer<T, P> {
 
     /// Puts in as many values as fit, from the first on, and shows them to the consumer all at once; how many.
     #[inline]
-    pub fn push_slice(&mut self, values: &[T]) -> usize {
+    pub fn push_slice(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
         if self.capacity() - self.head.wrapping_sub(self.tail_seen) < values.len() {
             self.room();
         }
@@ -242,7 +260,7 @@ impl<T: Copy, P: Parts<T>> Producer<T, P> {
 }
 
 #[expect(private_bounds, reason = "only `Native` is made outside this crate's tests")]
-impl<T: Copy, P: Parts<T>> Consumer<T, P> {
+impl<T, P: Parts<T>> Consumer<T, P> {
     /// How many values wait now; the producer may make it more at any moment.
     #[inline]
     pub fn waiting(&mut self) -> usize {
@@ -257,17 +275,20 @@ impl<T: Copy, P: Parts<T>> Consumer<T, P> {
         if self.head_seen == self.tail && self.waiting() == 0 {
             return None;
         }
-        let value = self.get(0);
+        let value = self.take(0);
         self.publish(1);
         Some(value)
     }
 
     /// Takes the oldest values out, as many as wait and fit, and gives their places back all at once; how many.
     #[inline]
-    pub fn pop_slice(&mut self, values: &mut [T]) -> usize {
+    pub fn pop_slice(&mut self, values: &mut [T]) -> usize
+    where
+        T: Copy,
+    {
         let count = self.waiting().min(values.len());
         for (ahead, value) in values[..count].iter_mut().enumerate() {
-            *value = self.get(ahead);
+            *value = self.take(ahead);
         }
         if count > 0 {
             self.publish(count);
@@ -280,12 +301,12 @@ impl<T: Copy, P: Parts<T>> Consumer<T, P> {
         Arc::strong_count(&self.shared) == 1
     }
 
-    /// Reads `ahead` places past the tail, where a value waits.
+    /// Moves the value out that waits `ahead` places past the tail: once, before it is passed by `publish`.
     #[inline]
-    fn get(&self, ahead: usize) -> T {
+    fn take(&mut self, ahead: usize) -> T {
         // SAFETY: the slot lies in `[tail, head)`: the producer put a value in before it published its head, as `waiting` saw, and
         // does not write it again before `publish`.
-        unsafe { self.shared.slot(self.tail.wrapping_add(ahead)).get() }
+        unsafe { self.shared.slot(self.tail.wrapping_add(ahead)).take() }
     }
 
     #[inline]
@@ -331,6 +352,26 @@ mod tests {
         let (producer, consumer) = ring::<u8>(2);
         drop(consumer);
         assert!(producer.is_abandoned());
+    }
+
+    #[test]
+    fn values_that_own_memory_are_dropped_once_wherever_they_are() {
+        let alive = std::sync::Arc::new(());
+        let (mut producer, mut consumer) = ring(4);
+        for _ in 0..3 {
+            producer.push(Box::new(alive.clone())).expect("room");
+        }
+        drop(consumer.pop());
+        assert_eq!(std::sync::Arc::strong_count(&alive), 3);
+        producer.push(Box::new(alive.clone())).expect("room");
+        producer.push(Box::new(alive.clone())).expect("room");
+        let refused = producer.push(Box::new(alive.clone()));
+        assert_eq!(std::sync::Arc::strong_count(&alive), 6);
+        drop(refused);
+        drop(consumer);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 5);
+        drop(producer);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1);
     }
 
     #[test]
@@ -390,11 +431,20 @@ mod model {
     use loom::cell::UnsafeCell;
     use loom::sync::atomic::{AtomicUsize, Ordering};
 
+    /// Indices as they are.
     struct Checked;
 
-    impl Parts<u32> for Checked {
+    /// Indices that order nothing, to see that the checker minds.
+    struct Unordered;
+
+    impl<T> Parts<T> for Checked {
         type Index = AtomicUsize;
-        type Slot = CheckedSlot;
+        type Slot = CheckedSlot<T>;
+    }
+
+    impl<T> Parts<T> for Unordered {
+        type Index = UnorderedIndex;
+        type Slot = CheckedSlot<T>;
     }
 
     impl Index for AtomicUsize {
@@ -409,21 +459,44 @@ mod model {
         }
     }
 
-    /// The checker's cell reports two accesses that nothing orders.
-    struct CheckedSlot(UnsafeCell<Option<u32>>);
+    struct UnorderedIndex(AtomicUsize);
 
-    impl Slot<u32> for CheckedSlot {
-        fn new() -> CheckedSlot {
+    impl Index for UnorderedIndex {
+        fn new() -> UnorderedIndex {
+            UnorderedIndex(AtomicUsize::new(0))
+        }
+        fn acquire(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+        fn release(&self, value: usize) {
+            self.0.store(value, Ordering::Relaxed)
+        }
+    }
+
+    /// The checker's cell reports two accesses that nothing orders.
+    struct CheckedSlot<T>(UnsafeCell<Option<T>>);
+
+    impl<T> Slot<T> for CheckedSlot<T> {
+        fn new() -> CheckedSlot<T> {
             CheckedSlot(UnsafeCell::new(None))
         }
-        unsafe fn put(&self, value: u32) {
+        unsafe fn put(&self, value: T) {
             // SAFETY: nobody else touches the slot (the caller's promise, which the checker checks).
-            self.0.with_mut(|slot| unsafe { *slot = Some(value) });
+            let before = self.0.with_mut(|slot| unsafe { (*slot).replace(value) });
+            assert!(before.is_none(), "a value that nobody popped is written over");
         }
-        unsafe fn get(&self) -> u32 {
+        unsafe fn take(&self) -> T {
             // SAFETY: nobody writes the slot (the caller's promise, which the checker checks).
-            self.0.with(|slot| unsafe { *slot }).expect("a value was put in")
+            let value = self.0.with_mut(|slot| unsafe { (*slot).take() });
+            value.expect("a value was put in")
         }
+    }
+
+    /// Three switches away from a thread that could go on: every known bug of such queues shows with two.
+    fn bounded() -> loom::model::Builder {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model
     }
 
     #[test]
@@ -456,10 +529,7 @@ mod model {
 
     #[test]
     fn every_interleaving_of_batches_gives_all_values_once_in_order() {
-        // Three switches away from a thread that could go on: every known bug of such queues shows with two.
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(|| {
+        bounded().check(|| {
             let (mut producer, mut consumer) = ring_of::<u32, Checked>(2);
             let pushing = loom::thread::spawn(move || {
                 let mut left = &[0, 1, 2][..];
@@ -480,5 +550,79 @@ mod model {
             assert_eq!(seen, [0, 1, 2]);
             pushing.join().expect("pushed");
         });
+    }
+
+    /// A row of a table that one thread fills and another reads: two cells the checker watches, filled one after the other.
+    struct Row([UnsafeCell<u32>; 2]);
+
+    impl Row {
+        fn new() -> Box<Row> {
+            Box::new(Row([UnsafeCell::new(0), UnsafeCell::new(0)]))
+        }
+
+        fn fill(&mut self, version: u32) {
+            for cell in &self.0 {
+                // SAFETY: the row is the caller's alone, which the checker checks.
+                cell.with_mut(|cell| unsafe { *cell = version });
+            }
+        }
+
+        fn read(&self) -> [u32; 2] {
+            // SAFETY: nobody writes the row meanwhile, which the checker checks.
+            [0, 1].map(|at| self.0[at].with(|cell| unsafe { *cell }))
+        }
+    }
+
+    /// How tables go from the thread that fills them to the one that reads them, and back to be filled again: a ring each way. There are
+    /// two, `versions` are handed over, and the reader gives one back when it has the next. What it reads, while the other may be filled,
+    /// is of one version, whole, and never older than before.
+    fn tables_go_round<P: Parts<Box<Row>> + 'static>(versions: u32) {
+        let (mut filled, mut incoming) = ring_of::<Box<Row>, P>(2);
+        let (mut give_back, mut back) = ring_of::<Box<Row>, P>(2);
+        let filling = loom::thread::spawn(move || {
+            let mut pool = vec![Row::new(), Row::new()];
+            for version in 1..=versions {
+                let mut row = loop {
+                    pool.extend(back.pop());
+                    match pool.pop() {
+                        Some(row) => break row,
+                        None => loom::thread::yield_now(),
+                    }
+                };
+                row.fill(version);
+                assert!(filled.push(row).is_ok(), "there is room for all there are");
+            }
+        });
+        let (mut held, mut seen) = (Row::new(), 0);
+        while seen < versions {
+            match incoming.pop() {
+                Some(row) => {
+                    let before = std::mem::replace(&mut held, row);
+                    // The one it began with is not of the other's.
+                    if seen > 0 {
+                        assert!(give_back.push(before).is_ok(), "there is room for all there are");
+                    }
+                }
+                None => loom::thread::yield_now(),
+            }
+            let [first, second] = held.read();
+            assert_eq!(first, second, "a torn row");
+            assert!(first >= seen, "an older row");
+            seen = first;
+        }
+        filling.join().expect("filled");
+    }
+
+    #[test]
+    fn no_interleaving_reads_a_row_that_is_being_filled() {
+        let model = bounded();
+        model.check(|| tables_go_round::<Checked>(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn the_checker_finds_a_row_handed_over_without_order() {
+        let model = bounded();
+        model.check(|| tables_go_round::<Unordered>(3));
     }
 }

@@ -113,7 +113,10 @@ pub(crate) struct Pricer {
     eye: Option<EyeTerms>,
     /// Values of one row: the one last worked out.
     row: Vec<f64>,
+    /// Greeks by quote, when they were last settled.
     deltas: Vec<f64>,
+    gammas: Vec<f64>,
+    vegas: Vec<f64>,
     version: u64,
 }
 
@@ -199,6 +202,8 @@ impl Pricer {
             eye: None,
             row: vec![0.0; count],
             deltas: vec![0.0; count],
+            gammas: vec![0.0; count],
+            vegas: vec![0.0; count],
             version: 0,
         };
         pricer.age(clock, now)?;
@@ -391,8 +396,11 @@ impl Pricer {
             self.engine
                 .greeks(&expiry.strip, forward, &mut expiry.values)
                 .map_err(|e| Failure::config(format!("{}: {e}", expiry.date)))?;
-            for (quote, delta) in expiry.quotes.iter().zip(&expiry.values.delta) {
-                self.deltas[*quote] = *delta;
+            let values = &expiry.values;
+            for (i, quote) in expiry.quotes.iter().enumerate() {
+                self.deltas[*quote] = values.delta[i];
+                self.gammas[*quote] = values.gamma[i];
+                self.vegas[*quote] = values.vega[i];
             }
         }
         Ok(())
@@ -432,13 +440,11 @@ impl Pricer {
     /// What is held, in Greeks of the whole.
     pub(crate) fn exposure(&self) -> Exposure {
         let mut sum = Exposure::default();
-        for expiry in &self.expiries {
-            for (i, quote) in expiry.quotes.iter().enumerate() {
-                let held = self.positions[*quote] as f64;
-                sum.delta += held * expiry.values.delta[i];
-                sum.gamma += held * expiry.values.gamma[i];
-                sum.vega += held * expiry.values.vega[i];
-            }
+        for (quote, held) in self.positions.iter().enumerate().filter(|(_, held)| **held != 0) {
+            let held = *held as f64;
+            sum.delta += held * self.deltas[quote];
+            sum.gamma += held * self.gammas[quote];
+            sum.vega += held * self.vegas[quote];
         }
         sum.delta += self.underlying as f64 * self.underlying_size;
         sum
@@ -451,29 +457,21 @@ impl Pricer {
     pub(crate) fn settle(&mut self, half_tick: i64) -> Result<(), Failure> {
         self.value(half_tick)?;
         let held = self.exposure();
-        for expiry in &self.expiries {
-            let v = &expiry.values;
-            for (i, quote) in expiry.quotes.iter().enumerate() {
-                let (delta, gamma, vega) = (v.delta[i], v.gamma[i], v.vega[i]);
-                // What the option would be worth with the underlying, its delta and volatility so much lower.
-                let lean = |t: &OptionTerms| {
-                    -(t.lean_delta * held.delta * delta
-                        + t.lean_gamma * held.gamma * gamma
-                        + t.lean_vega * held.vega * vega)
-                };
-                let name = &self.options[*quote].symbol;
-                let wrong = |e| Failure::config(format!("terms of {name}: {e}"));
-                let own = &self.terms[*quote];
-                self.quoting
-                    .set(*quote, &own.quote(vega, lean(own)))
-                    .map_err(wrong)?;
-                if let Some(eye) = &mut self.eye {
-                    let own = &eye.terms[*quote];
-                    eye.quoting
-                        .set(*quote, &own.quote(vega, lean(own)))
-                        .map_err(wrong)?;
-                }
+        let greeks = self.deltas.iter().zip(&self.gammas).zip(&self.vegas);
+        for (quote, ((delta, gamma), vega)) in greeks.enumerate() {
+            // What the option would be worth with the underlying, its delta and volatility so much lower.
+            let lean = |t: &OptionTerms| {
+                -(t.lean_delta * held.delta * delta
+                    + t.lean_gamma * held.gamma * gamma
+                    + t.lean_vega * held.vega * vega)
+            };
+            let own = &self.terms[quote];
+            let mut set = self.quoting.set(quote, &own.quote(*vega, lean(own)));
+            if let (Ok(()), Some(eye)) = (set, &mut self.eye) {
+                let own = &eye.terms[quote];
+                set = eye.quoting.set(quote, &own.quote(*vega, lean(own)));
             }
+            set.map_err(|e| Failure::config(format!("terms of {}: {e}", self.options[quote].symbol)))?;
         }
         self.version += 1;
         Ok(())

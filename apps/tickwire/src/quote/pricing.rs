@@ -1,15 +1,14 @@
 //! The pricing thread: makes ladders whenever something that they are made of has changed, and hands them over whole.
 //!
 //! After an edit or a fill the rows around the underlying's price go first ([`NEAR_HALF_TICKS`]), then all of them. Ladders come back
-//! to be filled again, so that there are never more than [`LADDERS`] of each size.
+//! to be filled again, so that there are never more than [`LADDERS`] of each size. They go by rings ([`tickwire_runtime::spsc`]), one each
+//! way, where a model checker has looked for a row that is read while it is filled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::{
-    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, TrySendError, channel, sync_channel,
-};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ use tickwire_options::edge::points;
 use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing};
 use tickwire_options::time::DayCount;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::spsc::Consumer;
+use tickwire_runtime::spsc::{Consumer, Producer, ring};
 use tickwire_trading::{EyeOff, EyeState, Ladder, PullReason, QuotingState};
 
 use super::account::{Account, View};
@@ -34,6 +33,10 @@ use crate::vol::{self, Begun, VolFile};
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
+/// Room for all ladders of both sizes, in either direction: nothing is ever refused for want of it.
+const LADDERS_MAX: usize = (2 * LADDERS).next_power_of_two();
+/// How long the first ladder may take.
+const FIRST_MAX: Duration = Duration::from_secs(10);
 /// How often the account is valued.
 const VALUE_NS: u64 = Nanos::SECOND;
 /// Views of the market for the account: one on its way, one being filled.
@@ -308,15 +311,15 @@ pub(crate) struct Made {
 
 /// The quoting thread's end: ladders come, and go back.
 pub(crate) struct Ladders {
-    incoming: Receiver<Made>,
-    outgoing: SyncSender<Made>,
+    incoming: Consumer<Made>,
+    outgoing: Producer<Made>,
     deltas: Vec<i32>,
     sizes: Vec<u32>,
     eye_sizes: Vec<u32>,
     is_over: bool,
     /// Views go, and come back to be filled again.
-    to_account: SyncSender<Box<View>>,
-    seen: Receiver<Box<View>>,
+    to_account: Producer<Box<View>>,
+    seen: Consumer<Box<View>>,
 }
 
 impl Ladders {
@@ -327,37 +330,40 @@ impl Ladders {
 
     /// The first ladder, which is waited for.
     pub(crate) fn first(&mut self) -> Option<Made> {
-        self.incoming.recv_timeout(Duration::from_secs(10)).ok()
+        let began = Instant::now();
+        while began.elapsed() < FIRST_MAX {
+            match self.next() {
+                None if !self.is_over => std::thread::sleep(REST),
+                made => return made,
+            }
+        }
+        None
     }
 
     /// The next ladder that has come.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Made> {
-        match self.incoming.try_recv() {
-            Ok(made) => Some(made),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                self.is_over = true;
-                None
-            }
-        }
+        let is_over = self.incoming.is_abandoned();
+        let made = self.incoming.pop();
+        self.is_over = is_over && made.is_none();
+        made
     }
 
     /// Gives one back, to be filled again.
     pub(crate) fn give_back(&mut self, made: Made) {
-        // There is room for as many as there are; where the other end is gone, the run ends.
-        let _ = self.outgoing.try_send(made);
+        // There is room for as many as there are.
+        let _ = self.outgoing.push(made);
     }
 
     /// A view to be filled, if the account has given one back.
     pub(crate) fn view(&mut self) -> Option<Box<View>> {
-        self.seen.try_recv().ok()
+        self.seen.pop()
     }
 
     /// Shows it to the account.
     pub(crate) fn show(&mut self, view: Box<View>) {
         // There is room for as many as there are.
-        let _ = self.to_account.try_send(view);
+        let _ = self.to_account.push(view);
     }
 
     /// Deltas of the options, in thousandths.
@@ -397,14 +403,14 @@ impl Pricing {
         let (surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
         let first = (clock.now(), half_tick);
         let pricer = Pricer::new(section, chain, surface, &smiles, &times, first)?;
-        let (to_quoting, incoming) = sync_channel(LADDERS);
-        let (outgoing, back) = sync_channel(2 * LADDERS);
+        let (to_quoting, incoming) = ring(LADDERS_MAX);
+        let (outgoing, back) = ring(LADDERS_MAX);
         let (asks, asked) = channel();
-        let (to_account, views) = sync_channel::<Box<View>>(VIEWS);
-        let (give_back, seen) = sync_channel(VIEWS);
+        let (to_account, views) = ring(VIEWS);
+        let (mut give_back, seen) = ring(VIEWS);
         for _ in 0..VIEWS {
             let seen = Vec::with_capacity(pricer.options().len() + 1);
-            let _ = give_back.try_send(Box::new(View {
+            let _ = give_back.push(Box::new(View {
                 at: Nanos::ZERO,
                 seen,
             }));
@@ -575,11 +581,11 @@ struct Work {
     shared: Arc<Shared>,
     traded: Consumer<Traded>,
     account: Account,
-    views: Receiver<Box<View>>,
-    give_back: SyncSender<Box<View>>,
+    views: Consumer<Box<View>>,
+    give_back: Producer<Box<View>>,
     asked: Receiver<Ask>,
-    to_quoting: SyncSender<Made>,
-    back: Receiver<Made>,
+    to_quoting: Producer<Made>,
+    back: Consumer<Made>,
     reprice_ns: u64,
     loss_max: f64,
     /// Of the wide ladder that was made last.
@@ -624,9 +630,9 @@ impl Work {
         loop {
             let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
             is_new |= self.take_fills(half_tick)?;
-            while let Ok(view) = self.views.try_recv() {
+            while let Some(view) = self.views.pop() {
                 self.account.on_view(&view);
-                let _ = self.give_back.try_send(view);
+                let _ = self.give_back.push(view);
             }
             let now = self.clock.now();
             if now.since(minute) >= 60 * Nanos::SECOND && self.priced.memory_kib.len() < MINUTES_MAX {
@@ -843,7 +849,7 @@ impl Work {
 
     /// Fills a pair of ladders and hands it over; `false` when there was none to fill, or no room for it.
     fn publish(&mut self, half_tick: i64, is_wide: bool) -> Result<bool, Failure> {
-        while let Ok(made) = self.back.try_recv() {
+        while let Some(made) = self.back.pop() {
             self.pool(made.quotes.room() != self.near_rows).push(made);
         }
         let reach = if is_wide { self.reach } else { NEAR_HALF_TICKS };
@@ -856,20 +862,16 @@ impl Work {
         if made.eye.is_some() && is_wide {
             self.pricer.hedge_deltas(&mut made.hedges);
         }
-        match self.to_quoting.try_send(made) {
-            Ok(()) => {
-                self.priced.ladders += 1;
-                if is_wide {
-                    self.centre = Some(half_tick);
-                }
-                Ok(true)
-            }
-            Err(TrySendError::Full(made) | TrySendError::Disconnected(made)) => {
-                self.pool(is_wide).push(made);
-                self.priced.ladders_late += 1;
-                Ok(false)
-            }
+        if let Err(made) = self.to_quoting.push(made) {
+            self.pool(is_wide).push(made);
+            self.priced.ladders_late += 1;
+            return Ok(false);
         }
+        self.priced.ladders += 1;
+        if is_wide {
+            self.centre = Some(half_tick);
+        }
+        Ok(true)
     }
 
     fn pool(&mut self, is_wide: bool) -> &mut Vec<Made> {

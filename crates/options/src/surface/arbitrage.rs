@@ -47,9 +47,9 @@ pub(crate) fn density_factor(k: f64, w: f64, first: f64, second: f64) -> f64 {
 pub fn butterfly(smile: &Smile, forward: f64, deviations: f64) -> Result<(), Arbitrage> {
     let s = smile.atm(forward) * libm::sqrt(smile.years());
     let step = 0.02 * s;
-    let at = smile.at(forward);
+    let (at, log) = (smile.at(forward), smile.log_of(forward));
     let w = |k: f64| {
-        let vol = smile.smooth_vol_at(&at, forward * libm::exp(k));
+        let vol = smile.smooth_vol_at(&at, log + k);
         vol * vol * smile.years()
     };
     for i in -60..=60 {
@@ -100,15 +100,20 @@ pub fn calendar(earlier: (&Smile, f64), later: (&Smile, f64), deviations: f64) -
     let (first, f1) = earlier;
     let (second, f2) = later;
     let s = first.atm(f1) * libm::sqrt(first.years());
-    let (at1, at2) = (first.at(f1), second.at(f2));
+    let [at1, at2] = [
+        (first.at(f1), first.log_of(f1)),
+        (second.at(f2), second.log_of(f2)),
+    ];
     for i in -40..=40 {
-        let moneyness = libm::exp(f64::from(i) / 40.0 * deviations * s);
-        let variance = |smile: &Smile, at: &At, forward: f64| {
-            let vol = smile.smooth_vol_at(at, forward * moneyness);
+        let k = f64::from(i) / 40.0 * deviations * s;
+        let variance = |smile: &Smile, (at, log): &(At, f64)| {
+            let vol = smile.smooth_vol_at(at, log + k);
             vol * vol * smile.years()
         };
-        if variance(second, &at2, f2) < variance(first, &at1, f1) * (1.0 - 1e-9) {
-            return Err(Arbitrage::Calendar { moneyness });
+        if variance(second, &at2) < variance(first, &at1) * (1.0 - 1e-9) {
+            return Err(Arbitrage::Calendar {
+                moneyness: libm::exp(k),
+            });
         }
     }
     Ok(())

@@ -173,17 +173,23 @@ impl Smile {
             .ok()
             .and_then(|at| self.nudges.get(at))
             .map_or(0.0, |(_, by)| *by);
-        (self.unbounded(at, strike) + nudge).clamp(VOL_MIN, VOL_MAX)
+        let log = self.log_of(strike);
+        (self.unbounded(at, log) + nudge).clamp(VOL_MIN, VOL_MAX)
     }
 
     /// Without nudges.
     pub(crate) fn smooth_vol(&self, strike: f64, forward: f64) -> f64 {
-        self.smooth_vol_at(&self.at(forward), strike)
+        self.smooth_vol_at(&self.at(forward), self.log_of(strike))
     }
 
-    /// The same at a forward that was prepared.
-    pub(crate) fn smooth_vol_at(&self, at: &At, strike: f64) -> f64 {
-        self.unbounded(at, strike).clamp(VOL_MIN, VOL_MAX)
+    /// The same at a forward that was prepared and a logarithm of the strike over the curve's reference.
+    pub(crate) fn smooth_vol_at(&self, at: &At, log: f64) -> f64 {
+        self.unbounded(at, log).clamp(VOL_MIN, VOL_MAX)
+    }
+
+    /// Logarithm of a strike or forward over the curve's reference.
+    pub(crate) fn log_of(&self, price: f64) -> f64 {
+        libm::log(price / self.reference)
     }
 
     /// The volatility at the money, nudges left out.
@@ -215,9 +221,11 @@ impl Smile {
         }
     }
 
-    fn unbounded(&self, at: &At, strike: f64) -> f64 {
+    /// At a logarithm of the strike over the reference.
+    #[inline]
+    fn unbounded(&self, at: &At, log: f64) -> f64 {
         let c = &self.controls;
-        let k = libm::log(strike / self.reference) - at.moved;
+        let k = log - at.moved;
         let base = self.curve.vol(k, self.years, at.share);
         let u = ((k - c.pivot) / at.deviation).clamp(-REACH, REACH);
         let wing = if u < 0.0 { c.put_wing } else { c.call_wing };

@@ -9,6 +9,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use tickwire_options::batch::{Engine, Loops};
+
 /// The bid of a side that is not quoted.
 pub const NO_BID: u16 = 0;
 /// The ask of a side that is not quoted.
@@ -178,6 +180,8 @@ pub struct Quoting {
     bid: Vec<f64>,
     /// Lean of the ask, or infinity: no ask.
     ask: Vec<f64>,
+    /// Which instructions make rows: the same prices by any.
+    engine: Engine,
 }
 
 impl Quoting {
@@ -191,6 +195,7 @@ impl Quoting {
             max: vec![1.0; quotes],
             bid: vec![f64::NEG_INFINITY; quotes],
             ask: vec![f64::INFINITY; quotes],
+            engine: Engine::detect(),
         }
     }
 
@@ -208,6 +213,7 @@ impl Quoting {
     ///
     /// # Errors
     /// What is wrong with them; they are as before then.
+    #[inline]
     pub fn set(&mut self, quote: usize, terms: &QuoteTerms) -> Result<(), QuotingError> {
         if quote >= self.len() {
             return Err(QuotingError::Quote);
@@ -218,7 +224,9 @@ impl Quoting {
             terms.half_width_min,
             terms.half_width_max,
         ];
-        if widths.iter().any(|w| !w.is_finite() || *w < 0.0) || !terms.lean.is_finite() {
+        // Two compares each, false of what is no number.
+        let is_width = |w: &f64| (0.0..=f64::MAX).contains(w);
+        if !widths.iter().all(is_width) || !(f64::MIN..=f64::MAX).contains(&terms.lean) {
             return Err(QuotingError::NotANumber);
         }
         // Sides apart by more than rounding can close: the smallest half width leaves a bid below its ask.
@@ -239,14 +247,58 @@ impl Quoting {
     }
 
     /// The wanted bid and ask of a quote worth `theo` points, in ticks. A value that is not a number or negative is not quoted.
-    #[inline(always)]
+    #[inline]
     pub fn wanted(&self, quote: usize, theo: f64) -> (u16, u16) {
-        let half = (self.edge[quote] + self.relative[quote] * theo)
-            .max(self.min[quote])
-            .min(self.max[quote]);
-        let bid = self.grid.bid(theo - half + self.bid[quote]);
-        let ask = self.grid.ask(theo + half + self.ask[quote]);
-        if theo >= 0.0 { (bid, ask) } else { (NO_BID, NO_ASK) }
+        let half = [
+            self.edge[quote],
+            self.relative[quote],
+            self.min[quote],
+            self.max[quote],
+        ];
+        wanted(&self.grid, theo, half, [self.bid[quote], self.ask[quote]])
+    }
+}
+
+/// See [`Quoting::wanted`]: half the width from edge, relative edge, least and most; lean of bid and ask.
+#[inline(always)]
+fn wanted(grid: &PriceGrid, theo: f64, half: [f64; 4], lean: [f64; 2]) -> (u16, u16) {
+    let [edge, relative, min, max] = half;
+    let half = (edge + relative * theo).max(min).min(max);
+    let bid = grid.bid(theo - half + lean[0]);
+    let ask = grid.ask(theo + half + lean[1]);
+    if theo >= 0.0 { (bid, ask) } else { (NO_BID, NO_ASK) }
+}
+
+/// A row being made.
+struct RowLoop<'a> {
+    theos: &'a [f64],
+    quoting: &'a Quoting,
+    bids: &'a mut [u16],
+    asks: &'a mut [u16],
+}
+
+impl Loops for RowLoop<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Quoting {
+            grid,
+            edge,
+            relative,
+            min,
+            max,
+            bid,
+            ask,
+            engine: _,
+        } = self.quoting;
+        // All of one length, so that nothing is asked in the loop.
+        let count = self.theos.len();
+        let [edge, relative, min, max, bid, ask] =
+            [edge, relative, min, max, bid, ask].map(|column| &column[..count]);
+        let (bids, asks) = (&mut self.bids[..count], &mut self.asks[..count]);
+        for at in 0..count {
+            let half = [edge[at], relative[at], min[at], max[at]];
+            (bids[at], asks[at]) = wanted(grid, self.theos[at], half, [bid[at], ask[at]]);
+        }
     }
 }
 
@@ -328,11 +380,12 @@ impl Ladder {
             return Err(LadderFull);
         }
         let from = self.rows * self.stride;
-        let bids = &mut self.bids[from..from + quotes];
-        let asks = &mut self.asks[from..from + quotes];
-        for (quote, ((bid, ask), theo)) in bids.iter_mut().zip(asks).zip(theos).enumerate() {
-            (*bid, *ask) = quoting.wanted(quote, *theo);
-        }
+        quoting.engine.run_loops(RowLoop {
+            theos,
+            quoting,
+            bids: &mut self.bids[from..from + quotes],
+            asks: &mut self.asks[from..from + quotes],
+        });
         self.rows += 1;
         Ok(())
     }
@@ -528,5 +581,52 @@ mod tests {
         ladder.begin(8, 5);
         assert!(ladder.row(5).is_none(), "begun anew");
         assert_eq!(ladder.push_row(&[1.0; 69], &quoting), Err(LadderFull));
+    }
+
+    #[test]
+    fn rows_are_the_same_by_any_instructions() {
+        use tickwire_options::batch::Path;
+        const QUOTES: usize = 1_003;
+        let mut quoting = Quoting::new(QUOTES, grid());
+        let mut theos = Vec::new();
+        let mut state = 1_u64;
+        // Values from a millionth of a point to ten thousand, now and then one that is none, and every kind of terms.
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        for quote in 0..QUOTES {
+            let terms = QuoteTerms {
+                edge: next() * 0.3,
+                edge_relative: next() * 0.01,
+                half_width_min: 1e-3 + next() * 0.1,
+                half_width_max: 0.2 + next() * 20.0,
+                lean: next() - 0.5,
+                sides: [next() < 0.95, next() < 0.95],
+            };
+            quoting.set(quote, &terms).unwrap();
+            theos.push(match quote % 50 {
+                0 => f64::NAN,
+                1 => -next(),
+                2 => f64::INFINITY,
+                3 => f64::from(quote as u32) * 0.05,
+                _ => libm::pow(10.0, next() * 10.0 - 6.0),
+            });
+        }
+        for engine in Path::ALL.into_iter().filter_map(Engine::with) {
+            quoting.engine = engine;
+            let mut ladder = Ladder::new(QUOTES, 1);
+            ladder.begin(1, 0);
+            ladder.push_row(&theos, &quoting).unwrap();
+            let row = ladder.row(0).unwrap();
+            for (quote, theo) in theos.iter().enumerate() {
+                let wanted = quoting.wanted(quote, *theo);
+                assert_eq!(
+                    (row.bids[quote], row.asks[quote]),
+                    wanted,
+                    "{engine:?}: {quote}, {theo}"
+                );
+            }
+        }
     }
 }
