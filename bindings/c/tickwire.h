@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 76u
+#define TW_COUNTERS 77u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -365,6 +365,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"orders_rejected", "rejected", "events", "Orders rejected by the venue."},
         {"orders_cancelled", "cancelled", "events", "Orders cancelled, by request or by their time in force."},
         {"fills", "fills", "events", "Executions received."},
+        {"trades_broken", "broken", "events", "Trades of ours that the venue took back."},
         {"risk_rejects", "risk rejects", "events", "Orders stopped by a pre-trade check."},
         {"risk_kill_switch", "killed", "events", "Orders stopped because the kill switch is on."},
         {"risk_no_session", "no session", "events", "Orders stopped because no order entry session is logged on."},

@@ -417,7 +417,13 @@ impl<'a, C: Channel> Trader<'a, C> {
             kind,
         };
         // What does not fit is counted as unmatched and stops trading where a fill is concerned.
-        let _ = self.hot.rule.on_report(&report);
+        let done = self.hot.rule.on_report(&report);
+        if let (Ok(change), ReportKind::Broken { qty, price, .. }) = (done, report.kind) {
+            eprintln!(
+                "warning: the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
+                change.order.id.0
+            );
+        }
     }
 
     fn transmit_fix(&mut self) -> Result<(), Failure> {
@@ -556,6 +562,11 @@ pub(crate) fn report_kind(r: &ExecutionReport) -> Option<ReportKind> {
             price: r.last_px.unwrap_or_default(),
             cumulative: r.cum_qty,
         }),
+        ExecType::TradeCancel => Some(ReportKind::Broken {
+            qty: r.last_qty,
+            price: r.last_px.unwrap_or_default(),
+            cumulative: r.cum_qty,
+        }),
         ExecType::Canceled | ExecType::Expired | ExecType::DoneForDay => Some(ReportKind::Cancelled),
         ExecType::Rejected => Some(ReportKind::Rejected),
         _ => None,
@@ -571,5 +582,45 @@ fn ord_status(state: OrderState) -> char {
         OrderState::Filled => '2',
         OrderState::Cancelled => '4',
         OrderState::Rejected => '8',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_fix::{Id, OrdStatus, Reason};
+    use tickwire_market::{Nanos, OrderType, Price, TimeInForce};
+
+    #[test]
+    fn a_trade_taken_back_is_a_report_of_its_own() {
+        let report = ExecutionReport {
+            order_id: Id::from_number(7),
+            cl_ord_id: Id::from_number(1),
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::from_number(9),
+            exec_type: ExecType::TradeCancel,
+            ord_status: OrdStatus::PartiallyFilled,
+            ord_rej_reason: None,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            qty: Qty(100),
+            order_type: OrderType::Limit,
+            price: Some(Price::from_4dp(10_0000)),
+            time_in_force: TimeInForce::Day,
+            last_qty: Qty(40),
+            last_px: Some(Price::from_4dp(9_0000)),
+            leaves_qty: Qty(40),
+            cum_qty: Qty(20),
+            avg_px: Price::from_4dp(10_0000),
+            transact_time: Nanos::ZERO,
+            cause: None,
+            text: Reason::EMPTY,
+        };
+        let broken = ReportKind::Broken {
+            qty: Qty(40),
+            price: Price::from_4dp(9_0000),
+            cumulative: Qty(20),
+        };
+        assert_eq!(report_kind(&report), Some(broken));
     }
 }

@@ -462,12 +462,7 @@ fn order_type(m: &Message<'_>, f: Field) -> Result<OrderType, Fault> {
 }
 
 fn time_in_force(m: &Message<'_>, f: Field) -> Result<TimeInForce, Fault> {
-    match m.char(f)? {
-        b'0' => Ok(TimeInForce::Day),
-        b'3' => Ok(TimeInForce::ImmediateOrCancel),
-        b'4' => Ok(TimeInForce::FillOrKill),
-        _ => Err(Fault::value(f.tag)),
-    }
+    TimeInForce::from_char(m.char(f)?).ok_or(Fault::value(f.tag))
 }
 
 impl NewOrderSingle {

@@ -208,9 +208,12 @@ fn symbol(rng: &mut Rng) -> Symbol {
 fn time_in_force(rng: &mut Rng) -> TimeInForce {
     [
         TimeInForce::Day,
+        TimeInForce::GoodTillCancel,
+        TimeInForce::AtTheOpening,
         TimeInForce::ImmediateOrCancel,
         TimeInForce::FillOrKill,
-    ][rng.below(3) as usize]
+        TimeInForce::AtTheClose,
+    ][rng.below(6) as usize]
 }
 
 fn order_type(rng: &mut Rng) -> OrderType {

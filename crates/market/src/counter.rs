@@ -88,6 +88,7 @@ counters! {
     OrdersRejected "orders_rejected" "rejected" Events "Orders rejected by the venue."
     OrdersCancelled "orders_cancelled" "cancelled" Events "Orders cancelled, by request or by their time in force."
     Fills "fills" "fills" Events "Executions received."
+    TradesBroken "trades_broken" "broken" Events "Trades of ours that the venue took back."
     RiskRejects "risk_rejects" "risk rejects" Events "Orders stopped by a pre-trade check."
     RiskKillSwitch "risk_kill_switch" "killed" Events "Orders stopped because the kill switch is on."
     RiskNoSession "risk_no_session" "no session" Events "Orders stopped because no order entry session is logged on."

@@ -38,6 +38,22 @@ pub enum TimeInForce {
     AtTheClose = 7,
 }
 
+impl TimeInForce {
+    /// Of the value of FIX TimeInForce (59); none of those that are not here (good till date, crossing, at the crossing).
+    #[inline]
+    pub const fn from_char(value: u8) -> Option<TimeInForce> {
+        Some(match value {
+            b'0' => TimeInForce::Day,
+            b'1' => TimeInForce::GoodTillCancel,
+            b'2' => TimeInForce::AtTheOpening,
+            b'3' => TimeInForce::ImmediateOrCancel,
+            b'4' => TimeInForce::FillOrKill,
+            b'7' => TimeInForce::AtTheClose,
+            _ => return None,
+        })
+    }
+}
+
 /// FIX OrdType (40).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]

@@ -83,6 +83,8 @@ pub struct Order {
     pub qty: Qty,
     /// How much of it has traded.
     pub filled: Qty,
+    /// How much had traded and was taken back by the venue: it does not come back to the order.
+    pub broken: Qty,
     /// What triggered it.
     pub cause: Cause,
 }
@@ -91,7 +93,7 @@ impl Order {
     /// What may still trade: 0 once it has ended.
     pub const fn remaining(&self) -> Qty {
         if self.state.is_open() {
-            Qty(self.qty.0 - self.filled.0)
+            Qty(self.qty.0 - self.filled.0 - self.broken.0)
         } else {
             Qty::ZERO
         }
@@ -121,6 +123,15 @@ pub enum ReportKind {
         /// At what price. FIX LastPx (31).
         price: Price,
         /// How much altogether, this execution included. FIX CumQty (14): tells a repeated report from a new one.
+        cumulative: Qty,
+    },
+    /// The venue takes a trade of it back, which may be long over. FIX 4.4, ExecType (150) H, "Trade Cancel".
+    Broken {
+        /// How much had traded. FIX LastQty (32).
+        qty: Qty,
+        /// At what price. FIX LastPx (31).
+        price: Price,
+        /// How much has traded without it. FIX CumQty (14): tells a repeated report from a new one.
         cumulative: Qty,
     },
     /// What had not traded is cancelled.
@@ -153,6 +164,8 @@ pub struct Change {
     pub order: Order,
     /// How much traded by this report.
     pub filled: Qty,
+    /// How much had traded and did not, by this report.
+    pub broken: Qty,
     /// How much will not trade any more: left over when the order ended without a fill.
     pub released: Qty,
 }
@@ -237,17 +250,26 @@ impl Orders {
             venue_id: report.venue_id.or(before.venue_id),
             ..before
         };
-        let mut filled = Qty::ZERO;
+        let (mut filled, mut broken) = (Qty::ZERO, Qty::ZERO);
         match report.kind {
             ReportKind::Accepted => order.state = accepted(before.state)?,
             ReportKind::Filled { qty, cumulative, .. } => {
                 order.filled = filled_after(&before, qty, cumulative)?;
-                order.state = if order.filled == order.qty {
+                order.state = if order.filled.0 + order.broken.0 == order.qty.0 {
                     OrderState::Filled
                 } else {
                     OrderState::PartiallyFilled
                 };
                 filled = qty;
+            }
+            ReportKind::Broken { qty, cumulative, .. } => {
+                order.filled = filled_without(&before, qty, cumulative)?;
+                order.broken = Qty(before.broken.0 + qty.0);
+                // Not all of it has traded after all, and nothing more will.
+                if before.state == OrderState::Filled {
+                    order.state = OrderState::Cancelled;
+                }
+                broken = qty;
             }
             ReportKind::Cancelled => order.state = cancelled(before.state)?,
             ReportKind::Rejected => order.state = rejected(before.state)?,
@@ -264,6 +286,7 @@ impl Orders {
         Ok(Change {
             order,
             filled,
+            broken,
             released,
         })
     }
@@ -350,9 +373,21 @@ fn filled_after(order: &Order, qty: Qty, cumulative: Qty) -> Result<Qty, ReportE
         _ if cumulative.0 <= order.filled.0 => Err(ReportError::Duplicate),
         _ if !order.state.is_open() => Err(ReportError::OutOfOrder),
         _ if qty.is_zero() || cumulative.0 < sum => Err(ReportError::OutOfOrder),
-        _ if cumulative.0 > order.qty.0 => Err(ReportError::Overfill),
+        _ if cumulative.0 > order.qty.0 - order.broken.0 => Err(ReportError::Overfill),
         _ if cumulative.0 > sum => Err(ReportError::Missed),
         _ => Ok(cumulative),
+    }
+}
+
+/// The filled quantity without a trade of `qty` that brings it down to `cumulative`.
+fn filled_without(order: &Order, qty: Qty, cumulative: Qty) -> Result<Qty, ReportError> {
+    match order.filled.0.checked_sub(qty.0) {
+        _ if qty.is_zero() => Err(ReportError::OutOfOrder),
+        _ if cumulative == order.filled && order.broken >= qty => Err(ReportError::Duplicate),
+        Some(left) if left == cumulative.0 => Ok(cumulative),
+        Some(_) => Err(ReportError::Missed),
+        // More than is known to have traded.
+        None => Err(ReportError::OutOfOrder),
     }
 }
 
@@ -413,6 +448,67 @@ mod tests {
         );
         assert_eq!(orders.count(OrderState::Filled), 1);
         assert_eq!(orders.get(id).unwrap().venue_id, Some(OrderId(77)));
+    }
+
+    #[test]
+    fn a_broken_trade_does_not_come_back_to_its_order() {
+        let mut orders = Orders::new(4);
+        let broken = |qty: u32, cumulative: u32| ReportKind::Broken {
+            qty: Qty(qty),
+            price: BUY.price,
+            cumulative: Qty(cumulative),
+        };
+        let id = orders.insert(&BUY).unwrap();
+        assert_eq!(
+            orders.apply(&report(id, broken(30, 0))),
+            Err(ReportError::OutOfOrder)
+        );
+        orders.apply(&report(id, fill(30, 30))).unwrap();
+        orders.apply(&report(id, fill(20, 50))).unwrap();
+        assert_eq!(
+            orders.apply(&report(id, broken(30, 10))),
+            Err(ReportError::Missed)
+        );
+        assert_eq!(
+            orders.apply(&report(id, broken(0, 50))),
+            Err(ReportError::OutOfOrder)
+        );
+        let change = orders.apply(&report(id, broken(30, 20))).unwrap();
+        assert_eq!(
+            (
+                change.order.state,
+                change.broken,
+                change.order.filled,
+                change.order.remaining()
+            ),
+            (OrderState::PartiallyFilled, Qty(30), Qty(20), Qty(50))
+        );
+        assert_eq!(
+            orders.apply(&report(id, broken(30, 20))),
+            Err(ReportError::Duplicate)
+        );
+        assert_eq!(
+            orders.apply(&report(id, fill(60, 80))),
+            Err(ReportError::Overfill)
+        );
+        let change = orders.apply(&report(id, fill(50, 70))).unwrap();
+        assert_eq!(
+            (change.order.state, change.released, orders.open()),
+            (OrderState::Filled, Qty(0), 0)
+        );
+        // After its end: it was filled, and is not.
+        let change = orders.apply(&report(id, broken(50, 20))).unwrap();
+        assert_eq!(
+            (
+                change.order.state,
+                change.order.filled,
+                change.order.broken,
+                change.released
+            ),
+            (OrderState::Cancelled, Qty(20), Qty(80), Qty(0))
+        );
+        assert_eq!((orders.open(), orders.count(OrderState::Filled)), (0, 0));
+        assert_eq!(orders.count(OrderState::Cancelled), 1);
     }
 
     #[test]

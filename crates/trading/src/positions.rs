@@ -34,6 +34,17 @@ impl Position {
         }
     }
 
+    /// A trade does not count after all.
+    pub fn untrade(&mut self, side: Side, qty: Qty, price: Price) {
+        let traded = &mut self.traded[side as usize];
+        traded.0 = traded.0.saturating_sub(u64::from(qty.0));
+        let (signed, notional) = (i64::from(qty.0), price.notional(u64::from(qty.0)));
+        match side {
+            Side::Bid => (self.qty, self.cost) = (self.qty - signed, self.cost - notional),
+            Side::Ask => (self.qty, self.cost) = (self.qty + signed, self.cost + notional),
+        }
+    }
+
     /// The largest position either way if every open order of `side` and `more` of it traded.
     #[inline]
     pub fn worst(&self, side: Side, more: Qty) -> u64 {
@@ -87,6 +98,13 @@ impl Positions {
         self.on_released(instrument, side, qty);
     }
 
+    /// A trade was taken back by the venue.
+    pub fn on_broken(&mut self, instrument: InstrumentId, side: Side, qty: Qty, price: Price) {
+        if let Some(position) = self.0.get_mut(instrument.index()) {
+            position.untrade(side, qty, price);
+        }
+    }
+
     /// Some of an open order will not trade any more.
     pub fn on_released(&mut self, instrument: InstrumentId, side: Side, qty: Qty) {
         if let Some(position) = self.0.get_mut(instrument.index()) {
@@ -122,6 +140,17 @@ mod tests {
             (position.working, position.traded),
             ([Volume(0); 2], [Volume(10); 2])
         );
+    }
+
+    #[test]
+    fn a_trade_taken_back_leaves_nothing() {
+        let mut positions = Positions::new(2);
+        for side in Side::BOTH {
+            positions.on_sent(ID, side, Qty(10));
+            positions.on_fill(ID, side, Qty(10), Price::from_4dp(10_0000));
+            positions.on_broken(ID, side, Qty(10), Price::from_4dp(10_0000));
+            assert_eq!(positions.get(ID), Position::default());
+        }
     }
 
     #[test]

@@ -104,18 +104,23 @@ impl TickToTrade {
         intent
     }
 
-    /// Applies an execution report. A fill that fits no order, other than a repeated one, means that we do not know our
-    /// position: the kill switch goes on.
+    /// Applies an execution report. A fill or a broken trade that fits no order, other than a repeated one, means that we do not know our
+    /// position: the kill switch goes on. It does so too where a broken trade fits: the position is known, and is not what was decided on.
     pub fn on_report(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
         let change = self.apply(report).inspect_err(|error| {
             self.counters.bump(Counter::ReportsUnmatched);
-            if matches!(report.kind, ReportKind::Filled { .. }) && *error != ReportError::Duplicate {
+            let is_trade = matches!(report.kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
+            if is_trade && *error != ReportError::Duplicate {
                 self.risk.kill();
             }
         })?;
         match report.kind {
             ReportKind::Accepted => self.counters.bump(Counter::OrdersAcked),
             ReportKind::Filled { .. } => self.counters.bump(Counter::Fills),
+            ReportKind::Broken { .. } => {
+                self.counters.bump(Counter::TradesBroken);
+                self.risk.kill();
+            }
             ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
             ReportKind::Rejected => self.counters.bump(Counter::OrdersRejected),
             ReportKind::CancelRejected => {}
@@ -228,8 +233,10 @@ impl TickToTrade {
     fn apply(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
         let change = self.orders.apply(report)?;
         let (instrument, side) = (change.order.instrument, change.order.side);
-        if let ReportKind::Filled { qty, price, .. } = report.kind {
-            self.positions.on_fill(instrument, side, qty, price);
+        match report.kind {
+            ReportKind::Filled { qty, price, .. } => self.positions.on_fill(instrument, side, qty, price),
+            ReportKind::Broken { qty, price, .. } => self.positions.on_broken(instrument, side, qty, price),
+            _ => {}
         }
         self.positions.on_released(instrument, side, change.released);
         Ok(change)

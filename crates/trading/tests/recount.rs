@@ -47,6 +47,7 @@ enum Op {
 enum Kind {
     Accepted,
     Filled,
+    Broken,
     Cancelled,
     Rejected,
     CancelRejected,
@@ -62,7 +63,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         prop_oneof![8 => Just(BookState::Live), 1 => Just(BookState::Stale), 1 => Just(BookState::Building)];
     let kind = prop_oneof![
         3 => Just(Kind::Accepted), 6 => Just(Kind::Filled), 3 => Just(Kind::Cancelled),
-        1 => Just(Kind::Rejected), 1 => Just(Kind::CancelRejected)
+        1 => Just(Kind::Rejected), 1 => Just(Kind::CancelRejected), 2 => Just(Kind::Broken)
     ];
     let op = prop_oneof![
         4 => (0u64..7).prop_map(|n| Op::Wait(n * 100)),
@@ -111,24 +112,41 @@ impl History {
             })
     }
 
-    fn filled(&self, id: ClientOrderId) -> u32 {
-        let fills = self.reports(id).filter_map(|kind| {
-            if let ReportKind::Filled { qty, .. } = kind {
-                Some(qty.0)
-            } else {
-                None
-            }
+    /// Traded, what was taken back included.
+    fn traded(&self, id: ClientOrderId) -> u32 {
+        let fills = self.reports(id).filter_map(|kind| match kind {
+            ReportKind::Filled { qty, .. } => Some(qty.0),
+            _ => None,
         });
         fills.sum()
     }
 
+    /// Taken back.
+    fn broken(&self, id: ClientOrderId) -> u32 {
+        let breaks = self.reports(id).filter_map(|kind| match kind {
+            ReportKind::Broken { qty, .. } => Some(qty.0),
+            _ => None,
+        });
+        breaks.sum()
+    }
+
+    fn filled(&self, id: ClientOrderId) -> u32 {
+        self.traded(id) - self.broken(id)
+    }
+
     fn state(&self, id: ClientOrderId) -> OrderState {
         let has = |kind: ReportKind| self.reports(id).any(|k| k == kind);
-        match self.filled(id) {
+        let last_trade = self
+            .reports(id)
+            .filter(|kind| matches!(kind, ReportKind::Filled { .. } | ReportKind::Broken { .. }));
+        let is_broken_last = matches!(last_trade.last(), Some(ReportKind::Broken { .. }));
+        match self.traded(id) {
             _ if has(ReportKind::Rejected) => OrderState::Rejected,
             _ if has(ReportKind::Cancelled) => OrderState::Cancelled,
-            filled if filled == LOT.0 => OrderState::Filled,
-            filled if filled > 0 => OrderState::PartiallyFilled,
+            // Nothing follows the last fill but breaks.
+            traded if traded == LOT.0 && is_broken_last => OrderState::Cancelled,
+            traded if traded == LOT.0 => OrderState::Filled,
+            traded if traded > 0 => OrderState::PartiallyFilled,
             _ if has(ReportKind::Accepted) => OrderState::New,
             _ => OrderState::PendingNew,
         }
@@ -176,11 +194,24 @@ impl History {
             ReportKind::Filled { qty, cumulative, .. } if qty.0 == 0 || cumulative.0 < filled + qty.0 => {
                 Err(ReportError::OutOfOrder)
             }
-            ReportKind::Filled { cumulative, .. } if cumulative > LOT => Err(ReportError::Overfill),
+            ReportKind::Filled { cumulative, .. } if cumulative.0 > LOT.0 - self.broken(id) => {
+                Err(ReportError::Overfill)
+            }
             ReportKind::Filled { qty, cumulative, .. } if cumulative.0 > filled + qty.0 => {
                 Err(ReportError::Missed)
             }
             ReportKind::Filled { .. } => Ok(()),
+            ReportKind::Broken { qty, .. } if qty.0 == 0 => Err(ReportError::OutOfOrder),
+            ReportKind::Broken { qty, cumulative, .. }
+                if cumulative.0 == filled && qty.0 <= self.broken(id) =>
+            {
+                Err(ReportError::Duplicate)
+            }
+            ReportKind::Broken { qty, .. } if qty.0 > filled => Err(ReportError::OutOfOrder),
+            ReportKind::Broken { qty, cumulative, .. } if filled - qty.0 != cumulative.0 => {
+                Err(ReportError::Missed)
+            }
+            ReportKind::Broken { .. } => Ok(()),
         }
     }
 
@@ -206,7 +237,7 @@ impl History {
         let price = offer.filter(|_| book.state == BookState::Live && offer != was)?;
         let open: Vec<_> = self.sent.iter().filter(|sent| self.is_open(sent.id)).collect();
         let held: u32 = self.sent.iter().map(|sent| self.filled(sent.id)).sum();
-        let working: u32 = open.iter().map(|sent| LOT.0 - self.filled(sent.id)).sum();
+        let working: u32 = open.iter().map(|sent| LOT.0 - self.traded(sent.id)).sum();
         let recent = self
             .sent
             .iter()
@@ -319,6 +350,20 @@ impl Pair {
                     cumulative: Qty(cumulative.max(0) as u32),
                 }
             }
+            Kind::Broken => {
+                // Now and then all of it, which a number at random hardly is.
+                let qty = if off == 0 {
+                    qty.min(self.history.filled(id))
+                } else {
+                    qty
+                };
+                let cumulative = i64::from(self.history.filled(id)) - i64::from(qty) + off;
+                ReportKind::Broken {
+                    qty: Qty(qty),
+                    price,
+                    cumulative: Qty(cumulative.max(0) as u32),
+                }
+            }
         };
         let expected = self.history.verdict(id, kind);
         let got = self.desk.on_report(&OrderReport {
@@ -328,9 +373,14 @@ impl Pair {
         });
         assert_eq!(got.map(|_| ()), expected, "{id:?} {kind:?}");
         match expected {
-            Ok(()) => self.history.told.push((id, Told::Report(kind))),
+            Ok(()) => {
+                self.history.told.push((id, Told::Report(kind)));
+                self.history.killed |= matches!(kind, ReportKind::Broken { .. });
+            }
             Err(ReportError::Duplicate) => {}
-            Err(_) => self.history.killed |= matches!(kind, ReportKind::Filled { .. }),
+            Err(_) => {
+                self.history.killed |= matches!(kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
+            }
         }
     }
 
@@ -383,7 +433,7 @@ impl Pair {
             .iter()
             .map(|sent| sent.price.notional(u64::from(history.filled(sent.id))))
             .sum();
-        let working: u32 = open.map(|sent| LOT.0 - history.filled(sent.id)).sum();
+        let working: u32 = open.map(|sent| LOT.0 - history.traded(sent.id)).sum();
         assert_eq!((position.qty, position.cost), (i64::from(held), cost));
         assert_eq!(
             (position.working, position.traded[0]),

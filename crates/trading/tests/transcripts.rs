@@ -132,6 +132,15 @@ impl Desk {
                 };
                 return self.report(id, kind);
             }
+            ["broken", id, trade, "cum", cumulative] => {
+                let (amount, price) = trade.split_once('@').expect("<qty>@<price>");
+                let kind = ReportKind::Broken {
+                    qty: qty(amount),
+                    price: price.parse().expect("a price"),
+                    cumulative: qty(cumulative),
+                };
+                return self.report(id, kind);
+            }
             ["withdraw", id] => return format!("withdrawn: {}\n", self.desk.withdraw(number(id))),
             ["kill"] => self.desk.kill(),
             ["revive"] => self.desk.risk_mut().revive(),

@@ -828,15 +828,7 @@ fn side(m: &Message<'_>, f: tickwire_fix::Field) -> Result<Side, Fault> {
 }
 
 fn time_in_force(m: &Message<'_>, f: tickwire_fix::Field) -> Result<TimeInForce, Fault> {
-    Ok(match m.char(f)? {
-        b'0' => TimeInForce::Day,
-        b'1' => TimeInForce::GoodTillCancel,
-        b'2' => TimeInForce::AtTheOpening,
-        b'3' => TimeInForce::ImmediateOrCancel,
-        b'4' => TimeInForce::FillOrKill,
-        b'7' => TimeInForce::AtTheClose,
-        _ => return Err(Fault::value(f.tag)),
-    })
+    TimeInForce::from_char(m.char(f)?).ok_or(Fault::value(f.tag))
 }
 
 /// What caused an order or a quote, when all three fields are there and right.

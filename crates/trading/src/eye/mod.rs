@@ -599,7 +599,7 @@ impl Eye {
     // ---- what the venue answers -------------------------------------------------------------------------------
 
     /// Applies what the venue said of an order; a fill is hedged at once. One that fits nothing, other than a repeated one, turns the
-    /// eye off; an option whose order is rejected is not watched any more.
+    /// eye off, as does a trade that the venue takes back; an option whose order is rejected is not watched any more.
     ///
     /// # Errors
     /// Why it was not applied.
@@ -611,7 +611,8 @@ impl Eye {
     ) -> Result<Change, ReportError> {
         let change = self.apply(now, report).inspect_err(|error| {
             self.counters.bump(Counter::ReportsUnmatched);
-            if matches!(report.kind, ReportKind::Filled { .. }) && *error != ReportError::Duplicate {
+            let is_trade = matches!(report.kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
+            if is_trade && *error != ReportError::Duplicate {
                 self.stop(EyeOff::Unmatched);
             }
         })?;
@@ -620,6 +621,10 @@ impl Eye {
             ReportKind::Filled { .. } => {
                 self.counters.bump(Counter::Fills);
                 self.hedge(now, &change.order.cause, sink);
+            }
+            ReportKind::Broken { .. } => {
+                self.counters.bump(Counter::TradesBroken);
+                self.stop(EyeOff::Killed);
             }
             ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
             ReportKind::Rejected => {
@@ -636,26 +641,31 @@ impl Eye {
     fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
         let change = self.orders.apply(report)?;
         let tag = self.tags[self.place(report.id)];
-        let (side, is_over) = (change.order.side, !change.order.state.is_open());
+        // An order whose trade is broken is over for long, or goes on.
+        let is_over = !change.order.state.is_open() && change.broken.is_zero();
+        let side = change.order.side;
         let signed = |qty: Qty| match side {
             Side::Bid => i64::from(qty.0),
             Side::Ask => -i64::from(qty.0),
         };
         let Some(option) = tag.option else {
-            // What a hedge did not do is still to be done.
-            self.carry_milli = self.carry_milli.saturating_add(1_000 * signed(change.released));
+            // What a hedge did not do, after all, is still to be done.
+            let undone = Qty(change.released.0 + change.broken.0);
+            self.carry_milli = self.carry_milli.saturating_add(1_000 * signed(undone));
             return Ok(change);
         };
         let at = usize::from(option);
         let gone = Exposure::of(change.filled.0 + change.released.0, tag.limit_ticks);
-        let released = Exposure::of(change.released.0, tag.limit_ticks);
-        self.positions[at] += signed(change.filled);
-        self.net += signed(change.filled);
+        let unpaid = Exposure::of(change.released.0 + change.broken.0, tag.limit_ticks);
+        // One of both is 0.
+        let traded = signed(change.filled) - signed(change.broken);
+        self.positions[at] += traded;
+        self.net += traded;
         self.open[side as usize].remove(gone);
-        self.premium[side as usize] -= released.premium;
+        self.premium[side as usize] -= unpaid.premium;
         self.taken.release(tag.taken, change.released.0);
         if self.config.hedge.is_some() {
-            let delta = signed(change.filled).saturating_mul(self.deltas[at].into());
+            let delta = traded.saturating_mul(self.deltas[at].into());
             self.carry_milli = self.carry_milli.saturating_sub(delta);
         }
         if is_over {

@@ -827,6 +827,52 @@ fn it_buys_what_is_shown_with_a_limit_at_the_trigger_and_hedges_in_the_same_even
 }
 
 #[test]
+fn a_trade_taken_back_is_held_no_more_and_turns_it_off() {
+    let (mut eye, mut sent) = ready(config());
+    eye.set_delta(40, 260);
+    let (buys, _) = triggers(40);
+    let update = market(9, 40, [(buys - 20) * TICK, (buys - 3) * TICK], [5, 7]);
+    eye.on_option(Nanos(5), 40, &update, &NoQuotes, &mut sent);
+    let (_, id, ..) = only(&mut sent);
+    eye.on_report(Nanos(7), &filled(id, 7), &mut sent)
+        .expect("it fits");
+    let (_, hedge, ..) = only(&mut sent);
+    assert_eq!((eye.position(40), eye.net(), eye.unhedged_milli()), (7, 7, 180));
+    assert!(eye.premium()[0] > 0);
+    let broken = |id, qty| OrderReport {
+        id,
+        venue_id: None,
+        kind: ReportKind::Broken {
+            qty: Qty(qty),
+            price: Price::ZERO,
+            cumulative: Qty::ZERO,
+        },
+    };
+    let taken_back = broken(id, 7);
+    eye.on_report(Nanos(8), &taken_back, &mut sent).expect("it fits");
+    assert_eq!(eye.state(), EyeState::Off(EyeOff::Killed));
+    // What was sold against it is to be bought again, by whoever turns it on.
+    assert_eq!((eye.position(40), eye.net(), eye.unhedged_milli()), (0, 0, 2_000));
+    assert_eq!(
+        (eye.premium(), eye.counters().get(Counter::TradesBroken)),
+        ([0; 2], 1)
+    );
+    assert_eq!(
+        eye.on_report(Nanos(9), &taken_back, &mut sent).err(),
+        Some(ReportError::Duplicate)
+    );
+    assert_eq!(
+        eye.on_report(Nanos(9), &filled(hedge, 2), &mut sent)
+            .map(|c| c.filled),
+        Ok(Qty(2))
+    );
+    eye.on_report(Nanos(10), &broken(hedge, 2), &mut sent)
+        .expect("it fits");
+    assert_eq!(eye.unhedged_milli(), 0);
+    assert!(sent.orders.is_empty());
+}
+
+#[test]
 fn it_trades_neither_with_our_own_quotes_nor_with_what_is_too_good() {
     let (mut eye, mut sent) = ready(config());
     let (buys, sells) = triggers(40);
