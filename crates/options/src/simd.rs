@@ -4,8 +4,9 @@
 //! takes it. AVX-512 and AVX2 do the same operations in the same order and give the same bits. The portable twin rounds after each
 //! multiplication, where they have fused ones: it differs in the last digits.
 //!
-//! This is the crate's one file with unsafe code: calls of instructions behind their token, and loads and stores through
-//! references to arrays. Why not left to the compiler: `docs/adr/0007-vectors-in-option-pricing.md`.
+//! This is the crate's one file with unsafe code: calls of instructions behind their token, loads and stores through references to
+//! arrays, and an `asm!` without an instruction that keeps an order. Why not left to the compiler:
+//! `docs/adr/0007-vectors-in-option-pricing.md`.
 #![allow(unsafe_code)]
 
 /// Doubles of a vector, in as many registers as that takes.

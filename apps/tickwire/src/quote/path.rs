@@ -916,8 +916,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     fn report(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
         if report.exec_type == ExecType::TradeCancel {
-            // What was booked is not held: an operator has to see to it.
-            return self.distrust(now);
+            return self.broken(now, report, is_late);
         }
         let id = report.cl_ord_id.to_number();
         if let Some(id) = id.filter(|id| *id >= ORDERS_FROM) {
@@ -947,6 +946,34 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
     }
 
+    /// The venue takes a trade back. It is booked the other way round at its price, as what is held and what was paid are then; everything
+    /// is pulled until an operator has seen to it.
+    #[cold]
+    fn broken(&mut self, now: Nanos, report: &ExecutionReport, is_late: bool) {
+        if self.is_booked(report, is_late) {
+            return;
+        }
+        let id = report.cl_ord_id.to_number();
+        if let Some(id) = id.filter(|id| *id >= ORDERS_FROM && id % 2 == 0) {
+            self.order_traded(now, report, id, !report.side);
+            return self.pull_by(now, |quoter, wire| quoter.pull_on_break(now, wire));
+        }
+        // Which place it has now, if it was of a process before this one.
+        let quote = self.quote_by_name(&report.symbol);
+        let Some((quote, fill)) = quote.and_then(|quote| Some((quote, self.fill_of(quote, report)?))) else {
+            return self.distrust(now);
+        };
+        let undone = ExecutionReport {
+            side: !report.side,
+            ..*report
+        };
+        self.traded(now, Source::Quote, quote, &undone);
+        if let Some(eye) = &mut self.eye {
+            eye.add_net(signed(&undone));
+        }
+        self.pull_by(now, |quoter, wire| quoter.on_broken(now, &fill, wire));
+    }
+
     /// A trade as the quoter counts it; `None` without a price that is one.
     fn fill_of(&self, quote: u16, report: &ExecutionReport) -> Option<Fill> {
         let tick = self.option_tick.raw().max(1);
@@ -962,11 +989,15 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// What became of an order of the eye. What traded is booked whether the order is known or not: those of a process before this one
     /// are not.
     fn order_report(&mut self, now: Nanos, report: &ExecutionReport, id: u64, is_late: bool) {
-        let Some(kind) = report_kind(report) else { return };
-        let is_fill = matches!(kind, ReportKind::Filled { .. });
-        if is_fill && self.is_booked(report, is_late) {
+        if report.exec_type == ExecType::Trade && self.is_booked(report, is_late) {
             return;
         }
+        self.order_traded(now, report, id, report.side);
+    }
+
+    /// The same when what traded is not in the positions yet; it is booked on `side`: the other one where the trade is taken back.
+    fn order_traded(&mut self, now: Nanos, report: &ExecutionReport, id: u64, side: Side) {
+        let Some(kind) = report_kind(report) else { return };
         let told = OrderReport {
             id: ClientOrderId(id.saturating_sub(self.wire.first_order) / 2),
             venue_id: report.order_id.to_number().map(OrderId),
@@ -983,20 +1014,24 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             Some(Err(ReportError::Duplicate)) => return,
             Some(Err(_)) | None => true,
         };
-        if !is_fill {
+        let is_fill = matches!(kind, ReportKind::Filled { .. });
+        if !is_fill && !matches!(kind, ReportKind::Broken { .. }) {
             return;
         }
+        let trade = ExecutionReport { side, ..*report };
         match quote {
             Some(quote) => {
-                self.traded(now, Source::Eye, quote, report);
-                self.eye_contracts += u64::from(report.last_qty.0);
-                let paid = self.paid(signed(report), report.last_px.unwrap_or_default());
-                self.quoter.add_net(signed(report), paid);
+                self.traded(now, Source::Eye, quote, &trade);
+                if is_fill {
+                    self.eye_contracts += u64::from(trade.last_qty.0);
+                }
+                let paid = self.paid(signed(&trade), trade.last_px.unwrap_or_default());
+                self.quoter.add_net(signed(&trade), paid);
                 if let (Some(eye), true) = (&mut self.eye, is_unknown) {
-                    eye.hold(quote, signed(report));
+                    eye.hold(quote, signed(&trade));
                 }
             }
-            None if self.is_underlying(&report.symbol) => self.traded(now, Source::Hedge, NONE, report),
+            None if self.is_underlying(&report.symbol) => self.traded(now, Source::Hedge, NONE, &trade),
             None => self.distrust(now),
         }
     }
@@ -1087,21 +1122,20 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
 
     /// The kill switch: takes every quote away and turns the eye off, until [`QuotePath::resume`].
     pub(crate) fn pull(&mut self, now: Nanos) {
-        self.wire.now = now;
-        if let Some(eye) = &mut self.eye {
-            eye.kill();
-        }
-        self.quoter.pull(now, &mut self.wire);
-        self.wire.out.let_go();
+        self.pull_by(now, |quoter, wire| quoter.pull(now, wire));
     }
 
     /// The same because more was lost than may be.
     pub(crate) fn pull_on_loss(&mut self, now: Nanos) {
+        self.pull_by(now, |quoter, wire| quoter.pull_on_loss(now, wire));
+    }
+
+    fn pull_by(&mut self, now: Nanos, pull: impl FnOnce(&mut Quoter, &mut QuoteWire<O>)) {
         self.wire.now = now;
         if let Some(eye) = &mut self.eye {
             eye.kill();
         }
-        self.quoter.pull_on_loss(now, &mut self.wire);
+        pull(&mut self.quoter, &mut self.wire);
         self.wire.out.let_go();
     }
 

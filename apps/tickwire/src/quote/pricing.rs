@@ -87,7 +87,7 @@ const EYE_OFF: [EyeOff; 5] = [
 ];
 
 /// Every reason, in a fixed order.
-const REASONS: [PullReason; 15] = [
+const REASONS: [PullReason; 16] = [
     PullReason::Operator,
     PullReason::Heartbeat,
     PullReason::StaleUnderlying,
@@ -103,6 +103,7 @@ const REASONS: [PullReason; 15] = [
     PullReason::VenueProtection,
     PullReason::NoSession,
     PullReason::Loss,
+    PullReason::BrokenTrade,
 ];
 
 impl Shared {

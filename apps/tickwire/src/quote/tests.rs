@@ -689,8 +689,8 @@ impl<C: Channel> World<C> {
         panic!("{what}: never still: {:?}", self.path.quoter.state());
     }
 
-    /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away, and an operator
-    /// has to see to it.
+    /// Quotes are out, some have traded, and the venue breaks all that was traded: everything is taken away, and what is held of quotes, of
+    /// the eye and in hedges is what the exchange has.
     fn break_everything(&mut self) {
         let is_out = |world: &World<C>| {
             let held = world.held();
@@ -717,13 +717,14 @@ impl<C: Channel> World<C> {
         assert!(held.values().all(|quote| quote.traded == [0; 2]), "{held:?}");
         // What trades until the quotes are gone stands.
         (0..50).for_each(|_| self.pass(200_000, 0));
-        assert!(self.path.unread > 0);
         assert_eq!(
             self.path.quoter.state(),
-            QuotingState::Halted(PullReason::Operator)
+            QuotingState::Halted(PullReason::BrokenTrade)
         );
+        assert!(self.path.counters().get(Counter::TradesBroken) > 0);
         let held = self.held();
         assert!(held.values().all(|quote| quote.open == [0; 2]), "{held:?}");
+        self.compare("after the breaks");
     }
 
     fn compare(&mut self, what: &str) {

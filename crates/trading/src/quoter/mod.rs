@@ -178,6 +178,8 @@ pub enum PullReason {
     NoSession,
     /// What was traded has lost more than it may.
     Loss,
+    /// The venue took a trade back: what is held is not what was decided on.
+    BrokenTrade,
 }
 
 impl PullReason {
@@ -991,6 +993,19 @@ impl Quoter {
         }
     }
 
+    /// An execution that does not count after all: the venue took it back, maybe long after its quote was gone. It is held no more, and
+    /// everything is pulled until [`Quoter::resume`].
+    pub fn on_broken(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
+        let signed = fill.signed();
+        self.add_net(-signed, -fill.paid());
+        self.counters.bump(Counter::TradesBroken);
+        match self.positions.get_mut(usize::from(fill.quote)) {
+            Some(position) => *position -= signed,
+            None => self.counters.bump(Counter::QuoteAnswersUnmatched),
+        }
+        self.pull_on_break(now, sink);
+    }
+
     /// Contracts of options that were bought (or sold, below 0), and the premium paid for them (or received), in ticks times contracts:
     /// by an electronic eye for instance. They count towards the limits on what is held.
     pub fn add_net(&mut self, contracts: i64, paid: i64) {
@@ -1118,6 +1133,11 @@ impl Quoter {
     /// The same because more was lost than may be: the owner knows.
     pub fn pull_on_loss(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
         self.pull_for(now, PullReason::Loss, self.last_cause(), sink);
+    }
+
+    /// The same because the venue took a trade back that was no quote's: the owner knows.
+    pub fn pull_on_break(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        self.pull_for(now, PullReason::BrokenTrade, self.last_cause(), sink);
     }
 
     /// Quotes again after a pull that does not pass by itself. `false` while quotes are still being taken away, and when there is no
