@@ -1,4 +1,4 @@
-//! An expiry at once: strips of options priced by vector instructions, 8 or 4 at a time.
+//! An expiry at once: strips of options priced by vector instructions, 8 at a time.
 //!
 //! [`Strip::new`] and [`Strip::set_vols`] do what does not depend on the underlying; a tick is [`Engine::price`] or [`Engine::greeks`],
 //! which allocate nothing. Options that the kernels are not made for (see [`Strip::is_regular`]) are valued by [`crate::black76`] in
@@ -268,9 +268,9 @@ impl Values {
 pub enum Path {
     /// 8 options at a time, with AVX-512F.
     Avx512,
-    /// 4 at a time, with AVX2 and FMA; the same bits.
+    /// 8 at a time in pairs of vectors of 4, with AVX2 and FMA; the same bits.
     Avx2,
-    /// 4 at a time without naming an instruction and without fused multiplication: differs in the last digits.
+    /// 8 at a time without naming an instruction and without fused multiplication: differs in the last digits.
     Portable,
 }
 

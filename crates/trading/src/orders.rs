@@ -142,6 +142,13 @@ pub enum ReportKind {
     CancelRejected,
 }
 
+impl ReportKind {
+    /// Whether it says of a trade that it was, or that it was not after all: one that is not applied leaves the position unknown.
+    pub fn is_trade(&self) -> bool {
+        matches!(self, ReportKind::Filled { .. } | ReportKind::Broken { .. })
+    }
+}
+
 /// Why a report was not applied. The table is as it was.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReportError {

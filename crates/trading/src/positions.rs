@@ -22,26 +22,23 @@ impl Position {
     #[inline]
     pub fn trade(&mut self, side: Side, qty: Qty, price: Price) {
         self.traded[side as usize] += qty;
-        match side {
-            Side::Bid => {
-                self.qty += i64::from(qty.0);
-                self.cost += price.notional(u64::from(qty.0));
-            }
-            Side::Ask => {
-                self.qty -= i64::from(qty.0);
-                self.cost -= price.notional(u64::from(qty.0));
-            }
-        }
+        self.hold(side, qty, price);
     }
 
     /// A trade does not count after all.
     pub fn untrade(&mut self, side: Side, qty: Qty, price: Price) {
         let traded = &mut self.traded[side as usize];
         traded.0 = traded.0.saturating_sub(u64::from(qty.0));
+        self.hold(!side, qty, price);
+    }
+
+    /// So many more are held, or fewer after selling.
+    #[inline]
+    fn hold(&mut self, side: Side, qty: Qty, price: Price) {
         let (signed, notional) = (i64::from(qty.0), price.notional(u64::from(qty.0)));
         match side {
-            Side::Bid => (self.qty, self.cost) = (self.qty - signed, self.cost - notional),
-            Side::Ask => (self.qty, self.cost) = (self.qty + signed, self.cost + notional),
+            Side::Bid => (self.qty, self.cost) = (self.qty + signed, self.cost + notional),
+            Side::Ask => (self.qty, self.cost) = (self.qty - signed, self.cost - notional),
         }
     }
 

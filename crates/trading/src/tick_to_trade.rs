@@ -109,8 +109,7 @@ impl TickToTrade {
     pub fn on_report(&mut self, report: &OrderReport) -> Result<Change, ReportError> {
         let change = self.apply(report).inspect_err(|error| {
             self.counters.bump(Counter::ReportsUnmatched);
-            let is_trade = matches!(report.kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
-            if is_trade && *error != ReportError::Duplicate {
+            if report.kind.is_trade() && *error != ReportError::Duplicate {
                 self.risk.kill();
             }
         })?;

@@ -136,9 +136,7 @@ impl History {
 
     fn state(&self, id: ClientOrderId) -> OrderState {
         let has = |kind: ReportKind| self.reports(id).any(|k| k == kind);
-        let last_trade = self
-            .reports(id)
-            .filter(|kind| matches!(kind, ReportKind::Filled { .. } | ReportKind::Broken { .. }));
+        let last_trade = self.reports(id).filter(|kind| kind.is_trade());
         let is_broken_last = matches!(last_trade.last(), Some(ReportKind::Broken { .. }));
         match self.traded(id) {
             _ if has(ReportKind::Rejected) => OrderState::Rejected,
@@ -379,7 +377,7 @@ impl Pair {
             }
             Err(ReportError::Duplicate) => {}
             Err(_) => {
-                self.history.killed |= matches!(kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
+                self.history.killed |= kind.is_trade();
             }
         }
     }

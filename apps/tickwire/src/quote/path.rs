@@ -1014,15 +1014,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             Some(Err(ReportError::Duplicate)) => return,
             Some(Err(_)) | None => true,
         };
-        let is_fill = matches!(kind, ReportKind::Filled { .. });
-        if !is_fill && !matches!(kind, ReportKind::Broken { .. }) {
+        if !kind.is_trade() {
             return;
         }
         let trade = ExecutionReport { side, ..*report };
         match quote {
             Some(quote) => {
                 self.traded(now, Source::Eye, quote, &trade);
-                if is_fill {
+                if matches!(kind, ReportKind::Filled { .. }) {
                     self.eye_contracts += u64::from(trade.last_qty.0);
                 }
                 let paid = self.paid(signed(&trade), trade.last_px.unwrap_or_default());

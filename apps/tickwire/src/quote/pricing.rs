@@ -848,7 +848,7 @@ impl Work {
         Ok(())
     }
 
-    /// Fills a pair of ladders and hands it over; `false` when there was none to fill, or no room for it.
+    /// Fills a pair of ladders and hands it over; `false` when there was none to fill.
     fn publish(&mut self, half_tick: i64, is_wide: bool) -> Result<bool, Failure> {
         while let Some(made) = self.back.pop() {
             self.pool(made.quotes.room() != self.near_rows).push(made);
@@ -863,11 +863,8 @@ impl Work {
         if made.eye.is_some() && is_wide {
             self.pricer.hedge_deltas(&mut made.hedges);
         }
-        if let Err(made) = self.to_quoting.push(made) {
-            self.pool(is_wide).push(made);
-            self.priced.ladders_late += 1;
-            return Ok(false);
-        }
+        let sent = self.to_quoting.push(made);
+        debug_assert!(sent.is_ok(), "the ring has room for every ladder there is");
         self.priced.ladders += 1;
         if is_wide {
             self.centre = Some(half_tick);

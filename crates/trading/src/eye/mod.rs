@@ -611,8 +611,7 @@ impl Eye {
     ) -> Result<Change, ReportError> {
         let change = self.apply(now, report).inspect_err(|error| {
             self.counters.bump(Counter::ReportsUnmatched);
-            let is_trade = matches!(report.kind, ReportKind::Filled { .. } | ReportKind::Broken { .. });
-            if is_trade && *error != ReportError::Duplicate {
+            if report.kind.is_trade() && *error != ReportError::Duplicate {
                 self.stop(EyeOff::Unmatched);
             }
         })?;
