@@ -107,6 +107,36 @@ fn a_run_is_kept_whole_shown_again_and_compared_with_another() {
             .is_some_and(|rows| rows.len() == 8 && rows[0]["ratio"] == 1.0),
         "{rows}"
     );
+
+    // Both runs of the same system as one of four repetitions; not with the slow one, whose cases have other parameters.
+    let join = |other: &Path| {
+        let out = folder.0.join("joined");
+        let [a, b, out] = [&first, other, &out].map(|path| path.to_str().unwrap());
+        run(&["lab", "join", a, b, "--out", out])
+    };
+    let joined = join(&second);
+    let said = text(&joined.stdout).to_string();
+    assert_eq!(joined.status.code(), Some(0), "{}", text(&joined.stderr));
+    let results = said.lines().find_map(|line| line.strip_prefix("results: "));
+    let both = manifest(Path::new(results.expect("a folder")));
+    let repetitions = both["cases"][0]["repetitions"].as_array().expect("a list");
+    assert_eq!(
+        (repetitions.len(), both["cases"].as_array().map(Vec::len)),
+        (4, Some(2))
+    );
+    assert!(
+        both["notes"][0]
+            .as_str()
+            .is_some_and(|note| note.contains("2 runs as one"))
+    );
+    let refused = join(&third);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
+    assert!(
+        text(&refused.stderr).contains("was measured with"),
+        "{}",
+        text(&refused.stderr)
+    );
+
     let broken = compare(&first, folder.0.as_path(), &[]);
     assert_eq!(broken.status.code(), Some(3));
     assert!(

@@ -231,6 +231,7 @@ mod tests {
             }
             let mut repetition = recorder.finish([("sent", 50), ("lost", 0)]);
             repetition.shared_memory_ns = Some((55, 60));
+            repetition.stolen_ppm = Some(4_200);
             repetition.started_ns = base * 1_000_000;
             case.repetitions.push(repetition);
         }
@@ -269,6 +270,7 @@ mod tests {
         assert_eq!(back.cases[0].measures, record.cases[0].measures);
         assert_eq!(back.scenario_toml, record.scenario_toml);
         assert_eq!(back.cases[0].repetitions[1].shared_memory_ns, Some((55, 60)));
+        assert_eq!(back.cases[0].repetitions[1].stolen_ppm, Some(4_200));
         let names: Vec<&String> = files.keys().collect();
         assert!(
             names

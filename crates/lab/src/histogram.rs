@@ -6,8 +6,10 @@ use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Deserializer as HdrReader, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Values above this (100 s) count as this one; [`Histogram::max`] still tells the truth.
-const HIGHEST_NS: u64 = 100_000_000_000;
+/// Values above this (an hour) count as this one; [`Histogram::max`] still tells the truth.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+/// What that was in folders written earlier (100 s).
+const HIGHEST_BEFORE_NS: u64 = 100_000_000_000;
 
 /// Latencies in nanoseconds. Recording allocates nothing.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +38,10 @@ pub struct Summary {
     pub count: u64,
 }
 
+fn no_counts() -> Hdr<u64> {
+    Hdr::new_with_bounds(1, HIGHEST_NS, 3).expect("bounds and digits are within the format's")
+}
+
 impl Default for Histogram {
     fn default() -> Histogram {
         Histogram::new()
@@ -43,12 +49,10 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty one, of about 200 KiB whatever it will hold.
+    /// An empty one, of about 260 KiB whatever it will hold.
     pub fn new() -> Histogram {
-        let counts =
-            Hdr::new_with_bounds(1, HIGHEST_NS, 3).expect("bounds and digits are within the format's");
         Histogram {
-            counts,
+            counts: no_counts(),
             min: u64::MAX,
             max: 0,
         }
@@ -213,9 +217,14 @@ impl Packed {
             .deserialize(&mut self.v2.as_slice())
             .map_err(|e| e.to_string())?;
         let shape = (counts.low(), counts.high(), counts.sigfig());
-        match shape == (1, HIGHEST_NS, 3) {
-            true => Ok(counts),
-            false => Err(format!(
+        match shape {
+            (1, HIGHEST_NS, 3) => Ok(counts),
+            (1, HIGHEST_BEFORE_NS, 3) => {
+                let mut wider = no_counts();
+                wider.add(&counts).map_err(|e| e.to_string())?;
+                Ok(wider)
+            }
+            _ => Err(format!(
                 "a histogram of {shape:?} (lowest, highest, digits) where (1, {HIGHEST_NS}, 3) is written"
             )),
         }
@@ -385,8 +394,21 @@ mod tests {
         assert!(
             Packed::from_v2(v2, 0, 0)
                 .expect_err("refused")
-                .contains("100000000000")
+                .contains("3600000000000")
         );
+        // As folders had it before.
+        let mut narrow = Hdr::<u64>::new_with_bounds(1, HIGHEST_BEFORE_NS, 3).expect("a valid one");
+        narrow.saturating_record(70_000_000_000);
+        let mut v2 = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&narrow, &mut v2)
+            .expect("written");
+        let mut wide = Packed::from_v2(v2, 70_000_000_000, 70_000_000_000)
+            .expect("read")
+            .unpack();
+        wide.record(1_800_000_000_000);
+        assert_eq!((wide.count(), wide.max()), (2, 1_800_000_000_000));
+        assert!(wide.summary().p99 > 1_790_000_000_000);
     }
 
     #[test]

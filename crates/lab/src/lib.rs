@@ -6,7 +6,7 @@
 //!
 //! A measurement of a kind that can be repeated is a [`Scenario`]: a file that says load, repetitions and cores. What it measured
 //! is a [`RunRecord`], which becomes the files of a results folder ([`folder`]) and its report ([`report_of`]), and is compared
-//! with another one ([`compare`]).
+//! with another one ([`compare`]) or joined with others ([`RunRecord::join`]).
 //!
 //! **Invariant.** Nothing here touches a clock, a socket or a file: ticks come in, text goes out.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod compare;
 pub mod folder;
 mod format;
 mod histogram;
+mod join;
 mod ledger;
 mod plot;
 mod probe;
@@ -34,6 +35,7 @@ pub use chart::{Axis, Mark, Plotted, Scale, grouped};
 pub use compare::{Comparison, PERCENTILES, Percentile, Row, Verdict, compare};
 pub use format::{format_count, format_ns};
 pub use histogram::{Histogram, Packed, Summary};
+pub use join::differences;
 pub use ledger::{Ledger, Offer, Unexpected};
 pub use probe::{Probes, Sample, Stage, StageTimes};
 pub use record::{Case, Check, MISSING, Measure, Probe, Published, Recorder, Repetition, RunRecord, Samples};

@@ -153,6 +153,10 @@ pub struct Repetition {
     /// State of the machine before and after: half the round trip of a word in shared memory between the two cores, median,
     /// nanoseconds.
     pub shared_memory_ns: Option<(u64, u64)>,
+    /// The share of all cores' time that the host of a virtual machine took meanwhile, in a million; `None` where the kernel does not
+    /// say.
+    #[serde(default)]
+    pub stolen_ppm: Option<u32>,
     /// A line for each measure of the case, for reading without tools.
     pub summaries: Vec<Summary>,
     /// One for each measure of the case, nanoseconds.

@@ -171,6 +171,7 @@ fn case_table(record: &RunRecord, histograms: &[Histogram]) -> Table {
         "count",
         "p50 of repetitions",
         "shared memory before, after",
+        "taken by the host",
     ];
     let mut table = Table::new("Latency, all repetitions together", &columns);
     for (case, histogram) in record.cases.iter().zip(histograms) {
@@ -188,12 +189,17 @@ fn case_table(record: &RunRecord, histograms: &[Histogram]) -> Table {
         };
         let states = case.repetitions.iter().filter_map(|r| r.shared_memory_ns);
         let states: Vec<String> = states.map(|(a, b)| format!("{a}, {b}")).collect();
+        let stolen = case.repetitions.iter().filter_map(|r| r.stolen_ppm);
+        let stolen: Vec<String> = stolen
+            .map(|ppm| format!("{:.2} %", f64::from(ppm) / 10_000.0))
+            .collect();
         let cells = [case.name.clone(), case.measures[0].name.clone()];
         let last = [
             format_ns(histogram.stdev().round() as u64),
             format_count(s.count),
             spread,
             states.join("; "),
+            stolen.join("; "),
         ];
         table = table.row(cells.into_iter().chain(times).chain(last));
     }
@@ -262,6 +268,7 @@ mod tests {
             (0..100).for_each(|k| recorder.record(k * 1_000, &[1_000 + i * k, 300], &[]));
             let mut repetition = recorder.finish([("sent", 100)]);
             repetition.shared_memory_ns = Some((55, 240));
+            repetition.stolen_ppm = Some(12_300);
             case.repetitions.push(repetition);
             cases.push(case);
         }
@@ -293,7 +300,9 @@ mod tests {
         assert!(at("CHECKS FAILED: 1 of 1") < at("Latency, all repetitions"));
         assert!(at("Latency, all repetitions") < at("Published <2013>"));
         assert!(at("Published <2013>") < at("Another machine."));
-        assert!(text.contains("55, 240") && text.contains("Half of the round trip."));
+        assert!(
+            text.contains("55, 240") && text.contains("1.23 %") && text.contains("Half of the round trip.")
+        );
     }
 
     #[test]

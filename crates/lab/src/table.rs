@@ -43,6 +43,16 @@ impl Table {
         self
     }
 
+    /// One more row, of another table [like](Table::is_like) this one.
+    pub(crate) fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Whether it has the same title and columns.
+    pub(crate) fn is_like(&self, other: &Table) -> bool {
+        (&self.title, &self.columns) == (&other.title, &other.columns)
+    }
+
     /// A line per histogram: min, p50, p90, p99, p99.9, max, count.
     pub fn latencies(title: &str, histograms: &[(&str, &Histogram)]) -> Table {
         let empty = Table::new(title, &["", "min", "p50", "p90", "p99", "p99.9", "max", "count"]);

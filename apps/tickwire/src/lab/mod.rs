@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use tickwire_lab::scenario::Heading;
-use tickwire_lab::{Comparison, PERCENTILES, RunRecord, Table, compare, folder, report_of, terminal_summary};
+use tickwire_lab::{
+    Comparison, PERCENTILES, RunRecord, Table, compare, differences, folder, report_of, terminal_summary,
+};
 use tickwire_market::Nanos;
 use tickwire_runtime::signal::StopFlag;
 
@@ -61,6 +63,19 @@ whole interval is above 1. How the interval is found: docs/lab.md.
 
 Exit codes: 0 compared, 1 a regression, 2 the command line is wrong or no case is in both, 3 a folder cannot be read.")]
     Compare(CompareArgs),
+    /// Several runs of one scenario as one: what takes a day, measured a part at a time
+    #[command(after_help = "\
+Examples:
+  tickwire lab run fix --full --set 'settings.traders=[\"tickwire\"]'
+  tickwire lab run fix --full --set 'settings.traders=[\"quickfix-cpp\"]'
+  tickwire lab join tickwire-lab/fix-20260131-120000 tickwire-lab/fix-20260201-120000
+
+Cases of the same name have the repetitions of all, in the order in which the runs began; what differs in machine, version and
+configuration is noted.
+
+Exit codes: 0 joined, and all that was checked held, 1 a check of a run had failed, 2 they are not of one scenario, 3 a folder cannot be
+read or written.")]
+    Join(JoinArgs),
     /// Shows the report of a results folder again, or writes it
     #[command(after_help = "\
 Examples:
@@ -123,6 +138,16 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct JoinArgs {
+    /// Results folders, which stay as they are
+    #[arg(value_name = "DIR", required = true, num_args = 2..)]
+    folders: Vec<PathBuf>,
+    /// Folder in which the results folder is made, NAME-YYYYMMDD-HHMMSS
+    #[arg(long, default_value = "tickwire-lab", value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// Results folder
     #[arg(value_name = "DIR")]
@@ -159,6 +184,7 @@ pub(crate) fn run(command: &LabCommand, stop: &StopFlag) -> Result<(), Failure> 
         LabCommand::List(args) => list(args),
         LabCommand::Run(args) => measure(args, stop),
         LabCommand::Compare(args) => judge(args),
+        LabCommand::Join(args) => join(args),
         LabCommand::Report(args) => show(args),
     }
 }
@@ -238,9 +264,7 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
         run.check("the scenario ran to its end", false, failure.message.clone());
     }
     let record = run.finish();
-    write(&folder, &record)?;
-    print!("{}", terminal_summary(&record));
-    println!("results: {}", folder.display());
+    keep(&folder, &record)?;
     outcome.map_err(|failure| match failure.code {
         Code::Interrupted => Failure::interrupted(format!(
             "{}; what was measured until then is in {}",
@@ -249,6 +273,29 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
         )),
         _ => failure,
     })?;
+    verdict(&record)
+}
+
+/// Makes one results folder of several.
+fn join(args: &JoinArgs) -> Result<(), Failure> {
+    let parts = args.folders.iter().map(|folder| load(folder));
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let record = RunRecord::join(parts).map_err(Failure::config)?;
+    let folder = new_folder(&args.out, &record.scenario)?;
+    keep(&folder, &record)?;
+    verdict(&record)
+}
+
+/// Writes a run and says what it found and where it is.
+fn keep(folder: &Path, record: &RunRecord) -> Result<(), Failure> {
+    write(folder, record)?;
+    print!("{}", terminal_summary(record));
+    println!("results: {}", folder.display());
+    Ok(())
+}
+
+/// A failure if anything that was checked did not hold.
+fn verdict(record: &RunRecord) -> Result<(), Failure> {
     match record.failures().as_slice() {
         [] => Ok(()),
         [first, ..] => Err(Failure::check(format!(
@@ -357,8 +404,8 @@ fn judge(args: &CompareArgs) -> Result<(), Failure> {
             .unmatched
             .iter()
             .for_each(|sentence| println!("{sentence}"));
-        for line in machine_differences(&first, &second) {
-            println!("{line}");
+        for line in differences(&first, &second) {
+            println!("note: {line}");
         }
     }
     match regressions {
@@ -380,24 +427,6 @@ fn judge(args: &CompareArgs) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// What makes two runs hard to compare: another machine, another configuration.
-fn machine_differences(a: &RunRecord, b: &RunRecord) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (name, value) in a.host.iter().filter(|(name, _)| name != "load") {
-        let other = b.host.iter().find(|(n, _)| n == name).map(|(_, v)| v);
-        if other.is_some_and(|other| other != value) {
-            let other = other.map_or("", String::as_str);
-            lines.push(format!(
-                "note: {name} differs: {value} in the first run, {other} in the second"
-            ));
-        }
-    }
-    if a.scenario_toml != b.scenario_toml {
-        lines.push("note: the configurations differ: see scenario.toml of both".into());
-    }
-    lines
 }
 
 fn comparison_json(comparison: &Comparison) -> serde_json::Value {

@@ -1,5 +1,6 @@
 //! A run in progress: what a scenario hands its cases, samples and checks to.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use tickwire_lab::scenario::RunSection;
 use tickwire_lab::{Case, Check, Published, Recorder, Repetition, RunRecord, Table, folder};
 use tickwire_runtime::affinity::{self, AwakeCores};
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::host::Host;
+use tickwire_runtime::host::{Host, ProcessorTime};
 use tickwire_runtime::signal::StopFlag;
 
 use super::{pingpong, probe};
@@ -26,6 +27,8 @@ pub(crate) struct Run<'a> {
     folder: PathBuf,
     quiet: bool,
     section: RunSection,
+    /// Of each case, when its recorder was made.
+    times: Vec<Cell<Option<ProcessorTime>>>,
     _awake: Option<AwakeCores>,
 }
 
@@ -75,6 +78,7 @@ impl<'a> Run<'a> {
             folder,
             quiet,
             section,
+            times: Vec::new(),
             _awake: awake,
         }
     }
@@ -163,17 +167,21 @@ impl<'a> Run<'a> {
             case.name
         );
         self.record.cases.push(case);
+        self.times.push(Cell::new(None));
         CaseId(self.record.cases.len() - 1)
     }
 
-    /// Where a repetition of a case is recorded.
+    /// Where a repetition of a case is recorded, which begins now.
     pub(crate) fn recorder(&self, id: CaseId) -> Recorder {
+        self.times[id.0].set(ProcessorTime::now());
         self.record.cases[id.0].recorder(self.section.samples_kept.get() as usize)
     }
 
     /// Adds a repetition; `began` is the counter's reading ([`tsc`]) at its start.
     pub(crate) fn repetition(&mut self, id: CaseId, began: u64, mut repetition: Repetition) {
         repetition.started_ns = self.clock.span_ns(began.saturating_sub(self.begun_tsc));
+        let times = self.times[id.0].take().zip(ProcessorTime::now());
+        repetition.stolen_ppm = times.map(|(before, now)| now.stolen_ppm_since(before));
         self.record.cases[id.0].repetitions.push(repetition);
     }
 

@@ -98,8 +98,19 @@ impl Kind for SelfTest {
         };
         let samples = u64::from(scenario.run.samples.get());
         let what = "From the time intended (closed loop: sent) to the answer's arrival.";
+        let us = |us: u64| format!("{us} µs");
+        let stalls = match settings.stall_every {
+            0 => "none".to_owned(),
+            every => format!("{} every {every}", us(settings.stall_us)),
+        };
         let ids = WAYS.map(|(_, name)| {
-            run.case(Case::new(name, Measure::new("latency", what)).in_group("delay and stalls", name))
+            run.case(
+                Case::new(name, Measure::new("latency", what))
+                    .in_group("delay and stalls", name)
+                    .parameter("interval", us(scenario.load.intervals_us[0].get()))
+                    .parameter("delay", us(settings.delay_us))
+                    .parameter("stalls", &stalls),
+            )
         });
         let places = Places::new(&scenario.cores, &scenario.run);
         let pair = places.core("driver").zip(places.core("system"));

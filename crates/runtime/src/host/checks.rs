@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::files::{Files, mask, parse_list, parse_mask};
-use super::list;
+use super::{ProcessorTime, list};
 
 const CPU: &str = "sys/devices/system/cpu";
 
@@ -717,13 +717,10 @@ fn coalescing(files: &Files, _: &Hot) -> Seen {
 }
 
 fn steal(files: &Files, _: &Hot) -> Seen {
-    let stat = files.text("proc/stat").unwrap_or_default();
-    let mut all = stat.lines().next().unwrap_or_default().split_whitespace().skip(1);
-    let ticks: Vec<u64> = all.by_ref().map_while(|n| n.parse().ok()).collect();
-    let (Some(&stolen), total) = (ticks.get(7), ticks.iter().take(8).sum::<u64>().max(1)) else {
+    let Some(time) = ProcessorTime::read(files) else {
         return Seen::unseen("no /proc/stat");
     };
-    let share = stolen as f64 / total as f64;
+    let share = time.stolen as f64 / time.all.max(1) as f64;
     Seen::harmful_if(
         share > 1e-4,
         format!("{:.3} % of the time since boot", share * 100.0),

@@ -15,6 +15,38 @@ use crate::affinity;
 use crate::clock::{Clock, ClockSource};
 use files::Files;
 
+/// Processor time since the machine started, all cores together, in the kernel's ticks (`proc(5)`, /proc/stat).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessorTime {
+    /// What the host of a virtual machine took while a core had work.
+    stolen: u64,
+    all: u64,
+}
+
+impl ProcessorTime {
+    /// Until now; `None` where the kernel does not say.
+    pub fn now() -> Option<ProcessorTime> {
+        ProcessorTime::read(&Files::new(Path::new("/")))
+    }
+
+    fn read(files: &Files) -> Option<ProcessorTime> {
+        let stat = files.text("proc/stat")?;
+        let numbers = stat.lines().next()?.split_whitespace().skip(1);
+        let ticks: Vec<u64> = numbers.map_while(|n| n.parse().ok()).take(8).collect();
+        Some(ProcessorTime {
+            stolen: *ticks.get(7)?,
+            all: ticks.iter().sum(),
+        })
+    }
+
+    /// The share that the host took since then, in a million.
+    pub fn stolen_ppm_since(self, earlier: ProcessorTime) -> u32 {
+        let stolen = u128::from(self.stolen.saturating_sub(earlier.stolen));
+        let all = u128::from(self.all.saturating_sub(earlier.all)).max(1);
+        (stolen * 1_000_000 / all).min(1_000_000) as u32
+    }
+}
+
 /// What is known about the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Host {
@@ -210,6 +242,22 @@ pub(crate) mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn what_the_host_takes_is_a_share_of_all_time() {
+        let at = |name: &str, stat: &str| {
+            let tree = Tree::new(name, &[("proc/stat", stat)]);
+            ProcessorTime::read(&Files::new(&tree.0))
+        };
+        let before = at("stolen-before", "cpu  100 0 50 800 0 0 0 50 0 0\ncpu0 1 2 3\n").expect("it says");
+        let after = at("stolen-after", "cpu  600 0 50 1200 0 0 0 150 0 0\n").expect("it says");
+        assert_eq!(after.stolen_ppm_since(before), 100_000);
+        assert_eq!(
+            (after.stolen_ppm_since(after), before.stolen_ppm_since(after)),
+            (0, 0)
+        );
+        assert_eq!(at("stolen-old", "cpu 1 2 3 4\n"), None);
     }
 
     #[test]
