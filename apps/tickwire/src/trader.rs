@@ -394,7 +394,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                         return Ok(());
                     }
                     return Err(Failure::peer_lost(format!(
-                        "the order entry session ended early: {reason:?} {}",
+                        "the order entry session ended early: {reason} {}",
                         text.as_str()
                     )));
                 }

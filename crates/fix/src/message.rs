@@ -122,6 +122,8 @@ pub mod cxl_rej_reason {
     pub const UNKNOWN_ORDER: u16 = 1;
     /// Broker or exchange option.
     pub const EXCHANGE_OPTION: u16 = 2;
+    /// A cancel or replacement of the order is pending already.
+    pub const ALREADY_PENDING: u16 = 3;
     /// Duplicate ClOrdID.
     pub const DUPLICATE_CL_ORD_ID: u16 = 6;
 }

@@ -35,7 +35,7 @@ use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
-use core::fmt::Write;
+use core::fmt::{self, Write};
 use pace::{PaceIn, PaceOut};
 use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, OrderType, SeqNo, Symbol};
 
@@ -85,6 +85,30 @@ pub enum DisconnectReason {
     PeerTooSlow,
     /// The store failed.
     StoreFailed,
+}
+
+impl fmt::Display for DisconnectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DisconnectReason::LogoutComplete => "our Logout was answered",
+            DisconnectReason::PeerLogout => "the peer logged out",
+            DisconnectReason::LogonTimeout => "no Logon came in time",
+            DisconnectReason::LogonRefused => "the Logon was refused",
+            DisconnectReason::LogoutTimeout => "our Logout was not answered in time",
+            DisconnectReason::HeartbeatTimeout => "nothing came for 2.4 heartbeat intervals",
+            DisconnectReason::SequenceTooLow => {
+                "a MsgSeqNum (34) was too low: one side has begun its numbers anew, the other has not"
+            }
+            DisconnectReason::ResendTimeout => "missing messages were asked for three times in vain",
+            DisconnectReason::ResendLoop => "the peer asked for the same messages again and again",
+            DisconnectReason::Throttled => "the peer sent more messages than allowed",
+            DisconnectReason::ProtocolViolation => {
+                "BeginString, CompIDs, SendingTime or MsgSeqNum of a message made it unusable"
+            }
+            DisconnectReason::PeerTooSlow => "the peer does not read what it is sent",
+            DisconnectReason::StoreFailed => "the store of sent messages failed",
+        })
+    }
 }
 
 /// What a session tells its owner.

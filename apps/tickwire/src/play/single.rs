@@ -217,7 +217,7 @@ impl OrderPort {
                 }
                 Event::Disconnect { reason, text } => {
                     return Err(PortError::Session(format!(
-                        "the order session ended: {reason:?} {}",
+                        "the order session ended: {reason} {}",
                         text.as_str()
                     )));
                 }

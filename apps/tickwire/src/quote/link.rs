@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
-use tickwire_fix::Event;
+use tickwire_fix::{DisconnectReason, Event};
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
@@ -177,8 +177,14 @@ impl Talk {
                     let before = self.pending;
                     while let Some(event) = next_event(&mut self.session, &mut self.pending) {
                         if let Event::Disconnect { reason, text } = event {
+                            let remedy = match reason {
+                                DisconnectReason::SequenceTooLow => {
+                                    "; if it was the venue, remove session.store from the folder quoter.state"
+                                }
+                                _ => "",
+                            };
                             return Err(Failure::peer_lost(format!(
-                                "the venue ended the session before quoting began: {reason:?} {}",
+                                "the session with the venue ended before quoting began: {reason} {}{remedy}",
                                 text.as_str()
                             )));
                         }

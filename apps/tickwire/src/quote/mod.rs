@@ -544,8 +544,11 @@ impl<C: Channel> Floor<C> {
                     format!("the connection to the venue failed: {error}"),
                 );
             }
-            if path.ended.is_some() && link.is_up() && matches!(end, End::Quoting) {
-                let why = format!("the venue ended the session: {:?}", path.ended);
+            if let Some(reason) = path.ended
+                && link.is_up()
+                && matches!(end, End::Quoting)
+            {
+                let why = format!("the session with the venue ended: {reason}");
                 self.lose(now, path, link, why);
             }
             if path.quoter.wants_disconnect() && matches!(end, End::Quoting) {

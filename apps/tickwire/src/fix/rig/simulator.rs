@@ -472,7 +472,7 @@ impl Application for Simulator<'_> {
                 self.found_wrong(format!("the trader rejected a message: {text}"));
             }
             Event::Disconnect { reason, text } if self.phase != Phase::Over => {
-                self.trouble = Some(format!("the trader's session ended early: {reason:?} {text}"));
+                self.trouble = Some(format!("the trader's session ended early: {reason} {text}"));
             }
             _ => {}
         }

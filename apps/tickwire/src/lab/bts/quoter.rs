@@ -875,7 +875,7 @@ impl Fix {
                     Event::LoggedOn { .. } => Some(Said::LoggedOn),
                     Event::Message { .. } => self.answer(),
                     Event::Disconnect { reason, .. } => {
-                        self.problems.push(format!("the session ended: {reason:?}"));
+                        self.problems.push(format!("the session ended: {reason}"));
                         None
                     }
                     _ => None,

@@ -92,7 +92,7 @@ impl Venue {
                 Event::Message { .. } => self.message(came),
                 Event::Disconnect { reason, text } => {
                     self.problems
-                        .push(format!("the session ended: {reason:?} {}", text.as_str()));
+                        .push(format!("the session ended: {reason} {}", text.as_str()));
                 }
                 Event::Rejected { text, .. } => self.problems.push(format!("rejected: {}", text.as_str())),
                 _ => {}
