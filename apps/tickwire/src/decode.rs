@@ -16,7 +16,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tickwire_market::Port;
-use tickwire_runtime::capture::{self, CaptureReader, NotUdp};
+use tickwire_runtime::capture::{self, CaptureError, CaptureReader, NotUdp};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_wire::fast::Plan;
 use tickwire_wire::{ilink3, itch50};
@@ -107,10 +107,21 @@ enum Stop {
     Enough,
     /// The reader of our output has gone.
     Output(io::Error),
-    /// The file cannot be read on.
+    /// The file cannot be read on: what came before it stands, and the next one follows.
     Damaged(String),
     /// It cannot go on without being told more.
     Failed(Failure),
+}
+
+impl From<CaptureError> for Stop {
+    fn from(e: CaptureError) -> Stop {
+        match e {
+            CaptureError::Open { .. } | CaptureError::Read { .. } => {
+                Stop::Failed(Failure::system(e.to_string()))
+            }
+            _ => Stop::Damaged(e.to_string()),
+        }
+    }
 }
 
 impl From<io::Error> for Stop {
@@ -277,9 +288,8 @@ impl Routes {
     }
 
     fn file<W: Write>(&mut self, path: &Path, out: &mut Output<'_, W>) -> Result<(), Stop> {
-        let damaged = |e: capture::CaptureError| Stop::Damaged(e.to_string());
         let name = path.display().to_string();
-        match Recording::open(path, itch50::message_size).map_err(damaged)? {
+        match Recording::open(path, itch50::message_size)? {
             Recording::Packets(reader) => self.packets(&name, reader, out),
             Recording::Messages(file) => match self {
                 Routes::One(reader) if reader.protocol() != Protocol::Itch50 => Err(Stop::Damaged(format!(
@@ -305,7 +315,7 @@ impl Routes {
             let packet = match reader.next_packet() {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break Ok(()),
-                Err(e) => break Err(Stop::Damaged(e.to_string())),
+                Err(e) => break Err(e.into()),
             };
             number += 1;
             out.tally.packets += 1;
@@ -417,7 +427,7 @@ fn feed_reader(path: &Path, feed: &FeedConfig) -> Result<Reader, String> {
 
 fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, W>) -> Result<(), Stop> {
     let mut number = 0;
-    while let Some(message) = file.next_message().map_err(|e| Stop::Damaged(e.to_string()))? {
+    while let Some(message) = file.next_message()? {
         number += 1;
         let origin = Origin {
             file: name,

@@ -289,9 +289,7 @@ pub(crate) fn watch(
     let (mut messages, mut orders, mut seconds) = (0, 0, 0.0);
     loop {
         if let Some(reason) = stop.reason() {
-            return Err(Failure::interrupted(format!(
-                "{reason}; exchange and trader were stopped"
-            )));
+            return Err(Failure::interrupted(format!("{reason}; both sides were stopped")));
         }
         for side in [&mut *exchange, &mut *trader] {
             let (newest, reason) = side.drain();

@@ -70,7 +70,7 @@ fn recordings_that_cannot_be_read_say_why() {
         let (code, said) = failed(&run(&[command, empty.to_str().unwrap()]));
         assert!(code != 0 && said.contains("empty.pcap"), "{code} {said}");
         let (code, said) = failed(&run(&[command, "/nowhere/x.pcap"]));
-        assert!(code != 0 && said.contains("/nowhere/x.pcap"), "{code} {said}");
+        assert!(code == 3 && said.contains("/nowhere/x.pcap"), "{code} {said}");
     }
 }
 

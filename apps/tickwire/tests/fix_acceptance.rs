@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tickwire_fix::{Precision, Stamp};
@@ -19,6 +20,8 @@ mod common;
 use common::Acceptor;
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Acceptors that share the definitions: one that waits for heartbeats does not hold up the others of its version.
+const ACCEPTORS: usize = 4;
 /// Folder of definitions; name of the run; what is put in the place of what.
 type Suite = (
     &'static str,
@@ -288,11 +291,16 @@ fn play(port: u16, definition: &str) -> Result<(), String> {
 fn every_definition_of_every_version_passes() {
     let dir = std::env::temp_dir().join(format!("tickwire-acceptance-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let acceptor = Acceptor::start(&configuration(&dir));
-    let port = acceptor.port;
-    let run = |(folder, name, replacements): Suite| {
+    let configuration = configuration(&dir);
+    let acceptors = [(); ACCEPTORS].map(|()| Acceptor::start(&configuration));
+    let queues = SUITES.map(|suite| {
+        let definitions = files(&fix(&format!("acceptance/server/{}", suite.0)), "def");
+        (suite, Mutex::new(definitions.into_iter()))
+    });
+    let run = |port: u16, (_, name, replacements): Suite, queue: &Mutex<std::vec::IntoIter<PathBuf>>| {
         let mut results = Vec::new();
-        for path in files(&fix(&format!("acceptance/server/{folder}")), "def") {
+        let next = || queue.lock().unwrap().next();
+        while let Some(path) = next() {
             let mut text = std::fs::read_to_string(&path).unwrap();
             for (from, to) in replacements {
                 text = text.replace(from, to);
@@ -302,10 +310,13 @@ fn every_definition_of_every_version_passes() {
         }
         results
     };
+    let run = &run;
     let results: Vec<_> = std::thread::scope(|scope| {
-        let runs: Vec<_> = SUITES
-            .into_iter()
-            .map(|suite| scope.spawn(move || run(suite)))
+        let turns = queues
+            .iter()
+            .flat_map(|queue| acceptors.iter().map(move |acceptor| (queue, acceptor.port)));
+        let runs: Vec<_> = turns
+            .map(|((suite, queue), port)| scope.spawn(move || run(port, *suite, queue)))
             .collect();
         runs.into_iter().flat_map(|r| r.join().unwrap()).collect()
     });
