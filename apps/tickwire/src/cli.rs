@@ -59,7 +59,8 @@ With exchange.journal in the file it goes on where it was, however it ended; see
 Examples:
   tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)
   tickwire exchange -c examples/exchange.toml    every kind of instrument, FIX of several versions, OUCH, a journal
-  tickwire exchange -c examples/cme.toml --write-capture cme.pcap")]
+  tickwire exchange -c examples/cme.toml --write-capture cme.pcap
+  tickwire exchange --socket /dev/shm/tickwire-exchange --tell halt AAPL     the running one of examples/exchange.toml")]
     Exchange(ExchangeArgs),
     /// What is in the journal of an exchange, and whether it makes the market that it says
     #[command(after_help = "\
@@ -133,7 +134,10 @@ Examples:
   tickwire decode day.itch.gz --type A --limit 10
   tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
   tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml
-  tickwire decode session.pcap --protocol ilink3              order entry of CME, from TCP streams")]
+  tickwire decode session.pcap --protocol ilink3              order entry of CME, from TCP streams
+
+Exit codes: 0 every packet and message was decoded, 1 some were not or a file is damaged, 2 wrong arguments, or the protocol is not
+clear, 3 a file cannot be read.")]
     Decode(DecodeArgs),
     /// FIX sessions of every version, set up by QuickFIX configuration files
     #[command(after_help = "\
@@ -339,7 +343,7 @@ pub(crate) struct SideArgs {
     /// Folder for the results of this side
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// Be this simple venue, or its trader, instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
+    /// Be the trader of this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
     #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
     pub(crate) venue: Option<SimpleVenue>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
@@ -398,8 +402,28 @@ pub(crate) enum SimpleVenue {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExchangeArgs {
-    #[command(flatten)]
-    pub(crate) side: SideArgs,
+    /// Configuration file (TOML); see examples/demo.toml
+    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
+    pub(crate) config: Option<PathBuf>,
+    /// Folder for the results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+    /// Be this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
+    #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of", "write_capture"])]
+    pub(crate) venue: Option<SimpleVenue>,
+    /// Tells a running exchange something, through its control socket (exchange.control): status, halt SYMBOL, call SYMBOL, resume SYMBOL,
+    /// break NUMBER [erroneous|consent|supervisory], lose PACKETS [a|b], disconnect, close
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 1..=3,
+        requires = "socket",
+        conflicts_with_all = ["config", "results", "venue", "write_capture"]
+    )]
+    pub(crate) tell: Vec<String>,
+    /// That socket, or its folder
+    #[arg(long, value_name = "SOCKET", requires = "tell")]
+    pub(crate) socket: Option<PathBuf>,
     /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end; - is standard output.
     /// The lines' losses, duplicates and late packets apply; what both lose comes late on line A
     #[arg(long, value_name = "FILE", conflicts_with = "child_of")]
@@ -407,6 +431,9 @@ pub(crate) struct ExchangeArgs {
     /// Of a capture: cut the session after so many packets, both lines counted, without a close
     #[arg(long, value_name = "N", requires = "write_capture")]
     pub(crate) packets: Option<u64>,
+    /// End with this process and tell it about progress in JSON (used by `demo`)
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -752,7 +779,10 @@ fn parse_feed(text: &str) -> Result<FeedChoice, String> {
     use clap::ValueEnum;
     match text {
         "all" => Ok(FeedChoice::All),
-        _ => Protocol::from_str(text, false).map(FeedChoice::One),
+        _ => Protocol::from_str(text, false).map(FeedChoice::One).map_err(|_| {
+            let names = Protocol::ALL.map(Protocol::name).join(", ");
+            format!("there are all, {names}")
+        }),
     }
 }
 

@@ -4,7 +4,7 @@
 //! file with every default filled in.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
@@ -104,6 +104,9 @@ pub(crate) struct ExchangeSection {
     pub(crate) stop_on_client_loss: bool,
     /// For how long after the end of the session recovery is served at most, seconds: as long as clients are connected or ask.
     pub(crate) linger_s: u32,
+    /// Folder of the control socket, from where this file lies; none without it. For `tickwire exchange --tell`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<PathBuf>,
     /// When auctions take place; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auctions: Option<AuctionsSection>,
@@ -348,6 +351,7 @@ impl Default for ExchangeSection {
             answer_requests: Probability(1.0),
             instrument: Vec::new(),
             journal: None,
+            control: None,
         }
     }
 }
@@ -398,11 +402,10 @@ impl Config {
             // Like every file a configuration names: from where it lies.
             journal.file = folder.join(&journal.file);
         }
-        if let Some(surface) = config.quoter.as_mut().and_then(|quoter| quoter.surface.as_mut()) {
-            *surface = folder.join(&*surface);
-        }
-        if let Some(state) = config.quoter.as_mut().and_then(|quoter| quoter.state.as_mut()) {
-            *state = folder.join(&*state);
+        let quoter = config.quoter.iter_mut();
+        let quoters = quoter.flat_map(|q| [&mut q.surface, &mut q.state, &mut q.control]);
+        for path in quoters.chain([&mut config.exchange.control]).flatten() {
+            *path = folder.join(&*path);
         }
         Ok(config)
     }

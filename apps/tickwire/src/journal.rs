@@ -265,7 +265,7 @@ fn row_of(order: &ClientOrder) -> String {
 }
 
 fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
-    const KINDS: [&str; 10] = [
+    const KINDS: [&str; 11] = [
         "opened",
         "time passed",
         "stopped",
@@ -276,6 +276,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
         "resumed",
         "state hash noted",
         "trade broken",
+        "halted or resumed",
     ];
     let mut counts = [0_u64; KINDS.len()];
     let (mut first, mut last) = (None, Nanos::ZERO);
@@ -293,6 +294,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
             Input::Resume => 7,
             Input::Mark(_) => 8,
             Input::Break(..) => 9,
+            Input::Action(..) => 10,
         };
         counts[kind] += 1;
     }

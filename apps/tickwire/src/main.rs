@@ -22,6 +22,7 @@ mod journal;
 mod json;
 mod lab;
 mod latency_file;
+mod operator;
 mod play;
 mod played;
 mod ports;
@@ -49,7 +50,7 @@ use clap::Parser;
 use tickwire_runtime::affinity;
 use tickwire_runtime::signal::{self, StopFlag};
 
-use cli::{Cli, Command, ExchangeArgs, SideArgs};
+use cli::{Cli, Command, ExchangeArgs};
 use config::Config;
 use demo::Notice;
 use failure::Failure;
@@ -69,7 +70,8 @@ fn main() -> ExitCode {
         }
     };
     let is_child = match &cli.command {
-        Command::Exchange(ExchangeArgs { side, .. }) | Command::Trade(side) => side.child_of.is_some(),
+        Command::Exchange(args) => args.child_of.is_some(),
+        Command::Trade(args) => args.child_of.is_some(),
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
@@ -94,19 +96,14 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => demo::run(args, &stop),
-        Command::Exchange(args) if args.side.venue.is_some() => lab::exchange_alone(&args.side.config, &stop),
         Command::Trade(args) if args.venue.is_some() => lab::trader_alone(&args.config, &stop),
-        Command::Exchange(args) => match &args.write_capture {
-            Some(path) => side_of(&args.side, |c, results| {
-                recording::write(c, path, args.packets, results, &stop)
-            }),
-            None => side_of(&args.side, |c, results| {
-                venue::run(c, results, args.side.child_of.is_some(), &stop)
-            }),
-        },
-        Command::Trade(args) => side_of(args, |c, results| {
-            trader::run(c, results, args.child_of.is_some(), &stop)
-        }),
+        Command::Exchange(args) => exchange(args, &stop),
+        Command::Trade(args) => side(
+            &args.config,
+            args.results.as_deref(),
+            args.child_of,
+            |c, results| trader::run(c, results, args.child_of.is_some(), &stop),
+        ),
         Command::Quote(args) => match (&args.config, args.tell, &args.socket) {
             (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
                 quote::run(c, results, args.child_of.is_some(), &stop)
@@ -152,12 +149,29 @@ fn tie_to(parent: u32) -> Result<(), Failure> {
         .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))
 }
 
-/// Runs exchange or trader from its configuration.
-fn side_of(
-    args: &SideArgs,
-    run: impl FnOnce(&Config, Option<&Path>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    side(&args.config, args.results.as_deref(), args.child_of, run)
+/// Runs an exchange, records what it would send, or says something to one.
+fn exchange(args: &ExchangeArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let config = match (&args.config, &args.socket) {
+        (Some(config), _) => config,
+        (None, Some(socket)) => return operator::tell(socket, &args.tell),
+        (None, None) => {
+            return Err(Failure::config(
+                "give --config FILE, or --tell WHAT with --socket SOCKET",
+            ));
+        }
+    };
+    if args.venue.is_some() {
+        return lab::exchange_alone(config, stop);
+    }
+    side(
+        config,
+        args.results.as_deref(),
+        args.child_of,
+        |c, results| match &args.write_capture {
+            Some(path) => recording::write(c, path, args.packets, results, stop),
+            None => venue::run(c, results, args.child_of.is_some(), stop),
+        },
+    )
 }
 
 /// Runs one side of a session from its configuration.

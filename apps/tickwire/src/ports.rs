@@ -267,6 +267,18 @@ impl OutletSockets {
         Ok(())
     }
 
+    /// Loses the next live packets of a line, or of both; of how many lines.
+    pub(crate) fn lose(&mut self, line: Option<usize>, packets: u32) -> usize {
+        let is_meant =
+            |l: &&mut PublishedLine| l.port == Port::Live && line.is_none_or(|line| l.line == line);
+        let mut lines = 0;
+        for line in self.lines.iter_mut().filter(is_meant) {
+            line.impair.lose(packets);
+            lines += 1;
+        }
+        lines
+    }
+
     /// Requests by datagram that were answered.
     pub(crate) fn answered(&self) -> u64 {
         self.answered

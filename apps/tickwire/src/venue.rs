@@ -22,10 +22,12 @@ use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::config::{Config, Impairment, Probability};
+use crate::daemon::control::ControlSocket;
 use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
 use crate::journal::{Journal, TRANSMIT_MAX};
+use crate::operator::Operator;
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
 use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, write_json};
 use crate::wiring;
@@ -222,6 +224,7 @@ struct Venue<'a> {
     ouch: Option<TcpListener>,
     clients: [Option<Client>; CLIENTS],
     journal: Option<Journal>,
+    control: Option<ControlSocket>,
     /// When time was last told, and the state hash last noted.
     ticked: Nanos,
     marked: Nanos,
@@ -258,8 +261,11 @@ pub(crate) fn run(
             .map(|(name, at)| format!(", {name} on port {at}"))
             .collect();
         eprintln!(
-            "listening: order entry on port {order_entry}{}{servers}{}",
+            "listening: order entry on port {order_entry}{}{servers}{}{}",
             ouch.map_or(String::new(), |at| format!(", OUCH on port {}", at.port())),
+            config.exchange.control.as_ref().map_or(String::new(), |folder| {
+                format!("; control socket in {}", folder.display())
+            }),
             if config.exchange.start_on_logon {
                 "; the session starts with the first logon"
             } else {
@@ -292,8 +298,11 @@ impl<'a> Venue<'a> {
         let now = clock.now();
         let mut journal = None;
         if let Some(section) = &config.exchange.journal {
+            // Whoever may speak to it, it is the same market.
+            let mut kept = config.clone();
+            kept.exchange.control = None;
             let (mut opened, found) =
-                Journal::open(&section.file, section.durability, &config.to_toml(), &mut market)?;
+                Journal::open(&section.file, section.durability, &kept.to_toml(), &mut market)?;
             if found.inputs > 0 {
                 eprintln!(
                     "journal {}: {} inputs replayed, {} orders, {} bytes torn and cut, {:.1} s since the last",
@@ -329,6 +338,11 @@ impl<'a> Venue<'a> {
             }
             None => None,
         };
+        let control = &config.exchange.control;
+        let control = control
+            .as_ref()
+            .map(|folder| ControlSocket::bind(folder, &mut waiter))
+            .transpose()?;
         let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
         let is_begun = market.phase() != DayPhase::Waiting;
         Ok(Venue {
@@ -340,6 +354,7 @@ impl<'a> Venue<'a> {
             ouch,
             clients: [const { None }; CLIENTS],
             journal,
+            control,
             ticked: Nanos::ZERO,
             marked: now,
             out: vec![0; TRANSMIT_MAX],
@@ -381,6 +396,7 @@ impl<'a> Venue<'a> {
                     )));
                 }
                 self.accept(now)?;
+                self.hear_operator()?;
                 self.progress(is_child, now);
                 if self.is_done(now) {
                     return Ok(());
@@ -449,6 +465,33 @@ impl<'a> Venue<'a> {
             && let Some(stream) = ouch.accept().map_err(failed)?
         {
             self.admit(now, stream, CONNECTIONS..CLIENTS);
+        }
+        Ok(())
+    }
+
+    /// Does what is asked for through the control socket.
+    fn hear_operator(&mut self) -> Result<(), Failure> {
+        let Some(control) = &mut self.control else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let mut operator = Operator {
+            now,
+            market: &mut self.market,
+            journal: self.journal.as_mut(),
+            outlets: &mut self.outlets,
+            connections: self.clients.iter().flatten().count(),
+            disconnects: false,
+            failed: None,
+        };
+        control.serve(&mut self.waiter, &mut operator);
+        if let Some(failure) = operator.failed {
+            return Err(failure);
+        }
+        if operator.disconnects {
+            for id in 0..CLIENTS {
+                self.close_client(id, now)?;
+            }
         }
         Ok(())
     }

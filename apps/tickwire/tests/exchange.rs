@@ -443,6 +443,143 @@ fn killed_under_load(durability: &str, rounds: u32) {
     assert!(marks >= rounds, "{said}");
 }
 
+/// Says something to the exchange whose control socket is in a folder: exit code and what came out.
+fn tell(folder: &Path, words: &str) -> (Option<i32>, String) {
+    let socket = folder.to_str().expect("text");
+    let mut args = vec!["exchange", "--socket", socket, "--tell"];
+    args.extend(words.split(' '));
+    let out = run(&args);
+    (
+        out.status.code(),
+        format!("{}{}", text(&out.stdout), text(&out.stderr)),
+    )
+}
+
+fn status(folder: &Path) -> serde_json::Value {
+    let (code, said) = tell(folder, "status");
+    assert_eq!(code, Some(0), "{said}");
+    serde_json::from_str(&said).expect("JSON")
+}
+
+/// Sends one order and waits for its answer: whether it was taken.
+fn is_taken(maker: &mut Maker, stream: &mut TcpStream, buffer: &mut [u8]) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while maker.session.status() != Status::Active {
+        assert!(
+            maker.turn(stream, buffer) && Instant::now() < deadline,
+            "no logon"
+        );
+    }
+    let refused = maker.refused.len();
+    maker.order();
+    while maker.unanswered() > 0 {
+        assert!(
+            maker.turn(stream, buffer) && Instant::now() < deadline,
+            "no answer"
+        );
+    }
+    maker.refused.len() == refused
+}
+
+#[test]
+fn an_operator_halts_resumes_breaks_loses_cuts_off_and_closes_and_a_restart_knows_what_was_done() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("exchange-operator");
+    let config = config(&folder);
+    let whole = std::fs::read_to_string(&config).expect("just written");
+    let whole = whole.replace("symbols = 5\n", "symbols = 5\ncontrol = \"desk\"\n");
+    std::fs::write(&config, whole).expect("it can be written");
+    let desk = folder.0.join("desk");
+    let (code, said) = tell(&desk, "status");
+    assert_eq!(
+        (code, said.contains("tickwire exchange -c FILE")),
+        (Some(4), true),
+        "{said}"
+    );
+
+    let exchange = Exchange::start(&config);
+    let mode = std::fs::metadata(desk.join("control"))
+        .expect("it is there")
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let deadline = Instant::now() + PATIENCE;
+    while status(&desk)["day"] != "open" {
+        assert!(Instant::now() < deadline, "{}", status(&desk));
+    }
+    let (mut maker, mut buffer) = (Maker::new(), vec![0; 16 << 10]);
+    let mut fix = connect(exchange.fix);
+    maker.session.handle_connected(now());
+    assert!(is_taken(&mut maker, &mut fix, &mut buffer));
+
+    assert_eq!(
+        tell(&desk, "halt AAPL"),
+        (Some(0), "AAPL is halted at nasdaq\n".into())
+    );
+    assert!(!is_taken(&mut maker, &mut fix, &mut buffer), "it is halted");
+    assert_eq!(status(&desk)["halted"][0]["symbol"], "AAPL");
+    for (words, why) in [
+        ("halt AAPL", "AAPL cannot be halted at nasdaq (halted)"),
+        ("halt NOBODY", "no instrument is called \"NOBODY\""),
+        ("resume MSFT", "MSFT cannot be resumed at nasdaq (trading)"),
+        ("break 999999999", "there is none"),
+        ("lose 5 c", "lose PACKETS [a|b]"),
+    ] {
+        let (code, said) = tell(&desk, words);
+        assert_eq!((code, said.contains(why)), (Some(2), true), "{words}: {said}");
+    }
+    assert_eq!(tell(&desk, "call AAPL").0, Some(0));
+    assert_eq!(tell(&desk, "resume AAPL").0, Some(0));
+    assert!(is_taken(&mut maker, &mut fix, &mut buffer));
+
+    // The flow trades on; what is last when it is broken may be an auction's.
+    let broken = loop {
+        assert!(Instant::now() < deadline, "nothing trades");
+        let trade = status(&desk)["last_trade"].as_u64().expect("a number");
+        if tell(&desk, &format!("break {trade} supervisory")).0 == Some(0) {
+            break trade;
+        }
+    };
+    let (code, said) = tell(&desk, &format!("break {broken}"));
+    assert_eq!((code, said.contains("broken already")), (Some(2), true), "{said}");
+    let (code, said) = tell(&desk, "lose 5");
+    assert_eq!(
+        (code, said.contains("on each of 2 lines")),
+        (Some(0), true),
+        "{said}"
+    );
+    let (code, said) = tell(&desk, "lose 5 b");
+    assert_eq!(
+        (code, said.contains("on each of 1 lines")),
+        (Some(0), true),
+        "{said}"
+    );
+    assert_eq!(tell(&desk, "disconnect").0, Some(0));
+    while maker.turn(&mut fix, &mut buffer) {
+        assert!(Instant::now() < deadline, "still connected");
+    }
+    maker.session.handle_disconnected(now());
+
+    // What was done outlives the process.
+    assert_eq!(tell(&desk, "halt MSFT").0, Some(0));
+    exchange.kill();
+    let exchange = Exchange::start(&config);
+    assert_eq!(status(&desk)["halted"][0]["symbol"], "MSFT");
+    assert_eq!(
+        tell(&desk, &format!("break {broken}")).0,
+        Some(2),
+        "broken before"
+    );
+    assert_eq!(tell(&desk, "close").0, Some(0));
+    let mut exchange = exchange;
+    let ended = exchange.process.wait(PATIENCE).expect("the day ends");
+    assert!(ended.success(), "{ended}");
+    let journal = folder.0.join("exchange.journal");
+    let out = run(&["journal", journal.to_str().expect("text"), "--verify"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = run(&["journal", journal.to_str().expect("text")]);
+    assert!(text(&out.stdout).contains("halted or resumed"));
+}
+
 #[test]
 fn a_journal_of_another_configuration_or_in_use_is_refused_with_what_to_do() {
     let folder = Folder::new("exchange-other");

@@ -460,6 +460,10 @@ impl Flow {
     /// A halt, a call phase in which some orders cross, and the auction.
     fn halt(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
         let (id, tick) = (self.makers[at].id, self.makers[at].tick);
+        if engine.trading_status(id) == Some(TradingStatus::Halted) {
+            // By the operator, who ends it.
+            return;
+        }
         let halted = engine
             .set_status(id, TradingStatus::Halted, out)
             .and_then(|()| engine.begin_auction(id, AuctionKind::Resumption, out));

@@ -50,6 +50,8 @@ pub struct Impair {
     config: ImpairConfig,
     random: Random,
     held: Vec<Held>,
+    /// Of the next ones, how many are lost whatever is drawn.
+    lose: u32,
     counts: Impaired,
 }
 
@@ -71,6 +73,7 @@ impl Impair {
                     wait: 0,
                 })
                 .collect(),
+            lose: 0,
             counts: Impaired::default(),
         }
     }
@@ -78,7 +81,10 @@ impl Impair {
     /// Sends a datagram, or not, or twice, or later; and those held back whose time has come.
     pub fn send(&mut self, datagram: &[u8], out: &mut impl FnMut(&[u8])) {
         self.counts.offered += 1;
-        if self.random.ppm(self.config.loss_ppm) {
+        if self.lose > 0 {
+            self.lose -= 1;
+            self.counts.lost += 1;
+        } else if self.random.ppm(self.config.loss_ppm) {
             self.counts.lost += 1;
         } else if self.random.ppm(self.config.reorder_ppm) && self.hold(datagram) {
             self.counts.reordered += 1;
@@ -91,6 +97,11 @@ impl Impair {
             }
         }
         self.release(1, out);
+    }
+
+    /// Loses the next so many datagrams, besides what is drawn; those held back still come.
+    pub fn lose(&mut self, next: u32) {
+        self.lose = self.lose.saturating_add(next);
     }
 
     /// Sends all that is held back (the end of a session, a pause).
@@ -147,6 +158,19 @@ mod tests {
     fn a_good_line_changes_nothing() {
         let (seen, _) = run(ImpairConfig::default());
         assert!(seen.into_iter().eq(0..100_000));
+    }
+
+    #[test]
+    fn what_is_to_be_lost_is_lost_and_nothing_behind_it() {
+        let mut line = Impair::new(ImpairConfig::default());
+        let mut seen = Vec::new();
+        for i in 0..10_u8 {
+            if i == 3 || i == 4 {
+                line.lose(2);
+            }
+            line.send(&[i], &mut |bytes: &[u8]| seen.push(bytes[0]));
+        }
+        assert_eq!((seen, line.counts().lost), (std::vec![0, 1, 2, 7, 8, 9], 4));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //!             1 open   2 time   3 stop   4 connect u16 id   5 disconnect u16 id   6 bytes u16 id, bytes
 //!             7 transmit u16 id, u32 room   8 resume   9 mark u64 state hash
 //!             10 break u16 venue, u64 match number, u8 reason: 0 erroneous, 1 consent, 2 supervisory
+//!             11 trading action u16 venue, u32 instrument, u8 action: 0 halt, 1 call, 2 resume
 //! ```
 //! A record's sum covers its place in the file, its length and its bytes. The first record that is cut short or whose sum is
 //! wrong ends the journal: a process that died while it wrote left it, and nothing that follows from it was ever sent.
@@ -18,10 +19,11 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::Nanos;
+use tickwire_market::{InstrumentId, Nanos};
 
 use crate::market::Market;
 use crate::order::{BreakReason, Reject};
+use crate::rules::TradingAction;
 
 /// How a file begins.
 pub const JOURNAL_MAGIC: [u8; 8] = *b"TWJRNL01";
@@ -56,6 +58,9 @@ pub enum Input<'a> {
     /// A trade is broken: the venue's place in the order, the match number and why. See
     /// [`Exchange::break_trade`](crate::Exchange::break_trade).
     Break(u16, u64, BreakReason),
+    /// An instrument is halted or resumed: the venue's place in the order, the instrument and what is done. See
+    /// [`Exchange::take_action`](crate::Exchange::take_action).
+    Action(u16, InstrumentId, TradingAction),
 }
 
 impl Input<'_> {
@@ -71,11 +76,12 @@ impl Input<'_> {
             Input::Resume => 8,
             Input::Mark(_) => 9,
             Input::Break(..) => 10,
+            Input::Action(..) => 11,
         }
     }
 
-    /// Does it. Order entry is the first venue's. A break at a venue that there is not is one of an unknown trade. What a
-    /// transmission gives is in `buffer`, which must have its room.
+    /// Does it. Order entry is the first venue's. A break at a venue that there is not is one of an unknown trade, an action there one
+    /// with an unknown instrument. What a transmission gives is in `buffer`, which must have its room.
     pub fn apply(&self, now: Nanos, market: &mut Market, buffer: &mut [u8]) -> Applied {
         match *self {
             Input::Open => market.open(now),
@@ -100,7 +106,12 @@ impl Input<'_> {
             Input::Break(venue, match_number, reason) => {
                 let exchange = market.get_mut(venue.into());
                 let done = exchange.map(|exchange| exchange.break_trade(now, match_number, reason));
-                return Applied::Broken(done.unwrap_or(Err(Reject::UnknownTrade)));
+                return Applied::Answered(done.unwrap_or(Err(Reject::UnknownTrade)));
+            }
+            Input::Action(venue, instrument, action) => {
+                let exchange = market.get_mut(venue.into());
+                let done = exchange.map(|exchange| exchange.take_action(now, instrument, action));
+                return Applied::Answered(done.unwrap_or(Err(Reject::UnknownInstrument)));
             }
         }
         Applied::Done
@@ -120,8 +131,8 @@ pub enum Applied {
     Taken(usize),
     /// How many bytes there are to send.
     Sent(usize),
-    /// Whether the trade was broken, or why not.
-    Broken(Result<(), Reject>),
+    /// Whether the operator's request was carried out, or why not.
+    Answered(Result<(), Reject>),
 }
 
 /// Why a journal cannot be read at all.
@@ -192,6 +203,11 @@ impl JournalWriter {
                 self.out.extend_from_slice(&venue.to_le_bytes());
                 self.out.extend_from_slice(&match_number.to_le_bytes());
                 self.out.push(reason as u8);
+            }
+            Input::Action(venue, instrument, action) => {
+                self.out.extend_from_slice(&venue.to_le_bytes());
+                self.out.extend_from_slice(&instrument.0.to_le_bytes());
+                self.out.push(action as u8);
             }
         }
         let length = (self.out.len() - start - HEAD) as u32;
@@ -289,6 +305,7 @@ impl<'a> Iterator for JournalReader<'a> {
                 u64::from_le_bytes(*rest.get(2..)?.first_chunk()?),
                 reason_of(*rest.get(10)?)?,
             ),
+            11 => Input::Action(id()?, InstrumentId(word(rest, 2)?), action_of(*rest.get(6)?)?),
             _ => return None,
         };
         self.at += HEAD + length;
@@ -299,6 +316,11 @@ impl<'a> Iterator for JournalReader<'a> {
 fn reason_of(code: u8) -> Option<BreakReason> {
     use BreakReason::*;
     [Erroneous, Consent, Supervisory].get(usize::from(code)).copied()
+}
+
+fn action_of(code: u8) -> Option<TradingAction> {
+    use TradingAction::*;
+    [Halt, Call, Resume].get(usize::from(code)).copied()
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -322,7 +344,7 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    const INPUTS: [Input<'_>; 11] = [
+    const INPUTS: [Input<'_>; 13] = [
         Input::Open,
         Input::Time,
         Input::Connect(3),
@@ -332,6 +354,8 @@ mod tests {
         Input::Break(1, 77, BreakReason::Supervisory),
         Input::Disconnect(3),
         Input::Break(0, u64::MAX, BreakReason::Consent),
+        Input::Action(1, InstrumentId(70_000), TradingAction::Halt),
+        Input::Action(0, InstrumentId(3), TradingAction::Resume),
         Input::Resume,
         Input::Stop,
     ];

@@ -86,7 +86,7 @@ pub use pitch::{PitchAccount, PitchPublisher, PitchPublisherConfig, PitchService
 pub use reference::Reference;
 pub use rules::{
     AuctionKind, HaltedOrders, MassCancel, OnBreach, PostOnly, PriceBands, Protection, QuoteEntry, Rules,
-    TICK_STEPS_MAX, TickTable,
+    TICK_STEPS_MAX, TickTable, TradingAction,
 };
 pub use session::AuctionTimes;
 pub use sip::{Outage, SipModel, SipPublisher};

@@ -171,6 +171,17 @@ pub enum AuctionKind {
     Resumption,
 }
 
+/// What a venue's operator does with an instrument's trading. ITCH 5.0, "Stock Trading Action".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TradingAction {
+    /// Nothing trades any more. Orders stay; new ones are taken or refused as [`Rules::halted`] says.
+    Halt,
+    /// The call phase of the auction that ends a halt or pause: orders are collected and shown, and what would trade is indicated.
+    Call,
+    /// The auction, after its call phase or without one, then continuous trading.
+    Resume,
+}
+
 /// Which orders a mass cancel takes; everything that is `None` matches all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MassCancel {

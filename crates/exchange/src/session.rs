@@ -135,6 +135,11 @@ impl Session {
         }
     }
 
+    /// Whether instruments trade continuously, those apart that are halted: no auction of all of them is under way.
+    pub(crate) fn is_continuous(&self) -> bool {
+        self.phase == Phase::Continuous
+    }
+
     /// The auction in whose no-cancel period this is, see [`AuctionTimes::no_cancel_ns`].
     pub(crate) fn no_cancel(&self, now: VenueTime) -> Option<AuctionKind> {
         let period = self.auctions.no_cancel_ns;
@@ -344,8 +349,11 @@ impl Session {
         }
         let (round, next) = match self.listings.get(next) {
             Some(listing) => {
-                let known = engine.indicate(listing.id, publisher);
-                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                // One that was halted meanwhile has no auction.
+                if engine.trading_status(listing.id) == Some(TradingStatus::Auction) {
+                    let known = engine.indicate(listing.id, publisher);
+                    debug_assert!(known.is_ok(), "the engine is made for the listings");
+                }
                 (round, next + 1)
             }
             // As far from this round as it took.

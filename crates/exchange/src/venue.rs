@@ -14,7 +14,7 @@
 
 use alloc::vec::Vec;
 
-use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, Venue};
+use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, TradingStatus, Venue};
 
 use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, Outlet};
@@ -23,7 +23,7 @@ use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
 use crate::order::{BreakReason, Firm, Reject, StateHash};
 use crate::pace::PaceConfig;
-use crate::rules::Protection;
+use crate::rules::{Protection, TradingAction};
 use crate::session::{AuctionTimes, Session};
 use crate::tape::{Datagram, Publisher, Tape};
 use crate::tape::{Listing, VenueTime};
@@ -207,6 +207,35 @@ impl Exchange {
         let time = self.venue_time(now);
         let (desk, mut floor) = self.floor(time);
         desk.break_trade(now, match_number, reason, &mut floor)
+    }
+
+    /// Halts an instrument or resumes it, as an operator does: feeds tell its status and the auction, and clients what becomes of
+    /// their orders. Auctions of the whole venue are its schedule's: one who is halted while they collect has none.
+    ///
+    /// # Errors
+    /// [`Reject::UnknownInstrument`]; [`Reject::NotTrading`] where the action does not follow from the instrument's status, in an auction
+    /// of the whole venue anything but a halt, and outside the day's trading.
+    pub fn take_action(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        action: TradingAction,
+    ) -> Result<(), Reject> {
+        use TradingStatus::{Auction, Halted, Paused, Trading};
+        let status = self.engine.trading_status(instrument);
+        let status = status.ok_or(Reject::UnknownInstrument)?;
+        let follows = match action {
+            TradingAction::Halt => matches!(status, Trading | Auction | Paused),
+            TradingAction::Call => matches!(status, Halted | Paused),
+            TradingAction::Resume => matches!(status, Halted | Paused | Auction),
+        };
+        let is_in_time = action == TradingAction::Halt || self.session.is_continuous();
+        if self.phase != DayPhase::Open || !follows || !is_in_time {
+            return Err(Reject::NotTrading);
+        }
+        let time = self.venue_time(now);
+        let (desk, mut floor) = self.floor(time);
+        desk.take_action(now, instrument, action, &mut floor)
     }
 
     /// Does something to the engine while every channel listens: a test's or a benchmark's own orders.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tickwire_exchange::{
     Applied, AuctionTimes, BreakReason, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort,
     FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection,
-    Reject, SelfTrade, listings,
+    Reject, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
@@ -63,6 +63,18 @@ fn auction_market() -> Market {
 }
 
 fn market_with(auctions: AuctionTimes) -> Market {
+    market_but(|config| config.auctions = auctions)
+}
+
+/// Whose own flow halts and resumes an instrument in every tenth step.
+fn halting_market() -> Market {
+    market_but(|config| {
+        config.flow.kinds.halts_ppm = 100_000;
+        config.pace.rate = 1_000;
+    })
+}
+
+fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
     let port = |(version, firm)| FixPort {
         comp_id: client_of(version),
         version,
@@ -91,7 +103,7 @@ fn market_with(auctions: AuctionTimes) -> Market {
         cancel_on_disconnect: false,
         self_trade,
     };
-    let config = ExchangeConfig {
+    let mut config = ExchangeConfig {
         listings: listings(5),
         max_orders: 20_000,
         max_levels: 512,
@@ -117,10 +129,10 @@ fn market_with(auctions: AuctionTimes) -> Market {
             ouch_connections: 2,
             ..DeskConfig::default()
         },
-        auctions,
         protections: (0..8).map(|nth| (Firm(QUOTERS + nth), 0, limits)).collect(),
         ..ExchangeConfig::default()
     };
+    change(&mut config);
     Market::new(vec![(Venue::Nasdaq, Exchange::new(config, Vec::new()))])
 }
 
@@ -172,11 +184,24 @@ impl World {
         self.input(&Input::Time);
     }
 
-    fn break_trade(&mut self, match_number: u64, reason: BreakReason) -> Result<(), Reject> {
-        match self.input(&Input::Break(0, match_number, reason)) {
-            Applied::Broken(done) => done,
+    /// What an operator asks for.
+    fn ask(&mut self, input: &Input<'_>) -> Result<(), Reject> {
+        match self.input(input) {
+            Applied::Answered(done) => done,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn break_trade(&mut self, match_number: u64, reason: BreakReason) -> Result<(), Reject> {
+        self.ask(&Input::Break(0, match_number, reason))
+    }
+
+    fn act(&mut self, instrument: InstrumentId, action: TradingAction) -> Result<(), Reject> {
+        self.ask(&Input::Action(0, instrument, action))
+    }
+
+    fn trading_status(&self, instrument: InstrumentId) -> Option<TradingStatus> {
+        self.market.exchange(0).engine().trading_status(instrument)
     }
 
     fn connect(&mut self, id: u16) {
@@ -394,6 +419,29 @@ impl FixClient {
         })
     }
 
+    /// Another price and total quantity of an order to buy, with further fields.
+    fn replace(
+        &mut self,
+        world: &mut World,
+        (id, orig): (&str, &str),
+        price: Price,
+        qty: u32,
+        more: impl FnOnce(&mut Encoder<'_>),
+    ) -> Vec<String> {
+        self.send(world, b"G", |e| {
+            e.text(11, id.as_bytes());
+            e.text(41, orig.as_bytes());
+            e.char(21, b'1');
+            e.text(55, b"AAPL");
+            e.char(54, b'1');
+            e.text(60, b"20260105-14:30:00");
+            e.unsigned(38, qty.into());
+            e.char(40, b'2');
+            e.price(44, price);
+            more(e);
+        })
+    }
+
     fn cancel(&mut self, world: &mut World, id: &str, orig: &str) -> Vec<String> {
         self.send(world, b"F", |e| {
             e.text(11, id.as_bytes());
@@ -454,17 +502,7 @@ fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
             [line("11=a", "0", "0", "38=300 14=0", "300")],
             "{version:?}"
         );
-        let said = client.send(&mut world, b"G", |e| {
-            e.text(11, b"b");
-            e.text(41, b"a");
-            e.char(21, b'1');
-            e.text(55, b"AAPL");
-            e.char(54, b'1');
-            e.text(60, b"20260105-14:30:00");
-            e.unsigned(38, 200);
-            e.char(40, b'2');
-            e.price(44, far);
-        });
+        let said = client.replace(&mut world, ("b", "a"), far, 200, |_| {});
         let replaced = if is_old { "5" } else { "0" };
         assert_eq!(
             states(&said),
@@ -669,17 +707,7 @@ fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
     assert!(open.filled.0 > 0, "it was triggered");
     let far = world.far(Side::Bid);
     client.order(&mut world, "l", Side::Bid, far, 1, |_| {});
-    let said = client.send(&mut world, b"G", |e| {
-        e.text(11, b"m");
-        e.text(41, b"l");
-        e.text(55, b"AAPL");
-        e.char(54, b'1');
-        e.text(60, b"20260105-14:30:00");
-        e.unsigned(38, 1);
-        e.char(40, b'2');
-        e.price(44, above(-90));
-        e.price(99, above(1));
-    });
+    let said = client.replace(&mut world, ("m", "l"), above(-90), 1, |e| e.price(99, above(1)));
     assert_eq!(
         pick(&said[0], &[35, 58]),
         "35=9 58=StopPx (99) is for stop orders"
@@ -1513,6 +1541,37 @@ fn before_an_auction_its_orders_stay_and_cancels_of_others_wait_for_its_end() {
 }
 
 #[test]
+fn a_cancel_that_waited_for_the_auction_in_which_its_order_trades_came_too_late() {
+    let mut world = World::of(auction_market);
+    while world.now < Nanos(OPENING.0 - 20 * Nanos::SECOND) {
+        world.pass(Nanos::SECOND);
+    }
+    let mut fix = FixClient::new(0, Version::Fix44);
+    fix.log_on(&mut world);
+    let (ask, _) = world.best(Side::Ask);
+    let said = fix.order(&mut world, "day", Side::Bid, ask, 10, |_| {});
+    assert_eq!(pick(&said[0], &[39]), "39=0", "{said:?}");
+    while world.now < Nanos(OPENING.0 - 9 * Nanos::SECOND) {
+        world.pass(Nanos::SECOND);
+    }
+    let said = fix.cancel(&mut world, "x", "day");
+    assert_eq!(pick(&said[0], &[35, 11, 41, 150]), "35=8 11=x 41=day 150=6");
+    let said = fix.cancel(&mut world, "y", "day");
+    assert_eq!(pick(&said[0], &[35, 11, 41, 102]), "35=9 11=y 41=day 102=3");
+    for _ in 0..20 {
+        world.pass(Nanos::SECOND);
+    }
+    fix.exchange(&mut world);
+    let said = std::mem::take(&mut fix.said);
+    let said: Vec<String> = said
+        .iter()
+        .map(|said| pick(said, &[35, 11, 41, 150, 39, 102]))
+        .collect();
+    assert_eq!(said, ["35=8 11=day 150=F 39=2", "35=9 11=x 41=day 39=2 102=0"]);
+    world.finish();
+}
+
+#[test]
 fn logins_need_the_password_the_session_and_a_place() {
     let mut world = World::new();
     let mut alice = User::new(0, b"ALICE");
@@ -1762,17 +1821,7 @@ fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
         fix.said.clear();
 
         // Its OrderQty counts what was executed, broken or not.
-        let said = fix.send(&mut world, b"G", |e| {
-            e.text(11, b"b");
-            e.text(41, b"a");
-            e.char(21, b'1');
-            e.text(55, b"AAPL");
-            e.char(54, b'1');
-            e.text(60, b"20260105-14:30:00");
-            e.unsigned(38, u64::from(want - leaves + 7));
-            e.char(40, b'2');
-            e.price(44, ask);
-        });
+        let said = fix.replace(&mut world, ("b", "a"), ask, want - leaves + 7, |_| {});
         let mut expected = format!("38={} 14={left}", want - leaves + 7);
         if version >= Version::Fix41 {
             expected += " 151=7";
@@ -1832,13 +1881,106 @@ fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
     Input::Resume.apply(at, &mut again, &mut out);
     let mut ask =
         |venue, number| Input::Break(venue, number, BreakReason::Consent).apply(at, &mut again, &mut out);
-    assert_eq!(ask(0, last), Applied::Broken(Err(Reject::BrokenTrade)));
-    assert_eq!(ask(1, last), Applied::Broken(Err(Reject::UnknownTrade)));
+    assert_eq!(ask(0, last), Applied::Answered(Err(Reject::BrokenTrade)));
+    assert_eq!(ask(1, last), Applied::Answered(Err(Reject::UnknownTrade)));
     let stands = (1..*kept.iter().max().unwrap())
         .find(|n| !alice.matches[1].contains(n))
         .unwrap();
-    assert_eq!(ask(0, stands), Applied::Broken(Ok(())));
+    assert_eq!(ask(0, stands), Applied::Answered(Ok(())));
     assert_ne!(again.state_hash(), hash);
+}
+
+#[test]
+fn an_operator_halts_and_what_is_collected_then_trades_in_the_auction_that_resumes() {
+    use TradingAction::{Call, Halt, Resume};
+    let mut world = World::new();
+    let mut fix = FixClient::new(0, Version::Fix44);
+    fix.log_on(&mut world);
+    let (far, (ask, shown)) = (world.far(Side::Bid), world.best(Side::Ask));
+    fix.order(&mut world, "a", Side::Bid, far, 10, |_| {});
+    // What trades is neither called nor resumed.
+    for action in [Call, Resume] {
+        assert_eq!(world.act(AAPL, action), Err(Reject::NotTrading));
+    }
+
+    assert_eq!(world.act(AAPL, Halt), Ok(()));
+    assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Halted));
+    assert_eq!(
+        world.trading_status(InstrumentId(2)),
+        Some(TradingStatus::Trading)
+    );
+    assert_eq!(world.act(AAPL, Halt), Err(Reject::NotTrading), "once is enough");
+    let said = fix.order(&mut world, "b", Side::Bid, ask, shown, |_| {});
+    assert_eq!(pick(&said[0], &[39]), "39=8", "{said:?}");
+    let said = fix.cancel(&mut world, "c", "a");
+    assert_eq!(pick(&said[0], &[39]), "39=4", "{said:?}");
+
+    assert_eq!(world.act(AAPL, Call), Ok(()));
+    assert_eq!(world.act(AAPL, Call), Err(Reject::NotTrading));
+    let said = fix.order(&mut world, "d", Side::Bid, ask, shown, |_| {});
+    assert_eq!(
+        (pick(&said[0], &[39]), said.len()),
+        ("39=0".into(), 1),
+        "{said:?}"
+    );
+    assert_eq!(world.best(Side::Bid).0, ask, "shown, and the book is crossed");
+    fix.whole.clear();
+    assert_eq!(world.act(AAPL, Resume), Ok(()));
+    fix.exchange(&mut world);
+    let fill = fix.whole.iter().find(|said| said.contains("|11=d|"));
+    assert_eq!(
+        pick(fill.expect("a report"), &[39, 31, 14]),
+        format!("39=2 31={ask} 14={shown}")
+    );
+    assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Trading));
+
+    // Without a call phase.
+    assert_eq!((world.act(AAPL, Halt), world.act(AAPL, Resume)), (Ok(()), Ok(())));
+    assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Trading));
+    // Nobody, nowhere, too late.
+    let nobody = Err(Reject::UnknownInstrument);
+    assert_eq!(world.act(InstrumentId(99), Halt), nobody);
+    assert_eq!(world.ask(&Input::Action(1, AAPL, Halt)), nobody);
+    world.input(&Input::Stop);
+    assert_eq!(world.act(AAPL, Halt), Err(Reject::NotTrading));
+    world.finish();
+}
+
+#[test]
+fn who_is_halted_before_the_opening_auction_has_none_until_resumed_and_the_flow_ends_no_operators_halt() {
+    use TradingAction::{Call, Halt, Resume};
+    let mut world = World::of(auction_market);
+    for action in [Call, Resume] {
+        assert_eq!(world.act(AAPL, action), Err(Reject::NotTrading), "it is called");
+    }
+    assert_eq!(world.act(AAPL, Halt), Ok(()));
+    let mut rounds = 0;
+    while world.act(AAPL, Resume).is_err() {
+        assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Halted));
+        world.pass(Nanos::SECOND);
+        rounds += 1;
+        assert!(rounds < 100_000, "the opening never ends");
+    }
+    assert!(world.now >= OPENING);
+    for instrument in 1..=5 {
+        assert_eq!(
+            world.trading_status(InstrumentId(instrument)),
+            Some(TradingStatus::Trading)
+        );
+    }
+    world.finish();
+
+    let mut world = World::of(halting_market);
+    assert_eq!(world.act(AAPL, Halt), Ok(()));
+    let before = world.market.exchange(0).engine().last_match_number();
+    for _ in 0..2_000 {
+        world.pass(5 * Nanos::MILLI);
+        assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Halted));
+    }
+    let engine = world.market.exchange(0).engine();
+    assert!(engine.last_match_number() > before + 100, "the others trade");
+    assert_eq!(world.act(AAPL, Resume), Ok(()));
+    world.finish();
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What mutations start from: the packets under `vectors/`, and well-formed inputs made here for what has no vectors.
 
 use crate::targets::FIX_DICTIONARY;
-use tickwire_exchange::{BreakReason, Input, JournalWriter};
+use tickwire_exchange::{BreakReason, Input, JournalWriter, TradingAction};
 use tickwire_fix::{CompId, Role, Session, SessionConfig, naive};
-use tickwire_market::Nanos;
+use tickwire_market::{InstrumentId, Nanos};
 use tickwire_testdata::vectors;
 use tickwire_wire::sbe::Template;
 use tickwire_wire::zerocopy::IntoBytes;
@@ -463,6 +463,7 @@ pub(crate) fn journal() -> Vec<Vec<u8>> {
         Input::Transmit(1, 512),
         Input::Mark(7),
         Input::Break(0, 9, BreakReason::Consent),
+        Input::Action(0, InstrumentId(1), TradingAction::Halt),
         Input::Disconnect(1),
         Input::Resume,
         Input::Stop,

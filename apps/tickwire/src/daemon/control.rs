@@ -87,11 +87,12 @@ struct Client {
 }
 
 impl ControlSocket {
-    /// Listens in a folder that this process has for itself: a socket left there by a dead one is replaced.
+    /// Listens in a folder that this process has for itself, made if it is not there: a socket left there by a dead one is replaced.
     pub(crate) fn bind(folder: &Path, waiter: &mut Waiter) -> Result<ControlSocket, Failure> {
         let path = folder.join(SOCKET_NAME);
         let failed =
             |e: io::Error| Failure::system(format!("cannot open the control socket {}: {e}", path.display()));
+        std::fs::create_dir_all(folder).map_err(failed)?;
         // Made beside its place, so that nobody finds it before its mode is right.
         let new = path.with_extension("new");
         let _ = std::fs::remove_file(&new);

@@ -58,7 +58,7 @@ pub(crate) struct QuoterSection {
     /// How quotes are entered: `mass-quotes`, or `orders`, a bid and an offer for each option, where a venue takes no mass quotes.
     #[serde(default)]
     pub(crate) entry: QuoteEntry,
-    /// Folder and name of the control socket; none without it. For `tickwire vol` and `tickwire quote --pull`.
+    /// Folder of the control socket, from where this file lies; none without it. For `tickwire vol`, `tickwire risk` and `tickwire quote --tell`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
     /// Folder of what outlives the process, from where this file lies: the session's numbers (`session.store`) and everything traded
@@ -153,7 +153,7 @@ pub(crate) struct LimitsSection {
     pub(crate) improvements_per_s: u32,
     /// An answer that takes longer ends trust in the session, milliseconds.
     pub(crate) answer_max_ms: u32,
-    /// The operator must be heard this often (`tickwire quote --control S --heartbeat`), milliseconds; 0 is no such need.
+    /// The operator must be heard this often (`tickwire quote --tell heartbeat`), milliseconds; 0 is no such need.
     pub(crate) heartbeat_ms: u32,
     /// Attempts to take a lost session up again before the run ends with exit code 4; 0: none.
     pub(crate) reconnects_max: u32,

@@ -33,8 +33,6 @@ pub(super) struct Control {
 impl Control {
     /// Listens in a folder, which is made if it is not there.
     pub(super) fn open(folder: &Path, shared: Arc<Shared>, asks: Sender<Ask>) -> Result<Control, Failure> {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| Failure::system(format!("cannot create the folder {}: {e}", folder.display())))?;
         let mut waiter = Waiter::new(WaitStrategy::Poll);
         let mut socket = ControlSocket::bind(folder, &mut waiter)?;
         let ends = Arc::new(AtomicBool::new(false));
@@ -74,11 +72,7 @@ pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
     if matches!(word, QuoterWord::EyeOn | QuoterWord::EyeOff) {
         request["on"] = (word == QuoterWord::EyeOn).into();
     }
-    let answer = views::ask_quoter(socket, &request)?;
-    match answer["says"].as_str() {
-        Some(says) => println!("{says}"),
-        None => println!("{answer}"),
-    }
+    views::print_answer(&views::ask_quoter(socket, &request)?);
     Ok(())
 }
 

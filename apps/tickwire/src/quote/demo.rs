@@ -99,7 +99,8 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.core = cores.first().map_or(-1, |core| *core as i32);
     if let Some(quoter) = &mut c.quoter {
         quoter.core = cores.last().map_or(-1, |core| *core as i32);
-        quoter.control = Some(args.dir.clone());
+        // Beside its configuration.
+        quoter.control = Some(PathBuf::from("."));
         quoter.entry = args.entry;
     }
     c.exchange.seed = args.seed;

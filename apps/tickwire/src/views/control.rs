@@ -1,5 +1,5 @@
-//! The client of a daemon's control socket: one JSON object a line there, one back. Subscriptions of a feed handler go this way, and edits
-//! of a quoter's volatilities; nothing else does.
+//! The client of a daemon's control socket: one JSON object a line there, one back. Subscriptions of a feed handler go this way, words
+//! to a quoter, and an operator's to an exchange.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -45,10 +45,28 @@ pub(crate) fn ask(folder: &Path, request: Request<'_>, feed: Option<&str>) -> Re
 /// Asks the quoter behind a control socket, or in a folder with one.
 pub(crate) fn ask_quoter(socket: &Path, request: &Value) -> Result<Value, Failure> {
     let remedy = "start a quoter with `tickwire quote -c FILE`, or give its control socket with --socket";
+    ask_at(socket, request, remedy)
+}
+
+/// Asks the simulated exchange behind one, likewise.
+pub(crate) fn ask_exchange(socket: &Path, request: &Value) -> Result<Value, Failure> {
+    let remedy = "start an exchange whose file says exchange.control, with `tickwire exchange -c FILE`, or give its control socket with --socket";
+    ask_at(socket, request, remedy)
+}
+
+fn ask_at(socket: &Path, request: &Value, remedy: &str) -> Result<Value, Failure> {
     if socket.is_dir() {
         exchange(&socket.join("control"), request, remedy)
     } else {
         exchange(socket, request, remedy)
+    }
+}
+
+/// Prints a sentence, or what there is instead.
+pub(crate) fn print_answer(answer: &Value) {
+    match answer["says"].as_str() {
+        Some(says) => println!("{says}"),
+        None => println!("{answer}"),
     }
 }
 

@@ -333,8 +333,19 @@ impl FixDesk {
             _ => false,
         };
         self.now = self.now.max(saying.at);
+        let out = match (saying.told, saying.request) {
+            (Told::CancelTooLate, Some((request, orig))) => Out::CancelReject {
+                request,
+                orig,
+                order: Some(saying.order),
+                is_replace: false,
+                reason: cxl_rej_reason::TOO_LATE,
+                text: "",
+            },
+            _ => Out::Report(*saying),
+        };
         if !is_silent {
-            self.put(session, Out::Report(*saying));
+            self.put(session, out);
         }
     }
 
@@ -581,6 +592,10 @@ fn cancel(route: Route, id: Id, orig: Id, hands: &mut Hands<'_, '_>) -> Option<O
     let text = match hands.hold(&hands.books.ledger[row]) {
         Hold::Free if hands.cancel(row, id, orig).is_ok() => return None,
         Hold::Free => "",
+        Hold::Waits if hands.is_cancel_waiting(row) => {
+            let reason = cxl_rej_reason::ALREADY_PENDING;
+            return rejected(route, id, orig, false, reason, "", hands);
+        }
         Hold::Waits => {
             hands.cancel_later(row, id, orig);
             return None;
@@ -1076,8 +1091,8 @@ fn report(e: &mut Encoder<'_>, version: Version, stamp: &mut Stamp, saying: &Say
         Told::Reduced { .. } => b'5',
         Told::Triggered => b'L',
         Told::CancelPending => b'6',
-        Told::Refreshed { .. } | Told::Status if is_old => status,
-        Told::Refreshed { .. } | Told::Status => b'I',
+        Told::Refreshed { .. } | Told::CancelTooLate | Told::Status if is_old => status,
+        Told::Refreshed { .. } | Told::CancelTooLate | Told::Status => b'I',
     };
     match order.venue_id.0 {
         0 => e.text(tag::ORDER_ID, NO_ORDER.as_bytes()),

@@ -33,7 +33,7 @@ use crate::order::{
     BreakReason, Broken, CancelReason, CrossFill, Execution, Firm, Listener, NewOrder, Order, Owner, Party,
     Reject, SelfTrade, StateHash,
 };
-use crate::rules::AuctionKind;
+use crate::rules::{AuctionKind, TradingAction};
 use crate::tape::Tape;
 use crate::tape::{Listing, VenueTime};
 
@@ -281,6 +281,8 @@ pub(crate) enum Told {
     },
     /// Its cancel waits for the end of the auction.
     CancelPending,
+    /// That cancel finds it gone.
+    CancelTooLate,
     /// Nothing happened: its state was asked for.
     Status,
 }
@@ -554,8 +556,7 @@ impl Desk {
         self.sweep(now, floor, goes, |_| true, b'C');
     }
 
-    /// Does the cancels that have waited for the end of an auction. An order that has traded meanwhile is left as it is, and
-    /// nothing more is said about its cancel.
+    /// Does the cancels that have waited for the end of an auction. One whose order has gone meanwhile came too late.
     pub(crate) fn cancel_waiting(&mut self, now: Nanos, floor: &mut Floor<'_>) {
         if floor.no_cancel.is_some() || self.books.waiting_cancels.is_empty() {
             return;
@@ -566,6 +567,9 @@ impl Desk {
                 if hands.books.ledger[row].outcome == Outcome::Open {
                     // One that the engine no longer has is told as gone already.
                     let _ = hands.cancel(row, request, orig);
+                } else if request != orig {
+                    // A request of its own: a mass cancel was answered in sum, and OUCH has no word for it.
+                    hands.tell(row, Told::CancelTooLate, request, orig);
                 }
             }
         });
@@ -602,6 +606,32 @@ impl Desk {
         self.act_and_tell(now, floor, |hands| {
             hands.act(Asked::Nothing, |engine, out| {
                 engine.break_trade(match_number, reason, out)
+            })
+        })
+    }
+
+    /// Halts or resumes an instrument, and tells the clients whose orders that concerns.
+    pub(crate) fn take_action(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        action: TradingAction,
+        floor: &mut Floor<'_>,
+    ) -> Result<(), Reject> {
+        self.act_and_tell(now, floor, |hands| {
+            hands.act(Asked::Nothing, |engine, out| {
+                let is_called = engine.trading_status(instrument) == Some(TradingStatus::Auction);
+                if action == TradingAction::Halt {
+                    return engine.set_status(instrument, TradingStatus::Halted, out);
+                }
+                if !is_called {
+                    engine.begin_auction(instrument, AuctionKind::Resumption, out)?;
+                }
+                engine.indicate(instrument, out)?;
+                match action {
+                    TradingAction::Resume => engine.uncross(instrument, TradingStatus::Trading, out),
+                    TradingAction::Halt | TradingAction::Call => Ok(()),
+                }
             })
         })
     }
@@ -789,14 +819,24 @@ impl Hands<'_, '_> {
         }
     }
 
+    /// Whether a cancel of it waits for the end of the auction.
+    fn is_cancel_waiting(&self, row: usize) -> bool {
+        self.books.waiting_cancels.iter().any(|w| w.row == row)
+    }
+
     /// Keeps a cancel until the auction is over; the port is told.
     fn cancel_later(&mut self, row: usize, request: Id, orig: Id) {
-        if self.books.waiting_cancels.iter().all(|w| w.row != row) {
+        if !self.is_cancel_waiting(row) {
             let waiting = WaitingCancel { row, request, orig };
             self.books.waiting_cancels.push(waiting);
         }
+        self.tell(row, Told::CancelPending, request, orig);
+    }
+
+    /// Tells the port of an order what becomes of a request about it.
+    fn tell(&mut self, row: usize, told: Told, request: Id, orig: Id) {
         let order = self.books.ledger[row];
-        let mut saying = self.books.saying(&order, Told::CancelPending, self.now);
+        let mut saying = self.books.saying(&order, told, self.now);
         saying.request = Some((request, orig));
         self.said.push(Said::Order(saying));
     }

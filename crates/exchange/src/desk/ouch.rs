@@ -734,7 +734,7 @@ impl OuchDesk {
                 };
                 self.send(port, message.as_bytes(), None);
             }
-            Told::Triggered | Told::Status => {}
+            Told::Triggered | Told::CancelTooLate | Told::Status => {}
         }
     }
 

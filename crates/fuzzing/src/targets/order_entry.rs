@@ -3,10 +3,10 @@
 use crate::Choices;
 use tickwire_exchange::{
     Applied, BreakReason, DeskConfig, Exchange, ExchangeConfig, Firm, FlowConfig, Input, JournalReader,
-    JournalWriter, Market, OuchPort, PaceConfig, SelfTrade, listings,
+    JournalWriter, Market, OuchPort, PaceConfig, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::{Frame, Index, frame, naive};
-use tickwire_market::{Nanos, Venue};
+use tickwire_market::{InstrumentId, Nanos, Venue};
 use tickwire_wire::layout::Alpha;
 use tickwire_wire::ouch50::parse_outbound;
 use tickwire_wire::soupbintcp::{Packet, split};
@@ -75,6 +75,11 @@ pub fn order_entry(bytes: &[u8]) {
             _ if what == 255 => {
                 let last = live.exchange(0).engine().last_match_number();
                 Input::Break(0, last.saturating_sub(length.into()), BreakReason::Consent)
+            }
+            _ if what == 254 => {
+                use TradingAction::*;
+                let action = [Halt, Call, Resume, Resume][usize::from(length & 3)];
+                Input::Action(0, InstrumentId(u32::from(length >> 7)), action)
             }
             _ => Input::Bytes(id, choices.bytes(length.into())),
         };

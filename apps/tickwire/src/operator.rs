@@ -1,0 +1,341 @@
+//! The operator's side of a running exchange: through its control socket (mode 0600) instruments are halted and resumed, trades broken,
+//! packets lost, clients cut off and the day ended, to see what those do who trade on it.
+//!
+//! The exchange's own thread serves it, between packets. What changes the market is an input like any other: it is in the journal before
+//! anything follows from it. What happens to the network is not.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tickwire_exchange::{Applied, BreakReason, DayPhase, Input, Market, Reject, TradingAction};
+use tickwire_market::{InstrumentId, Nanos, TradingStatus};
+
+use crate::daemon::control::Answer;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::ports::OutletSockets;
+use crate::views;
+
+/// What can be said, for people.
+const WORDS: &str = "say one of: status, halt SYMBOL, call SYMBOL, resume SYMBOL, break NUMBER [erroneous|consent|supervisory], \
+                     lose PACKETS [a|b], disconnect, close";
+
+/// What an exchange may be asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// Nothing of this instrument trades any more, at any venue of the market.
+    Halt { symbol: String },
+    /// The call phase of the auction that resumes it.
+    Call { symbol: String },
+    /// That auction, then continuous trading.
+    Resume { symbol: String },
+    /// Breaks a trade of the first venue by its match number.
+    Break {
+        trade: u64,
+        #[serde(default)]
+        reason: Reason,
+    },
+    /// The next packets of every channel are lost, on both lines or one.
+    Lose {
+        packets: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineName>,
+    },
+    /// Closes every order entry connection, without a logout.
+    Disconnect {},
+    /// Ends the day as its configured end would.
+    Close {},
+    /// How it is.
+    Status {},
+}
+
+/// Why a trade is broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Reason {
+    #[default]
+    Erroneous,
+    Consent,
+    Supervisory,
+}
+
+/// One of the two lines of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LineName {
+    A,
+    B,
+}
+
+/// Says something to a running exchange and prints the answer.
+pub(crate) fn tell(socket: &Path, words: &[String]) -> Result<(), Failure> {
+    let request = parse(words).map_err(Failure::config)?;
+    let request = serde_json::to_value(request).expect("it has text and numbers only");
+    views::print_answer(&views::ask_exchange(socket, &request)?);
+    Ok(())
+}
+
+/// What was typed, as one argument or several.
+fn parse(words: &[String]) -> Result<Request, String> {
+    let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
+    let symbol = |symbol: &str| symbol.to_string();
+    let unknown = || format!("{:?} says nothing to an exchange; {WORDS}", words.join(" "));
+    Ok(match words[..] {
+        ["status"] => Request::Status {},
+        ["halt", name] => Request::Halt { symbol: symbol(name) },
+        ["call", name] => Request::Call { symbol: symbol(name) },
+        ["resume", name] => Request::Resume { symbol: symbol(name) },
+        ["break", trade, ref reason @ ..] => Request::Break {
+            trade: trade.parse().map_err(|_| unknown())?,
+            reason: match *reason {
+                [] | ["erroneous"] => Reason::Erroneous,
+                ["consent"] => Reason::Consent,
+                ["supervisory"] => Reason::Supervisory,
+                _ => return Err(unknown()),
+            },
+        },
+        ["lose", packets, ref line @ ..] => Request::Lose {
+            packets: packets.parse().map_err(|_| unknown())?,
+            line: match *line {
+                [] => None,
+                ["a"] => Some(LineName::A),
+                ["b"] => Some(LineName::B),
+                _ => return Err(unknown()),
+            },
+        },
+        ["disconnect"] => Request::Disconnect {},
+        ["close"] => Request::Close {},
+        _ => return Err(unknown()),
+    })
+}
+
+/// Answers while the exchange waits for it.
+pub(crate) struct Operator<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) market: &'a mut Market,
+    pub(crate) journal: Option<&'a mut Journal>,
+    pub(crate) outlets: &'a mut [(usize, OutletSockets)],
+    /// Order entry connections.
+    pub(crate) connections: usize,
+    /// Whether they are to be closed.
+    pub(crate) disconnects: bool,
+    /// Why the exchange has to end.
+    pub(crate) failed: Option<Failure>,
+}
+
+impl Operator<'_> {
+    fn input(&mut self, input: &Input<'_>) -> Result<Applied, String> {
+        if let Some(journal) = &mut self.journal {
+            journal.put(self.now, input);
+            if let Err(failure) = journal.flush() {
+                let says = failure.message.clone();
+                self.failed = Some(failure);
+                return Err(says);
+            }
+        }
+        Ok(input.apply(self.now, self.market, &mut []))
+    }
+
+    /// The same at every venue that carries it out.
+    fn act(&mut self, symbol: &str, action: TradingAction) -> Result<Value, String> {
+        let listings = self.market.exchange(0).listings();
+        let listing = listings.iter().find(|listing| listing.symbol.as_str() == symbol);
+        let id = listing
+            .ok_or_else(|| format!("no instrument is called {symbol:?}"))?
+            .id;
+        let deed = match action {
+            TradingAction::Halt => "halted",
+            TradingAction::Call => "called to an auction",
+            TradingAction::Resume => "resumed",
+        };
+        let names: Vec<&str> = self.market.venues().map(|(venue, _)| venue.name()).collect();
+        let (mut done, mut not_done) = (Vec::new(), Vec::new());
+        for (at, name) in (0_u16..).zip(&names) {
+            match self.input(&Input::Action(at, id, action))? {
+                Applied::Answered(Err(_)) => {
+                    not_done.push(format!("{name} ({})", self.standing(at.into(), id)))
+                }
+                _ => done.push(*name),
+            }
+        }
+        if done.is_empty() {
+            return Err(format!("{symbol} cannot be {deed} at {}", not_done.join(", ")));
+        }
+        Ok(json!({ "says": format!("{symbol} is {deed} at {}", done.join(", ")) }))
+    }
+
+    /// Why an instrument may not be halted or resumed.
+    fn standing(&self, venue: usize, id: InstrumentId) -> String {
+        let exchange = self.market.exchange(venue);
+        match (exchange.phase(), exchange.engine().trading_status(id)) {
+            (DayPhase::Open, Some(TradingStatus::Auction)) => {
+                "in an auction of the whole venue, or called already".into()
+            }
+            (DayPhase::Open, Some(status)) => word(&status),
+            (phase, _) => format!("the day is {}", word(&phase)),
+        }
+    }
+
+    fn break_trade(&mut self, trade: u64, reason: Reason) -> Result<Value, String> {
+        let reason = match reason {
+            Reason::Erroneous => BreakReason::Erroneous,
+            Reason::Consent => BreakReason::Consent,
+            Reason::Supervisory => BreakReason::Supervisory,
+        };
+        let Applied::Answered(Err(reject)) = self.input(&Input::Break(0, trade, reason))? else {
+            return Ok(json!({ "says": format!("trade {trade} is broken") }));
+        };
+        let why = match reject {
+            Reject::BrokenTrade => "it is broken already",
+            Reject::AuctionTrade => "it is an auction's, and those stand",
+            Reject::UnknownTrade => "there is none, or it is not kept any more",
+            _ => "the day is over",
+        };
+        Err(format!("trade {trade} cannot be broken: {why}"))
+    }
+
+    fn lose(&mut self, packets: u32, line: Option<LineName>) -> Result<Value, String> {
+        let line = line.map(|line| line as usize);
+        let lines: usize = self
+            .outlets
+            .iter_mut()
+            .map(|(_, outlet)| outlet.lose(line, packets))
+            .sum();
+        match lines {
+            0 => Err("no channel has such a line".into()),
+            _ => {
+                Ok(json!({ "says": format!("the next {packets} packets on each of {lines} lines are lost") }))
+            }
+        }
+    }
+
+    fn close(&mut self) -> Result<Value, String> {
+        match self.market.phase() {
+            DayPhase::Opening | DayPhase::Open => {
+                self.input(&Input::Stop)?;
+                Ok(json!({ "says": "the market closes" }))
+            }
+            phase => Err(format!(
+                "the market cannot be closed: the day is {}",
+                word(&phase)
+            )),
+        }
+    }
+
+    fn status(&self) -> Value {
+        let first = self.market.exchange(0);
+        let mut halted = Vec::new();
+        for (venue, exchange) in self.market.venues() {
+            for listing in exchange.listings() {
+                let status = exchange.engine().trading_status(listing.id);
+                if let Some(status @ (TradingStatus::Halted | TradingStatus::Paused)) = status {
+                    halted.push(json!({
+                        "symbol": listing.symbol.as_str(), "venue": venue.name(), "status": word(&status),
+                    }));
+                }
+            }
+        }
+        json!({
+            "day": word(&first.phase()),
+            "messages": self.market.total(),
+            "orders": first.ledger().len(),
+            "connections": self.connections,
+            "last_trade": first.engine().last_match_number(),
+            "halted": halted,
+        })
+    }
+}
+
+impl Answer for Operator<'_> {
+    type Request = Request;
+    const WHO: &'static str = "an exchange";
+
+    fn answer(&mut self, request: Request) -> Result<Value, String> {
+        match request {
+            Request::Halt { symbol } => self.act(&symbol, TradingAction::Halt),
+            Request::Call { symbol } => self.act(&symbol, TradingAction::Call),
+            Request::Resume { symbol } => self.act(&symbol, TradingAction::Resume),
+            Request::Break { trade, reason } => self.break_trade(trade, reason),
+            Request::Lose { packets, line } => self.lose(packets, line),
+            Request::Disconnect {} => {
+                self.disconnects = true;
+                Ok(json!({ "says": format!("{} order entry connections are cut", self.connections) }))
+            }
+            Request::Close {} => self.close(),
+            Request::Status {} => Ok(self.status()),
+        }
+    }
+}
+
+/// A variant's name in lower case.
+fn word(what: &impl std::fmt::Debug) -> String {
+    format!("{what:?}").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Result<Request, String> {
+        let words: Vec<String> = text.split('/').map(String::from).collect();
+        parse(&words)
+    }
+
+    #[test]
+    fn what_is_typed_is_what_is_asked_for_in_one_argument_or_several() {
+        for (text, request, line) in [
+            (
+                "halt/AAPL",
+                Request::Halt {
+                    symbol: "AAPL".into(),
+                },
+                r#"{"do":"halt","symbol":"AAPL"}"#,
+            ),
+            (
+                "break 17 consent",
+                Request::Break {
+                    trade: 17,
+                    reason: Reason::Consent,
+                },
+                r#"{"do":"break","trade":17,"reason":"consent"}"#,
+            ),
+            (
+                "lose/100",
+                Request::Lose {
+                    packets: 100,
+                    line: None,
+                },
+                r#"{"do":"lose","packets":100}"#,
+            ),
+            (
+                "lose 3/b",
+                Request::Lose {
+                    packets: 3,
+                    line: Some(LineName::B),
+                },
+                r#"{"do":"lose","packets":3,"line":"b"}"#,
+            ),
+            ("status", Request::Status {}, r#"{"do":"status"}"#),
+        ] {
+            assert_eq!(said(text), Ok(request.clone()));
+            assert_eq!(serde_json::to_string(&request).unwrap(), line);
+            assert_eq!(serde_json::from_str::<Request>(line).unwrap(), request);
+        }
+        for text in [
+            "",
+            "halt",
+            "halt A B",
+            "break",
+            "break x",
+            "break 1 why",
+            "lose 1 c",
+            "lose -1",
+            "stop",
+        ] {
+            let refused = said(text).unwrap_err();
+            assert!(refused.contains("resume SYMBOL"), "{text}: {refused}");
+        }
+    }
+}
