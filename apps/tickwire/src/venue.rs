@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tickwire_exchange::{
     Applied, ClientOrder, ClientQuote, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input,
@@ -298,9 +298,12 @@ impl<'a> Venue<'a> {
         let now = clock.now();
         let mut journal = None;
         if let Some(section) = &config.exchange.journal {
-            // Whoever may speak to it, it is the same market.
+            // From wherever it is started, and whoever may speak to it, it is the same market.
             let mut kept = config.clone();
             kept.exchange.control = None;
+            if let Some(journal) = &mut kept.exchange.journal {
+                journal.file = journal.file.file_name().map(PathBuf::from).unwrap_or_default();
+            }
             let (mut opened, found) =
                 Journal::open(&section.file, section.durability, &kept.to_toml(), &mut market)?;
             if found.inputs > 0 {

@@ -75,7 +75,13 @@ struct Exchange {
 
 impl Exchange {
     fn start(config: &Path) -> Exchange {
+        Exchange::start_in(Path::new("."), config)
+    }
+
+    /// In a working folder of its own.
+    fn start_in(folder: &Path, config: &Path) -> Exchange {
         let mut child = tickwire()
+            .current_dir(folder)
             .args(["exchange", "-c"])
             .arg(config)
             .stdout(Stdio::null())
@@ -589,6 +595,14 @@ fn a_journal_of_another_configuration_or_in_use_is_refused_with_what_to_do() {
     assert_eq!(second.status.code(), Some(2));
     assert!(text(&second.stderr).contains("in use by another exchange"));
     first.kill();
+    // From another working folder it is the same one.
+    let elsewhere = Exchange::start_in(&folder.0, Path::new("exchange.toml"));
+    assert!(
+        elsewhere.said.iter().any(|line| line.contains("inputs replayed")),
+        "{:?}",
+        elsewhere.said
+    );
+    elsewhere.kill();
     let changed = std::fs::read_to_string(&config)
         .expect("it is there")
         .replace("symbols = 5", "symbols = 6");
