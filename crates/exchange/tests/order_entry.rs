@@ -408,13 +408,7 @@ impl FixClient {
     ) -> Vec<String> {
         self.send(world, b"D", |e| {
             e.text(11, id.as_bytes());
-            e.char(21, b'1');
-            e.text(55, b"AAPL");
-            e.char(54, b'1' + side as u8);
-            e.text(60, b"20260105-14:30:00");
-            e.unsigned(38, qty.into());
-            e.char(40, b'2');
-            e.price(44, price);
+            limit_order(e, side, price, qty);
             more(e);
         })
     }
@@ -431,13 +425,7 @@ impl FixClient {
         self.send(world, b"G", |e| {
             e.text(11, id.as_bytes());
             e.text(41, orig.as_bytes());
-            e.char(21, b'1');
-            e.text(55, b"AAPL");
-            e.char(54, b'1');
-            e.text(60, b"20260105-14:30:00");
-            e.unsigned(38, qty.into());
-            e.char(40, b'2');
-            e.price(44, price);
+            limit_order(e, Side::Bid, price, qty);
             more(e);
         })
     }
@@ -451,6 +439,16 @@ impl FixClient {
             e.text(60, b"20260105-14:30:00");
         })
     }
+}
+
+fn limit_order(e: &mut Encoder<'_>, side: Side, price: Price, qty: u32) {
+    e.char(21, b'1');
+    e.text(55, b"AAPL");
+    e.char(54, b'1' + side as u8);
+    e.text(60, b"20260105-14:30:00");
+    e.unsigned(38, qty.into());
+    e.char(40, b'2');
+    e.price(44, price);
 }
 
 /// The values of some tags, in the order asked for.
