@@ -115,11 +115,9 @@ enum Stop {
 
 impl From<CaptureError> for Stop {
     fn from(e: CaptureError) -> Stop {
-        match e {
-            CaptureError::Open { .. } | CaptureError::Read { .. } => {
-                Stop::Failed(Failure::system(e.to_string()))
-            }
-            _ => Stop::Damaged(e.to_string()),
+        match e.is_unreadable() {
+            true => Stop::Failed(Failure::system(e.to_string())),
+            false => Stop::Damaged(e.to_string()),
         }
     }
 }

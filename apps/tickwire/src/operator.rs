@@ -80,13 +80,12 @@ pub(crate) fn tell(socket: &Path, words: &[String]) -> Result<(), Failure> {
 /// What was typed, as one argument or several.
 fn parse(words: &[String]) -> Result<Request, String> {
     let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
-    let symbol = |symbol: &str| symbol.to_string();
     let unknown = || format!("{:?} says nothing to an exchange; {WORDS}", words.join(" "));
     Ok(match words[..] {
         ["status"] => Request::Status {},
-        ["halt", name] => Request::Halt { symbol: symbol(name) },
-        ["call", name] => Request::Call { symbol: symbol(name) },
-        ["resume", name] => Request::Resume { symbol: symbol(name) },
+        ["halt", name] => Request::Halt { symbol: name.into() },
+        ["call", name] => Request::Call { symbol: name.into() },
+        ["resume", name] => Request::Resume { symbol: name.into() },
         ["break", trade, ref reason @ ..] => Request::Break {
             trade: trade.parse().map_err(|_| unknown())?,
             reason: match *reason {

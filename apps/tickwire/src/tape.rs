@@ -26,11 +26,9 @@ pub(crate) enum End {
 
 impl From<CaptureError> for End {
     fn from(e: CaptureError) -> End {
-        match e {
-            CaptureError::Open { .. } | CaptureError::Read { .. } => {
-                End::Failed(Failure::system(e.to_string()))
-            }
-            _ => End::Damaged(e.to_string()),
+        match e.is_unreadable() {
+            true => End::Failed(Failure::system(e.to_string())),
+            false => End::Damaged(e.to_string()),
         }
     }
 }

@@ -221,11 +221,9 @@ impl Reading {
 
 /// A file that cannot be opened or read ends the run; one that is damaged is played as far as it goes.
 fn note(error: CaptureError, passed: &mut Passed) -> Result<(), Failure> {
-    match error {
-        CaptureError::Open { .. } | CaptureError::Read { .. } => Err(Failure::system(error.to_string())),
-        damage => {
-            passed.damage.get_or_insert(damage.to_string());
-            Ok(())
-        }
+    if error.is_unreadable() {
+        return Err(Failure::system(error.to_string()));
     }
+    passed.damage.get_or_insert(error.to_string());
+    Ok(())
 }

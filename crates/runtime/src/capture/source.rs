@@ -102,6 +102,13 @@ pub enum CaptureError {
     },
 }
 
+impl CaptureError {
+    /// Whether the system does not let the file be opened or read, so that nothing is known of what is in it.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, CaptureError::Open { .. } | CaptureError::Read { .. })
+    }
+}
+
 /// How a file is compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compression {
