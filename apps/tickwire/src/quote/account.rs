@@ -134,27 +134,36 @@ impl Account {
         }
     }
 
-    /// A fill, of an option worth `theo` points.
+    /// A fill, or one that is taken back, of an option worth `theo` points.
     pub(crate) fn on_fill(&mut self, fill: &Traded, theo: Option<f64>, is_live: bool) {
         let instrument = self.instrument(fill);
         let worth = theo.and_then(|theo| price(theo, VALUE_STEP, Rounding::Nearest));
         let theo = worth.filter(|_| fill.source != Source::Hedge);
-        if is_live {
-            self.now = self.now.max(fill.at);
-            self.mark_outs
-                .on_fill(self.now, instrument, fill.side, Qty(fill.qty), fill.price, theo);
-        }
-        // An instrument that is none cannot be here: it has a place.
-        let _ = self.portfolio.trade(&Trade {
+        let (qty, price) = (Qty(fill.qty), fill.price);
+        let trade = Trade {
             at: fill.at,
             instrument,
-            side: fill.side,
-            qty: Qty(fill.qty),
-            price: fill.price,
+            side: if fill.is_broken { !fill.side } else { fill.side },
+            qty,
+            price,
             theo,
             forward: None,
-        });
-        let _ = self.portfolio.mark(instrument, MarkBy::Last, fill.price);
+        };
+        if is_live {
+            self.now = self.now.max(fill.at);
+        }
+        // An instrument that is none cannot be here: it has a place.
+        if fill.is_broken {
+            self.mark_outs.take_back(instrument, trade.side, qty, price);
+            let _ = self.portfolio.take_back(&trade);
+            return;
+        }
+        if is_live {
+            self.mark_outs
+                .on_fill(self.now, instrument, trade.side, qty, price, theo);
+        }
+        let _ = self.portfolio.trade(&trade);
+        let _ = self.portfolio.mark(instrument, MarkBy::Last, price);
     }
 
     /// What the quoting thread sees now.

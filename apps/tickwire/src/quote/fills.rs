@@ -1,11 +1,12 @@
 //! What was traded, in a file that outlives the process: a line for every execution, added by the pricing thread, read back at the start.
 //!
 //! ```text
-//! fill,TIME,SYMBOL,quote|eye|hedge,buy|sell,CONTRACTS,PRICE,VALUE,MSGSEQNUM,EXECID,CHECK
+//! fill|broken,TIME,SYMBOL,quote|eye|hedge,buy|sell,CONTRACTS,PRICE,VALUE,MSGSEQNUM,EXECID,CHECK
 //! heard,MSGSEQNUM,CHECK
 //! ```
-//! TIME is in nanoseconds since 1970, VALUE the theoretical one then, CHECK the FNV-1a hash (32 bits) of the line before it. `heard` says that
-//! every message of the venue up to that number is accounted for.
+//! TIME is in nanoseconds since 1970, VALUE the theoretical one then, CHECK the FNV-1a hash (32 bits) of the line before it. `broken` is a
+//! trade that the venue took back, booked the other way round: `buy` takes a sale back. `heard` says that every message of the venue up to
+//! that number is accounted for.
 //!
 //! **Nothing is lost, nothing counts twice.** A line is written after its execution was taken, so the last ones of a process that was
 //! killed may be missing. The next one asks the venue for everything behind the last line ([`Recovered::heard`]), and FIX has it sent again
@@ -32,6 +33,8 @@ pub(crate) struct Fill {
     pub(crate) source: Source,
     /// Ours: a filled bid bought.
     pub(crate) side: Side,
+    /// The venue took a trade of the other side back.
+    pub(crate) is_broken: bool,
     pub(crate) qty: u32,
     pub(crate) price: Price,
     /// The option's theoretical value then, in points.
@@ -166,6 +169,7 @@ fn line_of(line: &mut String, fill: &Fill) -> std::fmt::Result {
         Source::Eye => "eye",
         Source::Hedge => "hedge",
     };
+    let kind = if fill.is_broken { "broken" } else { "fill" };
     let side = if fill.side == Side::Bid { "buy" } else { "sell" };
     let Fill {
         at,
@@ -176,7 +180,7 @@ fn line_of(line: &mut String, fill: &Fill) -> std::fmt::Result {
         exec,
         ..
     } = fill;
-    write!(line, "fill,{},{symbol},{source},{side},{qty},{price},", at.0)?;
+    write!(line, "{kind},{},{symbol},{source},{side},{qty},{price},", at.0)?;
     if let Some(theo) = fill.theo {
         write!(line, "{theo:?}")?;
     }
@@ -227,6 +231,11 @@ fn parse(line: &[u8]) -> Option<Line> {
     if kind == "heard" {
         return Some(Line::Heard(rest.parse().ok()?));
     }
+    let is_broken = match kind {
+        "fill" => false,
+        "broken" => true,
+        _ => return None,
+    };
     // An ExecID may have commas.
     let mut fields = rest.splitn(9, ',');
     let mut next = || fields.next();
@@ -244,6 +253,7 @@ fn parse(line: &[u8]) -> Option<Line> {
             "sell" => Side::Ask,
             _ => return None,
         },
+        is_broken,
         qty: next()?.parse().ok()?,
         price: next()?.parse().ok()?,
         theo: match next()? {
@@ -253,7 +263,7 @@ fn parse(line: &[u8]) -> Option<Line> {
         seq: next()?.parse().ok()?,
         exec: Id::new(next()?.as_bytes())?,
     };
-    (kind == "fill").then_some(Line::Fill(fill))
+    Some(Line::Fill(fill))
 }
 
 #[cfg(test)]
@@ -270,6 +280,7 @@ mod tests {
             } else {
                 Side::Ask
             },
+            is_broken: seq.is_multiple_of(5),
             qty: 1 + seq as u32,
             price: Price::from_raw(5_050_000_000 * seq as i64),
             theo: (!seq.is_multiple_of(3)).then_some(5.1 * seq as f64),

@@ -64,6 +64,8 @@ pub(crate) struct Traded {
     pub(crate) quote: u16,
     /// Our side: a filled bid bought.
     pub(crate) side: Side,
+    /// The venue took a trade of the other side back.
+    pub(crate) is_broken: bool,
     pub(crate) qty: u32,
     pub(crate) price: Price,
     /// Bid plus ask of the underlying then, in its ticks; 0 when it was not known.
@@ -1021,9 +1023,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         match quote {
             Some(quote) => {
                 self.traded(now, Source::Eye, quote, &trade);
-                if matches!(kind, ReportKind::Filled { .. }) {
-                    self.eye_contracts += u64::from(trade.last_qty.0);
-                }
+                let contracts = u64::from(trade.last_qty.0);
+                self.eye_contracts = match kind {
+                    ReportKind::Broken { .. } => self.eye_contracts.saturating_sub(contracts),
+                    _ => self.eye_contracts + contracts,
+                };
                 let paid = self.paid(signed(&trade), trade.last_px.unwrap_or_default());
                 self.quoter.add_net(signed(&trade), paid);
                 if let (Some(eye), true) = (&mut self.eye, is_unknown) {
@@ -1042,6 +1046,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             source,
             quote,
             side: report.side,
+            is_broken: report.exec_type == ExecType::TradeCancel,
             qty: report.last_qty.0,
             price: report.last_px.unwrap_or_default(),
             half_tick: self.half_tick().unwrap_or(0),

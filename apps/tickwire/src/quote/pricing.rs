@@ -268,6 +268,7 @@ pub(crate) struct Priced {
     /// Contracts of the underlying held, from hedges.
     #[serde(default)]
     pub(crate) underlying: i64,
+    /// Fills; here and below without those that the venue took back.
     pub(crate) fills: u64,
     /// Contracts of options bought and sold,
     pub(crate) contracts: [u64; 2],
@@ -779,6 +780,7 @@ impl Work {
             symbol,
             source: fill.source,
             side: fill.side,
+            is_broken: fill.is_broken,
             qty: fill.qty,
             price: fill.price,
             theo,
@@ -800,6 +802,7 @@ impl Work {
             source: fill.source,
             quote,
             side: fill.side,
+            is_broken: fill.is_broken,
             qty: fill.qty,
             price: fill.price,
             half_tick: 0,
@@ -820,16 +823,22 @@ impl Work {
         };
         let signed = i64::from(fill.qty) * if sign > 0.0 { 1 } else { -1 };
         let price = points(fill.price);
+        let count = |all: &mut u64, more: u64| match fill.is_broken {
+            true => *all = all.saturating_sub(more),
+            false => *all += more,
+        };
         let contracts = u64::from(fill.qty);
-        self.priced.fills += 1;
+        // The side that traded.
+        let side = if fill.is_broken { !fill.side } else { fill.side } as usize;
+        count(&mut self.priced.fills, 1);
         if fill.source == Source::Hedge {
-            self.priced.hedged[fill.side as usize] += contracts;
+            count(&mut self.priced.hedged[side], contracts);
             self.priced.cash -= sign * qty * price * self.pricer.underlying_size();
             return self.pricer.hedged(signed);
         }
-        self.priced.contracts[fill.side as usize] += contracts;
+        count(&mut self.priced.contracts[side], contracts);
         if fill.source == Source::Eye {
-            self.priced.eye_contracts[fill.side as usize] += contracts;
+            count(&mut self.priced.eye_contracts[side], contracts);
         }
         self.priced.cash -= sign * qty * price;
         if let Some(theo) = theo {

@@ -725,6 +725,15 @@ impl<C: Channel> World<C> {
         let held = self.held();
         assert!(held.values().all(|quote| quote.open == [0; 2]), "{held:?}");
         self.compare("after the breaks");
+        // To the account it is as if they had never been.
+        let fills = self.account.snapshot(self.now).fills;
+        let counted: u64 = fills.iter().map(|(_, fill)| u64::from(fill.qty.0)).sum();
+        let quoted = self
+            .held()
+            .into_values()
+            .map(|quote| quote.traded[0] + quote.traded[1]);
+        let taken = self.taken().map(|(_, contracts)| contracts.unsigned_abs());
+        assert_eq!(counted, quoted.sum::<u64>() + taken.sum::<u64>());
     }
 
     fn compare(&mut self, what: &str) {

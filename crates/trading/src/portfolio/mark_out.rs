@@ -38,7 +38,7 @@ pub struct MarkOut {
     pub instrument: u32,
     /// Our side.
     pub side: Side,
-    /// Contracts.
+    /// Contracts; 0 of one that was taken back, which [`MarkOuts::fills`] does not show.
     pub qty: Qty,
     /// At which price.
     pub price: Price,
@@ -134,8 +134,8 @@ impl MarkOuts {
     ) {
         self.look_back(now, false);
         if self.fills.len() >= self.config.fills_max.max(1) {
-            self.fills.pop_front();
-            self.forgotten += u64::from(self.next[2] <= self.first);
+            let counts = self.fills.pop_front().is_some_and(|fill| !fill.qty.is_zero());
+            self.forgotten += u64::from(counts && self.next[2] <= self.first);
             self.first += 1;
             self.next = self.next.map(|next| next.max(self.first));
         }
@@ -158,6 +158,30 @@ impl MarkOuts {
         });
     }
 
+    /// The venue takes a fill back: it is no fill any more, nor counted at the horizons it had reached. Of several that are the same, the
+    /// last one goes. `false`: none like it is kept.
+    pub fn take_back(&mut self, instrument: u32, side: Side, qty: Qty, price: Price) -> bool {
+        let is_it = |fill: &&mut MarkOut| {
+            (fill.instrument, fill.side, fill.qty, fill.price) == (instrument, side, qty, price)
+        };
+        let Some(fill) = self.fills.iter_mut().rev().find(is_it) else {
+            return false;
+        };
+        for (horizon, all) in self.horizons.iter_mut().enumerate() {
+            let Some(earned) = fill.earned(horizon) else {
+                continue;
+            };
+            let qty = u64::from(qty.0);
+            all.fills -= 1;
+            all.contracts -= qty;
+            all.earned -= i128::from(earned) * i128::from(qty);
+            all.adverse -= if earned < 0 { qty } else { 0 };
+        }
+        // It keeps its place: fills are numbered by theirs.
+        fill.qty = Qty::ZERO;
+        true
+    }
+
     /// Time has passed: looks back at fills whose time has come.
     pub fn advance(&mut self, now: Nanos) {
         self.look_back(now, true);
@@ -172,6 +196,9 @@ impl MarkOuts {
                     break;
                 }
                 self.next[horizon] += 1;
+                if fill.qty.is_zero() {
+                    continue;
+                }
                 fill.mids[horizon] = self.mids.get(fill.instrument as usize).copied().flatten();
                 let Some(earned) = fill.earned(horizon) else {
                     continue;
@@ -185,12 +212,12 @@ impl MarkOuts {
         }
     }
 
-    /// The fills that are kept, oldest first.
+    /// The fills that are kept, oldest first, but those taken back.
     pub fn fills(&self) -> impl Iterator<Item = &MarkOut> {
-        self.fills.iter()
+        self.fills.iter().filter(|fill| !fill.qty.is_zero())
     }
 
-    /// All fills of the session, by horizon.
+    /// All fills of the session but those taken back, by horizon.
     pub fn horizons(&self) -> &[Horizon; 3] {
         &self.horizons
     }
@@ -208,7 +235,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn each_fill_meets_the_mid_that_was_there_at_its_time() {
+    fn each_fill_that_stands_meets_the_mid_that_was_there_at_its_time() {
         let config = MarkOutsConfig {
             instruments: 4,
             horizons_ns: [10, 100, 600],
@@ -217,20 +244,30 @@ mod tests {
         let mut outs = MarkOuts::new(config);
         let mut random = Random(3);
         let mut mids: Vec<Vec<(u64, Option<Price>)>> = vec![Vec::new(); 4];
-        let mut fills = Vec::new();
-        let mut now = 0;
+        let mut fills: Vec<(u64, u32, Side, Qty, Price)> = Vec::new();
+        let (mut now, mut taken_back) = (0, 0);
         for _ in 0..20_000 {
             now += random.below(3);
             let instrument = random.below(4) as u32;
             let price = Price::from_raw(random.below(1_000) as i64);
-            match random.below(4) {
-                0 => {
+            match random.below(8) {
+                0 | 1 => {
                     let side = [Side::Bid, Side::Ask][random.below(2) as usize];
                     let qty = Qty(1 + random.below(9) as u32);
                     outs.on_fill(Nanos(now), instrument, side, qty, price, None);
                     fills.push((now, instrument, side, qty, price));
                 }
-                1 => outs.advance(Nanos(now.saturating_sub(1))),
+                2 => outs.advance(Nanos(now.saturating_sub(1))),
+                3 if random.one_in(4) && !fills.is_empty() => {
+                    let one = fills[random.below(fills.len() as u64) as usize];
+                    let (_, instrument, side, qty, price) = one;
+                    let last = fills
+                        .iter()
+                        .rposition(|fill| (fill.1, fill.2, fill.3, fill.4) == (instrument, side, qty, price));
+                    fills.remove(last.expect("it is one of them"));
+                    assert!(outs.take_back(instrument, side, qty, price));
+                    taken_back += 1;
+                }
                 _ => {
                     let mid = (!random.one_in(10)).then_some(price);
                     outs.on_mid(Nanos(now), instrument, mid);
@@ -259,7 +296,12 @@ mod tests {
             }
         }
         assert_eq!(outs.horizons(), &expected);
-        assert!(expected[2].fills > 4_000);
+        assert_eq!(outs.fills().count(), fills.len());
+        assert!(expected[2].fills > 3_000 && taken_back > 500);
+        assert!(
+            !outs.take_back(9, Side::Bid, Qty(1), Price::ZERO),
+            "there is none"
+        );
     }
 
     #[test]

@@ -271,23 +271,42 @@ impl Portfolio {
     /// [`PortfolioError::Instrument`].
     pub fn trade(&mut self, trade: &Trade) -> Result<(), PortfolioError> {
         let at = self.place(trade.instrument)?;
+        self.positions[at].trade(trade.side, trade.qty, trade.price);
+        self.enter(at, trade, 1);
+        Ok(())
+    }
+
+    /// The venue takes back what was bought or sold: the contracts go, what they cost comes back, and their fee. `theo` and `forward` are
+    /// those of now: what they earned in the meantime goes with the edge.
+    ///
+    /// # Errors
+    /// [`PortfolioError::Instrument`].
+    pub fn take_back(&mut self, trade: &Trade) -> Result<(), PortfolioError> {
+        let at = self.place(trade.instrument)?;
+        self.positions[at].untrade(trade.side, trade.qty, trade.price);
+        self.enter(at, trade, -1);
+        Ok(())
+    }
+
+    /// What a trade does beside the position: `times` is -1 for one that is taken back.
+    fn enter(&mut self, at: usize, trade: &Trade, times: i64) {
         let Listing { contract, fee, .. } = self.listings[at];
         let multiplier = i128::from(contract.multiplier());
-        let signed = match trade.side {
-            Side::Bid => i64::from(trade.qty.0),
-            Side::Ask => -i64::from(trade.qty.0),
-        };
+        let signed = times
+            * match trade.side {
+                Side::Bid => i64::from(trade.qty.0),
+                Side::Ask => -i64::from(trade.qty.0),
+            };
         let before = self.state.as_ref().and(self.marks[at][MarkBy::Theo as usize]);
         let theo = trade.theo.or(before).unwrap_or(trade.price);
-        self.positions[at].trade(trade.side, trade.qty, trade.price);
-        let fees = fee.notional(trade.qty.0.into());
+        let fees = fee.notional(trade.qty.0.into()) * i128::from(times);
         self.fees[at] += fees;
         self.explained.fees -= fees;
         let edge = i128::from(theo.raw()) - i128::from(trade.price.raw());
         self.explained.edge += edge * i128::from(signed) * multiplier;
         if trade.theo.is_none() && before.is_some() {
             // Worth what it was at the last revaluation: as if it had been held since then.
-            return Ok(());
+            return;
         }
         let moved = match (&self.state, trade.forward) {
             (Some(state), Some(forward)) => edge::points(forward) - self.forward(state, at),
@@ -298,7 +317,6 @@ impl Portfolio {
         lots.worth += i128::from(signed) * i128::from(theo.raw());
         lots.moved += signed as f64 * moved;
         lots.moved_squared += signed as f64 * moved * moved;
-        Ok(())
     }
 
     /// What a position moves with, in points.

@@ -76,6 +76,7 @@ fn money_is_conserved_against_a_recount_of_every_fill() {
         let (mut front, mut vol, mut days) = (5_000.0, 0.18, 0.0);
         // Signed contracts and price of everything that ever came in; fees.
         let mut history: Vec<(usize, i64, i64)> = Vec::new();
+        let mut made: Vec<Trade> = Vec::new();
         let mut fees = 0_i128;
         for at in [1_usize, 5, 12] {
             let (qty, settle) = (
@@ -119,6 +120,21 @@ fn money_is_conserved_against_a_recount_of_every_fill() {
                     };
                     history.push((at, signed, price.raw()));
                     fees += i128::from(listings[at].fee.raw()) * i128::from(qty);
+                    made.push(trade);
+                    if random.one_in(8) {
+                        let broken = made.swap_remove(random.below(made.len() as u64) as usize);
+                        let (at, theo) = (broken.instrument as usize, maybe(&mut random, theo));
+                        portfolio
+                            .take_back(&Trade { theo, ..broken })
+                            .expect("it is there");
+                        let same = |(which, qty, price): &(usize, i64, i64)| {
+                            (*which, *price) == (at, broken.price.raw())
+                                && qty.unsigned_abs() == u64::from(broken.qty.0)
+                                && (*qty > 0) == (broken.side == Side::Bid)
+                        };
+                        history.remove(history.iter().rposition(same).expect("it was made"));
+                        fees -= i128::from(listings[at].fee.raw()) * i128::from(broken.qty.0);
+                    }
                 }
             }
             if random.one_in(4) {
