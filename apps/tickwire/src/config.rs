@@ -96,6 +96,8 @@ pub(crate) struct ExchangeSection {
     pub(crate) symbols: Symbols,
     /// Average market data messages per second once the market is open.
     pub(crate) rate: Rate,
+    /// Share of them that follow another one about the same instrument at once; with 0.5 arrivals cluster as in recorded names.
+    pub(crate) clusters: Part,
     /// Length of the trading session, seconds.
     pub(crate) duration_s: DurationS,
     /// Wait for a client's logon before the session starts.
@@ -278,6 +280,8 @@ macro_rules! ranged {
 ranged! {
     /// A share of events.
     Probability(f64) 0.0..=1.0, "(a share, not a percentage)";
+    /// A share that leaves something.
+    Part(f64) 0.0..=0.9, "(a share, not a percentage)";
     /// Market data messages per second.
     Rate(u32) 1u32..=5_000_000, "messages per second";
     /// Length of a session.
@@ -340,6 +344,7 @@ impl Default for ExchangeSection {
             seed: 1,
             symbols: Symbols(200),
             rate: Rate(20_000),
+            clusters: Part(0.0),
             duration_s: DurationS(15.0),
             start_on_logon: false,
             stop_on_client_loss: false,

@@ -154,7 +154,7 @@ impl Operator<'_> {
         for (at, name) in (0_u16..).zip(&names) {
             match self.input(&Input::Action(at, id, action))? {
                 Applied::Answered(Err(_)) => {
-                    not_done.push(format!("{name} ({})", self.standing(at.into(), id)))
+                    not_done.push(format!("{name} ({})", self.standing(at.into(), id, action)))
                 }
                 _ => done.push(*name),
             }
@@ -166,9 +166,13 @@ impl Operator<'_> {
     }
 
     /// Why an instrument may not be halted or resumed.
-    fn standing(&self, venue: usize, id: InstrumentId) -> String {
+    fn standing(&self, venue: usize, id: InstrumentId, action: TradingAction) -> String {
+        use TradingStatus::{Halted, Paused};
         let exchange = self.market.exchange(venue);
         match (exchange.phase(), exchange.engine().trading_status(id)) {
+            (DayPhase::Open, Some(Halted | Paused)) if action != TradingAction::Halt => {
+                "the auction of the whole venue is under way".into()
+            }
             (DayPhase::Open, Some(TradingStatus::Auction)) => {
                 "in an auction of the whole venue, or called already".into()
             }

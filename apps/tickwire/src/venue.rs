@@ -161,6 +161,7 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
                     true => (u64::from(e.rate.0) * u64::from(activity_percent(name)) / 100).max(1) as u32,
                     false => e.rate.0,
                 },
+                cluster_percent: (e.clusters.0 * 100.0).round() as u32,
                 ..PaceConfig::default()
             },
             desk: entry::desk(&c.order_entry, CONNECTIONS),

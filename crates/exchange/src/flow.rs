@@ -11,6 +11,9 @@
 //! passed are withdrawn, and who takes liquidity takes it in the direction of the fair value, so that the book follows.
 //! A side that gets thin is filled up before anything else happens to the instrument: books stay two-sided.
 //!
+//! Where the pace has clusters, a step may follow the one before: something else happens to the same instrument, or an order near its
+//! touch is cancelled before its time.
+//!
 //! Integers only; one seed is one run. Orders of others than [`Owner::HOUSE`] are never touched, only traded with.
 
 use alloc::collections::VecDeque;
@@ -165,6 +168,9 @@ pub struct Flow {
     reactions: VecDeque<(u64, InstrumentId)>,
     /// The instrument that a burst is about.
     hot: Option<usize>,
+    /// The instrument of the last step, and of the next if that follows it.
+    last: Option<usize>,
+    followed: Option<usize>,
 }
 
 impl Flow {
@@ -204,6 +210,8 @@ impl Flow {
             lives: Wheel::new(config.max_live as usize * 2),
             reactions: VecDeque::with_capacity(REACTIONS_MAX),
             hot: None,
+            last: None,
+            followed: None,
         }
     }
 
@@ -225,6 +233,11 @@ impl Flow {
     /// Chooses the instrument of a burst, or ends it.
     pub fn set_burst(&mut self, on: bool) {
         self.hot = if on { Some(self.choose()) } else { None };
+    }
+
+    /// Says whether the next step follows the last one, in the same instrument.
+    pub fn set_follow(&mut self, on: bool) {
+        self.followed = self.last.filter(|_| on);
     }
 
     /// Fills an empty book.
@@ -252,18 +265,36 @@ impl Flow {
 
     /// Does one thing; `now` is in nanoseconds on any axis that does not go back.
     pub fn step(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) {
-        let touched = match self.due_reaction(now) {
-            Some(instrument) => self
-                .maker_of(instrument)
-                .inspect(|&at| self.requote(at, now, engine, out)),
-            None => match self.cancel_due(now, engine, out) {
-                Some(instrument) => self.maker_of(instrument),
-                None => self.choose_step(now, engine, out),
-            },
+        let touched = if let Some(instrument) = self.due_reaction(now) {
+            self.maker_of(instrument)
+                .inspect(|&at| self.requote(at, now, engine, out))
+        } else if let Some(at) = self.followed {
+            self.follow(at, now, engine, out);
+            Some(at)
+        } else if let Some(instrument) = self.cancel_due(now, engine, out) {
+            self.maker_of(instrument)
+        } else {
+            self.choose_step(now, engine, out)
         };
         if let Some(at) = touched {
             self.fill_up(at, now, engine, out);
         }
+        self.last = touched;
+    }
+
+    /// Somebody answers what has just happened to an instrument.
+    fn follow(&mut self, at: usize, now: u64, engine: &mut Engine, out: &mut impl Listener) {
+        // The share that deletions have of all messages.
+        if self.random.below(100) < 42
+            && let Some(order) = self.pick(self.makers[at].id, engine)
+        {
+            let known = engine.cancel(order.id, out);
+            debug_assert!(known.is_ok(), "it stands in the book");
+            return;
+        }
+        self.walk(at, now);
+        self.withdraw(at, engine, out);
+        self.act(at, now, engine, out);
     }
 
     fn choose_step(&mut self, now: u64, engine: &mut Engine, out: &mut impl Listener) -> Option<usize> {

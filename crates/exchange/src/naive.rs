@@ -577,7 +577,12 @@ impl NaiveEngine {
         if status != TradingStatus::Auction {
             return Err(Reject::NotTrading);
         }
-        self.cross(instrument, auction, out);
+        self.cross(
+            instrument,
+            auction,
+            self.clearing(instrument, place_of(auction)),
+            out,
+        );
         self.listed[instrument.index()].status = next;
         out.status(instrument, next);
         self.settle(instrument, out);
@@ -587,16 +592,26 @@ impl NaiveEngine {
     /// See [`crate::Engine::close`].
     pub fn close(&mut self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
         self.check_known(instrument)?;
-        self.cross(instrument, AuctionKind::Closing, out);
+        let clearing = if self.listed[instrument.index()].status == TradingStatus::Halted {
+            (Price::ZERO, 0, 0)
+        } else {
+            self.clearing(instrument, Place::Closing)
+        };
+        self.cross(instrument, AuctionKind::Closing, clearing, out);
         self.listed[instrument.index()].auction = AuctionKind::Closing;
         self.listed[instrument.index()].status = TradingStatus::Closed;
         out.completed(instrument);
         Ok(())
     }
 
-    fn cross(&mut self, instrument: InstrumentId, kind: AuctionKind, out: &mut impl Listener) {
+    fn cross(
+        &mut self,
+        instrument: InstrumentId,
+        kind: AuctionKind,
+        (price, volume, _): (Price, u64, i64),
+        out: &mut impl Listener,
+    ) {
         let place = place_of(kind);
-        let (price, volume, _) = self.clearing(instrument, place);
         self.last_match += 1;
         let cross = Cross {
             instrument,

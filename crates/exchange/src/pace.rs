@@ -13,6 +13,14 @@ pub struct PaceConfig {
     pub burst_percent: u32,
     /// Messages of a burst, on average.
     pub burst_length: u32,
+    /// Which part of all messages follows another one about the same instrument, fifty times sooner than the mean, in percent, at
+    /// most 90. 0, the default: a seed gives the stream it always gave.
+    pub cluster_percent: u32,
+}
+
+impl PaceConfig {
+    /// [`PaceConfig::cluster_percent`] with which arrivals cluster as in recorded names.
+    pub const RECORDED_CLUSTERS: u32 = 50;
 }
 
 impl Default for PaceConfig {
@@ -22,34 +30,45 @@ impl Default for PaceConfig {
             burst_factor: 20,
             burst_percent: 30,
             burst_length: 200,
+            cluster_percent: 0,
         }
     }
 }
 
-/// Arrival times: exponential gaps with one mean in bursts and another between them.
+/// Arrival times: exponential gaps with one mean in bursts and another between them, and shorter ones within a cluster.
 pub(crate) struct Pace {
     random: Random,
-    /// Mean gaps in 1/1024 ns: calm, burst.
-    gaps: [u64; 2],
+    /// Mean gaps in 1/1024 ns: calm, burst; in each to a message that begins a cluster, and to one that follows.
+    gaps: [[u64; 2]; 2],
     /// Mean messages of a phase: calm, burst.
     lengths: [u64; 2],
     bursting: bool,
     left: u64,
+    cluster_ppm: u32,
+    following: bool,
     due: u64,
     /// Parts of a nanosecond not yet in `due`.
     rest: u64,
 }
 
 const FINE: u64 = 1024;
+/// How many times sooner than the mean a message comes that follows another.
+const FOLLOWS_SOONER: u64 = 50;
+
+/// Gaps with the mean `gap` of which `share` percent are so many times shorter: the long ones' mean, the short ones'.
+fn split(gap: u64, share: u64, times: u64) -> [u64; 2] {
+    let short = gap / times;
+    // share * short + (100 - share) * long = 100 * gap
+    [(100 * gap - share * short) / (100 - share), short]
+}
 
 impl Pace {
     pub(crate) fn new(config: PaceConfig, seed: u64, start: u64) -> Pace {
         let gap = 1_000_000_000 * FINE / u64::from(config.rate.clamp(1, 10_000_000));
         let share = u64::from(config.burst_percent.min(99));
         let factor = u64::from(config.burst_factor.max(1));
-        let burst = gap / factor;
-        // share * burst + (100 - share) * calm = 100 * gap
-        let calm = (100 * gap - share * burst) / (100 - share);
+        let clusters = config.cluster_percent.min(90);
+        let gaps = split(gap, share, factor).map(|gap| split(gap, clusters.into(), FOLLOWS_SOONER));
         let length = u64::from(config.burst_length.max(1));
         // Without bursts the calm lasts for ever.
         let calm_length = (length * (100 - share))
@@ -60,10 +79,12 @@ impl Pace {
         let left = random.between(1, lengths[0].min(1 << 32) * 2);
         Pace {
             random,
-            gaps: [calm, burst],
+            gaps,
             lengths,
             bursting: false,
             left,
+            cluster_ppm: clusters * 10_000,
+            following: false,
             due: start,
             rest: 0,
         }
@@ -76,10 +97,9 @@ impl Pace {
 
     /// Moves on after `messages`; true when a burst began or ended.
     pub(crate) fn spend(&mut self, messages: u64) -> bool {
-        let gap = self
-            .random
-            .exponential(self.gaps[usize::from(self.bursting)])
-            .saturating_mul(messages);
+        self.following = self.random.ppm(self.cluster_ppm);
+        let mean = self.gaps[usize::from(self.bursting)][usize::from(self.following)];
+        let gap = self.random.exponential(mean).saturating_mul(messages);
         self.rest += gap;
         self.due += self.rest / FINE;
         self.rest %= FINE;
@@ -102,6 +122,11 @@ impl Pace {
     pub(crate) fn is_bursting(&self) -> bool {
         self.bursting
     }
+
+    /// Whether the next message follows the last one.
+    pub(crate) fn is_following(&self) -> bool {
+        self.following
+    }
 }
 
 #[cfg(test)]
@@ -109,11 +134,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_rate_is_kept_with_and_without_bursts() {
+    fn the_mean_rate_is_kept_with_and_without_bursts_and_clusters() {
         for config in [
             PaceConfig::default(),
             PaceConfig {
                 burst_percent: 0,
+                ..PaceConfig::default()
+            },
+            PaceConfig {
+                cluster_percent: PaceConfig::RECORDED_CLUSTERS,
+                ..PaceConfig::default()
+            },
+            PaceConfig {
+                burst_percent: 0,
+                cluster_percent: 100,
                 ..PaceConfig::default()
             },
         ] {

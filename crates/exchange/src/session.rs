@@ -78,8 +78,6 @@ enum Phase {
 pub(crate) struct Session {
     phase: Phase,
     auctions: AuctionTimes,
-    /// The closing auction has taken place.
-    is_crossed: bool,
     pace: Pace,
     flow: Flow,
     breaks: Breaks,
@@ -103,7 +101,6 @@ impl Session {
                 indicate_ns: auctions.indicate_ns.max(Nanos::MILLI),
                 no_cancel_ns: auctions.no_cancel_ns,
             },
-            is_crossed: false,
             pace: Pace::new(pace, flow.seed, start),
             flow: Flow::new(flow, listings),
             breaks: Breaks::new(breaks, flow.seed),
@@ -263,6 +260,7 @@ impl Session {
         if self.pace.spend(messages.max(1)) {
             self.flow.set_burst(self.pace.is_bursting());
         }
+        self.flow.set_follow(self.pace.is_following());
         messages
     }
 
@@ -313,8 +311,11 @@ impl Session {
     ) {
         self.phase = match self.listings.get(next) {
             Some(listing) => {
-                let known = engine.begin_auction(listing.id, kind, out);
-                debug_assert!(known.is_ok(), "the engine is made for the listings");
+                // One that is halted has no auction.
+                if engine.trading_status(listing.id) != Some(TradingStatus::Halted) {
+                    let known = engine.begin_auction(listing.id, kind, out);
+                    debug_assert!(known.is_ok(), "the engine is made for the listings");
+                }
                 Phase::Calling {
                     kind,
                     until,
@@ -381,14 +382,11 @@ impl Session {
         };
         self.phase = match self.listings.get(next) {
             Some(listing) => {
-                // One that was halted meanwhile has no auction.
+                // One that is halted has no auction.
                 let _ = engine.uncross(listing.id, status, &mut (&mut *publisher, other));
                 Phase::Uncrossing { kind, next: next + 1 }
             }
-            None => {
-                self.is_crossed = kind == AuctionKind::Closing;
-                then
-            }
+            None => then,
         };
     }
 
@@ -404,7 +402,8 @@ impl Session {
         }
         match self.listings.get(next).map(|listing| listing.id) {
             Some(id) => {
-                if !self.is_crossed {
+                // After a closing auction, those without one are left.
+                if engine.trading_status(id) != Some(TradingStatus::Closed) {
                     let known = engine.close(id, &mut (&mut *publisher, other));
                     debug_assert!(known.is_ok(), "the engine is made for the listings");
                 }

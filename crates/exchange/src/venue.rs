@@ -210,7 +210,7 @@ impl Exchange {
     }
 
     /// Halts an instrument or resumes it, as an operator does: feeds tell its status and the auction, and clients what becomes of
-    /// their orders. Auctions of the whole venue are its schedule's: one who is halted while they collect has none.
+    /// their orders. Auctions of the whole venue are its schedule's: one that is halted has none.
     ///
     /// # Errors
     /// [`Reject::UnknownInstrument`]; [`Reject::NotTrading`] where the action does not follow from the instrument's status, in an auction

@@ -1981,6 +1981,65 @@ fn who_is_halted_before_the_opening_auction_has_none_until_resumed_and_the_flow_
     world.finish();
 }
 
+/// When [`closing_market`] begins to collect for its close; the auction is a minute later.
+const CALL: Nanos = Nanos(START.0 + 3_600 * Nanos::SECOND);
+
+fn closing_market() -> Market {
+    let call = CALL.0 % Nanos::DAY;
+    market_with(AuctionTimes {
+        closing: Some((call, call + 60 * Nanos::SECOND)),
+        ..AuctionTimes::default()
+    })
+}
+
+/// Halted before the call phase, and in it.
+#[test]
+fn who_is_halted_when_the_day_ends_has_no_closing_auction() {
+    use TradingAction::{Call, Halt, Resume};
+    for in_call in [false, true] {
+        let mut world = World::of(closing_market);
+        let mut fix = FixClient::new(0, Version::Fix44);
+        fix.log_on(&mut world);
+        let ((bid, _), (ask, _)) = (world.best(Side::Bid), world.best(Side::Ask));
+        // They would trade with each other.
+        for (id, side, price) in [("b", Side::Bid, ask), ("s", Side::Ask, bid)] {
+            let said = fix.order(&mut world, id, side, price, 10, |e| e.char(59, b'7'));
+            assert_eq!(pick(&said[0], &[39]), "39=0", "{said:?}");
+        }
+        let run_until = |world: &mut World, until: Nanos| {
+            while world.now < until {
+                world.pass(Nanos::SECOND);
+            }
+        };
+        if in_call {
+            run_until(&mut world, CALL.after(30 * Nanos::SECOND));
+            assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Auction));
+        }
+        assert_eq!(world.act(AAPL, Halt), Ok(()));
+        run_until(&mut world, CALL.after(45 * Nanos::SECOND));
+        assert_eq!(world.trading_status(AAPL), Some(TradingStatus::Halted));
+        assert_eq!(
+            world.trading_status(InstrumentId(2)),
+            Some(TradingStatus::Auction)
+        );
+        for action in [Call, Resume] {
+            assert_eq!(world.act(AAPL, action), Err(Reject::NotTrading), "too late");
+        }
+        run_until(&mut world, CALL.after(600 * Nanos::SECOND));
+        for instrument in 1..=5 {
+            assert_eq!(
+                world.trading_status(InstrumentId(instrument)),
+                Some(TradingStatus::Closed)
+            );
+        }
+        let ledger = world.market.exchange(0).ledger().iter();
+        let came_to: Vec<_> = ledger.map(|o| (o.side, o.filled.0, o.outcome)).collect();
+        let cancelled = Side::BOTH.map(|side| (side, 0, Outcome::Cancelled));
+        assert_eq!(came_to, cancelled);
+        world.finish();
+    }
+}
+
 #[test]
 fn a_broken_trade_of_a_quote_is_told_and_an_auction_is_not_broken() {
     let mut world = World::new();

@@ -138,18 +138,22 @@ impl Engine {
         if listed.status != TradingStatus::Auction {
             return Err(Reject::NotTrading);
         }
-        self.cross(instrument, listed.auction, out);
+        let kind = listed.auction;
+        self.cross(instrument, kind, self.clearing(instrument, place_of(kind)), out);
         self.listed[instrument.index()].status = next;
         out.status(instrument, next);
         self.settle(instrument, out);
         Ok(())
     }
 
-    /// Closes an instrument, whatever its status: the closing auction takes place with what waits for it and the book; the
-    /// book's other orders stay as they are and nothing trades any more.
+    /// Closes an instrument: the closing auction takes place with what waits for it and the book; the book's other orders stay
+    /// as they are and nothing trades any more. In that of one that is [`TradingStatus::Halted`] nothing trades.
     pub fn close(&mut self, instrument: InstrumentId, out: &mut impl Listener) -> Result<(), Reject> {
-        self.listing(instrument)?;
-        self.cross(instrument, AuctionKind::Closing, out);
+        let clearing = match self.listing(instrument)?.status {
+            TradingStatus::Halted => Clearing::default(),
+            _ => self.clearing(instrument, Place::Closing),
+        };
+        self.cross(instrument, AuctionKind::Closing, clearing, out);
         let listed = &mut self.listed[instrument.index()];
         listed.auction = AuctionKind::Closing;
         listed.status = TradingStatus::Closed;
@@ -157,10 +161,15 @@ impl Engine {
         Ok(())
     }
 
-    fn cross(&mut self, instrument: InstrumentId, kind: AuctionKind, out: &mut impl Listener) {
+    fn cross(
+        &mut self,
+        instrument: InstrumentId,
+        kind: AuctionKind,
+        Clearing { price, volume, .. }: Clearing,
+        out: &mut impl Listener,
+    ) {
         let place = place_of(kind);
         let reference = self.reference(instrument);
-        let Clearing { price, volume, .. } = self.clearing(instrument, place);
         self.last_match += 1;
         let cross = Cross {
             instrument,
