@@ -143,15 +143,12 @@ impl Account {
         let trade = Trade {
             at: fill.at,
             instrument,
-            side: if fill.is_broken { !fill.side } else { fill.side },
+            side: fill.side_of_trade(),
             qty,
             price,
             theo,
             forward: None,
         };
-        if is_live {
-            self.now = self.now.max(fill.at);
-        }
         // An instrument that is none cannot be here: it has a place.
         if fill.is_broken {
             self.mark_outs.take_back(instrument, trade.side, qty, price);
@@ -159,6 +156,7 @@ impl Account {
             return;
         }
         if is_live {
+            self.now = self.now.max(fill.at);
             self.mark_outs
                 .on_fill(self.now, instrument, trade.side, qty, price, theo);
         }

@@ -75,6 +75,13 @@ pub(crate) struct Traded {
     pub(crate) exec: Id,
 }
 
+impl Traded {
+    /// Our side of the trade that it is about: of one that was taken back, the other one than it is booked on.
+    pub(crate) fn side_of_trade(&self) -> Side {
+        if self.is_broken { !self.side } else { self.side }
+    }
+}
+
 /// Takes what happened. `false`: no room for it.
 pub(crate) trait Trades {
     fn traded(&mut self, traded: &Traded) -> bool;

@@ -828,8 +828,7 @@ impl Work {
             false => *all += more,
         };
         let contracts = u64::from(fill.qty);
-        // The side that traded.
-        let side = if fill.is_broken { !fill.side } else { fill.side } as usize;
+        let side = fill.side_of_trade() as usize;
         count(&mut self.priced.fills, 1);
         if fill.source == Source::Hedge {
             count(&mut self.priced.hedged[side], contracts);

@@ -246,7 +246,7 @@ mod tests {
         let mut mids: Vec<Vec<(u64, Option<Price>)>> = vec![Vec::new(); 4];
         let mut fills: Vec<(u64, u32, Side, Qty, Price)> = Vec::new();
         let (mut now, mut taken_back) = (0, 0);
-        for _ in 0..20_000 {
+        for _ in 0..30_000 {
             now += random.below(3);
             let instrument = random.below(4) as u32;
             let price = Price::from_raw(random.below(1_000) as i64);
@@ -297,7 +297,7 @@ mod tests {
         }
         assert_eq!(outs.horizons(), &expected);
         assert_eq!(outs.fills().count(), fills.len());
-        assert!(expected[2].fills > 3_000 && taken_back > 500);
+        assert!(expected[2].fills > 4_000 && taken_back > 500);
         assert!(
             !outs.take_back(9, Side::Bid, Qty(1), Price::ZERO),
             "there is none"
