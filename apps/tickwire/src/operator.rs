@@ -280,6 +280,8 @@ fn word(what: &impl std::fmt::Debug) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::venue::{VIRTUAL_START, market_of};
 
     fn said(text: &str) -> Result<Request, String> {
         let words: Vec<String> = text.split('/').map(String::from).collect();
@@ -340,5 +342,80 @@ mod tests {
             let refused = said(text).unwrap_err();
             assert!(refused.contains("resume SYMBOL"), "{text}: {refused}");
         }
+    }
+
+    /// What an operator is told before, in and after the call phase of the opening, which is the schedule's.
+    #[test]
+    fn what_is_not_the_operators_to_do_is_refused_with_its_reason() {
+        let minute = 60 * Nanos::SECOND;
+        let mut config = Config::default();
+        config.exchange.duration_s = 3_600.0.try_into().unwrap();
+        config.exchange.auctions = toml::from_str("opening = \"14:31:00\"").unwrap();
+        assert_eq!(VIRTUAL_START.0 % Nanos::DAY, (14 * 60 + 30) * minute);
+        let (mut market, _) = market_of(&config, None).unwrap();
+        let symbol = market.exchange(0).listings()[0].symbol.to_string();
+        let venue = market.venues().next().unwrap().0.name();
+        let ask = |market: &mut Market, now: Nanos, request: Request| {
+            let mut operator = Operator {
+                now,
+                market,
+                journal: None,
+                outlets: &mut [],
+                connections: 0,
+                disconnects: false,
+                failed: None,
+            };
+            operator.answer(request)
+        };
+        // Packets are taken and not looked at: while they wait, nothing more is done.
+        let pass = |market: &mut Market, now: Nanos| {
+            loop {
+                let has_more = market.on_time(now);
+                let exchange = market.exchange_mut(0);
+                let any = std::iter::from_fn(|| exchange.poll_datagram(0, now).map(|_| ())).count();
+                if !has_more || any == 0 {
+                    return;
+                }
+            }
+        };
+        let refused = |said: Result<Value, String>, why: &str| {
+            let said = said.unwrap_err();
+            assert!(said.ends_with(&format!("at {venue} ({why})")), "{said}");
+        };
+        let (halt, call, resume) = (
+            || Request::Halt {
+                symbol: symbol.clone(),
+            },
+            || Request::Call {
+                symbol: symbol.clone(),
+            },
+            || Request::Resume {
+                symbol: symbol.clone(),
+            },
+        );
+        let mut now = VIRTUAL_START;
+        refused(ask(&mut market, now, halt()), "the day is waiting");
+        market.open(now);
+        while market.phase() != DayPhase::Open {
+            assert!(now < VIRTUAL_START.after(minute / 2), "it never opens");
+            now = now.after(Nanos::MILLI);
+            pass(&mut market, now);
+        }
+        let in_auction = "in an auction of the whole venue, or called already";
+        refused(ask(&mut market, now, call()), in_auction);
+        refused(ask(&mut market, now, resume()), in_auction);
+        ask(&mut market, now, halt()).unwrap();
+        refused(ask(&mut market, now, halt()), "halted");
+        let under_way = "the auction of the whole venue is under way";
+        refused(ask(&mut market, now, call()), under_way);
+        refused(ask(&mut market, now, resume()), under_way);
+        while now < VIRTUAL_START.after(2 * minute) {
+            now = now.after(Nanos::SECOND);
+            pass(&mut market, now);
+        }
+        ask(&mut market, now, call()).unwrap();
+        refused(ask(&mut market, now, call()), in_auction);
+        ask(&mut market, now, resume()).unwrap();
+        refused(ask(&mut market, now, resume()), "trading");
     }
 }

@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::hot::OrderOut;
 use crate::random::Random;
 use crate::risk::report;
-use crate::risk::snapshot::Promised;
+use crate::risk::snapshot::{Promised, Snapshot};
 use crate::trader::books_of;
 use crate::venue::{VIRTUAL_START, market_of};
 use crate::wiring::{self, Reception, WithChannel};
@@ -102,6 +102,8 @@ struct World<C> {
     pricer: Pricer,
     chain: Chain,
     account: Account,
+    /// Told of the same fills by their file, as that of a process which was started again.
+    restored: Account,
     to_venue: Wire,
     to_us: Wire,
     rival: Session,
@@ -326,6 +328,7 @@ impl<C: Channel> World<C> {
             channel,
             path,
             account: Account::new(section, &chain, &pricer),
+            restored: Account::new(section, &chain, &pricer),
             pricer,
             chain,
             to_venue: Wire::default(),
@@ -801,6 +804,7 @@ impl<C: Channel> World<C> {
             self.pricer.theos(half_tick).unwrap();
             let theo = self.pricer.theo(usize::from(fill.quote));
             self.account.on_fill(&fill, theo, true);
+            self.restored.on_fill(&fill, theo, false);
         }
         self.path.trades.all = Vec::with_capacity(1 << 16);
         let mut view = View::default();
@@ -823,6 +827,18 @@ impl<C: Channel> World<C> {
             counted.hedges,
             "{what}"
         );
+        let positions = |snapshot: &Snapshot| -> Vec<_> {
+            let held = snapshot.holdings.iter();
+            held.map(|holding| (holding.symbol.clone(), holding.position))
+                .collect()
+        };
+        let restored = self.restored.snapshot(self.now);
+        assert_eq!(
+            positions(&restored),
+            positions(&snapshot),
+            "{what}: started again"
+        );
+        assert_eq!(restored.explained.fees, snapshot.explained.fees, "{what}");
         let gain = snapshot.gains[3];
         assert_eq!(snapshot.explained.total(), gain.net(), "{what}: the parts add up");
         assert_eq!(gain.unmarked, 0, "{what}");
