@@ -352,6 +352,40 @@ fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
     another_engine(&folder, &set);
 }
 
+/// More than any engine takes: it is sent no more once it is too far behind, what was sent is checked, and the report says how far it came.
+#[test]
+fn a_trader_that_falls_too_far_behind_is_given_up_and_nothing_of_it_is_lost() {
+    let folder = Folder::new("lab-fix-behind");
+    let set = [
+        "run.warm_up=0",
+        "settings.traders=[\"tickwire-blocking\"]",
+        "settings.cycles=[\"extended\"]",
+        "settings.extended_rates=[1000, 10000000]",
+        "settings.extended_step_s=0.2",
+        "settings.extended_held_s=0",
+        "settings.behind_max_s=0.05",
+    ];
+    let (output, results) = lab(&folder, "fix", &set);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let kept = manifest(&results);
+    let repetition = &kept["cases"][0]["repetitions"][0];
+    let count = |name: &str| repetition["counts"][name].as_u64().unwrap_or(u64::MAX);
+    assert!(
+        (201..2_000_200).contains(&count("messages")),
+        "the first step, and a part of the second: {repetition}"
+    );
+    assert_eq!(["lost", "wrong"].map(count), [0; 2], "{repetition}");
+    let report = std::fs::read_to_string(results.join("report.md")).expect("a report");
+    let report = report.replace('\u{202f}', " ");
+    for part in [
+        "given up at 10 000 000 messages a second, more than 0.05 s behind",
+        "of 2 000 200 messages",
+        "| given up |",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+}
+
 /// Ended in the middle of a long cycle: the one before is whole, nothing is lost, and the report says that it is less.
 #[test]
 fn an_interrupted_run_keeps_what_was_measured_and_says_so() {

@@ -33,6 +33,8 @@ pub(super) struct Settings {
     extended_step_s: f64,
     /// How long the last rate is held beyond its step.
     extended_held_s: f64,
+    /// A trader further behind than this is sent no more in the cycle, seconds.
+    behind_max_s: f64,
     /// One message in so many moves the best offer.
     order_every: u64,
     /// Entries of a message.
@@ -111,6 +113,7 @@ impl Default for Settings {
             extended_rates: (1..=5).map(|n| n * 10_000).collect(),
             extended_step_s: 1.0,
             extended_held_s: 3.0,
+            behind_max_s: 180.0,
             order_every: 10,
             entries: 4,
             stores: true,
@@ -224,6 +227,7 @@ impl Kind for Fix {
             ("settings.sustained_step_s", s.sustained_step_s, 0.01),
             ("settings.extended_step_s", s.extended_step_s, 0.01),
             ("settings.extended_held_s", s.extended_held_s, 0.0),
+            ("settings.behind_max_s", s.behind_max_s, 0.01),
         ];
         for (key, seconds, least) in spans {
             if !(least..=86_400.0).contains(&seconds) {
@@ -347,6 +351,7 @@ fn repeat(
         seed: scenario.run.seed,
         warm_up: scenario.run.warm_up.into(),
         timeout_ns: scenario.load.timeout_ms.get() * 1_000_000,
+        behind_max_ns: (settings.behind_max_s * 1e9) as u64,
         fault: settings.fault,
     };
     let folder = run.folder().join("trader");
@@ -369,6 +374,15 @@ fn repeat(
             "{name}: of {} orders one in {} is recorded; all are checked, and all are in the tables by rate.",
             format_count(measured.orders),
             plan.kept_every()
+        ));
+    }
+    if let Some(at) = measured.steps.iter().position(|seen| seen.is_given_up) {
+        run.note(format!(
+            "{name}: given up at {} messages a second, more than {} s behind; of {} messages {} were sent, and the orders of all those checked.",
+            format_count(plan.steps[at].rate),
+            settings.behind_max_s,
+            format_count(plan.messages()),
+            format_count(measured.messages)
         ));
     }
     done.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
@@ -605,7 +619,7 @@ fn by_rate(run: &mut Run<'_>, series: &[&Series]) {
     let mut table = Table::new(
         "By rate: message to order from when it was due; messages due and not dealt with when an order came (a queue grows when their mean in \
          the last eighth of the time is above that of the second by half of it and 10 ms' worth of messages; not kept up: more than one message in 20 \
-         could only be sent after the step's time)",
+         could only be sent after the step's time; given up: further behind than settings.behind_max_s, the rest was not sent)",
         &columns,
     );
     for one in series.iter().filter(|one| one.cycle != Cycle::RoundTrip) {
@@ -615,9 +629,14 @@ fn by_rate(run: &mut Run<'_>, series: &[&Series]) {
                 .zip(&measured.steps)
                 .filter(|(_, seen)| seen.sent > 0)
             {
-                let seconds = step.span_ns as f64 / 1e9;
+                let planned = step.span_ns as f64 / 1e9;
+                let seconds = match seen.is_given_up {
+                    true => planned.min(run.clock().span_ns(seen.lasted) as f64 / 1e9),
+                    false => planned,
+                };
                 let [early, late] = [1, 7].map(|part| seen.depth_of(part));
                 let verdict = match (early, late) {
+                    _ if seen.is_given_up => "given up",
                     _ if seen.behind > seen.sent / 20 => "not kept up",
                     (Some(early), Some(late)) if grows(early, late, step.rate) => "grows",
                     (Some(_), Some(_)) => "steady",

@@ -83,12 +83,15 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u64,
     /// How long an order is waited for when all was sent.
     pub(crate) timeout_ns: u64,
+    /// A trader that is further behind than this is sent no more, in this step or after it. A queue that only grows says nothing new,
+    /// and takes hours to go.
+    pub(crate) behind_max_ns: u64,
     /// What is expected wrongly on purpose.
     pub(crate) fault: Fault,
 }
 
 impl Plan {
-    fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         self.steps.iter().map(|step| step.messages()).sum()
     }
 
@@ -220,6 +223,8 @@ pub(crate) struct StepSeen {
     pub(crate) behind: u64,
     /// From its begin to the last message sent, ticks.
     pub(crate) lasted: u64,
+    /// The trader was so far behind that the rest was not sent, see [`Plan::behind_max_ns`].
+    pub(crate) is_given_up: bool,
     /// Orders that came.
     pub(crate) orders: u64,
     /// Due minus dealt with, at each order's arrival: messages, not nanoseconds.

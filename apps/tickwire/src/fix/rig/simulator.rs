@@ -44,7 +44,7 @@ enum Phase {
     /// Nobody has subscribed.
     Waiting,
     Sending,
-    /// All was sent; orders may be on their way.
+    /// Nothing more is sent; orders may be on their way.
     Draining,
     Over,
 }
@@ -56,6 +56,7 @@ pub(super) struct Simulator<'a> {
     child: &'a mut ChildGuard,
     next_look: u64,
     patience: u64,
+    behind_max: u64,
     market_id: SessionId,
     venue_id: SessionId,
     market: Market,
@@ -114,6 +115,7 @@ impl<'a> Simulator<'a> {
             child,
             next_look: now,
             patience: clock.span_ticks(plan.timeout_ns),
+            behind_max: clock.span_ticks(plan.behind_max_ns),
             market_id,
             venue_id: SessionId(1 - market_id.0),
             market: Market::new(plan.seed, plan.order_every, plan.entries),
@@ -205,7 +207,15 @@ impl<'a> Simulator<'a> {
                 }
                 break;
             }
-            if now < intended || self.expected.len() == EXPECTED_MAX {
+            if now < intended {
+                break;
+            }
+            if now - intended > self.behind_max {
+                self.steps[self.step].is_given_up = true;
+                (self.phase, self.moved) = (Phase::Draining, now);
+                break;
+            }
+            if self.expected.len() == EXPECTED_MAX {
                 break;
             }
             if table.session(self.market_id).backlog() > 128 << 10 {
