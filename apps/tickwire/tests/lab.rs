@@ -361,9 +361,10 @@ fn a_trader_that_falls_too_far_behind_is_given_up_and_nothing_of_it_is_lost() {
         "settings.traders=[\"tickwire-blocking\"]",
         "settings.cycles=[\"extended\"]",
         "settings.extended_rates=[1000, 10000000]",
-        "settings.extended_step_s=0.2",
+        "settings.extended_step_s=2",
         "settings.extended_held_s=0",
-        "settings.behind_max_s=0.05",
+        "settings.behind_max_s=1.5",
+        "settings.order_every=100",
     ];
     let (output, results) = lab(&folder, "fix", &set);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -371,15 +372,15 @@ fn a_trader_that_falls_too_far_behind_is_given_up_and_nothing_of_it_is_lost() {
     let repetition = &kept["cases"][0]["repetitions"][0];
     let count = |name: &str| repetition["counts"][name].as_u64().unwrap_or(u64::MAX);
     assert!(
-        (201..2_000_200).contains(&count("messages")),
+        (2_001..20_002_000).contains(&count("messages")),
         "the first step, and a part of the second: {repetition}"
     );
     assert_eq!(["lost", "wrong"].map(count), [0; 2], "{repetition}");
     let report = std::fs::read_to_string(results.join("report.md")).expect("a report");
     let report = report.replace('\u{202f}', " ");
     for part in [
-        "given up at 10 000 000 messages a second, more than 0.05 s behind",
-        "of 2 000 200 messages",
+        "given up at 10 000 000 messages a second, more than 1.5 s behind",
+        "of 20 002 000 messages",
         "| given up |",
     ] {
         assert!(report.contains(part), "{part}: {report}");
