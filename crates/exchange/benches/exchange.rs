@@ -31,6 +31,9 @@ fn main() {
     flow(messages);
 }
 
+/// The kernel counts a thread's time by its ticks, of 4 ms or so: less than this says nothing.
+const CPU_NS_MIN: u64 = 200_000_000;
+
 /// Time spent, by the wall clock and, where Linux tells, on the core: the second stays honest on a shared machine.
 #[derive(Clone, Copy)]
 struct Spent {
@@ -54,13 +57,14 @@ fn cpu_ns() -> Option<u64> {
 
 fn report(what: &str, count: u64, unit: &str, start: Spent) {
     let wall = start.since.elapsed().as_nanos() as f64 / count as f64;
-    let cpu = start
-        .cpu_ns
-        .zip(cpu_ns())
-        .map_or(wall, |(from, to)| (to - from) as f64 / count as f64);
+    let spent = start.cpu_ns.zip(cpu_ns()).map(|(from, to)| to - from);
+    let of_cpu = spent.filter(|ns| *ns >= CPU_NS_MIN).map(|ns| {
+        let cpu = ns as f64 / count as f64;
+        format!(" {cpu:>7.0} ns of CPU {:>6.2} M/s of CPU", 1e3 / cpu)
+    });
     println!(
-        "{what:<42} {count:>9} {unit:<8} {wall:>7.0} ns each {cpu:>7.0} ns of CPU {:>6.2} M/s of CPU",
-        1e3 / cpu
+        "{what:<42} {count:>9} {unit:<8} {wall:>7.0} ns each{}",
+        of_cpu.unwrap_or_default()
     );
 }
 
