@@ -281,7 +281,7 @@ fn word(what: &impl std::fmt::Debug) -> String {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::venue::{VIRTUAL_START, market_of};
+    use crate::venue::{VIRTUAL_START, datagrams, market_of};
 
     fn said(text: &str) -> Result<Request, String> {
         let words: Vec<String> = text.split('/').map(String::from).collect();
@@ -367,17 +367,6 @@ mod tests {
             };
             operator.answer(request)
         };
-        // Packets are taken and not looked at: while they wait, nothing more is done.
-        let pass = |market: &mut Market, now: Nanos| {
-            loop {
-                let has_more = market.on_time(now);
-                let exchange = market.exchange_mut(0);
-                let any = std::iter::from_fn(|| exchange.poll_datagram(0, now).map(|_| ())).count();
-                if !has_more || any == 0 {
-                    return;
-                }
-            }
-        };
         let refused = |said: Result<Value, String>, why: &str| {
             let said = said.unwrap_err();
             assert!(said.ends_with(&format!("at {venue} ({why})")), "{said}");
@@ -399,7 +388,7 @@ mod tests {
         while market.phase() != DayPhase::Open {
             assert!(now < VIRTUAL_START.after(minute / 2), "it never opens");
             now = now.after(Nanos::MILLI);
-            pass(&mut market, now);
+            datagrams(&mut market, now, |_, _| {});
         }
         let in_auction = "in an auction of the whole venue, or called already";
         refused(ask(&mut market, now, call()), in_auction);
@@ -411,7 +400,7 @@ mod tests {
         refused(ask(&mut market, now, resume()), under_way);
         while now < VIRTUAL_START.after(2 * minute) {
             now = now.after(Nanos::SECOND);
-            pass(&mut market, now);
+            datagrams(&mut market, now, |_, _| {});
         }
         ask(&mut market, now, call()).unwrap();
         refused(ask(&mut market, now, call()), in_auction);

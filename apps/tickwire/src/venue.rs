@@ -76,6 +76,22 @@ fn activity_percent(venue: TradingVenue) -> u32 {
     }
 }
 
+/// What the first channel of a market in virtual time sends now, in order.
+#[cfg(test)]
+pub(crate) fn datagrams(market: &mut Market, now: Nanos, mut each: impl FnMut(tickwire_market::Port, &[u8])) {
+    loop {
+        let has_more = market.on_time(now);
+        let mut any = false;
+        while let Some(datagram) = market.exchange_mut(0).poll_datagram(0, now) {
+            each(datagram.port, datagram.bytes);
+            any = true;
+        }
+        if !(has_more && any) {
+            return;
+        }
+    }
+}
+
 /// The exchange of a configuration of one feed.
 pub(crate) fn exchange_of(c: &Config) -> Result<Exchange, Failure> {
     let (market, _) = market_of(c, None)?;

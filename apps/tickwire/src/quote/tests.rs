@@ -27,7 +27,7 @@ use crate::random::Random;
 use crate::risk::report;
 use crate::risk::snapshot::{Promised, Snapshot};
 use crate::trader::books_of;
-use crate::venue::{VIRTUAL_START, market_of};
+use crate::venue::{VIRTUAL_START, datagrams, market_of};
 use crate::wiring::{self, Reception, WithChannel};
 
 const OPTIONS: u32 = 24;
@@ -102,7 +102,7 @@ struct World<C> {
     pricer: Pricer,
     chain: Chain,
     account: Account,
-    /// Told of the same fills by their file, as that of a process which was started again.
+    /// Told of the same fills as that of a process which was started again is told of those in its file.
     restored: Account,
     to_venue: Wire,
     to_us: Wire,
@@ -226,21 +226,6 @@ fn is_side(order: &ClientOrder) -> bool {
 
 fn comp(name: &str) -> CompId {
     CompId::new(name.as_bytes()).unwrap()
-}
-
-/// The venue's datagrams of now, in order.
-fn datagrams(market: &mut Market, now: Nanos, mut each: impl FnMut(tickwire_market::Port, &[u8])) {
-    loop {
-        let has_more = market.on_time(now);
-        let mut any = false;
-        while let Some(datagram) = market.exchange_mut(0).poll_datagram(0, now) {
-            each(datagram.port, datagram.bytes);
-            any = true;
-        }
-        if !(has_more && any) {
-            return;
-        }
-    }
 }
 
 impl<C: Channel> World<C> {
