@@ -14,8 +14,8 @@ use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_fix::Session;
 use tickwire_lab::{Histogram, Probes, Table, format_count, format_ns};
 use tickwire_market::{
-    BookState, ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo,
-    Side, Symbol,
+    ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo, Side, Symbol,
+    Venue,
 };
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_runtime::{affinity, alloc};
@@ -25,9 +25,10 @@ use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, moldudp64};
 
 use crate::cli::BenchArgs;
-use crate::config::Config;
+use crate::config::{Config, ReceiverSection};
 use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
+use crate::trader::books_config;
 use crate::{report, trader};
 
 /// A session in memory: messages behind their length, as in a file, and the engine's books at the end.
@@ -178,16 +179,11 @@ fn feed(symbols: u16) -> ItchFeed {
 }
 
 fn books(session: &Recorded) -> Books {
-    let orders = (session.messages as u32 / 2).next_power_of_two().max(1 << 16);
+    // What `tickwire trade` and `tickwire feed` have unless they are told otherwise.
+    let shipped = ReceiverSection::default();
     Books::new(BooksConfig {
-        depth: Depth::Aggregated,
         instruments: u32::from(session.symbols) + 1,
-        dense_orders: orders,
-        dense_order_ids: session.messages.next_power_of_two(),
-        sparse_orders: 1 << 16,
-        levels: (u32::from(session.symbols) * 256).max(1 << 16),
-        initial: BookState::Building,
-        ..BooksConfig::default()
+        ..books_config(&shipped, Venue::Nasdaq, Depth::Aggregated)
     })
 }
 

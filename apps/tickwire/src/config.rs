@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tickwire_book::BooksConfig;
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
 use tickwire_market::{Price, Symbol, TimeInForce};
 use tickwire_runtime::wait::WaitStrategy;
@@ -53,7 +54,7 @@ pub(crate) struct ReceiverSection {
     pub(crate) buffer_packets: u32,
     /// Instruments of one channel, which sizes the directory and the books.
     pub(crate) max_instruments: u32,
-    /// Live orders over all books.
+    /// Orders resting at once over all books; a whole Nasdaq day has had 1.65 million.
     pub(crate) max_orders: u32,
     /// Price levels over all books and both sides.
     pub(crate) max_levels: u32,
@@ -308,15 +309,17 @@ impl Default for Config {
 
 impl Default for ReceiverSection {
     fn default() -> Self {
+        // The books' own sizes are what ships, so that what the library's benchmarks measure is what runs.
+        let books = BooksConfig::default();
         ReceiverSection {
             receive_buffer: 8 << 20,
             line_wait_us: 500,
             request_timeout_ms: 20,
             request_attempts: 5,
             buffer_packets: 4096,
-            max_instruments: 16_384,
-            max_orders: 1 << 20,
-            max_levels: 1 << 20,
+            max_instruments: books.instruments,
+            max_orders: books.orders,
+            max_levels: books.levels,
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{Books, Depth};
 use tickwire_exchange::{DayPhase, Exchange, NewOrder};
 use tickwire_feed::{Channel, Line};
 use tickwire_lab::{Histogram, Table, format_count};
-use tickwire_market::{BookState, EventSink, Level, Nanos, Port, Price, Qty, Side, Symbol};
+use tickwire_market::{EventSink, Level, Nanos, Port, Price, Qty, Side, Symbol, Venue};
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
 use tickwire_wire::fast::Plan;
 
@@ -19,6 +19,7 @@ use crate::cli::{BenchArgs, FeedChoice, Packing};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
+use crate::trader::books_config;
 use crate::venue::{self, VIRTUAL_START};
 use crate::wirebench;
 use crate::wiring::{self, Reception, WithChannel};
@@ -147,18 +148,8 @@ impl Session {
     }
 
     pub(crate) fn books(&self, depth: Depth) -> Books {
-        let orders = (self.messages as u32 / 2).next_power_of_two().max(1 << 16);
-        let symbols = self.config.exchange.symbols.0;
-        Books::new(BooksConfig {
-            depth,
-            instruments: symbols + 2,
-            dense_orders: orders,
-            dense_order_ids: self.messages.next_power_of_two() * 2,
-            sparse_orders: orders,
-            levels: (symbols * 256).max(1 << 16),
-            initial: BookState::Building,
-            ..BooksConfig::default()
-        })
+        // The sizes that ship: see `config_of`.
+        Books::new(books_config(&self.config.receiver, Venue::Nasdaq, depth))
     }
 
     /// How many price levels of these books are not the venue's.
@@ -247,16 +238,7 @@ impl WithChannel for WarmPath<'_> {
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Self::Output {
         let mut exchange = venue::exchange_of(self.config)?;
         let listing = exchange.listings()[0];
-        let books = Books::new(BooksConfig {
-            depth,
-            instruments: 4,
-            dense_orders: 1 << 16,
-            dense_order_ids: 1 << 20,
-            sparse_orders: 1 << 14,
-            levels: 1 << 14,
-            initial: BookState::Building,
-            ..BooksConfig::default()
-        });
+        let books = Books::new(books_config(&self.config.receiver, channel.venue(), depth));
         let mut hot = memory_path::<false>(books, 2, listing.symbol, self.clock.clone())?;
         let mut now = VIRTUAL_START;
         exchange.open(now);

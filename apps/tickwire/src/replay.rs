@@ -31,10 +31,6 @@ use crate::report;
 use crate::tape::{End, Frame, Tape};
 use crate::wiring::{self, Reception, WithChannel};
 
-/// Orders are found by reference directly below this; a Nasdaq day counts up to about 500 million.
-const DENSE_ORDER_IDS: u64 = 1 << 30;
-/// The same where there are several channels, each with an index of its own.
-const DENSE_ORDER_IDS_EACH: u64 = 1 << 22;
 /// Frames looked at to tell protocols.
 const LOOK_AHEAD: u64 = 20_000;
 
@@ -271,17 +267,7 @@ impl Replay<'_> {
             books: BooksConfig {
                 depth: Depth::Aggregated,
                 instruments: self.args.max_instruments.saturating_add(1),
-                dense_orders: orders,
-                dense_order_ids: if is_one_of_many {
-                    DENSE_ORDER_IDS_EACH
-                } else {
-                    DENSE_ORDER_IDS
-                },
-                sparse_orders: if is_one_of_many {
-                    orders
-                } else {
-                    (orders / 4).max(1024)
-                },
+                orders,
                 levels: self.args.max_levels.unwrap_or(default_size),
                 initial: BookState::Building,
                 ..BooksConfig::default()

@@ -39,7 +39,7 @@ fn market_data_becomes_orders() -> bool {
     let mut feed: ItchFeed = FeedHandler::new(ArbiterConfig::default(), decoder);
     let mut books = Books::new(BooksConfig {
         instruments: u32::from(SYMBOLS) + 1,
-        dense_orders: 1 << 17,
+        orders: 1 << 17,
         levels: 1 << 14,
         ..BooksConfig::default()
     });

@@ -1,8 +1,11 @@
 //! ITCH 5.0 bytes in memory → full-depth books with best bid and offer, on one core. A regression here means that a
 //! burst of the market is worked off later: at 20 ns a message a core keeps up with 50 million messages a second.
 //!
-//! `cargo bench -p tickwire-book` runs 20 million messages; under `cargo test` it runs 50,000. Every run checks that
-//! the final books are those of the generator, level by level. Options after `--`: see [`Options`].
+//! The books are [`BooksConfig::default`], the sizes every program here begins with; a twentieth of the orders lives for
+//! minutes to hours, so that the ids go round the index's window while old orders stand in it.
+//! `cargo bench -p tickwire-book` runs 20 million messages; under `cargo test` it runs 50,000. `-- --day` is a whole day of 350
+//! million messages and 185 million ids, made and applied piece by piece. Every run checks that the final books are those of the
+//! generator, level by level. Options after `--`: see [`Options`].
 
 #[path = "../tests/common/itch.rs"]
 mod itch;
@@ -35,6 +38,12 @@ struct Options {
     only: String,
     /// `--latency`: also the time of every single message.
     latency: bool,
+    /// `--ids upwards|strides|scattered`: how orders are numbered.
+    ids: session::Ids,
+    /// `--orders N`: room for orders, by default what ships; for `--day` two million, as a whole Nasdaq day wants.
+    orders: u32,
+    /// `--day`: a whole day, every variant beside the others, instead of the table.
+    day: bool,
 }
 
 const SYMBOLS: u16 = 8_500;
@@ -141,7 +150,10 @@ const VARIANTS: &[Variant] = &[
 
 fn main() {
     let options = options();
-    let session = session::generate(1, options.messages, SYMBOLS);
+    if options.day {
+        return day(&options);
+    }
+    let session = session::generate(1, options.messages, SYMBOLS, options.ids);
     describe(&session);
     if let Some(path) = &options.books {
         std::fs::write(path, csv(&session)).expect("writes the expected books");
@@ -156,7 +168,7 @@ fn main() {
     for _ in 0..options.rounds {
         for (variant, times) in VARIANTS.iter().zip(&mut times) {
             if variant.name.contains(&options.only) {
-                times.push(run(variant, &session));
+                times.push(run(variant, &session, options.orders));
             }
         }
     }
@@ -176,7 +188,7 @@ fn main() {
         }
     }
     if options.latency {
-        latency(&session);
+        latency(&session, options.orders);
     }
 }
 
@@ -189,6 +201,7 @@ fn options() -> Options {
             .cloned()
     };
     let number = |name: &str, default| value(name).map_or(default, |v| v.parse().expect("a number"));
+    let day = args.iter().any(|a| a == "--day");
     // `cargo bench` passes --bench, `cargo test` does not.
     let bench = args.iter().any(|a| a == "--bench");
     Options {
@@ -198,20 +211,80 @@ fn options() -> Options {
         books: value("--books"),
         only: value("--only").unwrap_or_default(),
         latency: args.iter().any(|a| a == "--latency"),
+        ids: match value("--ids").as_deref() {
+            None | Some("upwards") => session::Ids::Upwards,
+            Some("strides") => session::Ids::Strides,
+            Some("scattered") => session::Ids::Scattered,
+            Some(other) => panic!("--ids {other}: upwards, strides or scattered"),
+        },
+        orders: number(
+            "--orders",
+            if day {
+                1 << 21
+            } else {
+                BooksConfig::default().orders as u64
+            },
+        ) as u32,
+        day,
     }
 }
 
-fn books(depth: Depth, order_ids: u64, tracked: bool) -> Books {
+/// What ships.
+fn books(depth: Depth, orders: u32, tracked: bool) -> Books {
     Books::new(BooksConfig {
         depth,
+        orders,
         tracked,
-        instruments: SYMBOLS as u32 + 1,
-        dense_orders: order_ids as u32 + 1,
-        dense_order_ids: order_ids + 1,
-        sparse_orders: 1 << 10,
-        levels: 1 << 20,
         ..BooksConfig::default()
     })
+}
+
+/// A day's ids are some 185 million (Nasdaq, 2019-10-30: 127 million adds and 26 million replaces; the largest days have more).
+const DAY_MESSAGES: u64 = 350_000_000;
+/// Messages made and applied at a time: more bytes than any cache has.
+const PIECE: u64 = 2_000_000;
+
+/// The day in pieces; each variant applies a piece to books of its own before the next is made. Its time is the sum of its pieces.
+fn day(options: &Options) {
+    let messages = if options.messages == 20_000_000 {
+        DAY_MESSAGES
+    } else {
+        options.messages
+    };
+    let variants: Vec<&Variant> = VARIANTS
+        .iter()
+        .filter(|v| v.reader == Reader::Plain && v.packet > 0 && v.name.contains(&options.only))
+        .collect();
+    let mut all: Vec<(Books, u64)> = variants
+        .iter()
+        .map(|v| (books(v.depth, options.orders, v.tracked), 0))
+        .collect();
+    let mut generator = session::Generator::new(1, messages, PIECE, SYMBOLS, options.ids);
+    while generator.session.messages < messages {
+        generator.session.bytes.clear();
+        let next = (generator.session.messages + PIECE).min(messages);
+        generator.fill(next);
+        for (variant, (books, took)) in variants.iter().zip(&mut all) {
+            let start = cpu_ns();
+            match variant.packet {
+                1 => plain_single(&generator.session.bytes, books),
+                packet => plain_packets(&generator.session.bytes, books, packet),
+            };
+            *took += cpu_ns() - start;
+        }
+        eprint!("\r{next} of {messages} messages");
+    }
+    eprintln!();
+    describe(&generator.session);
+    println!("\n{:<42} {:>8}   books", "ns a message, a whole day", "mean");
+    for (variant, (books, took)) in variants.iter().zip(&all) {
+        check(&generator.session, books);
+        println!(
+            "{:<42} {:>8.2}   equal",
+            variant.name,
+            *took as f64 / messages as f64
+        );
+    }
 }
 
 /// The messages of a framed buffer.
@@ -260,8 +333,8 @@ fn updated(applied: Applied<'_>) -> u64 {
     }
 }
 
-fn run(variant: &Variant, session: &session::Session) -> f64 {
-    let mut books = books(variant.depth, session.order_ids, variant.tracked);
+fn run(variant: &Variant, session: &session::Session, orders: u32) -> f64 {
+    let mut books = books(variant.depth, orders, variant.tracked);
     let start = cpu_ns();
     let updates = match (variant.reader, variant.packet) {
         (Reader::Plain, 0) => decode_only(&session.bytes),
@@ -376,7 +449,7 @@ fn check(session: &session::Session, books: &Books) {
 
 fn check_against_naive(session: &session::Session) {
     let mut naive = NaiveBooks::new(Venue::Nasdaq, Depth::ByOrder, SYMBOLS as u32 + 1, BookState::Live);
-    let mut fast = books(Depth::ByOrder, session.order_ids, true);
+    let mut fast = books(Depth::ByOrder, BooksConfig::default().orders, true);
     for (seq, message) in Frames(&session.bytes).enumerate() {
         if let Some(event) = itch::decode(message, seq as u64) {
             naive.apply(&event);
@@ -425,7 +498,7 @@ fn csv(session: &session::Session) -> String {
 }
 
 /// Time of every message, by a pair of time stamp counter reads around decode and apply.
-fn latency(session: &session::Session) {
+fn latency(session: &session::Session, orders: u32) {
     let tick_ns = tick_ns();
     println!(
         "\n{:<42} {:>7} {:>7} {:>7} {:>7} {:>7}   ns",
@@ -435,7 +508,7 @@ fn latency(session: &session::Session) {
         .iter()
         .filter(|v| v.reader == Reader::Plain && v.packet == 1)
     {
-        let mut books = books(variant.depth, session.order_ids, variant.tracked);
+        let mut books = books(variant.depth, orders, variant.tracked);
         let mut ticks = vec![0u32; session.messages as usize];
         let mut event = MarketEvent::default();
         for ((seq, message), ticks) in Frames(&session.bytes).enumerate().zip(&mut ticks) {

@@ -2,7 +2,7 @@
 
 use crate::changes::{Change, Totals};
 use crate::ladder::{Book, LevelPool, ORDERS_MAX, Own};
-use crate::order_index::{Links, NONE, OrderIndex, Slot};
+use crate::order_index::{NONE, OrderIndex, Place, Slot};
 use crate::prefetch;
 use crate::view::BookRef;
 use crate::{Digest, key_of, price_of};
@@ -35,14 +35,12 @@ pub struct BooksConfig {
     /// Books, ids 0 to `instruments - 1`. An event for a higher id is rejected. 64 bytes each; ITCH locates need 65,536
     /// at most, on a real day about 12,000.
     pub instruments: u32,
-    /// Slots for orders with ids below `dense_order_ids`, handed to the ids in chunks of 16,384. 16 bytes each, 24 by
-    /// order. When they are used up further orders go to the sparse table.
-    pub dense_orders: u32,
-    /// Ids from here on go to the sparse table. Half a byte per thousand ids.
-    pub dense_order_ids: u64,
-    /// Capacity of the sparse table. 24 to 72 bytes each. When it is full too an order is rejected as [`BookError::Full`]
-    /// and its book is stale until it is cleared.
-    pub sparse_orders: u32,
+    /// Orders resting at once, in all books together: at least so many find room, whatever their ids are. 64 to 132 bytes each.
+    /// The lower bits of an id are its place in a window of so many slots, rounded up to a power of two; an old order in the
+    /// way of a new one moves to a table. Half of it in use is good, all of it costs a table's lines for every other order. A
+    /// whole Nasdaq day has had 1.65 million at once. When the table is full an order is rejected as [`BookError::Full`] and
+    /// its book is stale until it is cleared.
+    pub orders: u32,
     /// Price levels of all books together, in blocks of 8 that double: reckon with twice the levels in use. 16 bytes
     /// each, 24 by order. When no block is left an order is rejected as [`BookError::Full`], as above.
     pub levels: u32,
@@ -55,15 +53,14 @@ pub struct BooksConfig {
 }
 
 impl Default for BooksConfig {
-    /// A Nasdaq simulation or an hour's capture: 12,288 instruments, 16 million order ids, about 300 MiB.
+    /// What every program here begins with, and what the benchmarks measure: 16,384 instruments, a million orders, a million
+    /// levels, about 130 MiB.
     fn default() -> BooksConfig {
         BooksConfig {
             venue: Venue::Nasdaq,
             depth: Depth::Aggregated,
-            instruments: 12_288,
-            dense_orders: 1 << 24,
-            dense_order_ids: 1 << 24,
-            sparse_orders: 1 << 18,
+            instruments: 16_384,
+            orders: 1 << 20,
             levels: 1 << 20,
             initial: BookState::Live,
             tracked: false,
@@ -168,17 +165,15 @@ impl Books {
     /// Empty books; allocates all they will ever use.
     ///
     /// # Panics
-    /// When the order capacities sum up to 2^32 or more.
+    /// When `orders` and the power of two above it sum up to 2^32 or more.
     pub fn new(config: BooksConfig) -> Books {
         let by_order = config.depth == Depth::ByOrder;
-        let (dense, sparse) = match config.depth {
-            Depth::ByPrice => (0, 0),
-            Depth::Aggregated | Depth::ByOrder => {
-                (config.dense_orders as usize, config.sparse_orders as usize)
-            }
+        let orders = match config.depth {
+            Depth::ByPrice => 0,
+            Depth::Aggregated | Depth::ByOrder => config.orders as usize,
         };
         Books {
-            orders: OrderIndex::new(dense, config.dense_order_ids, sparse, by_order),
+            orders: OrderIndex::new(orders),
             levels: LevelPool::new(config.levels as usize, by_order, config.tracked),
             totals: crate::touched(
                 Default::default(),
@@ -328,12 +323,13 @@ impl Books {
         let book = self.book_index(event.instrument)?;
         let qty = order_qty(event.qty)?;
         let slot = Slot::new(
+            event.order_id,
             event.instrument.0,
             event.side,
             key_of(event.side, event.price),
             qty,
         );
-        let changes = self.rest(book, event.order_id, slot)?;
+        let changes = self.rest(book, slot)?;
         self.publish(event, book, event.side, changes);
         Ok(())
     }
@@ -349,7 +345,7 @@ impl Books {
             Take::Part(Volume(qty)) => qty as u32,
         };
         let changes = if qty == slot.qty {
-            self.remove(book, event.order_id, index, slot)
+            self.remove(book, index, slot)
         } else {
             self.orders.slot_mut(index).qty -= qty;
             self.total(book, slot.side(), |total| total.less(qty as u64, 0));
@@ -369,19 +365,20 @@ impl Books {
             book,
         } = self.resting(event, event.order_id)?;
         let side = old.side();
+        let new_id = OrderId(event.ref_id);
         let new = Slot::new(
+            new_id,
             old.instrument(),
             side,
             key_of(side, event.price),
             order_qty(event.qty)?,
         );
-        let new_id = OrderId(event.ref_id);
         if new_id != event.order_id && self.orders.find(new_id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
         let before = self.books[book].best(side);
-        self.remove(book, event.order_id, index, old);
-        let rested = self.rest(book, new_id, new);
+        self.remove(book, index, old);
+        let rested = self.rest(book, new);
         let changes = difference(&self.books[book], side, before, &[old.key, new.key]);
         self.publish(event, book, side, changes);
         rested.map(|_| ())
@@ -399,15 +396,21 @@ impl Books {
             event.side
         };
         let qty = order_qty(event.qty)?;
-        let new = Slot::new(old.instrument(), side, key_of(side, event.price), qty);
+        let new = Slot::new(
+            event.order_id,
+            old.instrument(),
+            side,
+            key_of(side, event.price),
+            qty,
+        );
         let in_place =
             event.flags.has(EventFlags::KEEPS_PRIORITY) && side == old.side() && new.key == old.key;
         let before = Side::BOTH.map(|side| self.books[book].best(side));
         let done = if in_place {
             self.requantify(book, index, old, qty)
         } else {
-            self.remove(book, event.order_id, index, old);
-            self.rest(book, event.order_id, new).map(|_| ())
+            self.remove(book, index, old);
+            self.rest(book, new).map(|_| ())
         };
         let touched = |s: Side| {
             [(old.side(), old.key), (side, new.key)]
@@ -571,8 +574,8 @@ impl Books {
             for nth in 0..self.books[book].len(side) {
                 let mut index = self.levels.first_of(&self.books[book], side, nth);
                 while index != NONE {
-                    let next = self.orders.links()[index as usize].next;
-                    self.orders.release(self.orders.id_of(index), index);
+                    let next = self.orders.slot(index).next;
+                    self.orders.release(index);
                     index = next;
                 }
             }
@@ -613,7 +616,7 @@ impl Books {
     #[inline(always)]
     fn resting(&self, event: &MarketEvent, id: OrderId) -> Result<Found, BookError> {
         let index = self.orders.find(id).ok_or(BookError::UnknownOrder)?;
-        let slot = self.orders.slot(index);
+        let slot = *self.orders.slot(index);
         // The event's instrument, not the slot's, so that the book's line is fetched beside the slot's and not after it.
         let book = match event.instrument {
             InstrumentId::WHOLE_FEED => slot.instrument() as usize,
@@ -625,9 +628,10 @@ impl Books {
 
     /// Puts an order at the end of its level's queue. What is different.
     #[inline(always)]
-    fn rest(&mut self, book: usize, id: OrderId, slot: Slot) -> Result<UpdateFlags, BookError> {
-        let index = match self.orders.claim(id) {
-            Ok(index) => index,
+    fn rest(&mut self, book: usize, slot: Slot) -> Result<UpdateFlags, BookError> {
+        let index = match self.orders.place(slot.id()) {
+            Ok(Place::Vacant(index)) => index,
+            Ok(Place::Taken(index)) => self.displace(book, index)?,
             Err(_) if self.config.depth == Depth::ByPrice => return Err(BookError::Depth),
             Err(error) => return Err(self.lose(book, error)),
         };
@@ -636,30 +640,42 @@ impl Books {
             .add(&mut self.books[book], slot.side(), slot.key, slot.qty);
         let (position, changes) = match added {
             Ok(done) => done,
-            Err(error) => {
-                self.orders.release(id, index);
-                return Err(self.lose(book, error));
-            }
+            Err(error) => return Err(self.lose(book, error)),
         };
         *self.orders.slot_mut(index) = slot;
         self.total(book, slot.side(), |total| total.more(slot.qty as u64, 1));
         if self.by_order {
-            self.levels.enqueue(self.orders.links_mut(), position, index);
+            self.levels.enqueue(self.orders.slots_mut(), position, index);
         }
         Ok(changes)
     }
 
+    /// Moves the order of a window slot out of the way of a new one of `book`: the slot, which is vacant now.
+    #[cold]
+    fn displace(&mut self, book: usize, index: u32) -> Result<u32, BookError> {
+        let to = match self.orders.move_out(index) {
+            Ok(to) => to,
+            Err(error) => return Err(self.lose(book, error)),
+        };
+        if self.by_order {
+            let moved = self.orders.slot(to).instrument() as usize;
+            self.levels
+                .renumber(self.orders.slots_mut(), &self.books[moved], to);
+        }
+        Ok(index)
+    }
+
     /// Takes an order out of its level and frees its slot. What is different.
     #[inline(always)]
-    fn remove(&mut self, book: usize, id: OrderId, index: u32, slot: Slot) -> UpdateFlags {
+    fn remove(&mut self, book: usize, index: u32, slot: Slot) -> UpdateFlags {
         let side = slot.side();
         self.total(book, side, |total| total.less(slot.qty as u64, 1));
         let at = &mut self.books[book];
         if self.by_order {
             self.levels
-                .dequeue(self.orders.links_mut(), at, side, slot.key, index);
+                .dequeue(self.orders.slots_mut(), at, side, slot.key, index);
         }
-        self.orders.release(id, index);
+        self.orders.release(index);
         self.levels.take(at, side, slot.key, slot.qty, true)
     }
 
@@ -709,10 +725,6 @@ impl Books {
     /// The book that changed last, or had no room.
     pub(crate) fn last_instrument(&self) -> InstrumentId {
         self.last.instrument
-    }
-
-    pub(crate) fn links(&self, index: u32) -> Links {
-        self.orders.links()[index as usize]
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::books::BookError;
 use crate::buddies::{Buddies, CLASSES};
 use crate::changes::{ChangeKind, ChangeLog};
-use crate::order_index::{Links, NONE};
+use crate::order_index::{NONE, Slot};
 use crate::prefetch;
 use crate::touched;
 use alloc::vec::Vec;
@@ -526,38 +526,58 @@ impl LevelPool {
 
     /// Appends order `index` to the queue of the level at `position`.
     #[inline]
-    pub(crate) fn enqueue(&mut self, links: &mut [Links], position: usize, index: u32) {
+    pub(crate) fn enqueue(&mut self, slots: &mut [Slot], position: usize, index: u32) {
         let queue = &mut self.queues[position];
-        links[index as usize] = Links {
-            next: NONE,
-            prev: queue.tail,
-        };
+        let order = &mut slots[index as usize];
+        (order.next, order.prev) = (NONE, queue.tail);
         match queue.tail {
             NONE => queue.head = index,
-            tail => links[tail as usize].next = index,
+            tail => slots[tail as usize].next = index,
         }
         queue.tail = index;
     }
 
     /// Takes order `index` out of its queue. The level is looked for only when the order is its first or last.
     #[inline]
-    pub(crate) fn dequeue(&mut self, links: &mut [Links], at: &Book, side: Side, key: i64, index: u32) {
-        let Links { next, prev } = links[index as usize];
-        if next != NONE {
-            links[next as usize].prev = prev;
+    pub(crate) fn dequeue(&mut self, slots: &mut [Slot], at: &Book, side: Side, key: i64, index: u32) {
+        let Slot { next, prev, .. } = slots[index as usize];
+        self.link(slots, at, side, key, [prev, next], [next, prev]);
+    }
+
+    /// Order `index` has got another slot number, this one: its neighbours, or its level, are told.
+    pub(crate) fn renumber(&mut self, slots: &mut [Slot], at: &Book, index: u32) {
+        let order = slots[index as usize];
+        let ends = [order.prev, order.next];
+        self.link(slots, at, order.side(), order.key, ends, [index; 2]);
+    }
+
+    /// Makes `follows` come after order `before` and `precedes` before order `after`; where one of those is none, they are the
+    /// level's first and last.
+    #[inline(always)]
+    fn link(
+        &mut self,
+        slots: &mut [Slot],
+        at: &Book,
+        side: Side,
+        key: i64,
+        [before, after]: [u32; 2],
+        [follows, precedes]: [u32; 2],
+    ) {
+        if after != NONE {
+            slots[after as usize].prev = precedes;
         }
-        if prev != NONE {
-            links[prev as usize].next = next;
+        if before != NONE {
+            slots[before as usize].next = follows;
         }
-        if (next == NONE || prev == NONE)
+        if (after == NONE || before == NONE)
             && let Ok(position) = self.search(at, side, key)
         {
             let queue = &mut self.queues[position];
-            if prev == NONE {
-                queue.head = next;
+            if before == NONE {
+                queue.head = follows;
             }
-            if next == NONE {
-                queue.tail = prev;
+            if after == NONE {
+                queue.tail = precedes;
             }
         }
     }

@@ -1,9 +1,13 @@
 //! Order id → order, without hashing where ids are dense.
 //!
-//! Nasdaq and the other by-order feeds number orders upwards from a small number, so an id is an address: its upper
-//! bits name a page, its lower bits the slot in it. A page gets a chunk of slots from a preallocated pool with its
-//! first order and gives it back with its last. Ids beyond the dense range, and all ids once the pool is empty, go to a
-//! table with open addressing and a fixed capacity.
+//! Nasdaq and the other by-order feeds number orders upwards, and most orders are gone within seconds. So the lower bits of an id
+//! are its place in a *window* of slots that the ids of the day go round and round: one cache line holds the order, and no table is
+//! asked. Few orders live for hours. When the ids have gone round once and a new order needs the slot of such an old one, the old
+//! one moves to a table with open addressing; it moves once, and the slot is free for all that follow. Ids above the highest that
+//! ever moved cannot be in the table, so a new order does not look there.
+//!
+//! Nothing depends on ids being dense: ids in strides, at random or falling fill the table sooner and cost its two cache
+//! lines more, and the books are the same.
 
 use crate::books::BookError;
 use crate::prefetch;
@@ -12,59 +16,68 @@ use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{InstrumentId, OrderId, Side};
 
-/// No slot, no chunk.
+/// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// 2^14 slots of 16 bytes: 256 KiB a chunk, and 8 bytes of page table for it, so that the table of a whole day
-/// (185 million ids: 11,300 pages) stays in the second-level cache.
-const CHUNK_BITS: u32 = 14;
-const CHUNK: usize = 1 << CHUNK_BITS;
-
-/// A resting order, four to a cache line. Vacant when `qty` is 0.
-#[derive(Clone, Copy, Default)]
+/// A resting order with its neighbours in the queue of its level, two to a cache line. Vacant when `qty` is 0.
+///
+/// ```text
+///  0 key  8 id  16 qty  20 tag  24 next  28 prev
+/// ```
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
 pub(crate) struct Slot {
     pub(crate) key: i64,
+    id: u64,
     pub(crate) qty: u32,
     tag: u32,
+    /// The order behind this one in its queue, by slot number. Only where queues are kept.
+    pub(crate) next: u32,
+    /// The order before this one.
+    pub(crate) prev: u32,
 }
+
+const _: () = assert!(core::mem::size_of::<Slot>() == 32);
+
+const VACANT: Slot = Slot {
+    key: 0,
+    id: 0,
+    qty: 0,
+    tag: 0,
+    next: NONE,
+    prev: NONE,
+};
 
 impl Slot {
     #[inline]
-    pub(crate) fn new(instrument: u32, side: Side, key: i64, qty: u32) -> Slot {
+    pub(crate) fn new(id: OrderId, instrument: u32, side: Side, key: i64, qty: u32) -> Slot {
         Slot {
             key,
+            id: id.0,
             qty,
             tag: instrument << 1 | side as u32,
+            next: NONE,
+            prev: NONE,
         }
     }
 
     #[inline]
-    pub(crate) fn instrument(self) -> u32 {
+    pub(crate) fn id(&self) -> OrderId {
+        OrderId(self.id)
+    }
+
+    #[inline]
+    pub(crate) fn instrument(&self) -> u32 {
         self.tag >> 1
     }
 
     #[inline]
-    pub(crate) fn side(self) -> Side {
+    pub(crate) fn side(&self) -> Side {
         if self.tag & 1 == 0 { Side::Bid } else { Side::Ask }
     }
 }
 
-/// Neighbours in the queue of a level, by slot number.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Links {
-    pub(crate) next: u32,
-    pub(crate) prev: u32,
-}
-
-#[derive(Clone, Copy)]
-struct Page {
-    chunk: u32,
-    live: u32,
-}
-
-const NO_PAGE: Page = Page { chunk: NONE, live: 0 };
-
-/// An entry of the sparse table; vacant when `slot` is [`NONE`].
+/// An entry of the table; vacant when `slot` is [`NONE`].
 #[derive(Clone, Copy)]
 struct Entry {
     id: u64,
@@ -73,53 +86,58 @@ struct Entry {
 
 const NO_ENTRY: Entry = Entry { id: 0, slot: NONE };
 
+/// Where a new order would stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// In this vacant slot.
+    Vacant(u32),
+    /// In this slot, once the older order in it has been moved by [`OrderIndex::move_out`].
+    Taken(u32),
+}
+
 pub(crate) struct OrderIndex {
-    /// Chunks first, then the sparse slots.
+    /// The window first, a power of two; then the slots of orders in the table.
     slots: Vec<Slot>,
-    /// Empty unless queues are kept; else one per slot.
-    links: Vec<Links>,
-    pages: Vec<Page>,
-    page_of_chunk: Vec<u32>,
-    free_chunks: Vec<u32>,
-    dense_slots: usize,
+    /// Slots of the window.
+    window: usize,
+    /// Window slots from here on were vacant since the last clear.
+    used: usize,
+    /// No id above this was ever moved to the table.
+    moved_max: u64,
     table: Vec<Entry>,
-    sparse_ids: Vec<u64>,
-    free_sparse: Vec<u32>,
+    free_moved: Vec<u32>,
 }
 
 impl OrderIndex {
-    /// `dense_slots` is rounded up to whole chunks.
-    pub(crate) fn new(dense_slots: usize, dense_ids: u64, sparse: usize, queues: bool) -> OrderIndex {
-        let chunks = dense_slots.div_ceil(CHUNK);
-        let dense_slots = chunks * CHUNK;
-        let total = dense_slots + sparse;
-        assert!(total < NONE as usize, "order capacity must stay below 2^32 - 1");
-        let pages = if chunks == 0 {
+    /// Room for at least `orders` orders, whatever their ids.
+    pub(crate) fn new(orders: usize) -> OrderIndex {
+        let window = if orders == 0 {
             0
         } else {
-            dense_ids.div_ceil(CHUNK as u64) as usize
+            orders.next_power_of_two()
         };
-        let table_len = if sparse == 0 {
-            0
-        } else {
-            (2 * sparse).next_power_of_two()
-        };
+        let total = window + orders;
+        assert!(total < NONE as usize, "order capacity must stay below 2^31");
         OrderIndex {
-            slots: touched(Slot::default(), total),
-            links: touched(Links::default(), if queues { total } else { 0 }),
-            pages: vec![NO_PAGE; pages],
-            page_of_chunk: vec![NONE; chunks],
-            free_chunks: (0..chunks as u32).rev().collect(),
-            dense_slots,
-            table: vec![NO_ENTRY; table_len],
-            sparse_ids: vec![0; sparse],
-            free_sparse: (0..sparse as u32).rev().collect(),
+            slots: touched(VACANT, total),
+            window,
+            used: 0,
+            moved_max: 0,
+            table: vec![
+                NO_ENTRY;
+                if orders == 0 {
+                    0
+                } else {
+                    (2 * orders).next_power_of_two()
+                }
+            ],
+            free_moved: (0..orders as u32).rev().collect(),
         }
     }
 
     #[inline]
-    pub(crate) fn slot(&self, index: u32) -> Slot {
-        self.slots[index as usize]
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        &self.slots[index as usize]
     }
 
     #[inline]
@@ -128,125 +146,110 @@ impl OrderIndex {
     }
 
     #[inline]
-    pub(crate) fn links_mut(&mut self) -> &mut [Links] {
-        &mut self.links
+    pub(crate) fn slots_mut(&mut self) -> &mut [Slot] {
+        &mut self.slots
     }
 
+    /// An id's slot in the window; beyond all slots when there is no window.
     #[inline]
-    pub(crate) fn links(&self) -> &[Links] {
-        &self.links
-    }
-
-    /// The slot an id has if its page has a chunk; it may be vacant.
-    #[inline]
-    fn dense(&self, id: OrderId) -> Option<u32> {
-        let page = usize::try_from(id.0 >> CHUNK_BITS).ok()?;
-        let chunk = self.pages.get(page)?.chunk;
-        (chunk != NONE).then(|| chunk << CHUNK_BITS | (id.0 as u32 & (CHUNK as u32 - 1)))
+    fn home(&self, id: OrderId) -> usize {
+        id.0 as usize & self.window.wrapping_sub(1)
     }
 
     /// The slot of a resting order.
     #[inline]
     pub(crate) fn find(&self, id: OrderId) -> Option<u32> {
-        match self.dense(id) {
-            Some(index) if self.slot(index).qty != 0 => Some(index),
-            _ => self.find_sparse(id),
+        let at = self.home(id);
+        match self.slots.get(at) {
+            Some(slot) if slot.id == id.0 && slot.qty != 0 => Some(at as u32),
+            _ => self.find_moved(id),
         }
     }
 
     #[inline]
-    fn find_sparse(&self, id: OrderId) -> Option<u32> {
-        if self.free_sparse.len() == self.sparse_ids.len() {
+    fn find_moved(&self, id: OrderId) -> Option<u32> {
+        if id.0 > self.moved_max || self.is_none_moved() {
             None
         } else {
             self.probe(id)
         }
     }
 
+    fn is_none_moved(&self) -> bool {
+        self.free_moved.len() == self.slots.len() - self.window
+    }
+
     #[cold]
     fn probe(&self, id: OrderId) -> Option<u32> {
-        let entry = self.table[self.position(id)];
+        let entry = self.table[self.position(id.0)];
         (entry.slot != NONE).then_some(entry.slot)
     }
 
     /// Where the id is or would be. The table is at most half full, so the walk ends.
-    fn position(&self, id: OrderId) -> usize {
+    fn position(&self, id: u64) -> usize {
         let mask = self.table.len() - 1;
-        let mut at = self.home(id.0);
-        while self.table[at].slot != NONE && self.table[at].id != id.0 {
+        let mut at = self.entry_of(id);
+        while self.table[at].slot != NONE && self.table[at].id != id {
             at = (at + 1) & mask;
         }
         at
     }
 
-    fn home(&self, id: u64) -> usize {
-        (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & (self.table.len() - 1)
+    fn entry_of(&self, id: u64) -> usize {
+        (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & self.table.len().wrapping_sub(1)
     }
 
-    /// Reserves the slot of a new order; the caller fills it with a quantity above 0 or calls [`OrderIndex::release`].
+    /// Where a new order stands. The caller writes it there, with a quantity above 0; nothing is reserved.
     #[inline]
-    pub(crate) fn claim(&mut self, id: OrderId) -> Result<u32, BookError> {
-        if let Some(index) = self.dense(id) {
-            if self.slot(index).qty != 0 || self.find_sparse(id).is_some() {
-                return Err(BookError::DuplicateOrder);
-            }
-            self.pages[(id.0 >> CHUNK_BITS) as usize].live += 1;
-            return Ok(index);
-        }
-        self.claim_in_new_page(id)
-    }
-
-    #[cold]
-    fn claim_in_new_page(&mut self, id: OrderId) -> Result<u32, BookError> {
-        if self.find_sparse(id).is_some() {
+    pub(crate) fn place(&mut self, id: OrderId) -> Result<Place, BookError> {
+        let at = self.home(id);
+        let Some(standing) = self.slots.get(at) else {
+            return Err(BookError::Full);
+        };
+        let is_taken = standing.qty != 0;
+        if (is_taken && standing.id == id.0) || self.find_moved(id).is_some() {
             return Err(BookError::DuplicateOrder);
         }
-        let number = id.0 >> CHUNK_BITS;
-        if let Some(page) = usize::try_from(number).ok().and_then(|n| self.pages.get_mut(n))
-            && let Some(chunk) = self.free_chunks.pop()
-        {
-            *page = Page { chunk, live: 1 };
-            self.page_of_chunk[chunk as usize] = number as u32;
-            return Ok(chunk << CHUNK_BITS | (id.0 as u32 & (CHUNK as u32 - 1)));
-        }
-        let sparse = self.free_sparse.pop().ok_or(BookError::Full)?;
-        let index = self.dense_slots as u32 + sparse;
-        let at = self.position(id);
-        self.table[at] = Entry {
-            id: id.0,
-            slot: index,
-        };
-        self.sparse_ids[sparse as usize] = id.0;
-        Ok(index)
-    }
-
-    /// Vacates the slot `index` of order `id`.
-    #[inline]
-    pub(crate) fn release(&mut self, id: OrderId, index: u32) {
-        self.slot_mut(index).qty = 0;
-        if (index as usize) < self.dense_slots {
-            let page = &mut self.pages[(id.0 >> CHUNK_BITS) as usize];
-            page.live -= 1;
-            if page.live == 0 {
-                self.recycle((id.0 >> CHUNK_BITS) as usize);
-            }
+        self.used = self.used.max(at + 1);
+        Ok(if is_taken {
+            Place::Taken(at as u32)
         } else {
-            self.release_sparse(id, index);
-        }
+            Place::Vacant(at as u32)
+        })
     }
 
-    /// Gives the chunk of an empty page back. All its slots are vacant, so it needs no cleaning.
+    /// Moves the order of a window slot to the table and vacates the slot: the order's new slot number. Its neighbours in the queue
+    /// still name the old one.
     #[cold]
-    fn recycle(&mut self, page: usize) {
-        let chunk = core::mem::replace(&mut self.pages[page], NO_PAGE).chunk;
-        self.page_of_chunk[chunk as usize] = NONE;
-        self.free_chunks.push(chunk);
+    pub(crate) fn move_out(&mut self, index: u32) -> Result<u32, BookError> {
+        let free = self.free_moved.pop().ok_or(BookError::Full)?;
+        let to = self.window as u32 + free;
+        let order = core::mem::replace(&mut self.slots[index as usize], VACANT);
+        let at = self.position(order.id);
+        self.table[at] = Entry {
+            id: order.id,
+            slot: to,
+        };
+        self.slots[to as usize] = order;
+        self.moved_max = self.moved_max.max(order.id);
+        Ok(to)
+    }
+
+    /// Vacates a slot.
+    #[inline]
+    pub(crate) fn release(&mut self, index: u32) {
+        let slot = self.slot_mut(index);
+        slot.qty = 0;
+        let id = slot.id;
+        if index as usize >= self.window {
+            self.release_moved(id, index);
+        }
     }
 
     /// Takes the entry out and moves later ones of the same run into the hole, so that no tombstones are needed.
     #[cold]
-    fn release_sparse(&mut self, id: OrderId, index: u32) {
-        self.free_sparse.push(index - self.dense_slots as u32);
+    fn release_moved(&mut self, id: u64, index: u32) {
+        self.free_moved.push(index - self.window as u32);
         let mask = self.table.len() - 1;
         let mut hole = self.position(id);
         let mut at = hole;
@@ -255,7 +258,7 @@ impl OrderIndex {
             if self.table[at].slot == NONE {
                 break;
             }
-            let home = self.home(self.table[at].id);
+            let home = self.entry_of(self.table[at].id);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.table[hole] = self.table[at];
                 hole = at;
@@ -264,65 +267,112 @@ impl OrderIndex {
         self.table[hole] = NO_ENTRY;
     }
 
-    /// The id of the order in a slot.
-    pub(crate) fn id_of(&self, index: u32) -> OrderId {
-        match (index as usize).checked_sub(self.dense_slots) {
-            Some(sparse) => OrderId(self.sparse_ids[sparse]),
-            None => {
-                let page = self.page_of_chunk[(index >> CHUNK_BITS) as usize] as u64;
-                OrderId(page << CHUNK_BITS | (index as u64 & (CHUNK as u64 - 1)))
-            }
-        }
-    }
-
-    /// Removes every order of an instrument by looking at every slot in use: for clears, not for the path of a packet.
+    /// Removes every order of an instrument by looking at every slot used since the last clear: for clears of books without
+    /// queues, not for the hot path.
     pub(crate) fn release_all_of(&mut self, instrument: InstrumentId) {
-        for chunk in 0..self.page_of_chunk.len() {
-            for index in chunk * CHUNK..(chunk + 1) * CHUNK {
-                if self.page_of_chunk[chunk] == NONE {
-                    break;
-                }
-                self.release_if_of(instrument, index);
+        let moved = if self.is_none_moved() {
+            self.window
+        } else {
+            self.slots.len()
+        };
+        for index in (0..self.used).chain(self.window..moved) {
+            let slot = &self.slots[index];
+            if slot.qty != 0 && slot.instrument() == instrument.0 {
+                self.release(index as u32);
             }
-        }
-        if self.free_sparse.len() < self.sparse_ids.len() {
-            for index in self.dense_slots..self.slots.len() {
-                self.release_if_of(instrument, index);
-            }
-        }
-    }
-
-    fn release_if_of(&mut self, instrument: InstrumentId, index: usize) {
-        let slot = self.slots[index];
-        if slot.qty != 0 && slot.instrument() == instrument.0 {
-            self.release(self.id_of(index as u32), index as u32);
         }
     }
 
     /// Removes every order.
     pub(crate) fn clear(&mut self) {
-        for chunk in 0..self.page_of_chunk.len() {
-            let page = core::mem::replace(&mut self.page_of_chunk[chunk], NONE);
-            if page != NONE {
-                self.slots[chunk * CHUNK..(chunk + 1) * CHUNK].fill(Slot::default());
-                self.pages[page as usize] = NO_PAGE;
-                self.free_chunks.push(chunk as u32);
-            }
-        }
-        if self.free_sparse.len() < self.sparse_ids.len() {
-            self.slots[self.dense_slots..].fill(Slot::default());
+        self.slots[..self.used].fill(VACANT);
+        self.used = 0;
+        self.moved_max = 0;
+        if !self.is_none_moved() {
+            self.slots[self.window..].fill(VACANT);
             self.table.fill(NO_ENTRY);
-            self.free_sparse.clear();
-            self.free_sparse.extend((0..self.sparse_ids.len() as u32).rev());
+            self.free_moved.clear();
+            self.free_moved
+                .extend((0..(self.slots.len() - self.window) as u32).rev());
         }
     }
 
-    /// Fetches the cache lines of an order that is about to be used.
+    /// Fetches the cache line of an order that is about to be used, and its entry where it may have been moved.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
-        if let Some(index) = self.dense(id) {
-            prefetch::fetch(&self.slots, index as usize);
-            prefetch::fetch(&self.links, index as usize);
+        prefetch::fetch(&self.slots, self.home(id));
+        if id.0 <= self.moved_max {
+            prefetch::fetch(&self.table, self.entry_of(id.0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(index: &mut OrderIndex, id: u64) -> u32 {
+        let at = match index.place(OrderId(id)).unwrap() {
+            Place::Vacant(at) => at,
+            Place::Taken(at) => {
+                index.move_out(at).unwrap();
+                at
+            }
+        };
+        *index.slot_mut(at) = Slot::new(OrderId(id), 1, Side::Bid, 5, 10);
+        at
+    }
+
+    #[test]
+    fn an_old_order_gives_its_slot_to_a_new_one_and_is_found_in_the_table() {
+        let mut index = OrderIndex::new(8);
+        let old = put(&mut index, 3);
+        assert_eq!(index.place(OrderId(11)), Ok(Place::Taken(old)));
+        assert_eq!(put(&mut index, 11), old);
+        let moved = index.find(OrderId(3)).unwrap();
+        assert_ne!(moved, old);
+        assert_eq!(index.slot(moved).id(), OrderId(3));
+        assert_eq!(index.find(OrderId(11)), Some(old));
+        assert_eq!(index.find(OrderId(19)), None, "an id of the same slot");
+        assert_eq!(index.place(OrderId(3)), Err(BookError::DuplicateOrder));
+        assert_eq!(index.place(OrderId(11)), Err(BookError::DuplicateOrder));
+        index.release(old);
+        assert_eq!(
+            index.place(OrderId(3)),
+            Err(BookError::DuplicateOrder),
+            "its slot is vacant"
+        );
+        index.release(moved);
+        assert_eq!(index.find(OrderId(3)), None);
+        assert_eq!(index.place(OrderId(3)), Ok(Place::Vacant(old)));
+    }
+
+    #[test]
+    fn as_many_orders_as_configured_fit_whatever_their_ids_are() {
+        for stride in [1, 7, 64, 1 << 40] {
+            let mut index = OrderIndex::new(100);
+            let ids: Vec<u64> = (0..100).map(|i| u64::MAX - i * stride).collect();
+            ids.iter().for_each(|&id| {
+                put(&mut index, id);
+            });
+            for &id in &ids {
+                let at = index.find(OrderId(id)).expect("rests");
+                assert_eq!(index.slot(at).id(), OrderId(id));
+            }
+            index.clear();
+            assert!(ids.iter().all(|&id| index.find(OrderId(id)).is_none()));
+        }
+    }
+
+    #[test]
+    fn without_room_nothing_moves() {
+        let mut index = OrderIndex::new(1);
+        put(&mut index, 1);
+        put(&mut index, 2);
+        let Ok(Place::Taken(at)) = index.place(OrderId(3)) else {
+            panic!("the slot of order 2 is taken");
+        };
+        assert_eq!(index.move_out(at), Err(BookError::Full));
+        assert!(index.find(OrderId(1)).is_some() && index.find(OrderId(2)).is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::books::worse;
 use crate::order_index::NONE;
-use crate::{Books, Digest, key_of, price_of};
+use crate::{Books, Depth, Digest, key_of, price_of};
 use tickwire_market::{BookState, BookUpdate, InstrumentId, Level, OrderId, Price, Qty, SeqNo, Side, Volume};
 
 /// One book, for reading.
@@ -104,7 +104,7 @@ impl<'a> BookRef<'a> {
             .levels
             .first(&books.books[self.index], side, key_of(side, price));
         let known = |index: u32| (index != NONE).then_some(index);
-        core::iter::successors(known(first), move |&index| known(books.links(index).next))
+        core::iter::successors(known(first), move |&index| known(books.orders.slot(index).next))
             .map(|index| books.view(index))
     }
 
@@ -134,7 +134,7 @@ impl Books {
     fn view(&self, index: u32) -> OrderView {
         let slot = self.orders.slot(index);
         OrderView {
-            id: self.orders.id_of(index),
+            id: slot.id(),
             instrument: InstrumentId(slot.instrument()),
             side: slot.side(),
             price: price_of(slot.side(), slot.key),
@@ -150,15 +150,16 @@ impl Books {
     /// What stands before an order in its queue: walks the queue up to it. `None` when there is no such order or the
     /// books are not kept by order.
     pub fn queue_position(&self, id: OrderId) -> Option<QueuePosition> {
-        if self.orders.links().is_empty() {
+        if self.config().depth != Depth::ByOrder {
             return None;
         }
         let mut position = QueuePosition::default();
-        let mut index = self.links(self.orders.find(id)?).prev;
+        let mut index = self.orders.slot(self.orders.find(id)?).prev;
         while index != NONE {
             position.orders_ahead += 1;
-            position.qty_ahead += Qty(self.orders.slot(index).qty);
-            index = self.links(index).prev;
+            let ahead = self.orders.slot(index);
+            position.qty_ahead += Qty(ahead.qty);
+            index = ahead.prev;
         }
         Some(position)
     }

@@ -14,8 +14,7 @@ use tickwire_testdata::{captures, file_bytes, framed_messages};
 
 fn books(depth: Depth) -> Books {
     let small = BooksConfig {
-        dense_orders: 1 << 17,
-        dense_order_ids: 1 << 20,
+        orders: 1 << 17,
         ..BooksConfig::default()
     };
     Books::new(BooksConfig {

@@ -66,8 +66,7 @@ fn an_execution_is_at_its_orders_price_unless_it_says_another() {
     let mut states = InstrumentStates::new(8, 64);
     let mut books = Books::new(BooksConfig {
         instruments: 8,
-        dense_orders: 64,
-        dense_order_ids: 64,
+        orders: 64,
         levels: 64,
         tracked: true,
         ..BooksConfig::default()

@@ -17,10 +17,8 @@ fn config(depth: Depth) -> BooksConfig {
     BooksConfig {
         depth,
         instruments: INSTRUMENTS,
-        // Two chunks for six pages of ids: pages come and go, and orders spill into the sparse table.
-        dense_orders: 32_768,
-        dense_order_ids: 100_000,
-        sparse_orders: 8_192,
+        // A small window that the ids go round many times: old orders move to the table all the time.
+        orders: 4_096,
         levels: 1 << 16,
         tracked: true,
         ..BooksConfig::default()

@@ -31,8 +31,7 @@ impl Both {
         let fast = Books::new(BooksConfig {
             depth,
             instruments,
-            dense_orders: 1 << 17,
-            dense_order_ids: 1 << 20,
+            orders: 1 << 17,
             levels: 1 << 17,
             tracked: true,
             ..BooksConfig::default()

@@ -9,17 +9,12 @@ use tickwire_market::{
 const STOCK: InstrumentId = InstrumentId(1);
 
 fn books(depth: Depth) -> Books {
-    let small = BooksConfig {
+    Books::new(BooksConfig {
         depth,
         instruments: 3,
-        dense_orders: 100,
-        dense_order_ids: 1 << 20,
-        ..Default::default()
-    };
-    Books::new(BooksConfig {
-        sparse_orders: 100,
+        orders: 100,
         levels: 4_096,
-        ..small
+        ..Default::default()
     })
 }
 
@@ -269,15 +264,16 @@ fn a_removal_of_a_level_that_is_not_there_is_rejected() {
 #[test]
 fn an_order_without_room_makes_its_book_stale_until_it_is_cleared() {
     let mut books = Books::new(BooksConfig {
-        dense_orders: 0,
-        sparse_orders: 2,
+        orders: 2,
         instruments: 3,
         ..Default::default()
     });
-    changed(&mut books, order(1, Side::Bid, 100, 10));
-    changed(&mut books, order(2, Side::Bid, 100, 10));
+    // Two in the window, and two that they moved to the table.
+    for id in 1..=4 {
+        changed(&mut books, order(id, Side::Bid, 100, 10));
+    }
     assert_eq!(
-        rejected(&mut books, order(3, Side::Bid, 100, 10)),
+        rejected(&mut books, order(5, Side::Bid, 100, 10)),
         BookError::Full
     );
     assert_eq!(books.counters().get(Counter::BookFull), 1);

@@ -291,9 +291,7 @@ fn a_book_of_consolidated_quotes_is_the_national_best() {
         venue: Venue::Cqs,
         depth: Depth::ByPrice,
         instruments: 8,
-        dense_orders: 0,
-        dense_order_ids: 0,
-        sparse_orders: 0,
+        orders: 0,
         levels: 1024,
         ..BooksConfig::default()
     });

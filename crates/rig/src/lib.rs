@@ -64,8 +64,6 @@ pub struct RigConfig {
     pub breaks: BreaksConfig,
     /// When auctions take place. In their call phases the rig enters orders that cross, icebergs and orders for the auction.
     pub auctions: AuctionTimes,
-    /// Orders are numbered below this in the receiver's direct index; others are hashed.
-    pub dense_order_ids: u64,
     /// The books are compared at the first quiet moment (everything published has been received) after every so many
     /// milliseconds, too: where the close empties them, the end alone proves little. 0: only in the end.
     pub compare_every_ms: u64,
@@ -91,7 +89,6 @@ impl Default for RigConfig {
             kinds: OrderKinds::NONE,
             breaks: BreaksConfig::default(),
             auctions: AuctionTimes::default(),
-            dense_order_ids: 1 << 16,
             compare_every_ms: 0,
             changes: None,
             keeps_relayed: false,
@@ -346,9 +343,7 @@ pub fn run<C: Channel>(
         venue: channel.venue(),
         depth,
         instruments: 70_000,
-        dense_orders: config.max_live * 2,
-        dense_order_ids: config.dense_order_ids,
-        sparse_orders: config.max_live * 2,
+        orders: config.max_live * 2,
         levels: config.max_live * 2,
         initial: BookState::Building,
         tracked: true,

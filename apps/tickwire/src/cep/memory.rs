@@ -85,9 +85,7 @@ impl WithChannel for Run<'_> {
             depth,
             venue: channel.venue(),
             instruments: 65,
-            dense_orders: 1 << 16,
-            dense_order_ids: 1 << 24,
-            sparse_orders: 1 << 14,
+            orders: 1 << 16,
             levels: 1 << 14,
             initial: BookState::Building,
             ..BooksConfig::default()

@@ -80,9 +80,33 @@ pub(crate) struct Session {
     pub(crate) by_type: [u64; 256],
 }
 
-struct Generator {
+/// How a venue numbers its orders.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Ids {
+    /// 1, 2, 3 and so on, as Nasdaq does.
+    Upwards,
+    /// In steps of 64: the lower bits never change.
+    Strides,
+    /// Anywhere in 64 bits.
+    Scattered,
+}
+
+impl Ids {
+    fn of(self, nth: u32) -> u64 {
+        match self {
+            Ids::Upwards => nth as u64,
+            Ids::Strides => (nth as u64) << 6,
+            // Times an odd number: no two are the same.
+            Ids::Scattered => (nth as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        }
+    }
+}
+
+/// Makes a session piece by piece.
+pub(crate) struct Generator {
     random: Random,
-    session: Session,
+    pub(crate) session: Session,
+    ids: Ids,
     weights: Vec<f64>,
     orders: Vec<Order>,
     deaths: BinaryHeap<Reverse<(u64, u32)>>,
@@ -92,52 +116,65 @@ struct Generator {
     matches: u64,
 }
 
-pub(crate) fn generate(seed: u64, messages: u64, symbols: u16) -> Session {
-    let mut random = Random(seed);
-    let books = (0..=symbols).map(|_| Symbol {
-        value: random.spread(500.0, 30_000.0) as u32,
-        sides: Default::default(),
-    });
-    let books = books.collect();
-    let mut sum = 0.0;
-    let weights = (0..symbols).map(|k| {
-        sum += 1.0 / (k as f64 + 20.0);
-        sum
-    });
-    let mut this = Generator {
-        weights: weights.collect(),
-        random,
-        session: Session {
-            bytes: Vec::with_capacity(messages as usize * 36),
-            messages: 0,
-            symbols: books,
-            live_peak: 0,
-            order_ids: 0,
-            by_type: [0; 256],
-        },
-        orders: vec![Order {
-            symbol: 0,
-            ask: false,
-            price: 0,
-            qty: 0,
-        }],
-        deaths: BinaryHeap::new(),
-        live: 0,
-        clock: 34_200_000_000_000,
-        step: 23_400_000_000_000 / messages.max(1),
-        matches: 0,
-    };
-    for locate in 1..=symbols {
-        this.directory(locate);
-    }
-    while this.session.messages < messages {
-        this.one();
-    }
-    this.session.order_ids = this.orders.len() as u64;
+/// A whole session of so many messages in memory.
+pub(crate) fn generate(seed: u64, messages: u64, symbols: u16, ids: Ids) -> Session {
+    let mut this = Generator::new(seed, messages, messages, symbols, ids);
+    this.fill(messages);
     this.session
 }
 
 impl Generator {
+    /// Of a day of `messages`, of which `held` are in memory at once.
+    pub(crate) fn new(seed: u64, messages: u64, held: u64, symbols: u16, ids: Ids) -> Generator {
+        let mut random = Random(seed);
+        let books = (0..=symbols).map(|_| Symbol {
+            value: random.spread(500.0, 30_000.0) as u32,
+            sides: Default::default(),
+        });
+        let books = books.collect();
+        let mut sum = 0.0;
+        let weights = (0..symbols).map(|k| {
+            sum += 1.0 / (k as f64 + 20.0);
+            sum
+        });
+        let mut this = Generator {
+            weights: weights.collect(),
+            random,
+            session: Session {
+                bytes: Vec::with_capacity(held as usize * 36),
+                messages: 0,
+                symbols: books,
+                live_peak: 0,
+                order_ids: 0,
+                by_type: [0; 256],
+            },
+            ids,
+            orders: vec![Order {
+                symbol: 0,
+                ask: false,
+                price: 0,
+                qty: 0,
+            }],
+            deaths: BinaryHeap::new(),
+            live: 0,
+            clock: 34_200_000_000_000,
+            step: 23_400_000_000_000 / messages.max(1),
+            matches: 0,
+        };
+        for locate in 1..=symbols {
+            this.directory(locate);
+        }
+        this
+    }
+
+    /// Appends messages until there have been `messages` in all.
+    pub(crate) fn fill(&mut self, messages: u64) {
+        while self.session.messages < messages {
+            self.one();
+        }
+        self.session.order_ids = self.orders.len() as u64;
+    }
+
     fn one(&mut self) {
         self.clock += self.random.below(2 * self.step + 1);
         match self.random.below(1000) {
@@ -149,6 +186,11 @@ impl Generator {
             982..=993 => self.noise(b'I', 50),
             _ => self.noise(b'P', 44),
         }
+    }
+
+    /// An order's number on the wire.
+    fn number(&self, id: u32) -> [u8; 8] {
+        self.ids.of(id).to_be_bytes()
     }
 
     /// The common head; the caller fills the rest.
@@ -299,8 +341,9 @@ impl Generator {
         let id = self.rest(symbol, ask, price, qty);
         let attributed = self.random.below(100) == 0;
         let (kind, len) = if attributed { (b'F', 40) } else { (b'A', 36) };
+        let number = self.number(id);
         let message = self.message(kind, symbol, len);
-        message[11..19].copy_from_slice(&(id as u64).to_be_bytes());
+        message[11..19].copy_from_slice(&number);
         message[19] = if ask { b'S' } else { b'B' };
         message[20..24].copy_from_slice(&qty.to_be_bytes());
         message[24..32].copy_from_slice(b"STOCK   ");
@@ -314,7 +357,8 @@ impl Generator {
         let Some(id) = self.next_to_die() else { return };
         let Order { symbol, qty, .. } = self.orders[id as usize];
         self.take(id, qty);
-        self.message(b'D', symbol, 19)[11..19].copy_from_slice(&(id as u64).to_be_bytes());
+        let number = self.number(id);
+        self.message(b'D', symbol, 19)[11..19].copy_from_slice(&number);
     }
 
     fn replace(&mut self) {
@@ -323,9 +367,9 @@ impl Generator {
         self.take(old, qty);
         let price = self.price(symbol, ask);
         let new = self.rest(symbol, ask, price, qty);
+        let numbers = [old, new].map(|id| self.number(id));
         let message = self.message(b'U', symbol, 35);
-        message[11..19].copy_from_slice(&(old as u64).to_be_bytes());
-        message[19..27].copy_from_slice(&(new as u64).to_be_bytes());
+        message[11..27].copy_from_slice(numbers.as_flattened());
         message[27..31].copy_from_slice(&qty.to_be_bytes());
         message[31..35].copy_from_slice(&price.to_be_bytes());
     }
@@ -353,8 +397,9 @@ impl Generator {
         self.matches += 1;
         let matched = self.matches;
         let (kind, len) = if at_other_price { (b'C', 36) } else { (b'E', 31) };
+        let number = self.number(id);
         let message = self.message(kind, symbol, len);
-        message[11..19].copy_from_slice(&(id as u64).to_be_bytes());
+        message[11..19].copy_from_slice(&number);
         message[19..23].copy_from_slice(&qty.to_be_bytes());
         message[23..31].copy_from_slice(&matched.to_be_bytes());
         if at_other_price {
@@ -372,8 +417,9 @@ impl Generator {
             if qty > 1 {
                 let taken = 1 + self.random.below(qty as u64 - 1) as u32;
                 self.take(id, taken);
+                let number = self.number(id);
                 let message = self.message(b'X', symbol, 23);
-                message[11..19].copy_from_slice(&(id as u64).to_be_bytes());
+                message[11..19].copy_from_slice(&number);
                 message[19..23].copy_from_slice(&taken.to_be_bytes());
                 return;
             }

@@ -10,15 +10,13 @@ use tickwire_market::{
 
 const INSTRUMENTS: u32 = 4;
 
-/// Large enough for the longest input, which the naive books (they have no capacities) require; small enough that ids
-/// leave the dense range.
+/// Room for every id of [`id`], which the naive books (they have no capacities) require; a window so small that ids meet in it
+/// and older orders move to the table.
 fn config(depth: Depth) -> BooksConfig {
     BooksConfig {
         depth,
         instruments: INSTRUMENTS,
-        dense_orders: 16_384,
-        dense_order_ids: 32_768,
-        sparse_orders: 1_024,
+        orders: 64,
         levels: 16_384,
         ..BooksConfig::default()
     }
@@ -87,7 +85,7 @@ fn event(choices: &mut Choices<'_>, seq: u64) -> Option<MarketEvent> {
     })
 }
 
-/// Mostly few ids, so that events meet; some beyond the dense range, some at its edge.
+/// Few ids, so that events meet; some of them share a slot of the window.
 fn id(byte: u8) -> OrderId {
     match byte {
         0..200 => OrderId(u64::from(byte % 32)),

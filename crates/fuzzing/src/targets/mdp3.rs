@@ -34,9 +34,7 @@ pub fn mdp3_channel(bytes: &[u8]) {
             Mdp3Depth::ByOrder => Depth::ByOrder,
         },
         instruments: 8,
-        dense_orders: 0,
-        dense_order_ids: 0,
-        sparse_orders: 16,
+        orders: 16,
         levels: 256,
         ..BooksConfig::default()
     });

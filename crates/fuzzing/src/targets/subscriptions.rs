@@ -143,9 +143,7 @@ pub fn subscriptions(bytes: &[u8]) {
             venue: Venue::Nasdaq,
             depth: Depth::ByOrder,
             instruments: 5,
-            dense_orders: 0,
-            dense_order_ids: 0,
-            sparse_orders: 1 << 12,
+            orders: 1 << 12,
             levels: 1 << 10,
             initial: BookState::Building,
             ..BooksConfig::default()
