@@ -359,6 +359,9 @@ pub(crate) struct QuoteArgs {
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
+    /// Volatilities that the market of the options contradicts are meant (quoter.market)
+    #[arg(long, conflicts_with = "tell")]
+    pub(crate) force: bool,
     /// Tells a running quoter something, through its control socket (quoter.control)
     #[arg(
         long,

@@ -106,7 +106,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         ),
         Command::Quote(args) => match (&args.config, args.tell, &args.socket) {
             (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
-                quote::run(c, results, args.child_of.is_some(), &stop)
+                quote::run(c, results, (args.child_of.is_some(), args.force), &stop)
             }),
             (None, Some(word), Some(socket)) => quote::tell(socket, word),
             _ => Err(Failure::config(

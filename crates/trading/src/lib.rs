@@ -33,9 +33,10 @@ pub use orders::{
 };
 pub use positions::{Position, Positions};
 pub use quoter::{
-    ENTRIES_MAX, Fill, Ladder, LadderFull, MassQuote, NO_ASK, NO_BID, PriceGrid, Protection, PullReason,
-    QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingError, QuotingState,
-    Row, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
+    ENTRIES_MAX, Fill, Ladder, LadderFull, MarketGuard, MarketNeed, MassQuote, NO_ASK, NO_BID, OffMarket,
+    PriceGrid, Protection, PullReason, Pulled, QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter,
+    QuoterConfig, Quoting, QuotingError, QuotingState, Row, SideOutcome, SideReport, SideReportKind,
+    SideRequest, SideRequestKind, SideSink,
 };
 pub use risk::{Risk, RiskConfig, RiskReject};
 pub use taker::BestOfferTaker;

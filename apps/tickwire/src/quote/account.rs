@@ -7,6 +7,7 @@
 use tickwire_market::{Contract, Date, Nanos, Price, PutCall, Qty, Side, Symbol};
 use tickwire_options::Kind;
 use tickwire_options::edge::{Rounding, price};
+use tickwire_trading::OffMarket;
 use tickwire_trading::portfolio::{
     Explained, Limits, Listing, MarkBy, MarkOuts, MarkOutsConfig, MarketState, Obligations,
     ObligationsConfig, Portfolio, Trade,
@@ -14,6 +15,7 @@ use tickwire_trading::portfolio::{
 
 use super::chain::Chain;
 use super::config::QuoterSection;
+use super::news::News;
 use super::path::{Source, Traded};
 use super::pricer::{Clock, Pricer};
 use crate::risk::snapshot::{Promised, Snapshot, Surroundings};
@@ -26,10 +28,21 @@ const VALUE_STEP: Price = Price::from_raw(1_000);
 /// An option's market and our quote in it, as the quoting thread sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Best bid and offer.
+    /// Best bid and offer of others.
     pub(crate) market: [Option<Price>; 2],
     /// Our own.
     pub(crate) own: [Option<(Price, Qty)>; 2],
+    /// Why it is not quoted, if that is its market.
+    pub(crate) off: Option<Off>,
+}
+
+/// An option that is not quoted because our prices and its market do not go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Off {
+    pub(crate) why: OffMarket,
+    /// Our bid and ask that were not sent, and the best ones of others then.
+    pub(crate) wanted: [Option<Price>; 2],
+    pub(crate) market: [Option<Price>; 2],
 }
 
 /// What the quoting thread sees, some times a second: options in the order of the quotes, then the underlying.
@@ -47,6 +60,7 @@ pub(crate) struct Account {
     names: Vec<String>,
     markets: Vec<[Option<Price>; 2]>,
     own: Vec<[Option<(Price, Qty)>; 2]>,
+    off: Vec<Option<Off>>,
     state: MarketState,
     history: Vec<(Nanos, Explained)>,
     expiries: Vec<String>,
@@ -111,6 +125,7 @@ impl Account {
             names: names.iter().map(Symbol::to_string).collect(),
             markets: vec![[None; 2]; count],
             own: vec![[None; 2]; options.len()],
+            off: vec![None; options.len()],
             state: MarketState::default(),
             history: Vec::new(),
             expiries: dates.iter().map(|expiry| expiry.to_string()).collect(),
@@ -165,7 +180,7 @@ impl Account {
     }
 
     /// What the quoting thread sees now.
-    pub(crate) fn on_view(&mut self, view: &View) {
+    pub(crate) fn on_view(&mut self, view: &View, news: &mut News) {
         self.now = self.now.max(view.at);
         let now = self.now;
         for (instrument, seen) in (0_u32..).zip(&view.seen) {
@@ -180,6 +195,10 @@ impl Account {
                 if let Some(mid) = mid {
                     let _ = self.portfolio.mark(instrument, MarkBy::Mid, mid);
                 }
+            }
+            if let Some(off) = self.off.get_mut(at) {
+                let was = std::mem::replace(off, seen.off);
+                news.of_market(now, &self.names[at], (was, seen.off));
             }
             if let (Some(obligations), Some(own)) = (&mut self.obligations, self.own.get_mut(at))
                 && *own != seen.own
@@ -223,6 +242,19 @@ impl Account {
         }
         self.history.push((now, self.portfolio.explained()));
         Ok(())
+    }
+
+    /// The best bid and offer of others in each instrument, as last seen: options in the order of the quotes, then the underlying.
+    pub(crate) fn markets(&self) -> &[[Option<Price>; 2]] {
+        &self.markets
+    }
+
+    /// Options that are not quoted because of their market, with their names.
+    pub(crate) fn off_market(&self) -> impl Iterator<Item = (&str, Off)> {
+        let names = self.names.iter().map(String::as_str);
+        names
+            .zip(&self.off)
+            .filter_map(|(name, off)| Some((name, (*off)?)))
     }
 
     /// Everything that reports show.

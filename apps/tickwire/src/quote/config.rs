@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tickwire_market::{Date, InstrumentId, Nanos, Price, Qty};
 use tickwire_options::Kind;
-use tickwire_trading::{ENTRIES_MAX, EyeConfig, HedgeConfig, Protection, QuoteTerms, QuoterConfig};
+use tickwire_trading::{
+    ENTRIES_MAX, EyeConfig, HedgeConfig, MarketGuard, MarketNeed, Protection, QuoteTerms, QuoterConfig,
+};
 
 use crate::config::{CompId, SymbolName, Wait};
 use crate::entry::{DateText, PriceText};
@@ -67,6 +69,9 @@ pub(crate) struct QuoterSection {
     pub(crate) state: Option<PathBuf>,
     #[serde(default)]
     pub(crate) trigger: TriggerSection,
+    /// How far quotes and volatilities may be from the market.
+    #[serde(default)]
+    pub(crate) market: MarketSection,
     #[serde(default)]
     pub(crate) limits: LimitsSection,
     #[serde(default)]
@@ -111,10 +116,6 @@ pub(crate) struct TriggerSection {
     pub(crate) ticks: u16,
     /// A quote is not improved before it has lived so long, microseconds.
     pub(crate) life_min_us: u32,
-    /// Ticks by which a side may be better than the market's best; without it, any. With it, an option is quoted once its book is
-    /// known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) better_max: Option<u16>,
     /// A filled side stays so many ticks away from its fill,
     pub(crate) fade_ticks: u16,
     /// for so long, milliseconds.
@@ -127,6 +128,79 @@ pub(crate) struct TriggerSection {
     pub(crate) spread_max_ticks: u32,
     /// How long the underlying must have been good before quoting goes on after that, milliseconds.
     pub(crate) calm_ms: u32,
+}
+
+/// How far our quotes, the eye's values and our volatilities may be from the market of others. An option whose quote is not within this is
+/// not quoted, until it has been for `calm_ms`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct MarketSection {
+    /// Whether anything compares them. Without it, a wrong volatility is quoted to whoever sees it first.
+    pub(crate) check: bool,
+    /// Finest ticks of the options by which a side may be better than the market's best of that side. A quote that would cross or lock the
+    /// market is never sent.
+    pub(crate) better_max: u16,
+    /// Finest ticks by which the middle of a quote, and the value that the eye trades by, may be away from the middle of the market,
+    pub(crate) mid_ticks: u16,
+    /// or this share of the market's middle, 0.05 is 5 %: whichever is more.
+    pub(crate) mid_share: f64,
+    /// What happens where the market of an option has no bid or no offer, ours left out.
+    pub(crate) without_market: WithoutMarket,
+    /// A quote must have been within all of this for so long before an option that was pulled is quoted again, milliseconds.
+    pub(crate) calm_ms: u32,
+    /// How far volatilities may be from those that the market of an expiry's options near the money implies, when quoting begins and when a
+    /// file is read again; 0.03 is three percent (points). More is refused without `--force`.
+    pub(crate) vol_distance_max: f64,
+    /// Where there is no such market, volatilities at the money are refused below and
+    pub(crate) vol_min: f64,
+    /// above these.
+    pub(crate) vol_max: f64,
+}
+
+/// What happens where the market of an option has no price. Whatever is there is held to; a book with a gap is never quoted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WithoutMarket {
+    /// It is not quoted, and the eye does not trade it, unless there is a bid and an offer
+    #[default]
+    Pull,
+    /// A bid or an offer is enough
+    OneSide,
+    /// It is quoted, and traded, by our value alone
+    Quote,
+}
+
+impl MarketSection {
+    fn check(&self) -> Result<(), String> {
+        if !(0.0..=1.0).contains(&self.mid_share) {
+            return Err("mid_share must be a share, 0 to 1 (0.05 is 5 %)".into());
+        }
+        let within = |vol: f64| (0.001..=5.0).contains(&vol);
+        if !(within(self.vol_min) && within(self.vol_max) && self.vol_min < self.vol_max) {
+            return Err(
+                "vol_min and vol_max must be 0.001 to 5 (0.15 is 15 %), the first below the second".into(),
+            );
+        }
+        if !(0.0..=5.0).contains(&self.vol_distance_max) {
+            return Err("vol_distance_max must be 0 to 5 (0.03 is three percent)".into());
+        }
+        Ok(())
+    }
+
+    /// As quoter and eye have it.
+    pub(crate) fn guard(&self) -> Option<MarketGuard> {
+        self.check.then(|| MarketGuard {
+            better_max: self.better_max,
+            mid_ticks: self.mid_ticks,
+            mid_bp: (self.mid_share * 10_000.0).round() as u16,
+            needs: match self.without_market {
+                WithoutMarket::Pull => MarketNeed::BothSides,
+                WithoutMarket::OneSide => MarketNeed::OneSide,
+                WithoutMarket::Quote => MarketNeed::Nothing,
+            },
+            calm_ns: u64::from(self.calm_ms) * Nanos::MILLI,
+        })
+    }
 }
 
 /// Pre-trade limits.
@@ -374,13 +448,29 @@ impl Default for TriggerSection {
         TriggerSection {
             ticks: 1,
             life_min_us: 0,
-            better_max: None,
             fade_ticks: 0,
             fade_ms: 0,
             retry_ms: 1_000,
             jump_half_ticks: 40,
             spread_max_ticks: 10,
             calm_ms: 100,
+        }
+    }
+}
+
+impl Default for MarketSection {
+    fn default() -> MarketSection {
+        let guard = MarketGuard::default();
+        MarketSection {
+            check: true,
+            better_max: guard.better_max,
+            mid_ticks: guard.mid_ticks,
+            mid_share: f64::from(guard.mid_bp) / 10_000.0,
+            without_market: WithoutMarket::Pull,
+            calm_ms: (guard.calm_ns / Nanos::MILLI) as u32,
+            vol_distance_max: 0.03,
+            vol_min: 0.03,
+            vol_max: 2.0,
         }
     }
 }
@@ -482,6 +572,7 @@ impl EyeSection {
         underlying: InstrumentId,
         ticks: [Price; 2],
         trigger: &TriggerSection,
+        market: &MarketSection,
     ) -> EyeConfig {
         let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
         EyeConfig {
@@ -490,6 +581,7 @@ impl EyeSection {
             option_tick: ticks[1],
             size_max: Qty(self.size),
             believed_ticks: self.believed_ticks,
+            market: market.guard(),
             contracts_max: self.contracts_per_s,
             contracts_window_ns: Nanos::SECOND,
             orders_max: self.orders_per_s,
@@ -543,6 +635,7 @@ impl QuoterSection {
             return wrong("size must be 1 to 999999 contracts");
         }
         self.check_sizes()?;
+        self.market.check().map_err(|e| format!("quoter.market: {e}"))?;
         if self.reach_half_ticks < 8 || self.reach_half_ticks > 4_096 {
             return wrong("reach_half_ticks must be 8 to 4096");
         }
@@ -629,7 +722,7 @@ impl QuoterSection {
             messages_max: l.messages_per_s,
             improvements_max: l.improvements_per_s,
             window_ns: Nanos::SECOND,
-            better_max: t.better_max,
+            market: self.market.guard(),
             fade_ticks: t.fade_ticks,
             fade_ns: millis(t.fade_ms),
             retry_ns: millis(t.retry_ms),
@@ -807,6 +900,10 @@ mod tests {
             ),
             ("[[quoter.terms]]\ndelta = [0.5, 0.2]\n", "delta"),
             ("[quoter.eye]\nsize = 0\n", "quoter.eye: size"),
+            ("[quoter.market]\nmid_share = 5.0\n", "0.05 is 5 %"),
+            ("[quoter.market]\nvol_max = 0.01\n", "the first below the second"),
+            ("[quoter.market]\nwithout_market = \"guess\"\n", "one-side"),
+            ("[quoter.trigger]\nbetter_max = 3\n", "better_max"),
             (
                 "size = 12\n[quoter.limits]\nsize_max = 10\n",
                 "quoter.size 12 is above quoter.limits.size_max, which is 10",

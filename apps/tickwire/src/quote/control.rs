@@ -18,6 +18,7 @@ use crate::daemon::control::{Answer, ControlSocket};
 use crate::failure::Failure;
 use crate::risk::Format;
 use crate::views;
+use crate::vol::By;
 
 /// How long an edit may take: a surface is checked and files are written.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -103,6 +104,9 @@ enum Request {
         line: String,
         #[serde(default)]
         who: String,
+        /// What goes further than one edit may is meant.
+        #[serde(default)]
+        force: bool,
     },
     /// Takes every quote away, until it is resumed.
     Pull {},
@@ -127,7 +131,13 @@ impl Answer for Desk {
 
     fn answer(&mut self, request: Request) -> Result<Value, String> {
         match request {
-            Request::Vol { line, who } => self.ask(Wish::Edit(line, who)),
+            Request::Vol { line, who, force } => {
+                let by = By {
+                    who,
+                    is_forced: force,
+                };
+                self.ask(Wish::Edit(line, by))
+            }
             Request::Risk { format } => self.ask(Wish::Risk(format)),
             Request::Pull {} => {
                 self.shared.pull();

@@ -16,7 +16,9 @@ mod demo;
 mod fills;
 mod gather;
 mod link;
+mod news;
 mod path;
+mod plausible;
 mod pricer;
 mod pricing;
 mod report;
@@ -33,7 +35,7 @@ use tickwire_feed::{Channel, Line};
 use tickwire_fix::{CompId, Status, Store, Version};
 use tickwire_lab::Histogram;
 use tickwire_market::{
-    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Side,
+    BookState, Counter, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, Port, Price, Side,
     TradingStatus,
 };
 use tickwire_runtime::alloc;
@@ -67,7 +69,7 @@ pub(crate) use pricing::{Expiries, flat_surface};
 use fills::{FillsFile, Recovered};
 use link::{Entry, Link, Talk};
 use path::{NotQuotable, lasting_session};
-use pricing::{Pricing, Shared};
+use pricing::{Begins, Pricing, Shared};
 
 /// Rounds over both lines before order entry and timers are looked at.
 const PACKETS_PER_LOOK: u32 = 16;
@@ -81,7 +83,7 @@ const STORE_BYTES: usize = 1 << 20;
 pub(crate) fn run(
     config: &Config,
     results: Option<&Path>,
-    is_child: bool,
+    (is_child, is_forced): (bool, bool),
     stop: &StopFlag,
 ) -> Result<(), Failure> {
     let section = config
@@ -104,6 +106,7 @@ pub(crate) fn run(
         clock,
         results,
         is_child,
+        is_forced,
         stop,
     };
     wiring::with_channel(feed, 0, &Reception::new(&config.receiver), run)?
@@ -116,6 +119,8 @@ struct Run<'a> {
     clock: Clock,
     results: Option<&'a Path>,
     is_child: bool,
+    /// Volatilities that the market contradicts are meant.
+    is_forced: bool,
     stop: &'a StopFlag,
 }
 
@@ -212,6 +217,12 @@ impl EventSink for Learn {
 impl Learn {
     fn status(&self, id: InstrumentId) -> TradingStatus {
         self.statuses.get(id.index()).copied().unwrap_or(self.venue)
+    }
+
+    /// Best bid and offer of an instrument whose book is live.
+    fn market(&self, id: InstrumentId) -> [Option<Price>; 2] {
+        let book = self.books.book(id).filter(|book| book.state() == BookState::Live);
+        Side::BOTH.map(|side| Some(book.as_ref()?.best(side)?.price))
     }
 
     /// Bid plus ask of an instrument, in ticks, if its book is live and has both.
@@ -411,14 +422,19 @@ impl<C: Channel> Floor<C> {
         let recovered = recovered.unwrap_or_default();
         let shared = Arc::new(Shared::new(half_tick));
         let (trades, traded) = spsc::ring::<Traded>(TRADES_MAX);
+        let begins = Begins {
+            half_tick,
+            market: &|id| learn.market(id),
+            is_forced: run.is_forced,
+        };
         let (pricing, mut ladders) = Pricing::start(
             run.section,
             &mut chain,
             self.clock.clone(),
-            half_tick,
             shared.clone(),
             traded,
             file.map(|file| (file, &recovered)),
+            &begins,
         )?;
         let ids: Vec<_> = chain.options.iter().map(|option| option.id).collect();
         let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
@@ -441,7 +457,7 @@ impl<C: Channel> Floor<C> {
             path.quoter.set_size(quote as u16, tickwire_market::Qty(*size));
         }
         if let Some(eye) = &run.section.eye {
-            let config = eye.eye(chain.underlying, ticks, &run.section.trigger);
+            let config = eye.eye(chain.underlying, ticks, &run.section.trigger, &run.section.market);
             let underlying = run.section.underlying.0;
             path.open_eye(config, &ids, &symbols, underlying)
                 .map_err(|NotQuotable(why)| Failure::config(why))?;

@@ -22,11 +22,11 @@ use tickwire_market::{
     MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
 };
 use tickwire_trading::{
-    Eye, EyeConfig, Fill, Ladder, MassQuote, OrderReport, OrderSink, QuoteSink, Quoter, QuoterConfig,
-    QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
+    Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, QuoteSink, Quoter,
+    QuoterConfig, QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
 };
 
-use super::account::{Seen, View};
+use super::account::{Off, Seen, View};
 use super::as_orders::{AsOrders, SideWire};
 use super::fills::Recovered;
 use super::gather::Gathered;
@@ -519,10 +519,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.tick(event.recv_ts);
     }
 
-    /// What the eye knows of the options' books, told anew; of those that are not live, nothing.
+    /// What quoter and eye know of the options' books, told anew; of those that are not live, nothing.
     #[cold]
     fn look_at_options(&mut self, event: &MarketEvent) {
-        let Some(eye) = &mut self.eye else { return };
         let (now, venue) = (event.recv_ts, self.top.venue);
         self.wire.now = now;
         for (instrument, quote) in self.quotes.iter().enumerate() {
@@ -536,8 +535,24 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 venue,
                 ..known.map(|book| book.update()).unwrap_or_default()
             };
-            eye.on_option(now, *quote, &update, &self.quoter, &mut self.wire);
-            self.quoter.set_beside(eye.open());
+            if let Some(eye) = &mut self.eye {
+                eye.on_option(now, *quote, &update, &self.quoter, &mut self.wire);
+                self.quoter.set_beside(eye.open());
+            }
+            let others = others(
+                &self.books,
+                &self.quoter,
+                now,
+                *quote,
+                InstrumentId(instrument as u32),
+            );
+            self.quoter.on_market(
+                now,
+                *quote,
+                update.state == BookState::Live,
+                others,
+                &mut self.wire,
+            );
         }
     }
 
@@ -1169,12 +1184,13 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// What is seen now: markets of the options and our quotes in them, in the order of the quotes, then the underlying's market.
     #[cold]
     pub(crate) fn look(&self, now: Nanos, view: &mut View) {
-        let market = |instrument: InstrumentId| {
-            let live = self
-                .books
-                .book(instrument)
-                .filter(|book| book.state() == BookState::Live);
-            Side::BOTH.map(|side| live.and_then(|book| book.best(side)).map(|level| level.price))
+        // Ours is no market: it would be marked by what we think ourselves.
+        let market = |instrument: InstrumentId, quote: u16| {
+            let book = self.books.book(instrument);
+            match book.is_some_and(|book| book.state() == BookState::Live) {
+                true => others(&self.books, &self.quoter, now, quote, instrument),
+                false => [None; 2],
+            }
         };
         view.at = now;
         view.seen.clear();
@@ -1189,13 +1205,21 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             let side = |ticks: u16, qty: u32| {
                 (qty > 0).then(|| (Price::from_raw(tick * i64::from(ticks)), Qty(qty)))
             };
+            let price =
+                |ticks: u16, none: u16| (ticks != none).then(|| Price::from_raw(tick * i64::from(ticks)));
+            let sides = |(bid, ask): (u16, u16)| [price(bid, NO_BID), price(ask, NO_ASK)];
             *seen = Seen {
-                market: market(InstrumentId(instrument as u32)),
+                market: market(InstrumentId(instrument as u32), *quote),
                 own: [side(bid, bids), side(ask, asks)],
+                off: self.quoter.off_market(*quote).map(|pulled| Off {
+                    why: pulled.why,
+                    wanted: sides(pulled.wanted),
+                    market: sides(pulled.market),
+                }),
             };
         }
         if let Some(underlying) = view.seen.last_mut() {
-            underlying.market = market(self.underlying);
+            underlying.market = market(self.underlying, NONE);
         }
     }
 
@@ -1207,6 +1231,23 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             && !self.is_catching_up
             && self.eye.as_ref().is_none_or(|eye| eye.orders().open() == 0)
     }
+}
+
+/// The best prices of an option, by side, that are not only ours.
+#[inline]
+fn others(
+    books: &Books,
+    quoter: &Quoter,
+    now: Nanos,
+    quote: u16,
+    instrument: InstrumentId,
+) -> [Option<Price>; 2] {
+    let book = books.book(instrument);
+    Side::BOTH.map(|side| {
+        let mut levels = book.as_ref()?.levels(side);
+        let level = levels.find(|level| !quoter.is_own(now, quote, side, (level.price, level.qty)))?;
+        Some(level.price)
+    })
 }
 
 /// Contracts that an execution bought, below 0 sold.
@@ -1241,8 +1282,10 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
                         eye.on_option(event.recv_ts, quote, update, &self.quoter, &mut self.wire);
                         self.quoter.set_beside(eye.open());
                     }
-                    self.quoter
-                        .on_option(event.recv_ts, quote, update, &mut self.wire);
+                    let is_live = update.state == BookState::Live;
+                    let now = event.recv_ts;
+                    let others = others(&self.books, &self.quoter, now, quote, event.instrument);
+                    self.quoter.on_market(now, quote, is_live, others, &mut self.wire);
                 }
             }
             Applied::Feed(_) => {

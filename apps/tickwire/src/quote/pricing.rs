@@ -12,19 +12,21 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tickwire_market::{Date, Nanos, Side, Symbol};
+use tickwire_market::{Date, InstrumentId, Nanos, Price, Side, Symbol};
 use tickwire_options::edge::points;
 use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing};
 use tickwire_options::time::DayCount;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::{Consumer, Producer, ring};
-use tickwire_trading::{EyeOff, EyeState, Ladder, PullReason, QuotingState};
+use tickwire_trading::{EyeOff, EyeState, Ladder, OffMarket, PullReason, QuotingState};
 
 use super::account::{Account, View};
 use super::chain::Chain;
-use super::config::QuoterSection;
+use super::config::{MarketSection, QuoterSection};
 use super::fills::{Fill, FillsFile, Recovered};
+use super::news::{Board, News, word};
 use super::path::{QuotePath, Source, Traded, Trades};
+use super::plausible::{self, Sight};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer};
 use crate::failure::Failure;
 use crate::hot::OrderOut;
@@ -75,6 +77,10 @@ pub(crate) struct Shared {
     /// be traded against them, in thousandths.
     eye: [AtomicU64; 3],
     unhedged: AtomicI64,
+    /// Options that are not quoted because of their market, in the order of [`OffMarket::ALL`].
+    off_market: [AtomicU64; 4],
+    /// What the pricing thread says to whoever asks; the thread that quotes does not touch it.
+    pub(crate) board: Board,
 }
 
 /// Why the eye is off, in a fixed order.
@@ -124,6 +130,8 @@ impl Shared {
             net: AtomicI64::new(0),
             eye: [const { AtomicU64::new(0) }; 3],
             unhedged: AtomicI64::new(0),
+            off_market: [const { AtomicU64::new(0) }; 4],
+            board: Board::default(),
         }
     }
 
@@ -139,6 +147,9 @@ impl Shared {
         self.state[1].store(place.unwrap_or(0) as u64, Ordering::Relaxed);
         self.messages.store(path.wire.sent[0], Ordering::Relaxed);
         self.net.store(path.quoter.net(), Ordering::Relaxed);
+        for (word, options) in self.off_market.iter().zip(path.quoter.off_markets()) {
+            word.store(options.into(), Ordering::Relaxed);
+        }
         let Some(eye) = &path.eye else { return };
         let state = match eye.state() {
             EyeState::Armed(_) => 1,
@@ -178,7 +189,20 @@ impl Shared {
             "mass_quotes": (self.messages.load(Ordering::Relaxed)),
             "net": (self.net.load(Ordering::Relaxed)),
             "eye": (self.eye_status()),
+            "off_market": (self.off_market_status()),
+            "account": (self.board.get()),
         })
+    }
+
+    /// How many options are not quoted because of their market, by reason.
+    fn off_market_status(&self) -> Value {
+        let options = self.off_market.iter().map(|word| word.load(Ordering::Relaxed));
+        let by_reason = OffMarket::ALL.iter().zip(options);
+        Value::Object(
+            by_reason
+                .map(|(why, n)| (word(*why).to_string(), n.into()))
+                .collect(),
+        )
     }
 
     /// Takes every quote away.
@@ -252,7 +276,7 @@ pub(crate) type Ask = (Wish, Sender<Result<String, String>>);
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     /// An edit of the volatilities as typed, and its author.
-    Edit(String, String),
+    Edit(String, vol::By),
     /// A report of the account.
     Risk(Format),
 }
@@ -384,6 +408,15 @@ impl Ladders {
     }
 }
 
+/// What is known of the market before the first quote, and whether volatilities that it contradicts are meant.
+pub(crate) struct Begins<'b> {
+    /// Bid plus ask of the underlying, in its ticks.
+    pub(crate) half_tick: i64,
+    /// Best bid and offer of an option.
+    pub(crate) market: &'b dyn Fn(InstrumentId) -> [Option<Price>; 2],
+    pub(crate) is_forced: bool,
+}
+
 /// The thread.
 pub(crate) struct Pricing {
     thread: JoinHandle<Priced>,
@@ -397,12 +430,33 @@ impl Pricing {
         section: &QuoterSection,
         chain: &mut Chain,
         clock: Clock,
-        half_tick: i64,
         shared: Arc<Shared>,
         traded: Consumer<Traded>,
         kept: Option<(FillsFile, &Recovered)>,
+        begins: &Begins<'_>,
     ) -> Result<(Pricing, Ladders), Failure> {
-        let (surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
+        let half_tick = begins.half_tick;
+        let (mut surface, smiles, times) = volatilities(section, chain, clock.now(), half_tick)?;
+        if !begins.is_forced {
+            surface.set_front(half_tick as f64 * points(chain.underlying_tick) / 2.0);
+            let markets: Vec<_> = chain
+                .options
+                .iter()
+                .map(|option| (begins.market)(option.id))
+                .collect();
+            let sight = Sight {
+                clock: &times,
+                rate: section.rate,
+                now: clock.now(),
+                options: &chain.options,
+                markets: &markets,
+            };
+            plausible::check(&section.market, &surface, &smiles, &sight).map_err(|why| {
+                Failure::check(format!(
+                    "{why}; nothing was quoted. Start with --force if they are meant"
+                ))
+            })?;
+        }
         let first = (clock.now(), half_tick);
         let pricer = Pricer::new(section, chain, surface, &smiles, &times, first)?;
         let (to_quoting, incoming) = ring(LADDERS_MAX);
@@ -457,6 +511,10 @@ impl Pricing {
             shared: shared.clone(),
             traded,
             account,
+            news: News::to_stderr(),
+            market: section.market,
+            rate: section.rate,
+            smiles: smiles.clone(),
             views,
             give_back,
             asked,
@@ -583,6 +641,11 @@ struct Work {
     shared: Arc<Shared>,
     traded: Consumer<Traded>,
     account: Account,
+    news: News,
+    /// How far volatilities may be from the market, at which rate, and the dates of the surface's expiries.
+    market: MarketSection,
+    rate: f64,
+    smiles: Vec<Date>,
     views: Consumer<Box<View>>,
     give_back: Producer<Box<View>>,
     asked: Receiver<Ask>,
@@ -633,7 +696,7 @@ impl Work {
             let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
             is_new |= self.take_fills(half_tick)?;
             while let Some(view) = self.views.pop() {
-                self.account.on_view(&view);
+                self.account.on_view(&view, &mut self.news);
                 let _ = self.give_back.push(view);
             }
             let now = self.clock.now();
@@ -657,6 +720,7 @@ impl Work {
             if now.since(self.valued) >= VALUE_NS {
                 self.valued = now;
                 let _ = self.revalue(half_tick);
+                self.shared.board.put(self.account.off_market(), json!({}));
             }
             if self.shared.ends.load(Ordering::Relaxed) {
                 self.take_fills(half_tick)?;
@@ -664,8 +728,8 @@ impl Work {
                 return Ok(());
             }
             match self.asked.recv_timeout(REST) {
-                Ok((Wish::Edit(line, author), answer)) => {
-                    let _ = answer.send(self.edit(&line, &author, &mut is_new));
+                Ok((Wish::Edit(line, by), answer)) => {
+                    let _ = answer.send(self.edit(&line, &by, &mut is_new));
                 }
                 Ok((Wish::Risk(format), answer)) => {
                     let shown = self.revalue(half_tick).map(|()| {
@@ -703,7 +767,7 @@ impl Work {
 
     /// Does what a line says to the volatilities. Quotes follow it before a file is written, so that they do not wait for a disk; whoever
     /// asked is answered behind both. An edit that cannot be priced or kept is taken back, and quotes go back with it.
-    fn edit(&mut self, line: &str, author: &str, is_new: &mut bool) -> Result<String, String> {
+    fn edit(&mut self, line: &str, by: &vol::By, is_new: &mut bool) -> Result<String, String> {
         let Some(file) = &mut self.times.file else {
             return Err(
                 "these volatilities come from quoter.volatility: name a file, quoter.surface, to edit them"
@@ -711,10 +775,27 @@ impl Work {
             );
         };
         let now = self.clock.now();
-        let edited = match vol::begin(file, self.pricer.surface_mut(), line, author, now)? {
+        let edited = match vol::begin(file, self.pricer.surface_mut(), line, by, now)? {
             Begun::Answer(says) => return Ok(says),
             Begun::Edited(edited) => *edited,
         };
+        if edited.is_reload() && !by.is_forced {
+            let sight = Sight {
+                clock: &self.times,
+                rate: self.rate,
+                now,
+                options: self.pricer.options(),
+                markets: self.account.markets(),
+            };
+            if let Err(why) = plausible::check(&self.market, self.pricer.surface(), &self.smiles, &sight)
+                && let Some(file) = &mut self.times.file
+            {
+                vol::drop_edit(file, self.pricer.surface_mut(), edited);
+                return Err(format!(
+                    "`{line}` is refused: {why}. Nothing was changed; give --force if it is meant"
+                ));
+            }
+        }
         let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
         let aged = match edited.is_reload() {
             true => self.pricer.age(&self.times, now),

@@ -13,10 +13,11 @@ use tickwire_market::{
 };
 use tickwire_options::surface::Edit;
 use tickwire_runtime::alloc;
-use tickwire_trading::{Ladder, NO_ASK, NO_BID, PullReason, QuotingState};
+use tickwire_trading::{Ladder, NO_ASK, NO_BID, OffMarket, PullReason, QuotingState};
 
 use super::account::{Account, View};
 use super::chain::Chain;
+use super::news::News;
 use super::path::{QuotePath, QuoteSetup, Source, Traded, Trades};
 use super::pricer::Pricer;
 use super::pricing::{Expiries, flat_surface};
@@ -113,6 +114,9 @@ struct World<C> {
     pulled_at: Option<(u64, u64)>,
     half_tick: i64,
     version: u64,
+    /// How far edits have moved the volatilities of each expiry, and how far they may.
+    walked: [f64; 2],
+    walk_max: f64,
     long_max: i64,
     halted: Vec<usize>,
     checks: u64,
@@ -139,6 +143,10 @@ struct Play {
     has_trouble: bool,
     /// The venue breaks every trade in the end.
     is_broken: bool,
+    /// A volatility is typed with a digit too many in the end.
+    is_mistyped: bool,
+    /// Quotes are held to the market, and volatilities stay where it is: the edits of the others walk away from it.
+    is_guarded: bool,
     config: Config,
 }
 
@@ -160,6 +168,8 @@ struct Seen {
     allocations: u64,
     /// Steps by state.
     states: BTreeMap<String, u32>,
+    /// Options that were off their market at the end.
+    off: [u32; 4],
 }
 
 fn play(seed: u64, steps: u32, has_trouble: bool) -> Seen {
@@ -171,6 +181,32 @@ fn play_by(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool) -> Seen 
 }
 
 fn play_until(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool, is_broken: bool) -> Seen {
+    let config = configured(entry, seed);
+    run(Play {
+        seed,
+        steps,
+        has_trouble,
+        is_broken,
+        is_mistyped: false,
+        is_guarded: false,
+        config,
+    })
+}
+
+/// Where quotes are held to the market.
+fn play_guarded(entry: QuoteEntry, seed: u64, steps: u32, is_mistyped: bool) -> Seen {
+    run(Play {
+        seed,
+        steps,
+        has_trouble: false,
+        is_broken: false,
+        is_mistyped,
+        is_guarded: true,
+        config: configured(entry, seed),
+    })
+}
+
+fn configured(entry: QuoteEntry, seed: u64) -> Config {
     let text = demo::text(OPTIONS, VIRTUAL_START).unwrap();
     let mut config = Config::parse(&text).unwrap();
     config.exchange.seed = seed;
@@ -188,22 +224,22 @@ fn play_until(entry: QuoteEntry, seed: u64, steps: u32, has_trouble: bool, is_br
     quoter.limits.short_max = 900;
     let eye = quoter.eye.as_mut().unwrap();
     (eye.long_max, eye.short_max) = (900, 900);
-    let feed = config.feed[0].clone();
-    let reception = Reception::new(&config.receiver);
-    let play = Play {
-        seed,
-        steps,
-        has_trouble,
-        is_broken,
-        config,
-    };
+    config
+}
+
+fn run(play: Play) -> Seen {
+    let feed = play.config.feed[0].clone();
+    let reception = Reception::new(&play.config.receiver);
     wiring::with_channel(&feed, 0, &reception, play).unwrap()
 }
 
 impl WithChannel for Play {
     type Output = Seen;
 
-    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Seen {
+    fn run<C: Channel + 'static>(mut self, channel: C, depth: Depth) -> Seen {
+        if let Some(quoter) = &mut self.config.quoter {
+            quoter.market.check = self.is_guarded;
+        }
         let mut world = World::begin(&self, channel, depth);
         for step in 0..self.steps {
             world.step(self.has_trouble);
@@ -213,6 +249,9 @@ impl WithChannel for Play {
         }
         if self.is_broken {
             world.break_everything();
+        }
+        if self.is_mistyped {
+            world.mistype();
         }
         world.seen()
     }
@@ -303,7 +342,7 @@ impl<C: Channel> World<C> {
         let mut path = QuotePath::new(setup, learn.books, sent, counted).unwrap();
         let ticks = [chain.underlying_tick, chain.steps.tick];
         let eye = section.eye.as_ref().unwrap();
-        let config = eye.eye(chain.underlying, ticks, &section.trigger);
+        let config = eye.eye(chain.underlying, ticks, &section.trigger, &section.market);
         path.open_eye(config, &ids, &symbols, underlying).unwrap();
         path.begin(now, &channel, status);
         let mut world = World {
@@ -324,6 +363,8 @@ impl<C: Channel> World<C> {
             pulled_at: None,
             half_tick,
             version: 0,
+            walked: [0.0; 2],
+            walk_max: if play.is_guarded { 3e-4 } else { f64::INFINITY },
             long_max: 900,
             halted: Vec::new(),
             checks: 0,
@@ -629,6 +670,10 @@ impl<C: Channel> World<C> {
     fn edit(&mut self) {
         let by = (self.random.below(21) as f64 - 10.0) * 2e-4;
         let expiry = self.random.below(2) as usize;
+        if (self.walked[expiry] + by).abs() > self.walk_max {
+            return;
+        }
+        self.walked[expiry] += by;
         if self
             .pricer
             .surface_mut()
@@ -724,6 +769,82 @@ impl<C: Channel> World<C> {
         assert_eq!(counted, quoted.sum::<u64>() + taken.sum::<u64>());
     }
 
+    /// Options that are quoted, in the order of the quotes.
+    fn quoted(&self) -> Vec<bool> {
+        let held = self.held();
+        let options = self.chain.options.iter();
+        options
+            .map(|option| held.get(&option.id).is_some_and(|held| held.open != [0; 2]))
+            .collect()
+    }
+
+    /// An operator types `nudge EXPIRY STRIKE +0.2` for `+0.002`: what the edit would ask for is nowhere in the venue's book, its options
+    /// are pulled under a name, everything else goes on, and they are quoted again when it is taken back.
+    fn mistype(&mut self) {
+        self.drain("before the edit");
+        self.path.resume(self.now);
+        (0..400).for_each(|_| self.pass(1_000_000, 0));
+        assert_eq!(self.path.quoter.state(), QuotingState::Quoting);
+        let quoted = self.quoted();
+        let count = quoted.iter().filter(|is_quoted| **is_quoted).count();
+        assert!(
+            count >= quoted.len() / 3,
+            "{quoted:?}: {:?}",
+            self.path.quoter.off_markets()
+        );
+        // The one nearest to the money that is quoted.
+        let at = (0..quoted.len())
+            .filter(|at| quoted[*at])
+            .min_by_key(|at| (self.pricer.deltas()[*at].abs() * 1e3 - 500.0).abs() as u64)
+            .unwrap();
+        let option = self.chain.options[at];
+        let before = self.pricer.theos(self.half_tick).unwrap()[at];
+        let traded = self.held()[&option.id];
+        let crossing = self.path.quoter.counters().get(Counter::QuotesCrossing);
+        let expiry = usize::from(option.expiry != *self.chain.expiries().keys().next().unwrap());
+        let strike = option.strike_points();
+        let surface = self.pricer.surface_mut();
+        let by = 0.2;
+        surface
+            .apply(self.now, 1, Edit::Nudge { expiry, strike, by })
+            .unwrap();
+        self.half_tick = self.path.half_tick().unwrap_or(self.half_tick);
+        let after = self.pricer.theos(self.half_tick).unwrap()[at];
+        assert!(after > 1.5 * before, "{before} to {after}");
+        self.ladder();
+        let dear = Price::from_raw(((before * 1.3) as i64) * Price::ONE_RAW);
+        for _ in 0..1_300 {
+            self.pass(1_000_000, 2_000_000);
+            let held = self.held().get(&option.id).copied().unwrap_or_default();
+            // What was on its way before the edit may rest, and trade, at what it was worth then.
+            assert!(held.open[0] == 0 || held.price[0] < dear, "bid {:?}", held.price);
+        }
+        let pulled = self.path.quoter.off_market(at as u16).unwrap();
+        assert_eq!(pulled.why, OffMarket::Crosses);
+        assert!(self.path.quoter.counters().get(Counter::QuotesCrossing) > crossing);
+        let held = self.held()[&option.id];
+        assert_eq!(held.open, [0; 2], "{option:?} is still quoted");
+        let bought = held.traded[0] - traded.traded[0];
+        assert!(bought <= 40, "{bought} contracts were bought");
+        let paid = held.cost - traded.cost;
+        assert!(
+            paid <= i128::from(bought) * i128::from(dear.raw()),
+            "at a wrong price"
+        );
+        assert_eq!(self.path.quoter.state(), QuotingState::Quoting);
+        // The operator sees which, and why.
+        let mut view = View::default();
+        self.path.look(self.now, &mut view);
+        assert_eq!(view.seen[at].off.map(|off| off.why), Some(OffMarket::Crosses));
+        let still = self.quoted().iter().filter(|is_quoted| **is_quoted).count();
+        assert!(still > 0, "{still} of {count} are quoted");
+        self.pricer.surface_mut().undo(self.now, 1).unwrap();
+        self.ladder();
+        (0..1_000).for_each(|_| self.pass(1_000_000, 0));
+        // Whether it is quoted at once is for the limits to say.
+        assert_eq!(self.path.quoter.off_market(at as u16), None);
+    }
+
     fn compare(&mut self, what: &str) {
         self.checks += 1;
         assert_eq!(
@@ -794,7 +915,7 @@ impl<C: Channel> World<C> {
         self.path.trades.all = Vec::with_capacity(1 << 16);
         let mut view = View::default();
         self.path.look(self.now, &mut view);
-        self.account.on_view(&view);
+        self.account.on_view(&view, &mut News::silent());
         self.account
             .revalue(self.now, half_tick, &mut self.pricer, &Expiries)
             .unwrap();
@@ -863,6 +984,7 @@ impl<C: Channel> World<C> {
             hash: self.market.state_hash(),
             allocations: self.allocations,
             states: self.states.clone(),
+            off: self.path.quoter.off_markets(),
         }
     }
 }
@@ -930,6 +1052,29 @@ fn neither_a_packet_nor_an_answer_takes_memory() {
 fn a_trade_that_the_venue_breaks_pulls_everything() {
     for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
         play_until(entry, 4, 300, false, true);
+    }
+}
+
+#[test]
+fn a_volatility_with_a_digit_too_many_is_not_quoted() {
+    for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
+        play_guarded(entry, 11, 40, true);
+    }
+}
+
+#[test]
+fn held_to_the_market_it_quotes_and_trades_all_the_same() {
+    for entry in [QuoteEntry::MassQuotes, QuoteEntry::Orders] {
+        let seen = play_guarded(entry, 3, 400, false);
+        assert!(
+            seen.mass_quotes > 20 && seen.contracts > 0 && seen.eye > 0,
+            "{entry:?}: {} mass quotes, {} contracts, {} by the eye, {:?}",
+            seen.mass_quotes,
+            seen.contracts,
+            seen.eye,
+            seen.off
+        );
+        assert_eq!(seen.allocations, 0, "{entry:?}");
     }
 }
 

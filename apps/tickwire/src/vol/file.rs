@@ -14,6 +14,7 @@ use tickwire_options::time::{BusinessClock, BusinessConfig, DayCount, TimedEvent
 use toml::Spanned;
 
 use super::log::{Log, Patch};
+use super::step::Steps;
 use crate::failure::Failure;
 
 /// A file of volatilities as it was read, and what edits need of it.
@@ -70,6 +71,8 @@ struct Sections {
     #[serde(default = "yes")]
     refuse_arbitrage: bool,
     clock: Option<Spanned<ClockSection>>,
+    /// How far one edit may go.
+    edits: Option<Spanned<Steps>>,
     expiry: Vec<ExpirySection>,
 }
 
@@ -291,6 +294,12 @@ impl VolFile {
             None => None,
             Some(section) => Some(business(section.get_ref()).map_err(|e| at(&text, section.span(), e))?),
         };
+        if let Some(edits) = &sections.edits {
+            edits
+                .get_ref()
+                .check()
+                .map_err(|e| at(&text, edits.span(), format!("edits: {e}")))?;
+        }
         let expiries = sections
             .expiry
             .iter()
@@ -320,6 +329,12 @@ impl VolFile {
     /// Where it was read from.
     pub(super) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// How far one edit may go.
+    pub(super) fn steps(&self) -> Steps {
+        let said = self.sections.edits.as_ref();
+        said.map_or_else(Steps::default, |edits| *edits.get_ref())
     }
 
     /// The expiries, in the order of the surface.

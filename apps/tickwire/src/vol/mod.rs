@@ -11,6 +11,7 @@ mod file;
 mod line;
 mod log;
 mod show;
+mod step;
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -49,16 +50,34 @@ fn utc(at: Nanos) -> String {
 ///
 /// # Errors
 /// Why not; then surface, file and log are as they were.
-pub(crate) fn command(
+fn command(
     file: &mut VolFile,
     surface: &mut Surface,
     line: &str,
-    who: &str,
+    by: impl Into<By>,
     now: Nanos,
 ) -> Result<String, String> {
-    match begin(file, surface, line, who, now)? {
+    match begin(file, surface, line, &by.into(), now)? {
         Begun::Answer(says) => Ok(says),
         Begun::Edited(edited) => keep(file, surface, *edited),
+    }
+}
+
+/// Who edits.
+#[derive(Clone, Debug)]
+pub(crate) struct By {
+    /// For the log.
+    pub(crate) who: String,
+    /// What goes further than one edit may is meant.
+    pub(crate) is_forced: bool,
+}
+
+impl From<&str> for By {
+    fn from(who: &str) -> By {
+        By {
+            who: who.to_string(),
+            is_forced: false,
+        }
     }
 }
 
@@ -97,12 +116,14 @@ pub(crate) fn begin(
     file: &mut VolFile,
     surface: &mut Surface,
     line: &str,
-    who: &str,
+    by: &By,
     now: Nanos,
 ) -> Result<Begun, String> {
     let asked = line::parse(line, |name| file.place(name))?;
     let was = surface.clone();
-    let author = file.author(who);
+    let author = file.author(&by.who);
+    // The rule as it stood before the file is read again.
+    let (steps, is_undo) = (file.steps(), asked == Line::Undo);
     let change = match asked {
         Line::File => return file.text_now(surface).map(Begun::Answer),
         Line::Version => return Ok(Begun::Answer(file.log.version.to_string())),
@@ -122,14 +143,29 @@ pub(crate) fn begin(
         Change::Made(edit) => edit.expiry(),
         Change::Undone(..) | Change::Reloaded(_) => changed(&was, surface),
     };
-    Ok(Begun::Edited(Box::new(Edited {
+    let strikes = |place: usize| file.expiries().get(place).map_or(vec![], |e| e.strikes.clone());
+    let refusal = match by.is_forced || is_undo {
+        true => None,
+        false => steps.refusal((&was, surface), |place| name_of(file, place), strikes),
+    };
+    let edited = Edited {
         change,
         atm: (name_of(file, place), atm(&was, place), atm(surface, place)),
         was,
         line: line.trim().to_string(),
-        who: who.to_string(),
+        who: by.who.clone(),
         at: now,
-    })))
+    };
+    match refusal {
+        None => Ok(Begun::Edited(Box::new(edited))),
+        Some(why) => {
+            let line = edited.line.clone();
+            drop_edit(file, surface, edited);
+            Err(format!(
+                "`{line}` is refused: {why}. Nothing was changed; give --force if it is meant"
+            ))
+        }
+    }
 }
 
 /// Makes an edit.
@@ -398,6 +434,9 @@ Examples:
     Edit {
         #[command(flatten)]
         place: Place,
+        /// Edits that go further than one edit may ([edits] of the file) are meant, and so is what is cut to the range of volatilities
+        #[arg(long)]
+        force: bool,
         /// Who edits, for the log; $USER by default
         #[arg(long, value_name = "NAME")]
         who: Option<String>,
@@ -423,6 +462,9 @@ Examples:
         /// Refused when the volatility at the money would move further (0.01 is one percent)
         #[arg(long, value_name = "VOL")]
         max_move: Option<f64>,
+        /// A fit that goes further than one edit may ([edits] of the file) is meant
+        #[arg(long)]
+        force: bool,
         /// Who edits, for the log; $USER by default
         #[arg(long, value_name = "NAME")]
         who: Option<String>,
@@ -445,6 +487,10 @@ Examples:
   tickwire vol edit -f vol.toml atm 2026-03-20 +0.005
   tickwire vol edit -s /dev/shm/tickwire/quoter straddle 2026-03-20 +1.5 linked
   tickwire vol edit -f vol.toml < morning.txt
+  tickwire vol edit -f vol.toml --force atm 2026-03-20 +0.05
+
+An edit that moves a volatility or a forward further than [edits] of the file allows (two percent, one percent), or is cut to the
+range of volatilities, is refused and says what it would have done; --force says that it is meant.
 
 Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file, 3 the system refused, 4 no quoter answers.",
         line::help()
@@ -460,32 +506,55 @@ pub(crate) fn run(args: &VolArgs) -> Result<(), Failure> {
             strikes,
             format,
         } => show_all(place, expiry.as_deref(), *strikes, *format)?,
-        VolCommand::Edit { place, who, words } => {
-            let who = author(who.as_deref());
+        VolCommand::Edit {
+            place,
+            who,
+            force,
+            words,
+        } => {
+            // Behind the words it is one of them.
+            let (words, is_last) = match words.split_last() {
+                Some((last, words)) if last == "--force" => (words, true),
+                _ => (&words[..], false),
+            };
+            let by = By {
+                who: author(who.as_deref()),
+                is_forced: *force || is_last,
+            };
             if words.is_empty() {
                 let lines = std::io::stdin().lock().lines();
                 for (number, line) in lines.enumerate() {
                     let line = line.map_err(|e| Failure::system(format!("cannot read the edits: {e}")))?;
                     let text = line.split('#').next().unwrap_or_default();
                     if !text.trim().is_empty() {
-                        let said = tell(place, text.trim(), &who);
+                        let said = tell(place, text.trim(), &by);
                         println!("{}", said.map_err(|f| at_line(f, number + 1))?);
                     }
                 }
             } else {
-                println!("{}", tell(place, &words.join(" "), &who)?);
+                println!("{}", tell(place, &words.join(" "), &by)?);
             }
         }
-        VolCommand::Undo { place, who } => println!("{}", tell(place, "undo", &author(who.as_deref()))?),
+        VolCommand::Undo { place, who } => {
+            println!(
+                "{}",
+                tell(place, "undo", &author(who.as_deref()).as_str().into())?
+            );
+        }
         VolCommand::Fit {
             place,
             expiry,
             max_move,
+            force,
             who,
         } => {
             let most = max_move.map_or(String::new(), |most| format!(" max-move {most}"));
             let line = format!("fit {expiry}{most}");
-            println!("{}", tell(place, &line, &author(who.as_deref()))?);
+            let by = By {
+                who: author(who.as_deref()),
+                is_forced: *force,
+            };
+            println!("{}", tell(place, &line, &by)?);
         }
         VolCommand::Log { file, number } => print!("{}", log_table(file, *number)?.to_text()),
     }
@@ -507,19 +576,22 @@ fn author(who: Option<&str>) -> String {
 }
 
 /// Says a line to a file or to a quoter; the answer.
-fn tell(place: &Place, line: &str, who: &str) -> Result<String, Failure> {
+fn tell(place: &Place, line: &str, by: &By) -> Result<String, Failure> {
     if let Some(path) = &place.file {
         let now = now();
         let is_undo = line.split_whitespace().eq(["undo"]);
         if is_undo {
-            return undo_in_file(path, who, now);
+            return undo_in_file(path, &by.who, now);
         }
         let (mut file, mut surface) = file::load_at(path, now)?;
-        return command(&mut file, &mut surface, line, who, now)
+        return command(&mut file, &mut surface, line, by.clone(), now)
             .map_err(|says| Failure::check(format!("{}: {says}", path.display())));
     }
     let socket = place.socket.as_deref().unwrap_or(Path::new(""));
-    let request = json!({ "do": "vol", "line": line, "who": who });
+    let mut request = json!({ "do": "vol", "line": line, "who": (by.who) });
+    if by.is_forced {
+        request["force"] = true.into();
+    }
     let answer = views::ask_quoter(socket, &request).map_err(|failure| match failure.code {
         // The quoter's own sentence.
         Code::Usage => Failure::check(failure.message),
@@ -533,10 +605,10 @@ fn show_all(place: &Place, expiry: Option<&str>, strikes: u32, format: Format) -
     let (file, surface) = match &place.file {
         Some(path) => load(path)?,
         None => {
-            let text = tell(place, "file", "")?;
+            let text = tell(place, "file", &"".into())?;
             let (mut file, surface) = VolFile::parse(text, now)
                 .map_err(|e| Failure::check(format!("the quoter's volatilities: {e}")))?;
-            file.log.version = tell(place, "version", "")?.parse().unwrap_or(0);
+            file.log.version = tell(place, "version", &"".into())?.parse().unwrap_or(0);
             (file, surface)
         }
     };

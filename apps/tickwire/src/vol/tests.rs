@@ -243,7 +243,93 @@ fn an_edit_that_gives_something_away_is_refused_and_nothing_is_written() {
     // A file that says so is not asked.
     let (mut file, mut surface) =
         parsed(&EXAMPLE.replace("refuse_arbitrage = true", "refuse_arbitrage = false"));
-    command(&mut file, &mut surface, "atm 2026-03-20 +0.3", "me", NOW).unwrap();
+    let mine = By {
+        who: "me".into(),
+        is_forced: true,
+    };
+    command(&mut file, &mut surface, "atm 2026-03-20 +0.3", mine, NOW).unwrap();
+}
+
+#[test]
+fn an_edit_that_goes_too_far_is_refused_with_what_it_would_have_done_until_it_is_forced() {
+    let folder = Folder::new("steps");
+    let path = folder.file(&EXAMPLE.replace("refuse_arbitrage = true", "refuse_arbitrage = false"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (line, says) in [
+        // A digit too many, and a percentage for a share.
+        (
+            "nudge 2026-03-20 690000 +0.2",
+            "would move the volatility of 2026-03-20 at strike 690000 from 16.50 % to 36.50 %, by 20.00 points: one edit may move 2.00",
+        ),
+        ("nudge 2026-03-20 123456 +0.2", "at strike 123456"),
+        ("atm 2026-03-20 +0.5", "by 50.00 points"),
+        ("slope 2026-03-20 -0.01", "one edit may move 2.00"),
+        ("put-wing 2026-03-20 +0.01", "one edit may move 2.00"),
+        ("straddle 2026-03-20 +15000", "one edit may move 2.00"),
+        // Cut to the least volatility there is.
+        ("atm 2026-03-20 -0.5", "lead out of the range of volatilities at"),
+        ("atm 2026-03-20 -0.5", "which would be cut to 0.01 %"),
+        (
+            "roll 2026-06-19 points 52000",
+            "would move the forward of 2026-06-19 from 695200.00 to 742000.00, by 6.73 %",
+        ),
+        (
+            "years 2026-03-20 0.8",
+            "the time to 2026-03-20 from 0.08 to 0.8 years",
+        ),
+    ] {
+        let (mut file, mut surface) = file::load_at(&path, NOW).unwrap();
+        let before = all(&surface);
+        let refused = command(&mut file, &mut surface, line, "me", NOW).unwrap_err();
+        assert!(
+            refused.contains(says) && refused.contains("--force"),
+            "{line}: {refused}"
+        );
+        assert_eq!(all(&surface), before, "{line}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{line}");
+        let mine = By {
+            who: "me".into(),
+            is_forced: true,
+        };
+        command(&mut file, &mut surface, line, mine, NOW).unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert_ne!(std::fs::read_to_string(&path).unwrap(), text, "{line}");
+        // Back to what was there before is no step.
+        undo_in_file(&path, "me", NOW).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{line}");
+    }
+    // The file says how far.
+    let wider = text.replacen("vol_step_max = 0.02", "vol_step_max = 0.25", 1);
+    let (mut file, mut surface) = parsed(&wider);
+    command(&mut file, &mut surface, "nudge 2026-03-20 690000 +0.2", "me", NOW).unwrap();
+    let none = text.replacen("vol_step_max = 0.02", "vol_step_max = 0.0", 1);
+    let error = VolFile::parse(none, NOW).err().unwrap();
+    assert!(error.contains("line 11: edits: vol_step_max"), "{error}");
+    // What others have written into a file is an edit too.
+    let (mut file, mut surface) = file::load_at(&path, NOW).unwrap();
+    let before = all(&surface);
+    std::fs::write(&path, text.replace("vol = 0.165", "vol = 0.65")).unwrap();
+    let refused = command(&mut file, &mut surface, "reload", "me", NOW).unwrap_err();
+    assert!(refused.contains("one edit may move 2.00"), "{refused}");
+    assert_eq!((all(&surface), file.text()), (before, &text[..]));
+    // By the command line, whichever way round.
+    std::fs::write(&path, &text).unwrap();
+    let edit = |words: &[&str]| {
+        let place = Place {
+            file: Some(path.clone()),
+            socket: None,
+        };
+        run(&VolArgs {
+            command: VolCommand::Edit {
+                place,
+                force: false,
+                who: Some("me".into()),
+                words: words.iter().map(|word| (*word).to_string()).collect(),
+            },
+        })
+    };
+    let refused = edit(&["atm", "2026-03-20", "-0.5"]).unwrap_err();
+    assert_eq!(refused.code, Code::CheckFailed);
+    edit(&["atm", "2026-03-20", "-0.1", "--force"]).unwrap();
 }
 
 #[test]
@@ -259,33 +345,33 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         (with("rate = 0.04", "rat = 0.04"), 8, "unknown field"),
         (
             with("session_share = 0.8", "session_share = 8.0"),
-            12,
+            16,
             "session_share is out of its range",
         ),
-        (with("\"2026-05-25\"", "\"May 25\""), 12, "holiday \"May 25\""),
-        (with("2026-03-18T18:00:00Z", "noon"), 12, "event at \"noon\""),
-        (with("\"2026-03-20\"", "\"March\""), 23, "must be the last day"),
+        (with("\"2026-05-25\"", "\"May 25\""), 16, "holiday \"May 25\""),
+        (with("2026-03-18T18:00:00Z", "noon"), 16, "event at \"noon\""),
+        (with("\"2026-03-20\"", "\"March\""), 27, "must be the last day"),
         (
             with("\"2026-03-20\" ", "\"2027-03-20\" "),
-            33,
+            37,
             "in order, each once",
         ),
         (
             with("years = 0.08", "at = \"tomorrow\""),
-            24,
+            28,
             "at \"tomorrow\" must be as",
         ),
-        (with("years = 0.08", "years = 0.0"), 23, "has expired"),
-        (with("wing = {", "wung = {"), 28, "unknown field"),
-        (with("vol = 0.165, ", ""), 28, "out of their ranges"),
+        (with("years = 0.08", "years = 0.0"), 27, "has expired"),
+        (with("wing = {", "wung = {"), 32, "unknown field"),
+        (with("vol = 0.165, ", ""), 32, "out of their ranges"),
         (
             with("float = 0.0 }", "float = 7.0 }"),
-            29,
+            33,
             "a control is out of its range",
         ),
         (
             with("strikes = [", "nudges = [[5.0, 0.1], [4.0, 0.1]]\nstrikes = ["),
-            30,
+            34,
             "rising strikes",
         ),
         (
@@ -293,16 +379,16 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
                 "strikes = [",
                 "svi = { a = 1, b = 1, rho = 0, m = 0, sigma = 1, years = 1 }\nstrikes = [",
             ),
-            28,
+            32,
             "has svi and wing",
         ),
-        (with("roll = { points = 0.0 }", "roll = { pints = 0.0 }"), 26, ""),
+        (with("roll = { points = 0.0 }", "roll = { pints = 0.0 }"), 30, ""),
         (
             with("[600000.0, 0.244]", "[600000.0]"),
-            38,
+            42,
             "a quote is [strike, volatility]",
         ),
-        (with("[600000.0, 0.244]", "[600000.0, 0.9]"), 38, "no fit: "),
+        (with("[600000.0, 0.244]", "[600000.0, 0.9]"), 42, "no fit: "),
     ] {
         let error = match VolFile::parse(text, NOW) {
             Err(error) => error,
@@ -445,12 +531,12 @@ fn a_running_quoter_is_told_the_same_lines() {
         file: None,
         socket: Some(folder.0.clone()),
     };
-    let said = tell(&place, "atm 2026-03-20 +0.005", "me").unwrap();
+    let said = tell(&place, "atm 2026-03-20 +0.005", &"me".into()).unwrap();
     assert!(
         said.starts_with("version 1: 2026-03-20 at the money 16.4"),
         "{said}"
     );
-    let refused = tell(&place, "atm 2026-03-20 0.005", "me").unwrap_err();
+    let refused = tell(&place, "atm 2026-03-20 0.005", &"me".into()).unwrap_err();
     assert!(
         refused.code == Code::CheckFailed && refused.message.contains("has no sign"),
         "{refused}"
@@ -464,7 +550,7 @@ fn a_running_quoter_is_told_the_same_lines() {
         file: None,
         socket: Some(folder.0.join("nobody")),
     };
-    let none = tell(&nobody, "undo", "me").unwrap_err();
+    let none = tell(&nobody, "undo", &"me".into()).unwrap_err();
     assert!(
         none.code == Code::PeerLost && none.message.contains("tickwire quote -c FILE"),
         "{none}"

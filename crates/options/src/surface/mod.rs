@@ -167,14 +167,23 @@ impl Smile {
         self.vol_at(&self.at(forward), strike)
     }
 
+    /// Whether curve, controls and nudges lead out of [`VOL_MIN`] to [`VOL_MAX`] at a strike, so that [`Smile::vol`] is not what they say.
+    pub fn is_clamped(&self, strike: f64, forward: f64) -> bool {
+        !(VOL_MIN..=VOL_MAX).contains(&self.said_at(&self.at(forward), strike))
+    }
+
     fn vol_at(&self, at: &At, strike: f64) -> f64 {
+        self.said_at(at, strike).clamp(VOL_MIN, VOL_MAX)
+    }
+
+    /// What curve, controls and nudges say.
+    fn said_at(&self, at: &At, strike: f64) -> f64 {
         let own = self.nudges.binary_search_by(|(at, _)| at.total_cmp(&strike));
         let nudge = own
             .ok()
             .and_then(|at| self.nudges.get(at))
             .map_or(0.0, |(_, by)| *by);
-        let log = self.log_of(strike);
-        (self.unbounded(at, log) + nudge).clamp(VOL_MIN, VOL_MAX)
+        self.unbounded(at, self.log_of(strike)) + nudge
     }
 
     /// Without nudges.

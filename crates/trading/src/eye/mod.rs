@@ -27,7 +27,8 @@ use crate::quoter::ladder::BLOCK;
 use crate::quoter::{half_tick, places, table};
 use crate::risk::Window;
 use crate::{
-    Change, Ladder, NO_ASK, NO_BID, NewOrder, OrderReport, Orders, Quoter, ReportError, ReportKind, Row,
+    Change, Ladder, MarketGuard, NO_ASK, NO_BID, NewOrder, OrderReport, Orders, Quoter, ReportError,
+    ReportKind, Row,
 };
 use alloc::boxed::Box;
 use alloc::vec;
@@ -50,6 +51,9 @@ pub struct EyeConfig {
     pub size_max: Qty,
     /// Ticks by which a market may cross the trigger and is still believed. Default 40.
     pub believed_ticks: u16,
+    /// How far our value, the middle of both triggers, may be from the middle of the option's market, and whether there has to be one;
+    /// its other bounds are of quotes. `None`: nothing compares them. Default `None`; `tickwire quote` has it on.
+    pub market: Option<MarketGuard>,
     /// Contracts within `contracts_window_ns`, by when they were ordered; what did not trade does not count. Default 50.
     pub contracts_max: u32,
     /// That window, in nanoseconds. Default one second.
@@ -104,6 +108,7 @@ impl Default for EyeConfig {
             option_tick: Price::from_raw(Price::ONE_RAW / 20),
             size_max: Qty(10),
             believed_ticks: 40,
+            market: None,
             contracts_max: 50,
             contracts_window_ns: Nanos::SECOND,
             orders_max: 20,
@@ -501,6 +506,12 @@ impl Eye {
         }
         if beyond > self.config.believed_ticks {
             return self.counters.bump(Counter::EyeUnlikely);
+        }
+        let market = (self.bids[at], self.asks[at]);
+        if let Some(guard) = &self.config.market
+            && !guard.is_near((buys, sells), market)
+        {
+            return self.counters.bump(Counter::EyeOffMarket);
         }
         let is_own = match (own.quoted(option), side) {
             (None, _) => true,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::quoter::tests::{QUOTES, Random, UNDERLYING, half_tick_of, look, theos};
-use crate::{PriceGrid, QuoteTerms, Quoting};
+use crate::{MarketNeed, PriceGrid, QuoteTerms, Quoting};
 use alloc::vec::Vec;
 use tickwire_market::{SeqNo, Volume};
 
@@ -894,6 +894,46 @@ fn it_trades_neither_with_our_own_quotes_nor_with_what_is_too_good() {
     own.0[40] = Some((NO_BID, buys as u16 + 1));
     eye.on_option(Nanos(7), 40, &offer, &own, &mut sent);
     assert_eq!(only(&mut sent).2, Side::Bid);
+}
+
+#[test]
+fn what_is_far_from_the_middle_of_its_market_or_has_none_is_not_taken() {
+    let guard = |needs: MarketNeed| MarketGuard {
+        mid_ticks: 20,
+        mid_bp: 0,
+        needs,
+        ..MarketGuard::default()
+    };
+    let (buys, sells) = triggers(40);
+    let middle = (buys + sells) / 2;
+    // An offer at what we would pay; beside it a bid that makes the middle as far away as it may be, and a tick further; and none.
+    let offers = [
+        (2 * (middle - 20) - buys, true),
+        (2 * (middle - 22) - buys, false),
+    ];
+    for needs in [MarketNeed::BothSides, MarketNeed::Nothing] {
+        for (bid, is_taken) in offers {
+            let (mut eye, mut sent) = ready(EyeConfig {
+                market: Some(guard(needs)),
+                ..config()
+            });
+            let offer = market(9, 40, [bid * TICK, buys * TICK], [5, 7]);
+            eye.on_option(Nanos(5), 40, &offer, &NoQuotes, &mut sent);
+            assert_eq!(sent.orders.len(), usize::from(is_taken), "{needs:?}, {bid}");
+            assert_eq!(eye.counters().get(Counter::EyeOffMarket), u64::from(!is_taken));
+        }
+        let (mut eye, mut sent) = ready(EyeConfig {
+            market: Some(guard(needs)),
+            ..config()
+        });
+        let alone = market(9, 40, [0, buys * TICK], [0, 7]);
+        eye.on_option(Nanos(5), 40, &alone, &NoQuotes, &mut sent);
+        assert_eq!(
+            sent.orders.len(),
+            usize::from(needs == MarketNeed::Nothing),
+            "{needs:?}"
+        );
+    }
 }
 
 #[test]

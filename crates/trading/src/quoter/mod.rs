@@ -9,6 +9,8 @@
 //! of ticks in between become one message. What the venue could trade against us is known at any time as an upper bound: what is live,
 //! and what is under way.
 //!
+//! A quote that does not go with the market of its option (see [`MarketGuard`]) is not sent, and that option is pulled.
+//!
 //! When something is not to be trusted (see [`PullReason`]) all quotes are taken away by one message, and none goes out until the venue
 //! has confirmed that and the reason is gone.
 //!
@@ -17,6 +19,7 @@
 
 mod flight;
 pub(crate) mod ladder;
+mod market;
 mod orders;
 pub(crate) mod table;
 #[cfg(test)]
@@ -29,12 +32,15 @@ use alloc::vec;
 use flight::Flights;
 use ladder::BLOCK;
 pub use ladder::{Ladder, LadderFull, NO_ASK, NO_BID, PriceGrid, QuoteTerms, Quoting, QuotingError, Row};
+use market::Markets;
+pub use market::{MarketGuard, MarketNeed, OffMarket, Pulled};
 pub use orders::{
     QuoteLive, QuoteOrders, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
 };
 use table::Table;
 use tickwire_market::{
     BookState, BookUpdate, Cause, Counter, Counters, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side,
+    Volume,
 };
 
 /// The most entries of one mass quote. CME takes 15 (iLink 2 MassQuote, NoQuoteEntries).
@@ -80,9 +86,9 @@ pub struct QuoterConfig {
     pub improvements_max: u32,
     /// The window of both rates. Default one second.
     pub window_ns: u64,
-    /// Ticks by which a side may be better than the market's best; `None` is no limit. Default `None`. With a limit, an option is not
-    /// quoted until its book is known.
-    pub better_max: Option<u16>,
+    /// How far quotes may be from the markets of their options; `None`: nothing compares them. Default `None`, for those who have no such
+    /// markets; `tickwire quote` has it on.
+    pub market: Option<MarketGuard>,
     /// A filled side stays so many ticks away from its fill. Default 0.
     pub fade_ticks: u16,
     /// For so long, in nanoseconds. Default 0.
@@ -127,7 +133,7 @@ impl Default for QuoterConfig {
             messages_max: 500,
             improvements_max: 400,
             window_ns: Nanos::SECOND,
-            better_max: None,
+            market: None,
             fade_ticks: 0,
             fade_ns: 0,
             retry_ns: 0,
@@ -287,14 +293,6 @@ struct Fade {
     ticks: [u16; 2],
 }
 
-/// What the market of an option allows.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    bid: u16,
-    ask: u16,
-    is_quoted: bool,
-}
-
 /// The last look at the underlying.
 #[derive(Clone, Copy, Debug)]
 struct Look {
@@ -325,7 +323,9 @@ pub struct Quoter {
     room_all: u64,
     sizes: Box<[u32]>,
     since: Box<[Nanos]>,
-    rooms: Box<[Room]>,
+    /// Options that may be quoted: not halted, and not rejected.
+    is_quoted: Box<[bool]>,
+    markets: Markets,
     fades: Box<[Fade]>,
     /// When the first fade may end, while there are any.
     next_fade: Option<Nanos>,
@@ -361,15 +361,6 @@ impl Quoter {
     pub fn new(config: QuoterConfig) -> Quoter {
         let quotes = usize::from(config.quotes);
         let table = Table::new(quotes);
-        let room = Room {
-            bid: if config.better_max.is_none() {
-                NO_ASK - 1
-            } else {
-                NO_BID
-            },
-            ask: if config.better_max.is_none() { 1 } else { NO_ASK },
-            is_quoted: true,
-        };
         let fade = Fade {
             until: [Nanos::ZERO; 2],
             ticks: [NO_ASK - 1, 1],
@@ -388,7 +379,8 @@ impl Quoter {
             room_all: 0,
             sizes: vec![config.size.0; quotes].into_boxed_slice(),
             since: vec![Nanos::ZERO; quotes].into_boxed_slice(),
-            rooms: vec![room; quotes].into_boxed_slice(),
+            is_quoted: vec![true; quotes].into_boxed_slice(),
+            markets: Markets::new(config.market, quotes),
             fades: vec![fade; quotes].into_boxed_slice(),
             next_fade: None,
             refused: vec![0; table.blocks()].into_boxed_slice(),
@@ -462,40 +454,82 @@ impl Quoter {
         self.pull_for(now, reason, cause, sink);
     }
 
-    /// The book of an option changed: with [`QuoterConfig::better_max`], its quote is kept from bettering it by more. A side that is
-    /// only ours says nothing.
-    pub fn on_option(&mut self, now: Nanos, quote: u16, update: &BookUpdate, sink: &mut impl QuoteSink) {
-        let (Some(better), Some(open)) = (self.config.better_max, self.open.get(usize::from(quote))) else {
+    /// The market of an option changed: best prices of *others* ([`Quoter::is_own`]) by side, and whether its book is to be trusted. With
+    /// [`QuoterConfig::market`], a quote that does not go with it is taken away.
+    #[inline]
+    pub fn on_market(
+        &mut self,
+        now: Nanos,
+        quote: u16,
+        is_live: bool,
+        best: [Option<Price>; 2],
+        sink: &mut impl QuoteSink,
+    ) {
+        let at = usize::from(quote);
+        if !self.markets.is_on() || at >= self.open.len() {
+            return;
+        }
+        self.markets.learn(at, is_live, best, self.config.option_tick);
+        let (State::Quoting, Some(look)) = (self.state, self.look) else {
             return;
         };
-        let (at, open) = (usize::from(quote), *open);
-        let room = &mut self.rooms[at];
-        if update.state != BookState::Live {
-            (room.bid, room.ask) = (NO_BID, NO_ASK);
-        } else {
-            let tick = self.config.option_tick.raw().max(1);
-            let ticks = |side: Side| {
-                update
-                    .best(side)
-                    .map(|(price, qty)| ((price.raw() / tick).clamp(0, i64::from(NO_ASK)) as u16, qty.0))
-            };
-            let ours = [self.table.live_bids[at], self.table.live_asks[at]];
-            let is_ours = |side: Side, (price, qty): (u16, u64)| {
-                price == ours[side as usize] && qty <= u64::from(open[side as usize])
-            };
-            match ticks(Side::Bid) {
-                Some(best) if is_ours(Side::Bid, best) => {}
-                Some((best, _)) => room.bid = best.saturating_add(better).min(NO_ASK - 1),
-                None => room.bid = NO_ASK - 1,
-            }
-            match ticks(Side::Ask) {
-                Some(best) if is_ours(Side::Ask, best) => {}
-                Some((best, _)) => room.ask = best.saturating_sub(better).max(1),
-                None => room.ask = 1,
+        let row = self.ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick));
+        let Some(wanted) = row.map(|row| (row.bids[at], row.asks[at])) else {
+            return;
+        };
+        if !self.markets.is_outside(at, wanted) {
+            return;
+        }
+        self.markets.see(at);
+        if !self.markets.is_off(at) && self.is_quoted[at] {
+            self.pull_option(now, at, wanted);
+            self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
+        }
+    }
+
+    /// Whether a level of an option's book is a quote of ours, and nobody else's: its price is one that is live or was told within the
+    /// last second, and it is no larger. The book may show a quote of ours some time after it was replaced.
+    #[inline]
+    pub fn is_own(&self, now: Nanos, quote: u16, side: Side, (price, qty): (Price, Volume)) -> bool {
+        let at = usize::from(quote);
+        let tick = self.config.option_tick.raw().max(1);
+        let Some(open) = self.open.get(at).filter(|_| price.raw() % tick == 0) else {
+            return false;
+        };
+        let Ok(ticks) = u16::try_from(price.raw() / tick) else {
+            return false;
+        };
+        let live = match side {
+            Side::Bid => self.table.live_bids[at],
+            Side::Ask => self.table.live_asks[at],
+        };
+        (live == ticks && qty.0 <= u64::from(open[side as usize]))
+            || self.markets.was_told(now, at, side, (ticks, qty))
+    }
+
+    /// Takes an option out until its quote and its market go together again.
+    #[cold]
+    fn pull_option(&mut self, now: Nanos, at: usize, wanted: (u16, u16)) {
+        let why = self.markets.pull(now, at, wanted);
+        self.counters.bump(why.counter());
+        self.limit(at);
+    }
+
+    /// Pulls the quotes of a block that do not go with their markets.
+    #[inline]
+    fn heed_markets(&mut self, now: Nanos, row: &Row<'_>, block: usize) {
+        if !self.markets.is_on() || self.is_rehearsal {
+            return;
+        }
+        let outside = self.markets.look(row, block);
+        if outside == 0 {
+            return;
+        }
+        for at in places(block, outside) {
+            if self.is_quoted.get(at).copied().unwrap_or(false) {
+                self.pull_option(now, at, (row.bids[at], row.asks[at]));
             }
         }
-        self.limit(at);
-        self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
     }
 
     /// A newer ladder: quotes follow it at once. The one before is given back, to be filled again.
@@ -571,6 +605,7 @@ impl Quoter {
     ) -> Result<(), PullReason> {
         let mut improves = false;
         for block in blocks.clone() {
+            self.heed_markets(now, row, block);
             let found = self.table.compare(row, block);
             let improve = found.changed & !found.exposed;
             self.improve[block] = improve;
@@ -793,6 +828,11 @@ impl Quoter {
         }
         self.flights.depart(now, count);
         self.table.set_all_in_flight(&self.entries[..count]);
+        if self.markets.is_on() {
+            for told in &self.entries[..count] {
+                self.markets.tell(now, told);
+            }
+        }
         if self.config.life_min_ns > 0 {
             for told in &self.entries[..count] {
                 self.since[usize::from(told.quote)] = now;
@@ -877,7 +917,7 @@ impl Quoter {
     /// A quote was refused: it is taken away, and tried again later.
     fn refuse(&mut self, now: Nanos, quote: usize) {
         self.counters.bump(Counter::QuoteEntriesRejected);
-        self.rooms[quote].is_quoted = false;
+        self.is_quoted[quote] = false;
         self.refused[quote / BLOCK] |= 1 << (quote % BLOCK);
         self.limit(quote);
         if self.config.retry_ns > 0 && self.next_retry.is_none() {
@@ -1071,7 +1111,8 @@ impl Quoter {
         let heartbeat = (self.config.heartbeat_ns > 0 && self.state == State::Quoting)
             .then(|| self.heard.after(self.config.heartbeat_ns));
         let answer = answer.filter(|_| self.state == State::Quoting);
-        [answer, pull, heartbeat, self.next_fade, self.next_retry]
+        let market = self.markets.due().filter(|_| self.state == State::Quoting);
+        [answer, pull, heartbeat, self.next_fade, self.next_retry, market]
             .into_iter()
             .flatten()
             .min()
@@ -1105,16 +1146,38 @@ impl Quoter {
             self.next_retry = None;
             self.retry();
         }
-        if fades || retries {
+        let releases = self.state == State::Quoting && self.markets.due().is_some_and(|due| due <= now);
+        if releases {
+            self.release_options(now);
+        }
+        if fades || retries || releases {
             self.decide(now, 0..self.table.blocks(), sink);
         }
+    }
+
+    /// Options whose quotes have gone with their markets for long enough are quoted again.
+    #[cold]
+    fn release_options(&mut self, now: Nanos) {
+        let ladder = self.ladder.take();
+        let row = |look: Look| ladder.as_ref().and_then(|ladder| ladder.row(look.half_tick));
+        if let Some(row) = self.look.and_then(row) {
+            for block in 0..self.table.blocks() {
+                // As they are now: nothing may have changed since the last look.
+                let _ = self.markets.look(&row, block);
+                for at in places(block, self.markets.release(block)) {
+                    self.limit(at);
+                }
+            }
+        }
+        self.ladder = ladder;
+        self.markets.looked(now);
     }
 
     /// What the venue rejected is quoted again.
     fn retry(&mut self) {
         for block in 0..self.refused.len() {
             for quote in places(block, core::mem::take(&mut self.refused[block])) {
-                self.rooms[quote].is_quoted = true;
+                self.is_quoted[quote] = true;
                 self.limit(quote);
             }
         }
@@ -1162,8 +1225,8 @@ impl Quoter {
     /// Whether an option is quoted; all are at first. One that the venue rejected is not any more.
     pub fn set_quoted(&mut self, now: Nanos, quote: u16, is_quoted: bool, sink: &mut impl QuoteSink) {
         let at = usize::from(quote);
-        if let Some(room) = self.rooms.get_mut(at) {
-            room.is_quoted = is_quoted;
+        if let Some(known) = self.is_quoted.get_mut(at) {
+            *known = is_quoted;
             self.refused[at / BLOCK] &= !(1 << (at % BLOCK));
             self.limit(at);
             self.decide(now, at / BLOCK..at / BLOCK + 1, sink);
@@ -1197,6 +1260,16 @@ impl Quoter {
     pub fn live(&self, quote: u16) -> (u16, u16) {
         let at = usize::from(quote);
         (self.table.live_bids[at], self.table.live_asks[at])
+    }
+
+    /// Why an option is not quoted although it would be, if that is its market.
+    pub fn off_market(&self, quote: u16) -> Option<Pulled> {
+        self.markets.pulled(quote.into())
+    }
+
+    /// How many options are not quoted because of their market, in the order of [`OffMarket::ALL`].
+    pub fn off_markets(&self) -> [u32; 4] {
+        self.markets.counts()
     }
 
     /// Contracts that may still trade against what is live, by side.
@@ -1329,9 +1402,9 @@ impl Quoter {
 
     /// Works out what a quote's sides may be at best.
     fn limit(&mut self, at: usize) {
-        let (room, fade) = (&self.rooms[at], &self.fades[at]);
-        let (bid, ask) = if room.is_quoted {
-            (room.bid.min(fade.ticks[0]), room.ask.max(fade.ticks[1]))
+        let fade = &self.fades[at];
+        let (bid, ask) = if self.is_quoted[at] && !self.markets.is_off(at) {
+            (fade.ticks[0], fade.ticks[1])
         } else {
             (NO_BID, NO_ASK)
         };

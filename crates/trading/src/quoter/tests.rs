@@ -2,6 +2,7 @@
 
 use super::*;
 use alloc::collections::VecDeque;
+use alloc::format;
 use alloc::vec::Vec;
 use tickwire_market::{SeqNo, Volume};
 
@@ -804,46 +805,266 @@ fn a_filled_side_stays_away_for_a_while() {
     assert_eq!(quoter.live(20).0, bid);
 }
 
-#[test]
-fn no_quote_betters_the_market_by_more_than_it_may_and_our_own_level_is_no_market() {
-    let (mut quoter, mut venue) = (
-        Quoter::new(QuoterConfig {
-            better_max: Some(1),
-            ..config()
-        }),
-        Venue::new(),
-    );
-    let mut random = Random(0);
+/// A quoter that holds its quotes to the market, and the bid and ask that it wants of quote 20.
+fn guarded(guard: MarketGuard) -> (Quoter, Venue, (u16, u16)) {
+    let market = Some(guard);
+    let (mut quoter, mut venue) = (Quoter::new(QuoterConfig { market, ..config() }), Venue::new());
     let quoting = quoting();
     quoter.replace_ladder(Nanos(0), ladder(0, 8_000, 60, &quoting), &mut venue);
     quoter.on_logon(Nanos(0));
     quoter.on_underlying(Nanos(1), &look(1, 8_000, 2), &mut venue);
-    assert!(venue.requests.is_empty(), "no book of an option is known");
-    let (bid, ask) = quoting.wanted(20, theos(8_000, 0)[20]);
-    let tick = config().option_tick.raw();
-    let book = |bid: u16, ask: u16, qty: u64| BookUpdate {
-        state: BookState::Live,
-        price: [bid, ask].map(|ticks| Price::from_raw(i64::from(ticks) * tick)),
-        qty: [Volume(qty); 2],
-        ..BookUpdate::default()
+    (quoter, venue, quoting.wanted(20, theos(8_000, 0)[20]))
+}
+
+fn in_ticks(best: [u16; 2]) -> [Option<Price>; 2] {
+    let price = |ticks: u16| Price::from_raw(i64::from(ticks) * config().option_tick.raw());
+    best.map(|ticks| (ticks != 0).then(|| price(ticks)))
+}
+
+#[test]
+fn a_quote_that_does_not_go_with_its_market_is_not_sent_and_its_option_is_pulled_by_name() {
+    let guard = MarketGuard {
+        better_max: 4,
+        mid_ticks: 10,
+        mid_bp: 0,
+        ..MarketGuard::default()
     };
-    quoter.on_option(Nanos(2), 20, &book(bid - 10, ask + 10, 7), &mut venue);
-    venue.drain(Nanos(2), &mut quoter, &mut random);
-    assert_eq!(quoter.live(20), (bid - 9, ask + 9));
-    // Now the best is ours alone.
-    quoter.on_option(Nanos(3), 20, &book(bid - 9, ask + 9, 10), &mut venue);
-    assert!(venue.requests.is_empty(), "it bettered itself");
-    // Somebody else joins, then leaves.
-    quoter.on_option(Nanos(4), 20, &book(bid - 9, ask + 9, 11), &mut venue);
-    venue.drain(Nanos(4), &mut quoter, &mut random);
-    assert_eq!(quoter.live(20), (bid - 8, ask + 8));
-    let stale = BookUpdate {
-        state: BookState::Stale,
-        ..book(bid, ask, 1)
+    // 0 is a side that is empty.
+    let cases: [(&str, [i32; 2], Option<OffMarket>); 11] = [
+        ("inside of it by as much as it may", [-4, 4], None),
+        ("outside of it", [3, -3], None),
+        ("the bid locks the offer", [-9, 0], Some(OffMarket::Crosses)),
+        (
+            "the bid is above the offer",
+            [-900, -800],
+            Some(OffMarket::Crosses),
+        ),
+        ("the offer locks the bid", [0, 9], Some(OffMarket::Crosses)),
+        ("the offer is below the bid", [800, 900], Some(OffMarket::Crosses)),
+        ("the bid is too good", [-5, 4], Some(OffMarket::TooGood)),
+        ("the offer is too good", [-4, 5], Some(OffMarket::TooGood)),
+        (
+            "it is far from a wide market's middle",
+            [-3, 30],
+            Some(OffMarket::OffMid),
+        ),
+        ("the offer is missing", [-1, i32::MAX], Some(OffMarket::NoMarket)),
+        ("the bid is missing", [i32::MAX, 1], Some(OffMarket::NoMarket)),
+    ];
+    for (what, [bid_by, ask_by], why) in cases {
+        let (mut quoter, mut venue, (bid, ask)) = guarded(guard);
+        assert!(venue.requests.is_empty(), "no market of an option is known");
+        assert_eq!(quoter.off_markets(), [0, 0, 0, QUOTES as u32]);
+        let near = |of: u16, by: i32| {
+            if by == i32::MAX {
+                0
+            } else {
+                (i32::from(of) + by) as u16
+            }
+        };
+        // `0` beside a far price is our own other side: locked.
+        let market = match [bid_by, ask_by] {
+            [by, 0] => [near(bid, by), bid],
+            [0, by] => [ask, near(ask, by)],
+            [bid_by, ask_by] => [near(bid, bid_by), near(ask, ask_by)],
+        };
+        quoter.on_market(Nanos(2), 20, true, in_ticks(market), &mut venue);
+        // It was pulled for want of a market; it is quoted when its market was good for long enough.
+        let mut now = Nanos(2);
+        for _ in 0..4 {
+            let due = quoter.poll_timeout().expect("options are pulled");
+            now = due.max(now);
+            quoter.handle_timeout(now, &mut venue);
+            venue.drain(now, &mut quoter, &mut Random(0));
+        }
+        let pulled = quoter.off_market(20);
+        match why {
+            None => {
+                assert_eq!((quoter.live(20), pulled), ((bid, ask), None), "{what}");
+            }
+            Some(_) => {
+                assert_eq!(quoter.live(20), (NO_BID, NO_ASK), "{what}");
+                assert!(pulled.is_some(), "{what}");
+            }
+        }
+        // The same of one that is quoted.
+        let (mut quoter, mut venue, _) = guarded(guard);
+        quoter.on_market(Nanos(2), 20, true, in_ticks([bid - 1, ask + 1]), &mut venue);
+        let now = Nanos(2 * Nanos::SECOND);
+        for at in [1, 2, 3] {
+            quoter.handle_timeout(Nanos(at * Nanos::SECOND / 2), &mut venue);
+        }
+        venue.drain(now, &mut quoter, &mut Random(0));
+        assert_eq!(quoter.live(20), (bid, ask), "{what}");
+        let before = quoter.counters().clone();
+        quoter.on_market(now, 20, true, in_ticks(market), &mut venue);
+        venue.drain(now, &mut quoter, &mut Random(0));
+        let Some(why) = why else {
+            assert_eq!(quoter.live(20), (bid, ask), "{what}");
+            continue;
+        };
+        assert_eq!(quoter.live(20), (NO_BID, NO_ASK), "{what}");
+        assert_eq!(venue.quotes[20].qty, [0; 2], "{what}: the venue has it still");
+        let pulled = quoter.off_market(20).expect("it is pulled");
+        assert_eq!((pulled.why, pulled.wanted), (why, (bid, ask)), "{what}");
+        assert_eq!(
+            quoter.counters().get(why.counter()),
+            before.get(why.counter()) + 1,
+            "{what}"
+        );
+        assert_eq!(
+            quoter.off_markets()[why as usize],
+            1 + u32::from(why == OffMarket::NoMarket) * 99
+        );
+        assert_eq!(quoter.state(), QuotingState::Quoting, "{what}: the others go on");
+    }
+}
+
+#[test]
+fn what_an_option_needs_of_its_market_is_configured() {
+    let sides = |needs: MarketNeed, market: [u16; 2], is_live: bool| {
+        let calm_ns = 1;
+        let guard = MarketGuard {
+            needs,
+            calm_ns,
+            ..MarketGuard::default()
+        };
+        let (mut quoter, mut venue, wanted) = guarded(guard);
+        quoter.on_market(Nanos(2), 20, is_live, in_ticks(market), &mut venue);
+        (3..8).for_each(|at| quoter.handle_timeout(Nanos(at), &mut venue));
+        venue.drain(Nanos(9), &mut quoter, &mut Random(0));
+        assert!([wanted, (NO_BID, NO_ASK)].contains(&quoter.live(20)));
+        quoter.live(20) == wanted
     };
-    quoter.on_option(Nanos(5), 20, &stale, &mut venue);
-    venue.drain(Nanos(5), &mut quoter, &mut random);
+    let (_, _, (bid, ask)) = guarded(MarketGuard::default());
+    use MarketNeed::{BothSides, Nothing, OneSide};
+    for (needs, both, one, none) in [
+        (BothSides, true, false, false),
+        (OneSide, true, true, false),
+        (Nothing, true, true, true),
+    ] {
+        assert_eq!(sides(needs, [bid - 1, ask + 1], true), both, "{needs:?}");
+        assert_eq!(sides(needs, [bid - 1, 0], true), one, "{needs:?}");
+        assert_eq!(sides(needs, [0, ask + 1], true), one, "{needs:?}");
+        assert_eq!(sides(needs, [0, 0], true), none, "{needs:?}");
+        // What is there is held to all the same, and a book with a gap is none.
+        assert!(
+            !sides(needs, [0, bid], true) && !sides(needs, [ask, 0], true),
+            "{needs:?}"
+        );
+        assert!(!sides(needs, [bid - 1, ask + 1], false), "{needs:?}");
+    }
+}
+
+#[test]
+fn a_level_that_is_only_ours_is_no_market() {
+    let (mut quoter, mut venue, (bid, ask)) = guarded(MarketGuard {
+        calm_ns: 1,
+        ..MarketGuard::default()
+    });
+    quoter.on_market(Nanos(2), 20, true, in_ticks([bid - 1, ask + 1]), &mut venue);
+    let level = |ticks: u16, qty: u64| (in_ticks([ticks, 0])[0].expect("a price"), Volume(qty));
+    assert!(!quoter.is_own(Nanos(2), 20, Side::Bid, level(bid, 1)));
+    (3..8).for_each(|at| quoter.handle_timeout(Nanos(at), &mut venue));
+    // On its way already.
+    assert!(quoter.is_own(Nanos(9), 20, Side::Bid, level(bid, 10)));
+    venue.drain(Nanos(9), &mut quoter, &mut Random(0));
+    for (side, ticks) in [(Side::Bid, bid), (Side::Ask, ask)] {
+        assert!(quoter.is_own(Nanos(9), 20, side, level(ticks, 10)));
+        assert!(
+            !quoter.is_own(Nanos(9), 20, side, level(ticks, 11)),
+            "somebody joined"
+        );
+        assert!(!quoter.is_own(Nanos(9), 20, side, level(ticks + 1, 1)));
+        assert!(
+            !quoter.is_own(Nanos(9), 21, side, level(ticks, 1)),
+            "another option's"
+        );
+    }
+    // The book shows a quote for a while after it was taken away.
+    quoter.set_quoted(Nanos(10), 20, false, &mut venue);
+    venue.drain(Nanos(10), &mut quoter, &mut Random(0));
     assert_eq!(quoter.live(20), (NO_BID, NO_ASK));
+    assert!(quoter.is_own(Nanos(11), 20, Side::Bid, level(bid, 10)));
+    assert!(!quoter.is_own(Nanos(11 + 2 * Nanos::SECOND), 20, Side::Bid, level(bid, 10)));
+}
+
+#[test]
+fn whatever_markets_do_nothing_is_sent_that_does_not_go_with_them() {
+    for seed in 0..20 {
+        let guard = MarketGuard {
+            better_max: 3,
+            mid_ticks: 30,
+            mid_bp: 100,
+            calm_ns: 5,
+            needs: [MarketNeed::BothSides, MarketNeed::OneSide, MarketNeed::Nothing][seed as usize % 3],
+        };
+        let (mut quoter, mut venue, _) = guarded(guard);
+        let (mut random, quoting) = (Random(seed), quoting());
+        let mut markets = vec![[0_u16; 2]; QUOTES];
+        let (mut half_tick, mut version, mut sent) = (8_000, 0, 0);
+        for step in 2..3_000 {
+            let now = Nanos(step);
+            match random.below(4) {
+                0 => {
+                    half_tick = (half_tick + random.below(5) as i64 - 2).clamp(7_960, 8_040);
+                    let update = look(step, half_tick, 2);
+                    half_tick = half_tick_of(&update);
+                    quoter.on_underlying(now, &update, &mut venue);
+                }
+                1 if random.one_in(20) => {
+                    version = random.below(7);
+                    quoter.replace_ladder(now, ladder(version, 8_000, 60, &quoting), &mut venue);
+                }
+                _ => {
+                    let at = random.below(QUOTES as u64) as usize;
+                    let (bid, ask) = quoting.wanted(at, theos(half_tick, version)[at]);
+                    let mut near = |of: u16| of.saturating_add(random.below(12) as u16).saturating_sub(6);
+                    let (bid, ask) = (near(bid), near(if ask == NO_ASK { 2 } else { ask }));
+                    markets[at] = match random.below(8) {
+                        0 => [bid, 0],
+                        1 => [0, ask],
+                        2 => [0, 0],
+                        _ => [bid, ask],
+                    };
+                    quoter.on_market(now, at as u16, true, in_ticks(markets[at]), &mut venue);
+                }
+            }
+            quoter.handle_timeout(now, &mut venue);
+            for request in &venue.requests {
+                let Request::Quote(_, _, entries) = request else {
+                    continue;
+                };
+                for entry in entries {
+                    let ([market_bid, market_ask], has) =
+                        (markets[usize::from(entry.quote)], |qty: Qty| !qty.is_zero());
+                    let says =
+                        format!("seed {seed}, step {step}: {entry:?}, market {market_bid}/{market_ask}");
+                    let is_quoted = has(entry.bid_qty) || has(entry.ask_qty);
+                    sent += u64::from(is_quoted);
+                    let sides = u32::from(market_bid > 0) + u32::from(market_ask > 0);
+                    let needed = 2 - guard.needs as u32;
+                    assert!(!is_quoted || sides >= needed, "{says}");
+                    if has(entry.bid_qty) {
+                        assert!(market_ask == 0 || entry.bid_ticks < market_ask, "{says}");
+                        assert!(market_bid == 0 || entry.bid_ticks <= market_bid + 3, "{says}");
+                    }
+                    if has(entry.ask_qty) {
+                        assert!(entry.ask_ticks > market_bid, "{says}");
+                        assert!(market_ask == 0 || entry.ask_ticks + 3 >= market_ask, "{says}");
+                    }
+                    if has(entry.bid_qty) && has(entry.ask_qty) && sides == 2 {
+                        let middle = market_bid.midpoint(market_ask);
+                        let most = (middle / 100).max(30);
+                        let ours = entry.bid_ticks.midpoint(entry.ask_ticks);
+                        assert!(ours.abs_diff(middle) <= most, "{says}");
+                    }
+                }
+            }
+            venue.drain(now, &mut quoter, &mut random);
+        }
+        assert!(sent > 100, "seed {seed}: {sent}");
+    }
 }
 
 #[test]

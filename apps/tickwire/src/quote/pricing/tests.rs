@@ -75,8 +75,14 @@ impl Thread {
         };
         let shared = Arc::new(Shared::new(HALF_TICK));
         let (_, traded) = spsc::ring(16);
-        let (pricing, ladders) =
-            Pricing::start(&section, &mut chain, clock, HALF_TICK, shared, traded, None).unwrap();
+        let begins = Begins {
+            market: &|_| [None; 2],
+            is_forced: false,
+        };
+        let started = Pricing::start(
+            &section, &mut chain, clock, HALF_TICK, shared, traded, None, &begins,
+        );
+        let (pricing, ladders) = started.unwrap();
         Thread {
             folder,
             expiry,
@@ -146,16 +152,16 @@ fn a_file_that_others_have_edited_is_read_again_when_it_is_asked_for() {
             .unwrap();
         answered.recv_timeout(PATIENCE).unwrap()
     };
-    std::fs::write(thread.file(), text.replace("vol = 0.16", "vol = 0.2")).unwrap();
+    std::fs::write(thread.file(), text.replace("vol = 0.16", "vol = 0.17")).unwrap();
     let said = ask(&thread).unwrap();
     assert!(
-        said.starts_with("read again, version 0: ") && said.contains("-> 20.0"),
+        said.starts_with("read again, version 0: ") && said.contains("-> 17.0"),
         "{said}"
     );
     let (near, wide) = (thread.next(), thread.next());
     assert!(near == wide && near != first);
     // The bytes are known: edits go on.
-    let said = thread.edit("-0.04").recv_timeout(PATIENCE).unwrap().unwrap();
+    let said = thread.edit("-0.01").recv_timeout(PATIENCE).unwrap().unwrap();
     assert!(said.contains("-> 16.0"), "{said}");
     assert_ne!(thread.next(), near);
     assert_ne!(thread.next(), near);
