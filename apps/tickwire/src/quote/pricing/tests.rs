@@ -76,12 +76,11 @@ impl Thread {
         let shared = Arc::new(Shared::new(HALF_TICK));
         let (_, traded) = spsc::ring(16);
         let begins = Begins {
+            half_tick: HALF_TICK,
             market: &|_| [None; 2],
             is_forced: false,
         };
-        let started = Pricing::start(
-            &section, &mut chain, clock, HALF_TICK, shared, traded, None, &begins,
-        );
+        let started = Pricing::start(&section, &mut chain, clock, shared, traded, None, &begins);
         let (pricing, ladders) = started.unwrap();
         Thread {
             folder,
