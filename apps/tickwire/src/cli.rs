@@ -509,13 +509,14 @@ pub(crate) struct ReplayArgs {
     /// Results as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted
-    #[arg(long, default_value_t = 65_535, value_name = "N")]
-    pub(crate) max_instruments: u32,
-    /// Live orders of one channel to make room for; by default 4,194,304, or 262,144 with --config
+    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted. By default what the recording
+    /// can need, at most 65,535
+    #[arg(long, value_name = "N")]
+    pub(crate) max_instruments: Option<u32>,
+    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
     #[arg(long, value_name = "N")]
     pub(crate) max_orders: Option<u32>,
-    /// Price levels of one channel to make room for; by default as many
+    /// Price levels of one channel to make room for, as many by default
     #[arg(long, value_name = "N")]
     pub(crate) max_levels: Option<u32>,
 }

@@ -1,53 +1,61 @@
 //! `tickwire replay`: recordings through the same channels and books as live packets.
 //!
 //! Time is the recording's: gaps wait, packets age and books go stale as they did then, at whatever speed it is played.
-//! With a configuration, groups and ports tell feed, channel and line, and recovery groups in the recording recover.
-//! Without one, the protocol of each destination is recognised from its first packets; a second destination with the same
-//! stream (MoldUDP64 session, PITCH unit) is line B. There is no server in a file: what is missing is lost, and said so.
+//!
+//! ```text
+//! first reading:  every file ─► [`survey`]: which channels on which addresses, how much each carries
+//! second reading: packet ─► whose? ─► channel ─► books, made to the measure of what was counted
+//! ```
+//! With a configuration, groups and ports tell feed, channel and line, and recovery groups in the recording recover. Without
+//! one the first reading finds them out; both give the same books. There is no server in a file: what is missing is lost, and
+//! said so.
+
+mod lines;
+mod survey;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol};
-use tickwire_runtime::capture::{self, CaptureReader};
+use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
-use tickwire_wire::{itch50, moldudp64, pitch};
+use tickwire_wire::itch50;
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
 use crate::played::{Play, Played};
-use crate::protocol::{self, Detector, Protocol, Verdict};
+use crate::protocol::{self, Protocol};
 use crate::report;
 use crate::tape::{End, Frame, Tape};
 use crate::wiring::{self, Reception, WithChannel};
+use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped, Survey};
 
-/// Frames looked at to tell protocols.
-const LOOK_AHEAD: u64 = 20_000;
-
-/// Where a packet goes.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Index into the channels played; they come to be with their first packet.
-    channel: usize,
-    port: Port,
-    line: Line,
-}
+/// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
+/// at a time.
+const ROOM_MAX: u64 = 4 << 20;
+/// Instruments that a channel gets room for unless the user says otherwise.
+const INSTRUMENTS_MAX: u32 = 65_535;
+/// Feeds that a sentence names.
+const NAMED_MAX: usize = 4;
+/// Destinations of other feeds that are named.
+const LEFT_OUT_MAX: usize = 8;
+/// Frames between two looks at the clock.
+const LOOK: u64 = 1024;
 
 /// Who a destination belongs to.
 enum Routes {
-    Configured(FeedFile),
-    /// Recognised: each channel's feed, and places by destination.
-    Recognised(Vec<FeedConfig>, HashMap<SocketAddr, Place>),
+    Configured(FeedFile, Heard),
+    Recognised(Survey),
 }
 
 /// What a replay found.
@@ -59,24 +67,37 @@ struct Replay<'a> {
     routes: Routes,
     /// By feed and channel of the configuration.
     slots: HashMap<(usize, usize), usize>,
+    /// The channel of files without packets.
+    of_files: Option<usize>,
     played: Vec<Box<dyn Play>>,
+    /// Of every channel played: what was found out of it.
+    about: Vec<About>,
     tape: Tape,
     other_feeds: u64,
     damage: Option<String>,
 }
 
+/// What is known of a channel beside its books.
+struct About {
+    protocol: Protocol,
+    /// Where it is received, as far as that was found out.
+    on: Vec<(SocketAddr, Port, Line)>,
+}
+
 pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     tickwire_runtime::alloc::populate_large_blocks();
-    let routes = match &args.config {
-        Some(path) => {
-            let mut file = FeedFile::load(path)?;
-            let folder = path.parent().unwrap_or(Path::new(""));
-            file.feeds
-                .iter_mut()
-                .for_each(|feed| feed.resolve_templates(folder));
-            Routes::Configured(file)
+    let routes = match routes(args, stop) {
+        Ok(routes) => routes,
+        Err(Stopped::Failed(failure)) => return Err(failure),
+        Err(Stopped::Interrupted) => {
+            let reason = stop
+                .reason()
+                .map(|reason| format!("{reason}; "))
+                .unwrap_or_default();
+            return Err(Failure::interrupted(format!(
+                "{reason}nothing has been replayed yet: the recording was being looked through"
+            )));
         }
-        None => recognise(args)?,
     };
     let mut replay = Replay {
         args,
@@ -85,16 +106,14 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         symbols: symbols_of(&args.symbol)?,
         routes,
         slots: HashMap::new(),
+        of_files: None,
         played: Vec::new(),
+        about: Vec::new(),
         tape: Tape::new(args.speed),
         other_feeds: 0,
         damage: None,
     };
-    if let Routes::Recognised(feeds, _) = &replay.routes {
-        for feed in feeds.clone() {
-            replay.add(&feed, 0, feed.name().to_string())?;
-        }
-    }
+    replay.add_recognised()?;
     for file in &args.files {
         match replay.file(file) {
             Ok(()) => {}
@@ -112,17 +131,39 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
             "{reason}; what was read until then is shown above"
         )));
     }
-    let is_empty = |played: &dyn Play| played.cost().packets == 0;
-    match replay.damage.take() {
+    match replay.damage.take().or_else(|| replay.fault()) {
         Some(message) => Err(Failure::check(message)),
-        None if replay.played.iter().all(|p| is_empty(&**p)) => Err(Failure::check(match &replay.routes {
-            Routes::Configured(_) => "the recording holds no packet of a configured feed".to_string(),
-            Routes::Recognised(..) => {
-                "the recording holds no packet of a protocol that is known here; name the feeds with --config, or the protocol with --protocol".to_string()
-            }
-        })),
         None => Ok(()),
     }
+}
+
+/// The first reading.
+fn routes(args: &ReplayArgs, stop: &StopFlag) -> Result<Routes, Stopped> {
+    if let Some(path) = &args.config {
+        let mut file = FeedFile::load(path).map_err(Stopped::Failed)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        file.feeds
+            .iter_mut()
+            .for_each(|feed| feed.resolve_templates(folder));
+        let heard = survey::of_configured(&args.files, &file, stop)?;
+        return Ok(Routes::Configured(file, heard));
+    }
+    let failed = |message: String| Stopped::Failed(Failure::config(message));
+    let templates: Vec<Arc<Plan>> = args
+        .templates
+        .iter()
+        .map(|path| protocol::templates(path))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    if let Some(protocol) = args.protocol {
+        wiring::check_published(protocol).map_err(Stopped::Failed)?;
+        if protocol == Protocol::Moex && templates.is_empty() {
+            return Err(failed(
+                "--protocol moex needs --templates FILE: the exchange's FAST template file".into(),
+            ));
+        }
+    }
+    survey::of_recognised(&args.files, args.protocol, &templates, stop).map(Routes::Recognised)
 }
 
 fn symbols_of(names: &[String]) -> Result<Option<Vec<Symbol>>, Failure> {
@@ -134,99 +175,6 @@ fn symbols_of(names: &[String]) -> Result<Option<Vec<Symbol>>, Failure> {
             .ok_or_else(|| Failure::config(format!("--symbol {n:?} is not a symbol of printable ASCII")))
     };
     names.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
-}
-
-/// Looks at the beginning of every file: which protocol goes to which destination, and which destinations are two lines.
-fn recognise(args: &ReplayArgs) -> Result<Routes, Failure> {
-    let templates: Vec<Arc<Plan>> = args
-        .templates
-        .iter()
-        .map(|path| protocol::templates(path))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::config)?;
-    let mut detector = Detector::new(&templates).map_err(Failure::config)?;
-    let mut found: Vec<(SocketAddr, Protocol, Option<[u8; 10]>)> = Vec::new();
-    for file in &args.files {
-        // What is wrong with a file is said when it is played.
-        let Ok(recording) = Recording::open(file, itch50::message_size) else {
-            continue;
-        };
-        let Recording::Packets(mut reader) = recording else {
-            // A file of messages is a feed of its own, if nothing else is.
-            continue;
-        };
-        let mut frames = 0;
-        while frames < LOOK_AHEAD
-            && let Ok(Some(packet)) = reader.next_packet()
-        {
-            frames += 1;
-            let Ok(udp) = capture::udp(packet.link, packet.bytes) else {
-                continue;
-            };
-            if found.iter().any(|f| f.0 == udp.destination) {
-                continue;
-            }
-            let verdict = match args.protocol {
-                Some(protocol) => Verdict::Is(protocol),
-                None => detector
-                    .observe(udp.destination, udp.payload)
-                    .map_err(|ambiguous| Failure::config(ambiguous.to_string()))?,
-            };
-            if let Verdict::Is(protocol) = verdict {
-                found.push((udp.destination, protocol, stream_of(protocol, udp.payload)));
-            }
-        }
-    }
-    let (mut feeds, mut streams, mut places) = (Vec::new(), Vec::new(), HashMap::new());
-    for (destination, protocol, stream) in found {
-        let known = streams
-            .iter()
-            .position(|s| stream.is_some() && *s == (protocol, stream));
-        let place = match known {
-            // A third copy of a stream is a retransmission.
-            Some(channel) => {
-                let lines = places.values().filter(|p: &&Place| p.channel == channel).count();
-                Place {
-                    channel,
-                    port: if lines == 1 {
-                        Port::Live
-                    } else {
-                        Port::Retransmission
-                    },
-                    line: if lines == 1 { Line::B } else { Line::Retransmit },
-                }
-            }
-            None => {
-                let mut feed = FeedConfig::on_loopback(protocol);
-                feed.name = Some(format!("{protocol} {destination}"));
-                feed.templates.clone_from(&args.templates);
-                if let (Protocol::Pitch, Some([unit, ..])) = (protocol, stream) {
-                    feed.channels[0].name = unit.to_string();
-                }
-                feeds.push(feed);
-                streams.push((protocol, stream));
-                Place {
-                    channel: feeds.len() - 1,
-                    port: Port::Live,
-                    line: Line::A,
-                }
-            }
-        };
-        places.insert(destination, place);
-    }
-    if feeds.is_empty() {
-        feeds.push(FeedConfig::on_loopback(args.protocol.unwrap_or(Protocol::Itch50)));
-    }
-    Ok(Routes::Recognised(feeds, places))
-}
-
-/// What two lines of one channel have in common, where packets say it.
-fn stream_of(protocol: Protocol, payload: &[u8]) -> Option<[u8; 10]> {
-    match protocol {
-        Protocol::Itch50 | Protocol::Uqdf => moldudp64::parse(payload).ok().map(|packet| packet.session),
-        Protocol::Pitch => pitch::packet(payload).ok().map(|packet| [packet.unit; 10]),
-        _ => None,
-    }
 }
 
 /// Puts a channel and its books behind one call per packet.
@@ -256,93 +204,217 @@ impl WithChannel for Boxed {
     }
 }
 
+/// A line's name, as in a configuration.
+fn line_name(line: Line) -> Option<&'static str> {
+    match line {
+        Line::A => Some("a"),
+        Line::B => Some("b"),
+        Line::Retransmit => None,
+    }
+}
+
+/// How much a channel gets room for.
+struct Room {
+    instruments: u32,
+    orders: u32,
+    levels: u32,
+}
+
+impl Room {
+    /// No more than `load` can need: every message adds an order and a level at most, every entry of a message that has
+    /// several a level.
+    fn of(protocol: Protocol, load: Load, args: &ReplayArgs) -> Room {
+        let entries = match protocol {
+            Protocol::Itch50
+            | Protocol::Pitch
+            | Protocol::PitchOptions
+            | Protocol::PitchFutures
+            | Protocol::Xdp => load.messages,
+            // The least bytes of an entry: 12 of a price point, 8 of a compressed one.
+            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3 | Protocol::Moex => {
+                load.bytes / 8
+            }
+        } + 64;
+        let clamp = |n: u64, most: u64| n.min(most) as u32;
+        let most = |said: Option<u32>| said.map_or(clamp(entries, ROOM_MAX), |said| said);
+        // Numbers of these are the venue's own, and not without holes.
+        let numbered = matches!(protocol, Protocol::Itch50 | Protocol::Xdp | Protocol::Openbook);
+        let instruments = match numbered {
+            true => INSTRUMENTS_MAX,
+            false => clamp(entries, INSTRUMENTS_MAX.into()),
+        };
+        Room {
+            instruments: args.max_instruments.unwrap_or(instruments),
+            orders: most(args.max_orders),
+            // Each side of a book begins with a block of eight, and leaves blocks behind while it grows.
+            levels: args.max_levels.unwrap_or(clamp(entries * 20, ROOM_MAX)),
+        }
+    }
+}
+
+/// A feed as a configuration would have it.
+fn recognised(found: &Found, templates: &[PathBuf]) -> FeedConfig {
+    let protocol = found.protocol;
+    let mut feed = FeedConfig::on_loopback(protocol);
+    let first = found.on.first().map(|on| on.0.to_string()).unwrap_or_default();
+    let mut name = format!("{protocol} {first}");
+    feed.templates = match protocol {
+        Protocol::Moex => templates.to_vec(),
+        _ => Vec::new(),
+    };
+    let channel = &mut feed.channels[0];
+    // Only what is in the recording is waited for.
+    let has = |port: Port| found.on.iter().any(|on| on.1 == port);
+    channel.snapshot = channel.snapshot.filter(|_| has(Port::Snapshot));
+    channel.snapshot_by_order = channel.snapshot_by_order.filter(|_| has(Port::SnapshotByOrder));
+    channel.definitions = channel.definitions.filter(|_| has(Port::Definitions));
+    if let Some(unit) = found.unit {
+        channel.name = unit.to_string();
+        name += &format!(" unit {unit}");
+    }
+    if let Some(session) = found.session.and_then(|s| String::from_utf8(s.to_vec()).ok()) {
+        name += &format!(" session {}", session.trim());
+        feed.session = Some(session);
+    }
+    feed.name = Some(name);
+    feed
+}
+
 impl Replay<'_> {
-    /// Makes room for one more channel.
-    fn add(&mut self, feed: &FeedConfig, number: usize, name: String) -> Result<usize, Failure> {
-        let is_one_of_many = matches!(self.routes, Routes::Configured(_));
-        let default_size = if is_one_of_many { 1 << 18 } else { 4 << 20 };
-        let orders = self.args.max_orders.unwrap_or(default_size);
+    /// Makes the channels that were recognised.
+    fn add_recognised(&mut self) -> Result<(), Failure> {
+        let Routes::Recognised(survey) = &mut self.routes else {
+            return Ok(());
+        };
+        for found in std::mem::take(&mut survey.channels) {
+            let feed = recognised(&found, &self.args.templates);
+            let about = About {
+                protocol: found.protocol,
+                on: found.on,
+            };
+            self.add(&feed, 0, feed.name().to_string(), found.load, about)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one more channel, with room for what it carries.
+    fn add(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        name: String,
+        load: Load,
+        about: About,
+    ) -> Result<usize, Failure> {
+        let room = Room::of(feed.protocol(), load, self.args);
         let boxed = Boxed {
             name,
             books: BooksConfig {
                 depth: Depth::Aggregated,
-                instruments: self.args.max_instruments.saturating_add(1),
-                orders,
-                levels: self.args.max_levels.unwrap_or(default_size),
+                instruments: room.instruments.saturating_add(1),
+                orders: room.orders,
+                levels: room.levels,
                 initial: BookState::Building,
                 ..BooksConfig::default()
             },
             is_stepping: self.args.step,
             clock: self.clock.clone(),
         };
-        let reception = Reception::recorded(self.args.max_instruments, orders, self.symbols.clone());
+        let reception = Reception::recorded(room.instruments, room.orders, self.symbols.clone());
         self.played
             .push(wiring::with_channel(feed, number, &reception, boxed)?);
+        self.about.push(about);
         Ok(self.played.len() - 1)
     }
 
     fn file(&mut self, path: &Path) -> Result<(), End> {
         match Recording::open(path, itch50::message_size)? {
-            Recording::Packets(reader) => self.packets(reader),
-            Recording::Messages(file) => self.messages(file),
+            Recording::Packets(reader) => self.packets(path, reader),
+            Recording::Messages(file) => self.messages(path, file),
         }
     }
 
-    fn packets(&mut self, mut reader: CaptureReader) -> Result<(), End> {
-        while let Some(Frame { now, udp }) = self.tape.frame(&mut reader)? {
+    fn packets(&mut self, path: &Path, mut reader: CaptureReader) -> Result<(), End> {
+        let mut progress = Progress::new("playing");
+        loop {
+            if self.tape.frames().is_multiple_of(LOOK) {
+                progress.show(path, self.tape.frames(), reader.offset());
+            }
+            let Some(Frame { now, udp }) = self.tape.frame(&mut reader)? else {
+                return Ok(());
+            };
             if self.stop.is_set() {
                 return Err(End::Interrupted);
             }
             let Ok(udp) = udp else { continue };
-            let Some(place) = self.place_of(udp.destination).map_err(End::Failed)? else {
+            let Some(at) = self.place_of(udp.destination, udp.payload).map_err(End::Failed)? else {
                 self.other_feeds += 1;
                 continue;
             };
             self.tape.advance(now, self.stop)?;
-            self.played[place.channel].on_datagram(now, place.port, place.line, udp.payload);
+            self.played[at.channel].on_datagram(now, at.port, at.line, udp.payload);
             if self.args.step {
-                let what = format!(
-                    "packet {} {} {:?}",
-                    self.tape.frames(),
-                    udp.destination,
-                    place.line
-                );
-                self.step(place.channel, &what)?;
+                let what = format!("packet {} {} {:?}", self.tape.frames(), udp.destination, at.line);
+                self.step(at.channel, &what)?;
             }
         }
-        Ok(())
     }
 
-    fn messages(&mut self, mut file: ItchFile) -> Result<(), End> {
-        if self.played.is_empty() {
+    fn messages(&mut self, path: &Path, mut file: ItchFile) -> Result<(), End> {
+        let Routes::Recognised(survey) = &self.routes else {
             return Err(End::Damaged(
                 "a file of messages has no addresses: leave --config out".to_string(),
             ));
-        }
+        };
+        let channel = match self.of_files {
+            Some(channel) => channel,
+            None => {
+                let mut feed = FeedConfig::on_loopback(self.args.protocol.unwrap_or(Protocol::Itch50));
+                feed.name = Some(format!("{} file", feed.protocol()));
+                let load = Load {
+                    messages: survey.file_messages,
+                    bytes: survey.file_messages * 40,
+                };
+                let about = About {
+                    protocol: feed.protocol(),
+                    on: Vec::new(),
+                };
+                let name = feed.name().to_string();
+                let channel = self.add(&feed, 0, name, load, about).map_err(End::Failed)?;
+                *self.of_files.insert(channel)
+            }
+        };
+        let mut progress = Progress::new("playing");
         let mut number = 0_u64;
         while let Some(message) = file.next_message()? {
             number += 1;
-            if number.is_multiple_of(4096) && self.stop.is_set() {
-                return Err(End::Interrupted);
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, message.offset);
             }
             // Bytes 5 to 10 of every message but one are its time of day.
             let time = message.bytes.get(5..11).map_or(self.tape.last(), |t| {
                 Nanos(t.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)))
             });
             self.tape.advance(time.max(self.tape.last()), self.stop)?;
-            self.played[0].on_message(time, message.bytes);
+            self.played[channel].on_message(time, message.bytes);
             if self.args.step {
-                self.step(0, &format!("message {number} at byte {}", message.offset))?;
+                self.step(channel, &format!("message {number} at byte {}", message.offset))?;
             }
         }
         Ok(())
     }
 
-    /// Where packets to an address go; `None` for another feed in the same recording.
-    fn place_of(&mut self, destination: SocketAddr) -> Result<Option<Place>, Failure> {
-        let file = match &self.routes {
-            Routes::Recognised(_, places) => return Ok(places.get(&destination).copied()),
-            Routes::Configured(file) => file,
+    /// Where a packet goes; `None` for another feed in the same recording.
+    fn place_of(&mut self, destination: SocketAddr, payload: &[u8]) -> Result<Option<At>, Failure> {
+        let (file, heard) = match &self.routes {
+            Routes::Recognised(survey) => {
+                let addressee = survey.places.get(&destination);
+                return Ok(addressee.and_then(|a: &Addressee| a.of(payload)));
+            }
+            Routes::Configured(file, heard) => (file, heard),
         };
         let Some(found) = file.find(destination) else {
             return Ok(None);
@@ -351,18 +423,79 @@ impl Replay<'_> {
         let channel = match self.slots.get(&key) {
             Some(channel) => *channel,
             None => {
-                let feed = file.feeds[found.feed].clone();
+                let mut feed = file.feeds[found.feed].clone();
+                let load = heard.loads.get(&key).copied().unwrap_or_default();
+                // A snapshot that is not in the recording is not waited for.
+                if !heard.ports.contains(&(found.feed, found.channel, Port::Snapshot)) {
+                    feed.channels[found.channel].snapshot = None;
+                }
                 let name = feed.channel_name(found.channel);
-                let channel = self.add(&feed, found.channel, name)?;
+                let about = About {
+                    protocol: feed.protocol(),
+                    on: Vec::new(),
+                };
+                let channel = self.add(&feed, found.channel, name, load, about)?;
                 self.slots.insert(key, channel);
                 channel
             }
         };
-        Ok(Some(Place {
+        Ok(Some(At {
             channel,
             port: found.port,
             line: found.line.unwrap_or(Line::Retransmit),
         }))
+    }
+
+    /// What is wrong with the books at the end, if anything is.
+    fn fault(&self) -> Option<String> {
+        if self.played.iter().all(|p| p.cost().packets == 0) {
+            let said = match &self.routes {
+                Routes::Configured(..) => "the recording holds no packet of a configured feed",
+                Routes::Recognised(_) => {
+                    "the recording holds no packet of a protocol whose books are known here; name the feeds with --config, or the protocol with --protocol"
+                }
+            };
+            return Some(said.to_string());
+        }
+        let mut reasons = Vec::new();
+        let mut say = |what: String, names: Vec<&str>| {
+            if !names.is_empty() {
+                let more = names.len().saturating_sub(NAMED_MAX);
+                let named = names[..names.len() - more].join(", ");
+                let more = match more {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                reasons.push(format!("{what} ({named}{more})"));
+            }
+        };
+        let with = |counter: Counter| -> (u64, Vec<&str>) {
+            let counts = self
+                .played
+                .iter()
+                .map(|p| (p.counters().get(counter), p.cost().name.as_str()));
+            let counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
+            (
+                counts.iter().map(|(c, _)| c).sum(),
+                counts.iter().map(|(_, n)| *n).collect(),
+            )
+        };
+        let (rejects, names) = with(Counter::BookRejects);
+        say(format!("{rejects} events did not fit their books"), names);
+        let (malformed, names) = with(Counter::Malformed);
+        say(format!("{malformed} packets or messages are malformed"), names);
+        let stale = |p: &dyn Play| {
+            p.state() == FeedState::Stale || p.books().iter().any(|b| b.state() == BookState::Stale)
+        };
+        let names: Vec<_> = self
+            .played
+            .iter()
+            .filter(|p| stale(&***p))
+            .map(|p| p.cost().name.as_str())
+            .collect();
+        let what = "books are stale at the end: messages are missing on every line";
+        say(what.to_string(), names);
+        (!reasons.is_empty()).then(|| format!("the books are not to be relied on: {}", reasons.join("; ")))
     }
 
     /// `--step`: shows what the packet did, waits for Enter.
@@ -396,12 +529,24 @@ impl Replay<'_> {
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let feeds: Vec<serde_json::Value> = self.played.iter().map(|p| self.channel_json(&**p)).collect();
+        let played = self.played.iter().zip(&self.about);
+        let feeds: Vec<serde_json::Value> = played.map(|(p, about)| self.channel_json(&**p, about)).collect();
         let mut all = serde_json::json!({
             "frames": self.tape.frames(),
             "frames_without_udp": self.tape.skipped().total(),
             "packets_of_other_feeds": self.other_feeds,
         });
+        if let Routes::Recognised(survey) = &self.routes {
+            let left_out = survey.left_out.iter().map(|(address, packets, protocol)| {
+                serde_json::json!({
+                    "destination": address.to_string(),
+                    "packets": packets,
+                    "protocol": protocol.map(Protocol::name),
+                })
+            });
+            all["left_out"] = left_out.collect();
+            all["destinations_with_heartbeats_only"] = survey.idle.into();
+        }
         // One channel's members stand at the top as well: scripts need not look for the only one.
         if let ([only], Some(all)) = (&feeds[..], all.as_object_mut()) {
             all.extend(only.as_object().cloned().unwrap_or_default());
@@ -410,12 +555,18 @@ impl Replay<'_> {
         all
     }
 
-    fn channel_json(&self, played: &dyn Play) -> serde_json::Value {
+    fn channel_json(&self, played: &dyn Play, about: &About) -> serde_json::Value {
         let (counters, cost) = (played.counters(), played.cost());
         let messages = counters.get(Counter::Messages);
         let busy_ns = self.clock.span_ns(cost.busy_ticks);
         serde_json::json!({
             "name": cost.name,
+            "protocol": about.protocol.name(),
+            "destinations": about.on.iter().map(|(address, port, line)| serde_json::json!({
+                "address": address.to_string(),
+                "port": port.name(),
+                "line": line_name(*line),
+            })).collect::<Vec<_>>(),
             "state": format!("{:?}", played.state()),
             "packets": cost.packets,
             "bytes": cost.bytes,
@@ -470,6 +621,7 @@ impl Replay<'_> {
             ]);
         }
         text += &format!("\n{}", feeds.to_text());
+        text += &self.found_text();
         text += &report::counter_table(&all);
         if self.tape.skipped().total() + self.other_feeds > 0 {
             text += &format!(
@@ -498,6 +650,43 @@ impl Replay<'_> {
                 "the books of {} are not complete: the recording starts in mid-session or lacks messages on both lines\n",
                 incomplete.join(", ")
             );
+        }
+        text
+    }
+
+    /// What the first reading found out: the lines of every channel, and what is of none.
+    fn found_text(&self) -> String {
+        let Routes::Recognised(survey) = &self.routes else {
+            return String::new();
+        };
+        let mut text = String::new();
+        if self.about.iter().any(|about| about.on.len() > 1) {
+            text += "\nlines, found out by their content\n";
+            for (played, about) in self.played.iter().zip(&self.about) {
+                let on = about
+                    .on
+                    .iter()
+                    .map(|(address, port, line)| match line_name(*line) {
+                        Some(line) => format!("{} {line} {address}", port.name()),
+                        None => format!("{} {address}", port.name()),
+                    });
+                let on: Vec<_> = on.collect();
+                text += &format!("{}: {}\n", played.cost().name, on.join(", "));
+            }
+            text += "\n";
+        }
+        for (address, packets, protocol) in survey.left_out.iter().take(LEFT_OUT_MAX) {
+            text += &match protocol {
+                Some(protocol) => {
+                    format!(
+                        "{packets} packets to {address} are {protocol}, of which no books are kept here: see `tickwire decode`\n"
+                    )
+                }
+                None => format!("{packets} packets to {address} are of no protocol known here\n"),
+            };
+        }
+        if survey.left_out.len() > LEFT_OUT_MAX {
+            text += &format!("and {} more destinations\n", survey.left_out.len() - LEFT_OUT_MAX);
         }
         text
     }
@@ -538,7 +727,8 @@ impl Replay<'_> {
                 continue;
             };
             text += &format!(
-                "{symbol} {:?}\n{:>10} {:>14}   {:<14} {:<10}\n",
+                "{symbol}  {}  {:?}\n{:>10} {:>14}   {:<14} {:<10}\n",
+                played.cost().name,
                 book.state(),
                 "qty",
                 "bid",
