@@ -82,6 +82,7 @@ struct About {
     protocol: Protocol,
     /// Where it is received, as far as that was found out.
     on: Vec<(SocketAddr, Port, Line)>,
+    room: Room,
 }
 
 pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
@@ -214,6 +215,7 @@ fn line_name(line: Line) -> Option<&'static str> {
 }
 
 /// How much a channel gets room for.
+#[derive(Clone, Copy)]
 struct Room {
     instruments: u32,
     orders: u32,
@@ -288,11 +290,7 @@ impl Replay<'_> {
         };
         for found in std::mem::take(&mut survey.channels) {
             let feed = recognised(&found, &self.args.templates);
-            let about = About {
-                protocol: found.protocol,
-                on: found.on,
-            };
-            self.add(&feed, 0, feed.name().to_string(), found.load, about)?;
+            self.add(&feed, 0, feed.name().to_string(), found.load, found.on)?;
         }
         Ok(())
     }
@@ -304,7 +302,7 @@ impl Replay<'_> {
         number: usize,
         name: String,
         load: Load,
-        about: About,
+        on: Vec<(SocketAddr, Port, Line)>,
     ) -> Result<usize, Failure> {
         let room = Room::of(feed.protocol(), load, self.args);
         let boxed = Boxed {
@@ -323,7 +321,11 @@ impl Replay<'_> {
         let reception = Reception::recorded(room.instruments, room.orders, self.symbols.clone());
         self.played
             .push(wiring::with_channel(feed, number, &reception, boxed)?);
-        self.about.push(about);
+        self.about.push(About {
+            protocol: feed.protocol(),
+            on,
+            room,
+        });
         Ok(self.played.len() - 1)
     }
 
@@ -375,12 +377,8 @@ impl Replay<'_> {
                     messages: survey.file_messages,
                     bytes: survey.file_messages * 40,
                 };
-                let about = About {
-                    protocol: feed.protocol(),
-                    on: Vec::new(),
-                };
                 let name = feed.name().to_string();
-                let channel = self.add(&feed, 0, name, load, about).map_err(End::Failed)?;
+                let channel = self.add(&feed, 0, name, load, Vec::new()).map_err(End::Failed)?;
                 *self.of_files.insert(channel)
             }
         };
@@ -430,11 +428,7 @@ impl Replay<'_> {
                     feed.channels[found.channel].snapshot = None;
                 }
                 let name = feed.channel_name(found.channel);
-                let about = About {
-                    protocol: feed.protocol(),
-                    on: Vec::new(),
-                };
-                let channel = self.add(&feed, found.channel, name, load, about)?;
+                let channel = self.add(&feed, found.channel, name, load, Vec::new())?;
                 self.slots.insert(key, channel);
                 channel
             }
@@ -567,6 +561,11 @@ impl Replay<'_> {
                 "port": port.name(),
                 "line": line_name(*line),
             })).collect::<Vec<_>>(),
+            "room": {
+                "instruments": about.room.instruments,
+                "orders": about.room.orders,
+                "levels": about.room.levels,
+            },
             "state": format!("{:?}", played.state()),
             "packets": cost.packets,
             "bytes": cost.bytes,
