@@ -102,9 +102,10 @@ fn mold<S: Sink>(
     match packet.payload {
         Payload::Heartbeat => sink.idle(place(packet.seq.0), "Heartbeat"),
         Payload::EndOfSession => sink.idle(place(packet.seq.0), "EndOfSession"),
-        Payload::Messages(blocks) => (packet.seq.0..)
+        // A corrupt packet may have the highest number there is.
+        Payload::Messages(blocks) => (0..)
             .zip(blocks)
-            .try_for_each(|(seq, bytes)| message(bytes, place(seq), sink)),
+            .try_for_each(|(at, bytes)| message(bytes, place(packet.seq.advance(at).0), sink)),
     }
 }
 
