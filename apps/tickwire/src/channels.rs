@@ -5,7 +5,7 @@
 //! name = "bzx"                                   # in reports; the venue's name unless given
 //! venue = "bzx"
 //! protocol = "pitch"                             # only needed where a venue has more than one
-//! interface = "127.0.0.1"
+//! interface = "eth0"                             # or its address
 //!
 //! [[feed.channel]]
 //! name = "1"                                     # unit, channel or line as the venue names it
@@ -28,6 +28,10 @@ use tickwire_feed::Line;
 use tickwire_market::{Port, Transport, Venue};
 use toml::Spanned;
 
+mod interface;
+
+pub(crate) use interface::InterfaceName;
+
 use crate::failure::Failure;
 use crate::ports::Ports;
 use crate::protocol::Protocol;
@@ -47,9 +51,9 @@ pub(crate) struct FeedConfig {
     /// Only needed where the venue has more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) protocol: Option<Protocol>,
-    /// Address of the network interface for multicast, loopback unless told otherwise.
-    #[serde(default = "loopback")]
-    pub(crate) interface: Ipv4Addr,
+    /// The network interface for multicast by its name or its address, loopback unless told otherwise.
+    #[serde(default = "InterfaceName::loopback")]
+    pub(crate) interface: InterfaceName,
     /// FAST template files (MOEX), relative to the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<PathBuf>,
@@ -177,7 +181,7 @@ impl FeedConfig {
             name: None,
             venue,
             protocol: (Protocol::of_venue(venue).len() > 1).then_some(protocol),
-            interface: Ipv4Addr::LOCALHOST,
+            interface: InterfaceName::loopback(),
             templates: match protocol {
                 Protocol::Moex => vec![PathBuf::from(BUILT_IN)],
                 _ => Vec::new(),
@@ -236,9 +240,9 @@ impl ChannelConfig {
     }
 
     /// The addresses of every port.
-    pub(crate) fn ports(&self, interface: Ipv4Addr) -> Ports {
+    pub(crate) fn ports(&self, interface: &InterfaceName) -> Ports {
         Ports {
-            interface,
+            interface: interface.clone(),
             groups: Port::ALL.map(|port| {
                 let lines = self.lines(port);
                 [lines.map(|l| l.a), lines.and_then(|l| l.b)]
@@ -576,10 +580,6 @@ fn check_channel(protocol: Protocol, channel: &ChannelConfig) -> Result<(), (&'s
         ));
     }
     Ok(())
-}
-
-fn loopback() -> Ipv4Addr {
-    Ipv4Addr::LOCALHOST
 }
 
 /// A venue by its configuration name.

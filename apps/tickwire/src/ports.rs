@@ -11,11 +11,11 @@ use tickwire_feed::{Channel, Line};
 use tickwire_market::{EventSink, Nanos, Port, SeqNo, Transport};
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::interface::Interface;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender, Stamping, UdpEndpoint};
 use tickwire_runtime::wait::{Waiter, Watch};
 
+use crate::channels::InterfaceName;
 use crate::failure::Failure;
 
 /// Connections of each kind served at once; further ones are closed at once.
@@ -34,8 +34,8 @@ const RECOVERY_PACKETS_PER_LOOK: usize = 16;
 /// The addresses of one channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
-    /// Of the network interface for multicast.
-    pub(crate) interface: Ipv4Addr,
+    /// The network interface for multicast.
+    pub(crate) interface: InterfaceName,
     /// Multicast groups, by port and line.
     pub(crate) groups: [[Option<SocketAddrV4>; 2]; Port::COUNT],
     /// Servers, by port.
@@ -132,7 +132,7 @@ impl OutletSockets {
         seed: u64,
         waiter: &mut Waiter,
     ) -> Result<OutletSockets, Failure> {
-        let interface = Interface::find(&ports.interface.to_string()).map_err(system)?;
+        let interface = ports.interface.find()?;
         let mut sockets = OutletSockets {
             index,
             lines: Vec::new(),
@@ -398,7 +398,7 @@ impl Intake {
         stamping: Stamping,
         waiter: &mut Waiter,
     ) -> Result<Intake, Failure> {
-        let interface = Interface::find(&ports.interface.to_string()).map_err(system)?;
+        let interface = ports.interface.find()?;
         let mut intake = Intake {
             live: Vec::new(),
             live_watches: Vec::new(),
@@ -430,8 +430,9 @@ impl Intake {
             }
             match (port.transport(), ports.servers[port as usize]) {
                 (Transport::Datagram, Some(address)) => {
-                    let endpoint =
-                        UdpEndpoint::bind(SocketAddrV4::new(ports.interface, 0)).map_err(system)?;
+                    // Without an address of its own, by the one that the route to the server has.
+                    let own = interface.address().unwrap_or(Ipv4Addr::UNSPECIFIED);
+                    let endpoint = UdpEndpoint::bind(SocketAddrV4::new(own, 0)).map_err(system)?;
                     intake.recovery_watches.push(waiter.watch(&endpoint));
                     intake.requests = Some((endpoint, address.into()));
                 }

@@ -180,7 +180,7 @@ impl<'a, C: Channel> Trader<'a, C> {
     fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
         let feed = &config.feed[0];
         let mut waiter = Waiter::new(config.trader.wait.strategy(2));
-        let ports = feed.channels[0].ports(feed.interface);
+        let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
             eprintln!("warning: {warning}");

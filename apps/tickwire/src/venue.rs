@@ -150,7 +150,7 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
                 venue,
                 outlet: outlets[venue].len(),
                 feed: index,
-                ports: channel.ports(feed.interface),
+                ports: channel.ports(&feed.interface),
             });
             outlets[venue].push(Outlet {
                 instruments: own

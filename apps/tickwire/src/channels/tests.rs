@@ -51,8 +51,8 @@ fn every_group_is_found_with_what_it_is_for() {
         ["bzx", "futures"]
     );
     assert_eq!(file.feeds[0].protocol(), Protocol::Pitch);
-    assert_eq!(file.feeds[0].interface, Ipv4Addr::LOCALHOST);
-    assert_eq!(file.feeds[1].interface, Ipv4Addr::new(10, 0, 0, 7));
+    assert_eq!(file.feeds[0].interface, InterfaceName::loopback());
+    assert_eq!(file.feeds[1].interface.to_string(), "10.0.0.7");
     let found = |address| {
         let d = file.find(at(address))?;
         Some((d.feed, d.channel, d.port, d.line_name()))

@@ -137,7 +137,7 @@ fn stations<'r>(
         let intake = match plan.recorded {
             Some(_) => None,
             None => {
-                let ports = source.feed.channels[source.channel].ports(source.feed.interface);
+                let ports = source.feed.channels[source.channel].ports(&source.feed.interface);
                 let stamping = match plan.kernel_stamps {
                     true => Stamping::Kernel,
                     false => Stamping::OnDemand,
@@ -398,6 +398,6 @@ impl<'p, 'r> FeedThread<'p, 'r> {
 }
 
 fn sockets_of(source: &SourcePlan) -> usize {
-    let ports = source.feed.channels[source.channel].ports(source.feed.interface);
+    let ports = source.feed.channels[source.channel].ports(&source.feed.interface);
     ports.groups.iter().flatten().flatten().count() + 1
 }

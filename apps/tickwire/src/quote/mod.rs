@@ -262,7 +262,7 @@ impl<C: Channel> Floor<C> {
     fn open(run: &Run<'_>, channel: C, session: QuoteSession) -> Result<(Floor<C>, Talk, Link), Failure> {
         let feed = &run.config.feed[0];
         let mut waiter = Waiter::new(run.section.wait.strategy(3));
-        let ports = feed.channels[0].ports(feed.interface);
+        let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, run.config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
             eprintln!("warning: {warning}");
