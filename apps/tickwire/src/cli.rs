@@ -1,8 +1,9 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::decode::Payloads;
 use crate::host::HostCommand;
@@ -287,6 +288,22 @@ Exit codes: 0 done, 2 a pattern or a feed is wrong, 3 no permission, 4 no daemon
 Example:
   tickwire subscriptions --json")]
     Subscriptions(SubscriptionsArgs),
+}
+
+/// Reads a command line. A value may begin with a minus sign: whether it may be negative is for the option to say, in its own
+/// words, and not for a search for an option called `-0`.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = with_signs(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(args)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+fn with_signs(command: clap::Command) -> clap::Command {
+    let signed = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(signed).mut_subcommands(with_signs)
 }
 
 #[derive(Args, Debug)]
@@ -808,7 +825,22 @@ fn parse_speed(text: &str) -> Result<Speed, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    #[test]
+    fn a_value_with_a_minus_sign_is_a_value_of_every_option() {
+        let parse = |line: &str| parse(line.split(' ').map(OsString::from));
+        let cli = parse("tickwire demo --loss -0.1 --reorder -1e-3").unwrap();
+        let Command::Demo(demo) = cli.command else {
+            panic!()
+        };
+        assert_eq!((demo.loss, demo.reorder), (-0.1, -1e-3));
+        let why = crate::demo::impairment(&demo).unwrap_err().message;
+        assert!(why.contains("--loss: -0.1"), "{why}");
+        let why = parse("tickwire demo --rate -5").unwrap_err().to_string();
+        assert!(why.contains("invalid value '-5' for '--rate <N>'"), "{why}");
+        let why = parse("tickwire demo --sedd 1").unwrap_err().to_string();
+        assert!(why.contains("--seed"), "{why}");
+    }
 
     #[test]
     fn every_command_has_an_example() {

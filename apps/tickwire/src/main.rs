@@ -46,11 +46,10 @@ mod wiring;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use tickwire_runtime::affinity;
 use tickwire_runtime::signal::{self, StopFlag};
 
-use cli::{Cli, Command, ExchangeArgs};
+use cli::{Command, ExchangeArgs};
 use config::Config;
 use demo::Notice;
 use failure::Failure;
@@ -60,7 +59,7 @@ use protocol::Protocol;
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match cli::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let code = views::usage_code(&error, std::env::args_os().nth(1).as_deref());

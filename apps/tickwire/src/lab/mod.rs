@@ -25,6 +25,7 @@ use tickwire_market::Nanos;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::failure::{Code, Failure};
+use crate::views::similar::similar;
 pub(crate) use quadra::{exchange_alone, trader_alone};
 use run::Run;
 
@@ -223,13 +224,20 @@ fn find(name: &str) -> Result<(String, String), Failure> {
     if path.extension().is_some() || path.components().count() > 1 {
         return Ok((name.to_owned(), read_text(path)?));
     }
-    let named = |text: &&&str| Heading::parse(text).is_ok_and(|h| h.name.to_string() == name);
-    match kind::BUILT_IN.iter().find(named) {
-        Some(text) => Ok((name.to_owned(), (*text).to_owned())),
-        None => Err(Failure::config(format!(
-            "there is no scenario '{name}': `tickwire lab list` shows those there are; give a file as ./{name}.toml"
-        ))),
+    let names = kind::BUILT_IN
+        .iter()
+        .filter_map(|text| Heading::parse(text).ok().map(|h| (h.name.to_string(), *text)));
+    let known: Vec<(String, &str)> = names.collect();
+    if let Some((_, text)) = known.iter().find(|(known, _)| known == name) {
+        return Ok((name.to_owned(), (*text).to_owned()));
     }
+    let meant = match similar(name, known.iter().map(|(known, _)| known.as_str())).as_slice() {
+        [] => String::new(),
+        near => format!("did you mean {}? ", near.join(" or ")),
+    };
+    Err(Failure::config(format!(
+        "there is no scenario '{name}': {meant}`tickwire lab list` shows those there are; give a file as ./{name}.toml"
+    )))
 }
 
 fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {

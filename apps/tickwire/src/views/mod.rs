@@ -24,7 +24,7 @@ mod nagios;
 mod region;
 mod screen;
 mod server;
-mod similar;
+pub(crate) mod similar;
 mod text;
 mod top;
 

@@ -1,4 +1,4 @@
-//! Symbols like one that nobody knows.
+//! Names (of symbols, of scenarios) like one that nobody knows.
 
 /// At most this many are suggested.
 const MOST: usize = 5;
