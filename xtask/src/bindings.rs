@@ -2,9 +2,10 @@
 //! Python package is built, installed into an environment of its own and tested.
 //!
 //! Everything that is made lands below `target/bindings`. Python packages come from PyPI once; a run that finds them there
-//! needs no network. Where the machine has no Python, that is said and fails nothing, except where `CI` is set.
+//! needs no network. Where the machine has no Python, or no way to PyPI, the package's tests are skipped and counted, except where
+//! `CI` is set: there it is a failure.
 
-use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir};
+use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir, words};
 use crate::source::read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,6 +54,7 @@ pub(crate) fn check(ctx: &Context) -> Outcome {
         all.passed += outcome.passed;
         all.failed += outcome.failed;
         all.notes.extend(outcome.notes);
+        all.skipped.extend(outcome.skipped);
         if outcome.failed > 0 && !outcome.again.is_empty() {
             all.again = outcome.again;
         }
@@ -171,7 +173,8 @@ fn c(ctx: &Context) -> Outcome {
     }
     let mut all = Outcome::default();
     if languages.len() == 1 {
-        all.notes.push("C++ not tested: no c++ on this machine".into());
+        all.skipped
+            .push("the C header is not tested from C++: no c++ on this machine".into());
     }
     for (compiler, flags, language) in languages {
         for source in ["examples/book.c", "tests/reader.c"] {
@@ -213,17 +216,10 @@ fn c(ctx: &Context) -> Outcome {
 fn python(ctx: &Context) -> Outcome {
     let python = compiler("PYTHON", "python3");
     if !answers(Command::new(&python).args(["-c", PROBE])) {
-        let why = "Python not tested: no python3 of 3.10 or later with venv on this machine".to_owned();
-        if std::env::var_os("CI").is_some() {
-            return failed(
-                &why,
-                "install python3 with its venv module, then cargo xtask bindings",
-            );
-        }
-        return Outcome {
-            notes: vec![why],
-            ..Outcome::default()
-        };
+        return absent(
+            "the Python package is not tested: no python3 of 3.10 or later with venv on this machine",
+            "install python3 with its venv module, then cargo xtask bindings",
+        );
     }
     let mut all = Outcome::default();
     let dir = target_dir().join("bindings");
@@ -335,6 +331,7 @@ fn python(ctx: &Context) -> Outcome {
             return Outcome {
                 passed: all.passed + passed,
                 failed: failures.max(1),
+                skipped: all.skipped,
                 notes: finished.output.lines().map(str::to_owned).collect(),
                 again: "cargo xtask bindings".into(),
                 names: Vec::new(),
@@ -368,18 +365,62 @@ fn prepare(ctx: &Context, python: &Path, environment: &Path) -> Result<(), Outco
         "install",
         "--quiet",
         "--disable-pip-version-check",
+        "--retries",
+        "2",
         "--only-binary",
         ":all:",
         "-r",
         list,
     ]);
-    for command in [&mut make, &mut install] {
-        let outcome = ctx.check(command);
-        if outcome.failed > 0 {
-            return Err(outcome);
-        }
+    let outcome = ctx.check(&mut make);
+    if outcome.failed > 0 {
+        return Err(outcome);
+    }
+    // Its own log, so that what pip says of the network can be read; it says it on standard error.
+    let installed = install.current_dir(root()).output();
+    let (success, said) = match &installed {
+        Ok(output) => (
+            output.status.success(),
+            [&output.stdout[..], &output.stderr].concat(),
+        ),
+        Err(error) => (false, error.to_string().into_bytes()),
+    };
+    let said = String::from_utf8_lossy(&said);
+    if !success && is_offline(&said) {
+        return Err(absent(
+            "the Python package is not tested: PyPI, which has what its tests need, cannot be reached",
+            "cargo xtask bindings, once with a network",
+        ));
+    }
+    if !success {
+        return Err(failed(&said, &words(&install)));
     }
     std::fs::write(&stamp, wanted).map_err(|error| failed(&format!("{}: {error}", stamp.display()), ""))
+}
+
+/// A part that cannot be tested on this machine: skipped and counted, but a failure where `CI` is set.
+fn absent(why: &str, remedy: &str) -> Outcome {
+    if std::env::var_os("CI").is_some_and(|value| !value.is_empty()) {
+        return failed(why, remedy);
+    }
+    Outcome {
+        skipped: vec![format!("{why}; {remedy}")],
+        ..Outcome::default()
+    }
+}
+
+/// Whether pip failed because it could not reach its index, by what it says (urllib3's words).
+fn is_offline(said: &str) -> bool {
+    [
+        "connection broken by",
+        "NewConnectionError",
+        "NameResolutionError",
+        "ConnectTimeoutError",
+        "Network is unreachable",
+        "ProxyError",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }
 
 fn failed(why: &str, again: &str) -> Outcome {
@@ -432,6 +473,16 @@ fn pytest_tally(output: &str) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_without_network_is_told_from_a_package_that_is_not_there() {
+        let offline = "WARNING: Retrying (Retry(total=1)) after connection broken by 'NewConnectionError(...)': /simple/mypy/\n\
+                       ERROR: No matching distribution found for mypy==1.19.0";
+        assert!(is_offline(offline));
+        assert!(!is_offline(
+            "ERROR: No matching distribution found for mypy==99.0"
+        ));
+    }
 
     #[test]
     fn the_last_line_of_pytest_is_counted() {

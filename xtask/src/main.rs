@@ -12,6 +12,7 @@ mod licences;
 mod oracle;
 mod purity;
 mod quantlib;
+mod recorded;
 mod run;
 mod source;
 mod tidy;
@@ -98,7 +99,7 @@ const BARE: Step = Step {
 const HELP: &str = "\
 The project's own commands.
 
-  cargo xtask check             every step below; the last line is 'N passed, M failed'
+  cargo xtask check             every step below; the last line is 'N passed, M failed, K skipped'
   cargo xtask check --list      the steps
   cargo xtask <step>...         only these steps, with their output
   cargo xtask header            writes bindings/c/tickwire.h anew from the layout of the shared memory
@@ -109,13 +110,14 @@ The project's own commands.
                                 tickwire decode against tshark with public dissectors (docs/oracle.md); not part of check
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
+  cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
          --help     this text
 
 `check` exits with 1 when a step fails. Each failure ends with the command that repeats it; the output of each step is kept
-in target/xtask/<step>.log.
+in target/xtask/<step>.log. Tests that read recorded data are skipped, and counted, where there is none; with CI set they fail.
 ";
 
 fn main() -> ExitCode {
@@ -125,6 +127,11 @@ fn main() -> ExitCode {
         ["oracle", rest @ ..] => oracle::run(rest),
         ["interop", rest @ ..] => interop::run(rest),
         ["quantlib", rest @ ..] => quantlib::run(rest),
+        ["fetch-data", rest @ ..] => {
+            let fetched = recorded::fetch(rest);
+            recorded::freshen();
+            fetched
+        }
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
@@ -164,6 +171,7 @@ fn list() -> String {
 /// Runs the steps, all of them even after a failure, and says how it went.
 fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitCode {
     let (mut passed, mut failed) = (0, 0);
+    let mut skipped = Vec::new();
     let mut again = Vec::new();
     for step in steps {
         println!("== {:<10} {}", step.name, step.about);
@@ -172,14 +180,19 @@ fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitC
         let seconds = start.elapsed().as_secs_f64();
         passed += outcome.passed;
         failed += outcome.failed;
+        let skips = match outcome.skipped.len() {
+            0 => String::new(),
+            n => format!(", {n} skipped"),
+        };
+        skipped.extend(outcome.skipped);
         for line in &outcome.notes {
             println!("   {line}");
         }
         if outcome.failed == 0 {
-            println!("   ok      {seconds:>7.1} s  {} passed", outcome.passed);
+            println!("   ok      {seconds:>7.1} s  {} passed{skips}", outcome.passed);
         } else {
             println!(
-                "   FAILED  {seconds:>7.1} s  {} failed; again: {}",
+                "   FAILED  {seconds:>7.1} s  {} failed{skips}; again: {}",
                 outcome.failed, outcome.again
             );
             again.push((step.name, outcome.again, outcome.names));
@@ -192,10 +205,32 @@ fn run_steps(steps: impl Iterator<Item = &'static Step>, verbose: bool) -> ExitC
             println!("  {test}");
         }
     }
-    println!("{passed} passed, {failed} failed");
+    for line in why_skipped(&skipped) {
+        println!("{line}");
+    }
+    println!("{passed} passed, {failed} failed, {} skipped", skipped.len());
     if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// What was skipped and what to do about it: one line for all recorded data, one for every other reason.
+fn why_skipped(reasons: &[String]) -> Vec<String> {
+    let (data, others): (Vec<_>, Vec<_>) = reasons
+        .iter()
+        .map(|reason| reason.strip_prefix(recorded::REASON).ok_or(reason))
+        .partition(Result::is_ok);
+    let paths: Vec<&str> = data.into_iter().flatten().collect();
+    let mut lines = Vec::new();
+    if !paths.is_empty() {
+        lines.push(recorded::explained(&paths, paths.len()));
+    }
+    let others = others.into_iter().filter_map(Result::err);
+    let mut others: Vec<String> = others.map(|reason| format!("skipped: {reason}")).collect();
+    others.sort();
+    others.dedup();
+    lines.extend(others);
+    lines
 }

@@ -20,6 +20,8 @@ pub(crate) struct Outcome {
     pub(crate) passed: usize,
     /// Checks (or tests) that failed.
     pub(crate) failed: usize,
+    /// Why checks (or tests) were skipped, one reason for each.
+    pub(crate) skipped: Vec<String>,
     /// Lines for the reader.
     pub(crate) notes: Vec<String>,
     /// The command that repeats the failure.
@@ -61,6 +63,11 @@ impl Context {
     /// Runs a command that passes or fails as one check.
     pub(crate) fn check(&self, command: &mut Command) -> Outcome {
         let finished = self.execute(command);
+        self.judged(command, &finished)
+    }
+
+    /// One check, by how its command went.
+    pub(crate) fn judged(&self, command: &Command, finished: &Finished) -> Outcome {
         if finished.success {
             return Outcome {
                 passed: 1,
@@ -79,15 +86,18 @@ impl Context {
     pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
         let finished = self.execute(command);
         let (passed, failed) = tally(&finished.output);
+        let skipped = ignored(&finished.output);
         if finished.success && failed == 0 {
             return Outcome {
-                passed: passed.max(1),
+                passed: passed.max(usize::from(skipped.is_empty())),
+                skipped,
                 ..Outcome::default()
             };
         }
         Outcome {
             passed,
             failed: failed.max(1),
+            skipped,
             notes: self.shown(&finished.output),
             again: words(command),
             names: failures(&finished.output),
@@ -183,8 +193,9 @@ pub(crate) fn docs(ctx: &Context) -> Outcome {
     ]))
 }
 
-/// Every test.
+/// Every test; those that read recorded data are skipped where there is none.
 pub(crate) fn tests(ctx: &Context) -> Outcome {
+    crate::recorded::freshen();
     ctx.count_tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]))
 }
 
@@ -204,14 +215,24 @@ pub(crate) fn benches(ctx: &Context) -> Outcome {
             ..Outcome::default()
         };
     }
-    let mut outcome = ctx.check(cargo().args([
+    crate::recorded::freshen();
+    let mut command = cargo();
+    command.args([
         "test",
         "--workspace",
         "--locked",
         "--no-fail-fast",
         "--bench",
         "*",
-    ]));
+    ]);
+    let finished = ctx.execute(&mut command);
+    let mut outcome = ctx.judged(&command, &finished);
+    outcome.skipped = finished
+        .output
+        .lines()
+        .filter_map(|line| line.strip_prefix("skipped: "))
+        .map(str::to_owned)
+        .collect();
     if outcome.failed == 0 {
         outcome.passed = bench_targets();
     }
@@ -294,21 +315,39 @@ fn failures(output: &str) -> Vec<String> {
         .collect()
 }
 
+/// The reason of every test that the harness did not run: `test NAME ... ignored, REASON`. As many as its results say, so that
+/// none is lost whose line another test's output has broken.
+fn ignored(output: &str) -> Vec<String> {
+    let lines = output.lines().filter(|line| line.starts_with("test "));
+    let reasons = lines.filter_map(|line| line.split_once(" ... ignored").map(|(_, reason)| reason));
+    let mut reasons: Vec<String> = reasons
+        .map(|reason| reason.trim_start_matches(", ").to_owned())
+        .collect();
+    let results = output.lines().filter(|line| line.starts_with("test result:"));
+    let all: usize = results.map(|line| number(line, " ignored")).sum();
+    if all > reasons.len() {
+        reasons.resize(all, String::new());
+    }
+    reasons
+}
+
 /// Sums libtest's `test result: ok. 3 passed; 0 failed; …` lines.
 fn tally(output: &str) -> (usize, usize) {
-    let number = |line: &str, word: &str| -> usize {
-        let before = line.split(word).next().unwrap_or("");
-        before
-            .trim_end()
-            .rsplit([' ', ';'])
-            .next()
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(0)
-    };
     let results = output.lines().filter(|line| line.starts_with("test result:"));
     results.fold((0, 0), |(p, f), line| {
         (p + number(line, " passed"), f + number(line, " failed"))
     })
+}
+
+/// The number before a word of such a line.
+fn number(line: &str, word: &str) -> usize {
+    let before = line.split(word).next().unwrap_or("");
+    before
+        .trim_end()
+        .rsplit([' ', ';'])
+        .next()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -321,6 +360,15 @@ mod tests {
                       test result: FAILED. 12 passed; 2 failed; 0 ignored\n";
         assert_eq!(tally(output), (15, 2));
         assert_eq!(tally("error: could not compile"), (0, 0));
+    }
+
+    #[test]
+    fn every_test_that_was_not_run_is_counted_with_its_reason_and_never_as_passed() {
+        let output = "test a ... ok\ntest b ... ignored, needs recorded data: captures/x\ntest c ... ignored\n\
+                      test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out\n\
+                      test result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(tally(output), (1, 0));
+        assert_eq!(ignored(output), ["needs recorded data: captures/x", "", ""]);
     }
 
     #[test]

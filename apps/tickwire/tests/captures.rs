@@ -579,6 +579,15 @@ fn write_pcap(path: &Path, payloads: &[Vec<u8>]) {
     pcap.finish().unwrap();
 }
 
+#[tickwire_testdata::recorded_data(
+    "captures",
+    "captures/books/itch-synthetic",
+    "captures/books/lobster",
+    "captures/books/xnas-mbo-mbp10",
+    "captures/moex-asts",
+    "captures/options",
+    "specs/moex"
+)]
 #[test]
 fn every_recording_decodes_to_the_last_byte_and_is_written_again() {
     let root = captures("");

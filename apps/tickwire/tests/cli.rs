@@ -4,7 +4,8 @@ mod common;
 
 use common::{Folder, free_ports, run, text};
 use std::process::Output;
-use tickwire_testdata::captures;
+use tickwire_market::Nanos;
+use tickwire_runtime::capture::{LinkType, PcapWriter};
 
 /// Exit code and the sentence.
 fn failed(output: &Output) -> (i32, String) {
@@ -55,7 +56,20 @@ fn the_printed_configuration_reads_back() {
 #[test]
 fn recordings_that_cannot_be_read_say_why() {
     let folder = Folder::new("recordings");
-    let whole = std::fs::read(captures("books/itch-synthetic/first3000_mold.pcap")).unwrap();
+    let day = folder.0.join("day.pcap");
+    let mut pcap = PcapWriter::create(&day, LinkType::ETHERNET).unwrap();
+    let address = |text: &str| text.parse().unwrap();
+    for vector in tickwire_testdata::vectors("moldudp64") {
+        pcap.write_udp(
+            Nanos(1),
+            address("10.0.0.1:1"),
+            address("239.0.0.1:2"),
+            &vector.bytes,
+        )
+        .unwrap();
+    }
+    pcap.finish().unwrap();
+    let whole = std::fs::read(day).unwrap();
     let cut = folder.file("cut.pcap", &whole[..whole.len() - 7]);
     let noise = folder.file("noise.bin", [0x55; 300]);
     let empty = folder.file("empty.pcap", b"");
@@ -106,6 +120,34 @@ fn an_exchange_that_is_not_there_and_an_interface_that_is_not_there_are_named() 
     let (code, said) = failed(&run(&["trade", "-c", file.to_str().unwrap()]));
     assert!(
         code == 3 && said.contains(&orders.to_string()) && said.contains("refused"),
+        "{code} {said}"
+    );
+    // By name as by address; who has neither is told what there is.
+    let named = |name: &str| {
+        let channel = "[[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.77.1:26400\" }\n";
+        let text = format!("[[feed]]\nvenue = \"nasdaq\"\ninterface = \"{name}\"\n{channel}");
+        folder.file(
+            "named.toml",
+            format!("{text}[order_entry]\naddress = \"127.0.0.1:{orders}\"\n"),
+        )
+    };
+    let (code, said) = failed(&run(&["trade", "-c", named("lo").to_str().unwrap()]));
+    assert!(
+        code == 3 && said.contains("refused"),
+        "the groups are joined: {code} {said}"
+    );
+    let printed = text(&run(&["config", named("lo").to_str().unwrap()]).stdout);
+    assert!(printed.contains("interface = \"lo\""), "{printed}");
+    for command in ["trade", "exchange", "feed"] {
+        let (code, said) = failed(&run(&[command, "-c", named("eth99").to_str().unwrap()]));
+        assert!(
+            code == 3 && said.contains("eth99") && said.contains("lo (127.0.0.1)"),
+            "{code} {said}"
+        );
+    }
+    let (code, said) = failed(&run(&["config", named("127.0.0.300").to_str().unwrap()]));
+    assert!(
+        code == 2 && said.contains("line 3") && said.contains("neither the name"),
         "{code} {said}"
     );
     let file = folder.file("interface.toml", "[[feed]]\nvenue = \"nasdaq\"\ninterface = \"203.0.113.9\"\n[[feed.channel]]\nname = \"1\"\nlive = { a = \"239.192.77.1:26400\" }\n");
@@ -176,4 +218,12 @@ fn help_is_complete() {
     ] {
         assert!(help.contains(command), "{command} is not in the help");
     }
+}
+
+#[test]
+fn a_slip_of_the_finger_is_answered_with_the_name_that_was_meant() {
+    let (code, said) = failed(&run(&["lab", "run", "quadr"]));
+    assert!(code == 2 && said.contains("did you mean quadra"), "{code} {said}");
+    let (code, said) = failed(&run(&["lab", "run", "zzzzzzzz"]));
+    assert!(code == 2 && !said.contains("did you mean"), "{code} {said}");
 }

@@ -7,36 +7,68 @@ use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_runtime::capture::{LinkType, PcapWriter};
-use tickwire_testdata::{captures, pcap_payloads, specs, unhex, workspace};
-use tickwire_wire::moldudp64;
+use tickwire_testdata::{captures, specs, unhex, workspace};
+use tickwire_wire::{cqs, moldudp64, pitch, xdp};
 
-/// The first payload of a recording.
-fn recorded(rel: &str) -> Vec<u8> {
-    pcap_payloads(&captures(&format!("packets/{rel}"))).remove(0)
+/// The bytes of a vector: of a message, or of a packet where the protocol's vectors are packets.
+fn vector(protocol: &str, name: &str) -> Vec<u8> {
+    let vectors = tickwire_testdata::vectors(protocol);
+    let vector = vectors.into_iter().find(|vector| vector.name == name);
+    vector.unwrap_or_else(|| panic!("{protocol} has no {name}")).bytes
+}
+
+/// A message in a packet of MoldUDP64.
+fn in_mold(message: &[u8]) -> Vec<u8> {
+    let mut buffer = [0; 200];
+    let mut packet = moldudp64::PacketBuilder::new(&mut buffer, *b"000010059B", SeqNo(14_757_721));
+    assert!(packet.push(message));
+    let length = packet.finish();
+    buffer[..length].to_vec()
 }
 
 fn itch() -> Vec<u8> {
-    recorded("Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0/OrderDeleteMessage.pcap")
+    in_mold(&vector("itch50", "order_delete/whole"))
 }
 
 fn pitch() -> Vec<u8> {
-    recorded("Cboe/Byx.Equities.DepthOfBook.Pitch.v2.41/AddOrderShortMessage.pcap")
+    let mut buffer = [0; 200];
+    let mut packet = pitch::PacketBuilder::new(&mut buffer, 1, 9);
+    assert!(packet.push(&vector("pitch", "add_order_short/usual")));
+    let length = packet.finish();
+    buffer[..length].to_vec()
 }
 
 fn xdp() -> Vec<u8> {
-    recorded("Nyse/IntegratedFeed.Pillar.v2.5/AddOrderMessage.pcap")
+    let mut buffer = [0; 200];
+    let sent = Nanos(1_645_642_927 * Nanos::SECOND);
+    let mut packet = xdp::PacketBuilder::new(&mut buffer, xdp::DeliveryFlag::Original, 53_173, sent);
+    assert!(packet.push(&vector("xdp", "add_order/typical")));
+    let length = packet.finish();
+    buffer[..length].to_vec()
 }
 
 fn cqs() -> Vec<u8> {
-    recorded("Siac/Cqs.Cta.v1.91/LongQuoteMessage.pcap")
+    let mut buffer = [0; 400];
+    let sent = cqs::UnixTime {
+        seconds: 1_540_480_512.into(),
+        nanos: 526_727_191.into(),
+    };
+    let header = cqs::BlockHeader::at(cqs::Feed::Quotes, 19_878_165, sent);
+    let mut block = cqs::BlockBuilder::new(&mut buffer, header);
+    assert!(block.push(&[&vector("cqs", "long_quote/keeps_the_national_best")]));
+    let length = block.finish();
+    buffer[..length].to_vec()
 }
 
 fn uqdf() -> Vec<u8> {
-    recorded("Nasdaq/Uqdf.Output.Utp.v1.5/QuoteLongFormMessage.pcap")
+    in_mold(&vector("uqdf", "quote_long/keeps_the_national_best"))
 }
 
+/// A packet of two messages.
 fn mdp3() -> Vec<u8> {
-    recorded("Cme/Mdp3.Sbe.v1.9/MdIncrementalRefreshBook.pcap")
+    let book = vector("mdp3", "incremental_refresh_book46/two_entries_a_group");
+    let volume = vector("mdp3", "incremental_refresh_volume37/two_entries_a_group");
+    [&book[..], &volume[12..]].concat()
 }
 
 /// A capture of these packets: sender, destination, payload.
@@ -214,7 +246,8 @@ fn headers_come_before_the_messages_of_their_packet() {
     let file = sent(&folder, &[("239.0.0.1:1", cqs()), ("239.0.0.2:1", mdp3())]);
     let (_, objects, _) = decode(&["--headers"], &file);
     assert_eq!(objects[0]["Header"], "BlockHeader");
-    assert_eq!(objects[0]["BlockChecksum"], 0x1A82);
+    let checksum = u16::from_be_bytes([cqs()[18], cqs()[19]]);
+    assert_eq!(objects[0]["BlockChecksum"], checksum);
     assert_eq!(objects[1]["Message"], "LongQuote");
     assert_eq!(objects[2]["Header"], "BinaryPacketHeader");
     assert!(objects[2]["SendingTime"].is_u64());
@@ -229,7 +262,7 @@ fn headers_come_before_the_messages_of_their_packet() {
 #[test]
 fn groups_of_entries_are_arrays() {
     let folder = Folder::new("arrays");
-    let delta = recorded("Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b/DeltaUpdateMessage.pcap");
+    let delta = vector("openbook", "delta_update/two_price_points");
     let file = sent(&folder, &[("239.0.0.1:1", mdp3()), ("239.0.0.2:1", delta)]);
     let (_, objects, _) = decode(&[], &file);
     let book = objects.iter().find(|o| o["templateId"] == 46).unwrap();
@@ -240,6 +273,7 @@ fn groups_of_entries_are_arrays() {
     assert_eq!(delta["PricePoints"][0]["PriceNumerator"], 1_716_000);
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn moex_is_read_with_the_first_template_file_that_fits() {
     let folder = Folder::new("moex");
@@ -305,7 +339,8 @@ fn what_cannot_be_asked_for_is_refused() {
     assert!(code == Some(1) && said.contains("nothing in it is xdp"), "{said}");
     assert!(objects[0]["Error"].is_string() && objects[0]["Bytes"].is_string());
     // A file of ITCH messages is of no other protocol.
-    let messages = captures("itch-files/real-head-1000.itch");
+    let delete = vector("itch50", "order_delete/whole");
+    let messages = folder.file("messages.itch", [&[0, 19][..], &delete].concat());
     let (code, _, said) = decode(&["--protocol", "cqs"], &messages);
     assert!(
         code == Some(1) && said.contains("is a file of ITCH 5.0 messages"),
@@ -313,6 +348,7 @@ fn what_cannot_be_asked_for_is_refused() {
     );
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme/iLink3.Sbe.8.5")]
 #[test]
 fn ilink3_is_read_from_streams_of_tcp() {
     let file = |name: &str| captures(&format!("packets/Cme/iLink3.Sbe.8.5/{name}.pcap"));
@@ -342,6 +378,7 @@ fn ilink3_is_read_from_streams_of_tcp() {
     assert!(said.contains("1 frames without TCP"), "{said}");
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme/iLink3.Sbe.8.5")]
 #[test]
 fn tcp_is_skipped_and_counted() {
     let file = captures("packets/Cme/iLink3.Sbe.8.5/Sequence.pcap");

@@ -287,6 +287,7 @@ fn play(port: u16, definition: &str) -> Result<(), String> {
     Ok(())
 }
 
+#[tickwire_testdata::recorded_data("fix")]
 #[test]
 fn every_definition_of_every_version_passes() {
     let dir = std::env::temp_dir().join(format!("tickwire-acceptance-{}", std::process::id()));

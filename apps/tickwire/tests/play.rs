@@ -326,6 +326,7 @@ fn path(path: &Path) -> &str {
 }
 
 /// The scenario, tiny: every order over sockets and in memory is the naive rule's, and a wrong book fails the run.
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
     let folder = Folder::new("lab-cep");

@@ -1,10 +1,12 @@
-//! Real recordings through `decode` and `replay`, as a user would.
+//! Recordings through `decode` and `replay`, as a user would: real ones, and a session that the exchange writes.
 
 mod common;
 
-use common::{run, text};
+use common::{Folder, run, text};
 use std::collections::BTreeMap;
-use tickwire_testdata::{captures, file_bytes, files};
+use std::path::PathBuf;
+use tickwire_testdata::{captures, file_bytes, files, pcap_payloads, workspace};
+use tickwire_wire::moldudp64::{self, Payload};
 
 /// Every line of `decode` as JSON.
 fn decoded(path: &std::path::Path) -> Vec<serde_json::Value> {
@@ -21,6 +23,7 @@ fn decoded(path: &std::path::Path) -> Vec<serde_json::Value> {
         .collect()
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq")]
 #[test]
 fn every_itch_recording_decodes_without_an_error() {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -41,6 +44,7 @@ fn every_itch_recording_decodes_without_an_error() {
     assert_eq!(counts.values().sum::<u64>(), 117);
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0")]
 #[test]
 fn the_worked_example_prints_every_field_as_the_specification_names_it() {
     let file =
@@ -66,6 +70,7 @@ fn the_worked_example_prints_every_field_as_the_specification_names_it() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Ise.OrderComboFeed.v1.1")]
 #[test]
 fn a_recording_of_another_protocol_is_said_to_be_one() {
     // ISE's feeds stand in MoldUDP64 too, and share some letters with ITCH 5.0.
@@ -89,17 +94,36 @@ fn a_recording_of_another_protocol_is_said_to_be_one() {
     assert!(text(&output.stderr).contains("nothing in it is mdp3"));
 }
 
+/// A session of some thousand messages that the exchange writes: the capture of its two lines, and its messages in order.
+fn session(folder: &Folder) -> (PathBuf, Vec<Vec<u8>>) {
+    let pcap = folder.0.join("session.pcap");
+    let config = workspace().join("examples/nasdaq.toml");
+    let args = ["exchange", "-c", config.to_str().unwrap(), "--write-capture"];
+    let output = run(&[&args[..], &[pcap.to_str().unwrap(), "--packets", "3000"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let mut messages = BTreeMap::new();
+    for payload in pcap_payloads(&pcap) {
+        let packet = moldudp64::parse(&payload).unwrap();
+        if let Payload::Messages(blocks) = packet.payload {
+            messages.extend((packet.seq.0..).zip(blocks.map(<[u8]>::to_vec)));
+        }
+    }
+    (pcap, messages.into_values().collect())
+}
+
 #[test]
 fn decode_limits_and_filters() {
-    let file = captures("books/itch-synthetic/synth120k.itch");
-    let output = run(&["decode", file.to_str().unwrap(), "--type", "U", "--limit", "5"]);
+    let folder = Folder::new("limits");
+    let (pcap, _) = session(&folder);
+    let output = run(&["decode", pcap.to_str().unwrap(), "--type", "D", "--limit", "5"]);
     assert!(output.status.success());
     let out = text(&output.stdout);
     assert_eq!(out.lines().count(), 5);
-    assert!(out.lines().all(|l| l.contains("\"MessageType\":\"U\"")), "{out}");
+    assert!(out.lines().all(|l| l.contains("\"MessageType\":\"D\"")), "{out}");
 }
 
 /// The generated session comes with the top of every book at its end.
+#[tickwire_testdata::recorded_data("captures/books/itch-synthetic")]
 #[test]
 fn a_replayed_file_ends_with_the_expected_books() {
     let file = captures("books/itch-synthetic/synth120k.itch");
@@ -166,29 +190,28 @@ fn a_replayed_file_ends_with_the_expected_books() {
 
 #[test]
 fn the_same_session_in_packets_and_in_a_file_gives_the_same_books() {
-    let pcap = captures("books/itch-synthetic/first3000_mold.pcap");
+    let folder = Folder::new("same");
+    let (pcap, messages) = session(&folder);
     let output = run(&["replay", pcap.to_str().unwrap(), "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let packets: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The first 3,000 messages of the file, cut by hand.
-    let bytes = file_bytes(&captures("books/itch-synthetic/synth120k.itch"));
-    let len: usize = tickwire_testdata::framed_messages(&bytes)
+    let framed: Vec<u8> = messages
         .iter()
-        .take(3000)
-        .map(|m| m.len() + 2)
-        .sum();
-    let folder = common::Folder::new("same");
-    let head = folder.file("head.itch", &bytes[..len]);
-    let output = run(&["replay", head.to_str().unwrap(), "--json"]);
+        .flat_map(|m| [&(m.len() as u16).to_be_bytes()[..], m].concat())
+        .collect();
+    let file = folder.file("session.itch", framed);
+    let output = run(&["replay", file.to_str().unwrap(), "--json"]);
     let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(packets["state_hash"], file["state_hash"]);
-    assert_eq!(packets["counters"]["messages"], 3000);
+    assert_eq!(packets["counters"]["messages"], messages.len());
+    assert_eq!(file["counters"]["messages"], messages.len());
     assert_eq!(packets["state"], "Live");
 }
 
 #[test]
 fn a_paced_replay_takes_its_time_and_gives_the_same_books() {
-    let pcap = captures("books/itch-synthetic/first3000_mold.pcap");
+    let folder = Folder::new("paced");
+    let (pcap, _) = session(&folder);
     let hash = |args: &[&str]| {
         let mut all = vec!["replay", pcap.to_str().unwrap(), "--json"];
         all.extend(args);
@@ -201,11 +224,12 @@ fn a_paced_replay_takes_its_time_and_gives_the_same_books() {
 
 #[test]
 fn filtered_symbols_never_reach_the_books() {
-    let file = captures("books/itch-synthetic/synth120k.itch");
-    let output = run(&["replay", file.to_str().unwrap(), "--json", "--symbol", "NONE"]);
+    let folder = Folder::new("filtered");
+    let (pcap, messages) = session(&folder);
+    let output = run(&["replay", pcap.to_str().unwrap(), "--json", "--symbol", "NONE"]);
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(
-        result["counters"]["messages_filtered"].as_u64() > Some(100_000),
+        result["counters"]["messages_filtered"].as_u64() > Some(messages.len() as u64 * 8 / 10),
         "{}",
         result["counters"]
     );

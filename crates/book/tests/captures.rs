@@ -28,6 +28,7 @@ fn text(rel: &str) -> String {
     std::fs::read_to_string(captures(rel)).unwrap_or_else(|e| panic!("{rel}: {e}"))
 }
 
+#[tickwire_testdata::recorded_data("captures/books/itch-synthetic")]
 #[test]
 fn the_synthetic_session_ends_in_its_expected_books() {
     let bytes = file_bytes(&captures("books/itch-synthetic/synth120k.itch"));
@@ -64,6 +65,7 @@ fn the_synthetic_session_ends_in_its_expected_books() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/itch-files")]
 #[test]
 fn the_head_of_a_real_session_gives_the_same_books_as_the_naive_ones() {
     let bytes = file_bytes(&captures("itch-files/real-head-1000.itch"));
@@ -81,6 +83,7 @@ fn the_head_of_a_real_session_gives_the_same_books_as_the_naive_ones() {
 /// The book of LOBSTER's Apple rows after every message. Orders from before the window are unknown: the first row's
 /// levels are seeded as one order each, as are levels that enter the ten from below, and what such an order loses is
 /// taken from the seed of its price.
+#[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn the_apple_book_equals_lobsters_six_best_levels_after_every_message() {
     let messages = text("books/lobster/AAPL_first1000_message_10.csv");
@@ -211,6 +214,7 @@ fn vendor_levels(header: &str, row: &[&str], side: &str) -> Vec<Level> {
 
 /// Databento's market-by-order rows of one symbol, and the ten-level rows the vendor made of them. A vendor row is
 /// right if the book passes through its state at the row's time and sequence number.
+#[tickwire_testdata::recorded_data("captures/books/xnas-mbo-mbp10")]
 #[test]
 fn the_vendors_ten_level_rows_are_states_the_book_passes_through() {
     let (mbo, mbp) = (

@@ -108,6 +108,7 @@ fn event_of(record: &Mbo) -> Option<MarketEvent> {
 /// Christmas Day in ESH4: the snapshot of the evening before, then the opening and its first half hour. Every one of the
 /// 68,792 records fits, and the market is never locked or crossed while it trades: fills and trades that took from the book too would
 /// leave it so.
+#[tickwire_testdata::recorded_data("captures/books/cme-mbo")]
 #[test]
 fn a_future_is_right_from_its_snapshot_through_every_order_and_fill() {
     let snapshot = dbn::mbo_records(&captures("books/cme-mbo/esh4-glbx-mdp3-20231224.mbo.dbn.zst"));
@@ -150,6 +151,7 @@ fn a_future_is_right_from_its_snapshot_through_every_order_and_fill() {
 /// LOBSTER's Amazon, the best prices after each of a day's 57,515 messages. The file has only what touched the best prices: when a best
 /// level is used up, the next one comes from orders never seen, and is taken from the row; every other row must follow from the
 /// messages.
+#[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn the_best_prices_of_amazons_day_equal_lobsters_after_every_message() {
     let text = |rel: &str| String::from_utf8(file_bytes(&captures(rel))).unwrap();
@@ -285,6 +287,7 @@ impl Day {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/books/itch-synthetic")]
 #[test]
 fn the_synthetic_session_is_right_after_every_message() {
     let bytes = file_bytes(&captures("books/itch-synthetic/synth120k.itch"));

@@ -184,6 +184,7 @@ fn recorded(path: &str) -> Shape {
 
 /// The flow's most active instrument beside the recorded names. Recorded are AAPL's first 999 messages and AMZN's whole day, both
 /// of 2012-06-21; each statistic of the flow lies between theirs, or off the nearer one by no more than stated.
+#[tickwire_testdata::recorded_data("captures/books/lobster")]
 #[test]
 fn has_the_shares_lives_and_bursts_of_recorded_names() {
     let flow = FlowConfig {

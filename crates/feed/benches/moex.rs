@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tickwire_feed::{ArbiterConfig, Line, MoexConfig, MoexDecoder, MoexFeed, Start};
 use tickwire_market::{EventKind, MarketEvent, Nanos, OrderId, Price, Side, Volume};
-use tickwire_testdata::{Rng, unhex, workspace};
+use tickwire_testdata::{Rng, if_recorded, unhex, workspace};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{self, Action, Encoder, MessageKind, OrderEntry, OrderKind};
 
@@ -27,10 +27,11 @@ fn main() {
         let label = format!("our templates, {in_packet} a packet");
         measure(&label, &ours, &packets, rounds, is_bench);
     }
-    let shared = workspace().join("../shared");
-    let recorded = shared.join("captures/moex-asts/packets-2017.hex");
-    if let (true, Ok(text)) = (is_bench, std::fs::read_to_string(recorded)) {
-        let exchange = plan(&shared.join("specs/moex/templates-2017-03.xml"));
+    let recorded = if_recorded("captures/moex-asts/packets-2017.hex");
+    let templates = if_recorded("specs/moex/templates-2017-03.xml");
+    if let (Some(recorded), Some(templates)) = (recorded, templates) {
+        let text = std::fs::read_to_string(recorded).expect("recorded packets are text");
+        let exchange = plan(&templates);
         let packets = text.lines().map(unhex).filter(|p| p[5..7] == [0x1c, 0x9a]);
         // The longest run without a missing packet.
         let packets: Vec<_> = packets.collect();
@@ -40,8 +41,8 @@ fn main() {
             &format!("{} recorded (3610 of 2017)", run.len()),
             &exchange,
             run,
-            300,
-            true,
+            if is_bench { 300 } else { 1 },
+            is_bench,
         );
     }
 }

@@ -591,6 +591,7 @@ fn a_recovery_connection_fills_a_gap_message_by_message() {
     assert_eq!(feed.counters().get(Counter::Malformed), 1);
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0")]
 #[test]
 fn recorded_nasdaq_packets_become_the_events_their_worked_example_says() {
     let dir = tickwire_testdata::captures("packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0");

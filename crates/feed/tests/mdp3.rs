@@ -929,6 +929,7 @@ fn a_channel_reset_clears_everything() {
     );
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme/Mdp3.Sbe.v1.9")]
 #[test]
 fn recorded_packets_yield_events_of_a_feed_joined_in_mid_session() {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();

@@ -4,11 +4,13 @@ mod moex_common;
 
 use moex_common::{Venue, exchange, order, ours, packets};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tickwire_feed::{ArbiterConfig, Line, MoexConfig, MoexDecoder, MoexFeed, Start};
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, MarketEvent, Nanos, OrderId, Price, Side, Symbol,
     TradingStatus, Volume,
 };
+use tickwire_wire::fast::Plan;
 use tickwire_wire::moex::{Action, Board, Definition, MessageKind, Status, TradeEntry};
 
 fn feed(config: MoexConfig) -> MoexFeed {
@@ -44,6 +46,7 @@ fn counted(events: &[MarketEvent]) -> BTreeMap<String, u32> {
     kinds
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn the_first_recorded_packet_of_2017_deletes_an_offer() {
     let mut feed = feed(MoexConfig {
@@ -81,6 +84,7 @@ fn recorded_2017() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (log, rest)
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_packet_of_the_recorded_order_log_gives_its_events() {
     let mut feed = feed(MoexConfig::new(exchange("2017-03")));
@@ -94,6 +98,7 @@ fn every_packet_of_the_recorded_order_log_gives_its_events() {
     assert_eq!(events.last().map(|e| e.seq.0), Some(44_670));
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_other_recorded_packet_is_read_too() {
     let rest = recorded_2017().1;
@@ -151,40 +156,50 @@ fn changes(events: &[MarketEvent]) -> Vec<(EventKind, u32, u64, bool)> {
 
 #[test]
 fn new_changed_and_deleted_orders_are_told_with_exact_prices() {
-    for plan in [ours(), exchange("2017-03"), exchange("2020-11")] {
-        let (mut venue, mut feed) = (Venue::new(plan.clone(), "FOND"), feed(MoexConfig::new(plan)));
-        let packet = venue.orders(
-            7,
-            &[
-                order(Action::New, "SBER", 1, 70, Side::Bid, "271.35", 20),
-                order(Action::New, "GAZP", 5, 71, Side::Ask, "-0.000000001", 3880),
-                order(Action::Change, "SBER", 2, 70, Side::Bid, "271.35", 5),
-                order(Action::Delete, "SBER", 3, 70, Side::Bid, "271.35", 0),
-            ],
-        );
-        let events = events(&mut feed, &[packet]);
-        let orders: Vec<_> = events
-            .into_iter()
-            .filter(|e| e.kind != EventKind::Definition)
-            .collect();
-        assert_eq!(
-            changes(&orders),
-            [
-                (EventKind::Add, 1, 70, false),
-                (EventKind::Add, 2, 71, false),
-                (EventKind::Modify, 1, 70, false),
-                (EventKind::Delete, 1, 70, true),
-            ]
-        );
-        assert_eq!(orders[0].price.to_string(), "271.35");
-        assert_eq!(
-            (orders[1].price, orders[1].qty),
-            (Price::from_raw(-1), Volume(3880))
-        );
-        assert_eq!((orders[1].side, orders[2].side), (Side::Ask, Side::Bid));
-        assert!(orders[2].flags.has(EventFlags::KEEPS_PRIORITY));
-        assert_eq!(orders[0].venue_ts, Nanos(36_000 * Nanos::SECOND + 70_000));
+    orders_are_told(ours());
+}
+
+#[tickwire_testdata::recorded_data("specs/moex")]
+#[test]
+fn new_changed_and_deleted_orders_are_told_with_exact_prices_by_the_exchanges_templates() {
+    for plan in [exchange("2017-03"), exchange("2020-11")] {
+        orders_are_told(plan);
     }
+}
+
+fn orders_are_told(plan: Arc<Plan>) {
+    let (mut venue, mut feed) = (Venue::new(plan.clone(), "FOND"), feed(MoexConfig::new(plan)));
+    let packet = venue.orders(
+        7,
+        &[
+            order(Action::New, "SBER", 1, 70, Side::Bid, "271.35", 20),
+            order(Action::New, "GAZP", 5, 71, Side::Ask, "-0.000000001", 3880),
+            order(Action::Change, "SBER", 2, 70, Side::Bid, "271.35", 5),
+            order(Action::Delete, "SBER", 3, 70, Side::Bid, "271.35", 0),
+        ],
+    );
+    let events = events(&mut feed, &[packet]);
+    let orders: Vec<_> = events
+        .into_iter()
+        .filter(|e| e.kind != EventKind::Definition)
+        .collect();
+    assert_eq!(
+        changes(&orders),
+        [
+            (EventKind::Add, 1, 70, false),
+            (EventKind::Add, 2, 71, false),
+            (EventKind::Modify, 1, 70, false),
+            (EventKind::Delete, 1, 70, true),
+        ]
+    );
+    assert_eq!(orders[0].price.to_string(), "271.35");
+    assert_eq!(
+        (orders[1].price, orders[1].qty),
+        (Price::from_raw(-1), Volume(3880))
+    );
+    assert_eq!((orders[1].side, orders[2].side), (Side::Ask, Side::Bid));
+    assert!(orders[2].flags.has(EventFlags::KEEPS_PRIORITY));
+    assert_eq!(orders[0].venue_ts, Nanos(36_000 * Nanos::SECOND + 70_000));
 }
 
 #[test]
@@ -274,35 +289,45 @@ fn a_hole_in_an_instruments_numbers_marks_its_book_and_repeats_are_dropped() {
 
 #[test]
 fn trades_are_told_with_the_aggressors_side() {
-    for plan in [ours(), exchange("2020-11")] {
-        let (mut venue, mut feed) = (Venue::new(plan.clone(), "FOND"), feed(MoexConfig::new(plan)));
-        let trade = TradeEntry {
-            trade_id: 9001,
-            symbol: b"SBER",
-            board: b"TQBR",
-            rpt_seq: 1,
-            aggressor: Some(Side::Ask),
-            price: Some("271.35".parse().unwrap()),
-            qty: Some(Volume(30)),
-            value: None,
-            resting_order: Some(OrderId(70)),
-            date: None,
-            time: Some(Nanos(36_000 * Nanos::SECOND)),
-            session: b"N",
-        };
-        let nobody = TradeEntry {
-            aggressor: None,
-            rpt_seq: 2,
-            ..trade
-        };
-        let events = events(&mut feed, &[venue.trades(1, &[trade, nobody])]);
-        let trades: Vec<_> = events.iter().filter(|e| e.kind == EventKind::Trade).collect();
-        assert_eq!(
-            (trades[0].side, trades[0].qty, trades[0].ref_id),
-            (Side::Ask, Volume(30), 9001)
-        );
-        assert!(trades[1].flags.has(EventFlags::NO_SIDE) && trades[1].flags.has(EventFlags::LAST));
+    trades_are_told(ours());
+}
+
+#[tickwire_testdata::recorded_data("specs/moex")]
+#[test]
+fn trades_are_told_with_the_aggressors_side_by_the_exchanges_templates() {
+    for plan in [exchange("2020-11")] {
+        trades_are_told(plan);
     }
+}
+
+fn trades_are_told(plan: Arc<Plan>) {
+    let (mut venue, mut feed) = (Venue::new(plan.clone(), "FOND"), feed(MoexConfig::new(plan)));
+    let trade = TradeEntry {
+        trade_id: 9001,
+        symbol: b"SBER",
+        board: b"TQBR",
+        rpt_seq: 1,
+        aggressor: Some(Side::Ask),
+        price: Some("271.35".parse().unwrap()),
+        qty: Some(Volume(30)),
+        value: None,
+        resting_order: Some(OrderId(70)),
+        date: None,
+        time: Some(Nanos(36_000 * Nanos::SECOND)),
+        session: b"N",
+    };
+    let nobody = TradeEntry {
+        aggressor: None,
+        rpt_seq: 2,
+        ..trade
+    };
+    let events = events(&mut feed, &[venue.trades(1, &[trade, nobody])]);
+    let trades: Vec<_> = events.iter().filter(|e| e.kind == EventKind::Trade).collect();
+    assert_eq!(
+        (trades[0].side, trades[0].qty, trades[0].ref_id),
+        (Side::Ask, Volume(30), 9001)
+    );
+    assert!(trades[1].flags.has(EventFlags::NO_SIDE) && trades[1].flags.has(EventFlags::LAST));
 }
 
 #[test]

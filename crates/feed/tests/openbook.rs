@@ -235,6 +235,7 @@ fn a_reset_begins_anew_at_once_and_the_slower_line_does_not_disturb() {
     assert_eq!(kinds(&take(&mut feed, Line::B, &reset(34_400_000))), [Clear]);
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]
 #[test]
 fn recorded_packets_give_levels_with_exact_prices() {
     let folder = testdata::captures("packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b");

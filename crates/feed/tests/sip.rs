@@ -128,6 +128,7 @@ fn best_long(participant: u8, price: u64, size: u32) -> BestLong {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Siac/Cqs.Cta.v1.91")]
 #[test]
 fn a_recorded_cqs_quote_tells_participant_and_national_best() {
     let file = testdata::captures("packets/Siac/Cqs.Cta.v1.91/LongQuoteMessage.pcap");
@@ -148,6 +149,7 @@ fn a_recorded_cqs_quote_tells_participant_and_national_best() {
     assert_eq!((own.flags, national.flags), (EventFlags::NONE, EventFlags::LAST));
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5")]
 #[test]
 fn a_recorded_uqdf_quote_tells_participant_and_national_best() {
     let file = testdata::captures("packets/Nasdaq/Uqdf.Output.Utp.v1.5/QuoteLongFormMessage.pcap");
@@ -172,6 +174,7 @@ fn a_recorded_uqdf_quote_tells_participant_and_national_best() {
     );
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5")]
 #[test]
 fn a_recorded_price_band_is_told_apart_from_quotes() {
     let file =

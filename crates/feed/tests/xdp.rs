@@ -439,6 +439,7 @@ fn a_gap_is_told_asked_for_and_filled_by_a_retransmission() {
     assert_eq!(events.last().unwrap().kind, EventKind::Recovered);
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/IntegratedFeed.Pillar.v2.5")]
 #[test]
 fn recorded_packets_give_events_with_exact_prices() {
     let folder = testdata::captures("packets/Nyse/IntegratedFeed.Pillar.v2.5");

@@ -163,6 +163,7 @@ mod tests {
         .collect()
     }
 
+    #[tickwire_testdata::recorded_data("fix/dictionaries")]
     #[test]
     fn the_lengths_of_data_are_those_of_the_dictionaries() {
         let mut lengths = BTreeSet::new();

@@ -22,6 +22,7 @@ fn dictionary(name: &str) -> Dictionary {
     Dictionary::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_version_loads() {
     for (name, begin_string, messages, fields) in VERSIONS {
@@ -154,6 +155,7 @@ fn check(session: &Dictionary, app: &Dictionary, fields: &str, rules: Validation
 
 const HEAD: &str = "34=2|49=A|52=20261121-10:00:00.000|56=B|";
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_rule_finds_its_fault_and_nothing_else() {
     let d = dictionary("FIX44");
@@ -253,6 +255,7 @@ fn every_rule_finds_its_fault_and_nothing_else() {
     }
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn rules_can_be_switched_off_one_by_one() {
     let d = dictionary("FIX44");
@@ -312,6 +315,7 @@ fn rules_can_be_switched_off_one_by_one() {
     }
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn fixt_splits_a_message_between_two_dictionaries() {
     let (session, app) = (dictionary("FIXT11"), dictionary("FIX50SP2"));

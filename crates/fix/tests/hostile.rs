@@ -199,6 +199,7 @@ fn a_body_of_a_gigabyte_is_neither_waited_for_nor_kept() {
     venue.turn(Nanos::MILLI);
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn ten_thousand_fields_and_groups_whose_counts_lie_are_rejected_and_their_numbers_used() {
     let text = std::fs::read_to_string(fix("dictionaries/FIX44.xml")).expect("the dictionary of 4.4");

@@ -35,6 +35,7 @@ fn generator(version: &str) -> Generator {
     Generator::from_file(fix(&format!("dictionaries/{version}.xml"))).unwrap_or_else(|e| panic!("{e}"))
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_dictionary_becomes_a_module() {
     for version in VERSIONS {
@@ -54,6 +55,7 @@ fn every_dictionary_becomes_a_module() {
     }
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn the_modules_compile() {
     let is_full = std::env::var("TICKWIRE_FIXGEN").is_ok_and(|v| v == "full");
@@ -145,6 +147,7 @@ fn dictionary(message: &str, component: &str) -> Result<String, Error> {
     Generator::from_xml(&xml, "venue.xml")?.generate()
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn what_no_code_can_be_made_of_is_refused() {
     let cases = [

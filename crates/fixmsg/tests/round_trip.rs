@@ -539,6 +539,7 @@ fn any_message_is_read_by_its_type() {
 }
 
 /// What our dictionaries say, the standard's say too: same tag, type and place, and nothing that they require is left out.
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn our_dictionaries_are_parts_of_the_standards() {
     for name in ["FIX44", "FIX50SP2"] {

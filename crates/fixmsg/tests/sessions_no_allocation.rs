@@ -111,6 +111,7 @@ fn assert_allocates_nothing(what: &str, mut step: impl FnMut(u64)) {
     assert_eq!(count, AllocationCount::default(), "{what}");
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn new_order_single_out_and_execution_report_in_allocate_nothing() {
     let (mut trader, mut venue) = pair(false);
@@ -161,6 +162,7 @@ fn new_order_single_out_and_execution_report_in_allocate_nothing() {
     });
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn mass_quote_out_and_market_data_in_allocate_nothing() {
     let (mut trader, mut venue) = pair(true);

@@ -42,6 +42,7 @@ impl<const N: usize> Worst<N> {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/options")]
 #[test]
 fn black76_meets_every_row_of_the_golden_table() {
     let names = [
@@ -72,6 +73,7 @@ fn black76_meets_every_row_of_the_golden_table() {
     println!("black76_golden.csv: largest relative errors {:?}", worst.0);
 }
 
+#[tickwire_testdata::recorded_data("captures/options")]
 #[test]
 fn bachelier_meets_every_row_of_the_golden_table() {
     let mut worst = Worst(["price", "delta", "gamma", "vega"].map(|name| (name, 0.0)));
@@ -86,6 +88,7 @@ fn bachelier_meets_every_row_of_the_golden_table() {
 }
 
 /// American options: the reference by a boundary of each option's own, the fast path by one sheet for each expiry and rate.
+#[tickwire_testdata::recorded_data("captures/options")]
 #[test]
 fn american_values_meet_every_row_of_the_golden_table() {
     let mut sheets: Vec<((f64, f64), Sheet)> = Vec::new();

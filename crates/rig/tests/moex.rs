@@ -52,6 +52,7 @@ fn a_day_without_trouble_needs_no_recovery() {
     );
 }
 
+#[tickwire_testdata::recorded_data("specs/moex")]
 #[test]
 fn a_day_in_the_exchanges_own_templates_of_both_years_and_markets() {
     for set in ["2017-03", "2020-11"] {

@@ -1,6 +1,6 @@
 //! The program's allocator: large blocks on huge pages, and a trap that catches allocations where none may happen.
 //!
-//! ```ignore
+//! ```text
 //! #[global_allocator]
 //! static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 //! ```

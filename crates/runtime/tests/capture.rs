@@ -540,6 +540,7 @@ fn pcap_files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets", "captures/books")]
 #[test]
 fn every_recorded_packet_gives_the_payload_the_plain_reader_gives() {
     let mut files = Vec::new();

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use tickwire_runtime::capture::CaptureError;
+use tickwire_market::Nanos;
+use tickwire_runtime::capture::{CaptureError, LinkType, PcapWriter};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_testdata::captures;
 
@@ -63,6 +64,7 @@ fn read_bytes(name: &str, bytes: &[u8]) -> (Vec<Vec<u8>>, Option<CaptureError>) 
     read_all(ItchFile::open(&file.0, message_len).expect("opens"))
 }
 
+#[tickwire_testdata::recorded_data("captures/itch-files")]
 #[test]
 fn the_head_of_a_real_file_has_a_thousand_messages_of_their_types_lengths() {
     let (messages, error) =
@@ -72,6 +74,7 @@ fn the_head_of_a_real_file_has_a_thousand_messages_of_their_types_lengths() {
     assert!(messages.iter().all(|m| message_len(m[0]) == Some(m.len())));
 }
 
+#[tickwire_testdata::recorded_data("captures/itch-files")]
 #[test]
 fn a_compressed_file_whose_lengths_are_all_zero_is_read_by_type() {
     let path = captures("itch-files/ex20101224.TEST_ITCH_50.gz");
@@ -119,6 +122,49 @@ fn a_message_without_length_and_of_unknown_type_is_garbled_at_its_offset() {
 
 #[test]
 fn a_recording_is_told_by_its_first_bytes() {
+    let delete = [&[0, 19, b'D'][..], &[2; 18]].concat();
+    let without_lengths = [&[0, 0, b'D'][..], &[2; 18]].concat();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &without_lengths).expect("into memory");
+    let gzip = gzip.finish().expect("into memory");
+    for (name, bytes) in [("plain", &delete), ("gzip", &gzip)] {
+        let file = Temp::new(name, bytes);
+        let Recording::Messages(messages) = Recording::open(&file.0, message_len).expect("opens") else {
+            panic!("{name}: messages")
+        };
+        assert_eq!(read_all(messages).0, [&delete[2..]], "{name}");
+    }
+    let pcap = Temp::new("pcap", &[]);
+    let mut writer = PcapWriter::create(&pcap.0, LinkType::ETHERNET).expect("created");
+    let address = |text: &str| text.parse().expect("an address");
+    writer
+        .write_udp(
+            Nanos(1),
+            address("10.0.0.1:1"),
+            address("239.0.0.1:2"),
+            b"payload",
+        )
+        .expect("written");
+    writer.finish().expect("written");
+    let Recording::Packets(mut packets) = Recording::open(&pcap.0, message_len).expect("opens") else {
+        panic!("packets")
+    };
+    assert!(packets.next_packet().expect("whole").is_some());
+    for bytes in [&b""[..], b"x", b"hello, world"] {
+        let file = Temp::new("other", bytes);
+        let text = Recording::open(&file.0, message_len)
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            text.contains("is not a pcap, pcapng or length-framed message file"),
+            "{text}"
+        );
+    }
+}
+
+#[tickwire_testdata::recorded_data("captures/itch-files", "captures/books/itch-synthetic")]
+#[test]
+fn real_recordings_are_told_by_their_first_bytes() {
     let open = |rel: &str| Recording::open(captures(rel), message_len).expect("opens");
     assert!(matches!(
         open("itch-files/real-head-1000.itch"),
@@ -136,14 +182,4 @@ fn a_recording_is_told_by_its_first_bytes() {
         panic!("messages")
     };
     assert_eq!(read_all(messages).0.len(), 120_001);
-    for bytes in [&b""[..], b"x", b"hello, world"] {
-        let file = Temp::new("other", bytes);
-        let text = Recording::open(&file.0, message_len)
-            .expect_err("refused")
-            .to_string();
-        assert!(
-            text.contains("is not a pcap, pcapng or length-framed message file"),
-            "{text}"
-        );
-    }
 }

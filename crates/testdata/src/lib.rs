@@ -1,19 +1,23 @@
 //! Test support, a dev-dependency of the other crates and never part of a build: where recorded data is, the hand-made
 //! vectors, a plain pcap reader, a seeded generator. Everything here panics with a sentence instead of returning errors.
+//! A test that reads recorded data carries the mark [`recorded_data`], which has it skipped where the data is not.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as tickwire_testdata;
+
 mod pcap;
+mod recorded;
 mod rng;
 mod vector;
 
 pub use pcap::{pcap_payloads, pcap_tcp_payloads};
+pub use recorded::{ROOT_VARIABLE, Reading, captures, fix, if_recorded, specs};
 pub use rng::Rng;
+pub use tickwire_recorded::recorded_data;
 pub use vector::{Vector, hex, unhex, vectors};
 
 use std::path::{Path, PathBuf};
-
-/// The environment variable naming the folder with `captures`, `specs` and `fix`.
-pub const ROOT_VARIABLE: &str = "TICKWIRE_SHARED";
 
 /// The workspace's root folder.
 pub fn workspace() -> PathBuf {
@@ -22,35 +26,6 @@ pub fn workspace() -> PathBuf {
         .nth(2)
         .expect("this crate lives in crates/testdata of the workspace")
         .to_path_buf()
-}
-
-/// Recorded market data: `captures("packets/Nasdaq")`.
-pub fn captures(rel: &str) -> PathBuf {
-    shared("captures", rel)
-}
-
-/// Specification digests and template files.
-pub fn specs(rel: &str) -> PathBuf {
-    shared("specs", rel)
-}
-
-/// FIX acceptance tests and dictionaries.
-pub fn fix(rel: &str) -> PathBuf {
-    shared("fix", rel)
-}
-
-fn shared(kind: &str, rel: &str) -> PathBuf {
-    let root = match std::env::var_os(ROOT_VARIABLE) {
-        Some(root) => PathBuf::from(root),
-        None => workspace().join("../shared"),
-    };
-    let path = root.join(kind).join(rel);
-    assert!(
-        path.exists(),
-        "recorded test data is missing: {} does not exist; set {ROOT_VARIABLE} to the folder that holds captures, specs and fix",
-        path.display()
-    );
-    path
 }
 
 /// The whole file, decompressed when its name ends in `.gz`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tickwire_market::{EventKind, MarketEvent, Nanos, OrderId, Price, SeqNo, Side, Venue, Volume};
-use tickwire_testdata::{Rng, unhex, workspace};
+use tickwire_testdata::{Rng, if_recorded, unhex, workspace};
 use tickwire_wire::fast::{Limits, Plan};
 use tickwire_wire::moex::{Action, Decoder, Encoder, MessageKind, OrderEntry, OrderKind};
 
@@ -23,10 +23,11 @@ fn main() {
         let label = format!("our templates, {entries} entries a datagram");
         measure(&label, &ours, &datagrams, rounds, is_bench, Some(expected));
     }
-    let shared = workspace().join("../shared");
-    let recorded = shared.join("captures/moex-asts/packets-2017.hex");
-    if let (true, Ok(text)) = (is_bench, std::fs::read_to_string(recorded)) {
-        let exchange = plan(&shared.join("specs/moex/templates-2017-03.xml"));
+    let recorded = if_recorded("captures/moex-asts/packets-2017.hex");
+    let templates = if_recorded("specs/moex/templates-2017-03.xml");
+    if let (Some(recorded), Some(templates)) = (recorded, templates) {
+        let text = std::fs::read_to_string(recorded).expect("recorded packets are text");
+        let exchange = plan(&templates);
         let datagrams: Vec<_> = text
             .lines()
             .map(unhex)
@@ -38,7 +39,7 @@ fn main() {
             &exchange,
             &datagrams,
             rounds,
-            true,
+            is_bench,
             None,
         );
     }

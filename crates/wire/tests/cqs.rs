@@ -90,6 +90,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
 }
 
 /// The digest's list of indicators, read as text.
+#[tickwire_testdata::recorded_data("specs/siac-cqs.md")]
 #[test]
 fn every_indicator_of_the_national_best_means_what_the_digest_says() {
     let text = std::fs::read_to_string(testdata::specs("siac-cqs.md")).unwrap();
@@ -113,6 +114,7 @@ fn every_indicator_of_the_national_best_means_what_the_digest_says() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Siac", "specs/siac-cqs.md")]
 #[test]
 fn recorded_blocks_of_quotes_decode_whole_and_encode_back_to_the_same_bytes() {
     let (mut counts, mut unknown) = (Counts::new(), Counts::new());
@@ -134,6 +136,7 @@ fn recorded_blocks_of_quotes_decode_whole_and_encode_back_to_the_same_bytes() {
 }
 
 /// Of the trade feed the project reads trades and trading status; the rest is named here so that nothing hides.
+#[tickwire_testdata::recorded_data("captures/packets/Siac", "specs/siac-cqs.md")]
 #[test]
 fn recorded_blocks_of_trades_decode_as_far_as_the_digest_goes() {
     let (mut counts, mut unknown) = (Counts::new(), Counts::new());
@@ -165,6 +168,7 @@ fn recorded_blocks_of_trades_decode_as_far_as_the_digest_goes() {
 }
 
 /// `Cqs.Cta.v1.91/LongQuoteMessage.pcap`, worked out by hand in the digest.
+#[tickwire_testdata::recorded_data("captures/packets/Siac/Cqs.Cta.v1.91")]
 #[test]
 fn the_worked_example_of_a_long_quote_decodes_field_by_field() {
     let file = testdata::captures("packets/Siac/Cqs.Cta.v1.91/LongQuoteMessage.pcap");
@@ -230,8 +234,9 @@ fn the_worked_example_of_a_line_integrity_message_is_what_the_builder_makes() {
 
 #[test]
 fn one_wrong_byte_anywhere_in_a_block_is_noticed() {
-    let file = testdata::captures("packets/Siac/Cqs.Cta.v1.91/LongQuoteMessage.pcap");
-    let packet = testdata::pcap_payloads(&file).remove(0);
+    let vectors = testdata::vectors("cqs");
+    let two = vectors.iter().find(|v| v.name == "block/two_quotes");
+    let packet = two.expect("it is there").bytes.clone();
     for at in 0..packet.len() {
         let mut wrong = packet.clone();
         wrong[at] ^= 0x10;

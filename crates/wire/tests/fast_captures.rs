@@ -54,6 +54,7 @@ fn counts(expected: &[(&str, u32)]) -> BTreeMap<String, u32> {
     expected.iter().map(|&(name, n)| (name.to_owned(), n)).collect()
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_asts_packet_of_the_2017_templates_decodes_and_is_written_again() {
     // Six packets are older than the templates: theirs are in no file that we have, so that they must be refused.
@@ -73,6 +74,7 @@ fn every_asts_packet_of_the_2017_templates_decodes_and_is_written_again() {
     assert_eq!(asts("packets-2017.hex", "templates-2017-03.xml"), expected);
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
 #[test]
 fn every_asts_packet_of_the_2020_templates_decodes_and_is_written_again() {
     let expected = counts(&[
@@ -117,6 +119,7 @@ fn forts(file: &str) -> (BTreeMap<String, u32>, u32) {
     (seen, entries)
 }
 
+#[tickwire_testdata::recorded_data("captures/moex-forts")]
 #[test]
 fn every_derivatives_record_decodes_exactly_and_is_written_again() {
     let increments = |n| counts(&[("DefaultIncrementalRefreshMessage", n), ("Reset", n)]);

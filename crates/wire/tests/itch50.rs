@@ -39,6 +39,7 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs/nasdaq-itch50.md")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = Digest::read();
@@ -54,6 +55,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq", "specs/nasdaq-itch50.md")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = Digest::read();
@@ -88,6 +90,7 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     assert_eq!(counts, expected.into());
 }
 
+#[tickwire_testdata::recorded_data("captures/books/itch-synthetic", "specs/nasdaq-itch50.md")]
 #[test]
 fn a_generated_session_in_mold_packets_decodes_whole() {
     let mut counts = Counts::new();
@@ -100,6 +103,11 @@ fn a_generated_session_in_mold_packets_decodes_whole() {
     assert_eq!(counts.values().sum::<usize>(), 3000);
 }
 
+#[tickwire_testdata::recorded_data(
+    "captures/itch-files",
+    "captures/books/itch-synthetic",
+    "specs/nasdaq-itch50.md"
+)]
 #[test]
 fn offline_files_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = Digest::read();
@@ -116,6 +124,7 @@ fn offline_files_decode_whole_and_encode_back_to_the_same_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/itch-files", "specs/nasdaq-itch50.md")]
 #[test]
 fn a_file_whose_length_prefix_is_always_zero_can_be_read_by_the_sizes_of_the_types() {
     let digest = Digest::read();
@@ -131,6 +140,7 @@ fn a_file_whose_length_prefix_is_always_zero_can_be_read_by_the_sizes_of_the_typ
 }
 
 /// `Nasdaq.Equities.TotalView.Itch.v5.0/AddOrderNoMpidAttributionMessage.pcap`, worked out by hand in the digest.
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0")]
 #[test]
 fn the_worked_example_of_an_add_order_decodes_field_by_field() {
     let packet = recorded("AddOrderNoMpidAttributionMessage.pcap");

@@ -36,6 +36,7 @@ fn shown(visit: impl FnOnce(&mut dyn FnMut(Visit<'_>))) -> Shown {
     fields
 }
 
+#[tickwire_testdata::recorded_data("specs/cme")]
 #[test]
 fn the_table_of_templates_is_that_of_the_schema() {
     let schema = Schema::read();
@@ -58,6 +59,7 @@ fn the_table_of_templates_is_that_of_the_schema() {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs/cme")]
 #[test]
 fn the_schema_agrees_on_every_field_of_every_template_and_version_for_any_bytes() {
     let (schema, mut rng) = (Schema::read(), Rng::new(13));
@@ -160,6 +162,7 @@ fn encode_again(packet: &[u8]) -> Vec<u8> {
     bytes
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let mut counts = Counts::new();
@@ -195,6 +198,7 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     assert_eq!(counts, expected.into());
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme/Mdp3.Sbe.v1.12")]
 #[test]
 fn recorded_conflated_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let mut counts = Counts::new();

@@ -35,6 +35,7 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq")]
 #[test]
 fn a_recorded_heartbeat_tells_the_next_number() {
     for folder in ["Ise.OrderComboFeed.v1.1", "Ise.TopComboQuoteFeed.v1.0"] {
@@ -50,6 +51,7 @@ fn a_recorded_heartbeat_tells_the_next_number() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0")]
 #[test]
 fn a_full_packet_of_38_messages_ends_where_the_digest_says() {
     let folder = testdata::captures("packets/Nasdaq/Nasdaq.Equities.TotalView.Itch.v5.0");

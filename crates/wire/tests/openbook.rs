@@ -121,6 +121,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = nyse::layouts("nyse-openbook-ultra.md", "## ArcaBook");
@@ -154,6 +155,7 @@ fn recorded(file: &str) -> Vec<u8> {
 }
 
 /// Worked out by hand in the digest.
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]
 #[test]
 fn the_worked_example_of_a_full_update_decodes_field_by_field() {
     let bytes = recorded("FullUpdateMessage.pcap");
@@ -183,6 +185,7 @@ fn the_worked_example_of_a_full_update_decodes_field_by_field() {
     );
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]
 #[test]
 fn the_worked_example_of_a_delta_update_decodes_field_by_field() {
     let bytes = recorded("DeltaUpdateMessage.pcap");
@@ -223,11 +226,13 @@ fn a_price_is_exact_at_any_scale_or_none() {
 
 #[test]
 fn a_stream_is_cut_into_packets_at_any_place() {
-    let bytes = recorded("HeartbeatMessage.pcap");
+    let vectors = testdata::vectors("openbook");
+    let heartbeat = vectors.iter().find(|v| v.name == "packets/heartbeat");
+    let bytes = &heartbeat.expect("it is there").bytes;
     for have in 0..bytes.len() {
         assert!(matches!(openbook::split(&bytes[..have]), Ok(None)), "{have}");
     }
-    let Ok(Some((packet, used))) = openbook::split(&bytes) else {
+    let Ok(Some((packet, used))) = openbook::split(bytes) else {
         panic!("no packet")
     };
     assert_eq!((packet.kind(), used), (openbook::HEARTBEAT, 16));

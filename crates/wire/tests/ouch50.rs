@@ -63,6 +63,7 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Nasdaq.Nsm.Ouch.v5.0")]
 #[test]
 fn recorded_sessions_decode_whole_and_encode_back_to_the_same_bytes() {
     let folder = testdata::captures("packets/Nasdaq/Nasdaq.Nsm.Ouch.v5.0");
@@ -155,6 +156,7 @@ fn naive(bytes: &[u8], kind: &str) -> String {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs/nasdaq-ouch50.md")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let layouts = digest();
@@ -212,6 +214,7 @@ fn every_option_is_written_read_and_shown_once() {
     assert_eq!(encode(order.as_bytes(), None, &mut [0; 44]), None);
 }
 
+#[tickwire_testdata::recorded_data("specs/nasdaq-ouch50.md")]
 #[test]
 fn types_are_unique_within_a_direction_and_the_sizes_those_of_the_digest() {
     for types in [INBOUND_TYPES, OUTBOUND_TYPES] {

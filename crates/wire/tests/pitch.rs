@@ -72,6 +72,7 @@ fn every_block_is_walked_as_its_vector_says_and_built_again() {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs/cboe-pitch.md")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = Digest::read();
@@ -90,6 +91,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cboe", "specs/cboe-pitch.md")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = Digest::read();
@@ -658,6 +660,7 @@ fn naive_value(bytes: &[u8], kind: &str) -> String {
 }
 
 /// The dissector of the recording's own version reads these bytes so (`cargo xtask oracle`).
+#[tickwire_testdata::recorded_data("captures/packets/Cboe/Futures.DepthOfBook.Pitch.v1.1.6")]
 #[test]
 fn a_trading_status_of_futures_has_a_symbol_of_six_bytes() {
     let file = testdata::captures("packets/Cboe/Futures.DepthOfBook.Pitch.v1.1.6/TradingStatusMessage.pcap");

@@ -61,6 +61,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = digest();
@@ -96,6 +97,7 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
 }
 
 /// `QuoteLongFormMessage.pcap`, worked out by hand in the digest.
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5")]
 #[test]
 fn the_worked_example_of_a_long_quote_decodes_field_by_field() {
     let file = testdata::captures("packets/Nasdaq/Uqdf.Output.Utp.v1.5/QuoteLongFormMessage.pcap");

@@ -167,6 +167,7 @@ const RECORDED: &[(&str, &[&str])] = &[
     ("ImbalancesFeed.Xdp.v2.1.f", &["11: 105", "12: 1"]),
 ];
 
+#[tickwire_testdata::recorded_data("captures/packets/Nyse", "specs/nyse-xdp.md")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = digest();
@@ -221,6 +222,7 @@ fn recorded(file: &str) -> Vec<u8> {
 }
 
 /// Worked out by hand in the digest.
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/IntegratedFeed.Pillar.v2.5")]
 #[test]
 fn the_worked_example_of_an_add_order_decodes_field_by_field() {
     let bytes = recorded("AddOrderMessage.pcap");

@@ -30,6 +30,7 @@ fn an_order_and_a_mass_quote_arrive_as_they_were_sent() {
     );
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn the_dictionary_is_a_part_of_the_standards() {
     let read = |path: std::path::PathBuf| {

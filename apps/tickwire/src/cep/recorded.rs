@@ -308,6 +308,7 @@ mod tests {
         }
     }
 
+    #[tickwire_testdata::recorded_data("captures/moex-asts", "specs/moex")]
     #[test]
     fn recorded_packets_are_as_recorded_but_for_their_numbers_and_lead_to_the_naive_rules_orders() {
         let (capture, templates) = (

@@ -83,6 +83,7 @@ fn the_worked_examples_decode_field_by_field_and_encode_to_their_bytes() {
     assert_eq!(encoded(&read), bytes);
 }
 
+#[tickwire_testdata::recorded_data("captures/packets/Cme/iLink3.Sbe.8.5")]
 #[test]
 fn recorded_messages_decode_whole_and_encode_back_to_the_same_bytes() {
     let mut seen = Vec::new();
