@@ -9,11 +9,13 @@
 mod kind;
 mod layout;
 mod load;
+mod standard;
 mod validate;
 
 pub use kind::FieldKind;
 pub use layout::{Layout, Member, MemberKind};
 pub use load::DictionaryError;
+pub use standard::{standard_names, standard_xml};
 pub use validate::{Validation, Validator};
 
 use alloc::boxed::Box;
