@@ -600,6 +600,18 @@ Examples:
   tickwire fix store -c executor.cfg
   tickwire fix store -c executor.cfg --session TW44 --next-in 1 --next-out 1")]
     Store(FixStoreArgs),
+    /// What every setting of QuickFIX C++, QuickFIX/J and QuickFIX/n, and our own, does here
+    #[command(after_help = "\
+Examples:
+  tickwire fix settings
+  tickwire fix settings HeartBtInt SSL")]
+    Settings(FixSettingsArgs),
+    /// Prints a dictionary that is built in, in QuickFIX's XML format: to be extended by a venue's own fields
+    #[command(after_help = "\
+Examples:
+  tickwire fix dictionary                              their names
+  tickwire fix dictionary FIX.4.4 > venue.xml")]
+    Dictionary(FixDictionaryArgs),
     /// Messages of stores and message logs for people: names of tags and values, filtered, followed, or as JSON
     #[command(after_help = "\
 Examples:
@@ -719,6 +731,9 @@ pub(crate) struct FixStoreArgs {
     /// QuickFIX configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// Settings that nobody knows, an application's own, are warnings instead of errors
+    #[arg(long)]
+    pub(crate) allow_unknown: bool,
     /// Only the session with this TargetCompID
     #[arg(long, value_name = "COMPID")]
     pub(crate) session: Option<String>,
@@ -731,10 +746,27 @@ pub(crate) struct FixStoreArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct FixSettingsArgs {
+    /// Only those whose names have one of these in them, in any case
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FixDictionaryArgs {
+    /// FIX.4.0 to FIX.5.0SP2 or FIXT.1.1
+    #[arg(value_name = "VERSION")]
+    pub(crate) version: Option<String>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct FixSessionArgs {
     /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// Settings that nobody knows, an application's own, are warnings instead of errors
+    #[arg(long)]
+    pub(crate) allow_unknown: bool,
     /// Plays these steps and ends
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,

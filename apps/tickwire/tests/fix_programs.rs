@@ -382,9 +382,61 @@ fn sessions_go_over_tls_and_strangers_do_not() {
         assert_eq!(done.status.code(), Some(4), "{}", both(&done));
         assert!(both(&done).contains(reason), "{}", both(&done));
     }
+    // Without authorities the system's are trusted, which may be told another file; and nobody need be verified.
+    let own = "SSLEnable=Y\nSSLServerName=venue.test\nSSLCertificate=both.pem\n";
+    let both_in_one = ["trader.pem", "trader.key"].map(|name| std::fs::read_to_string(dir.0.join(name)));
+    dir.file("both.pem", both_in_one.map(|text| text.expect("a file")).concat());
+    for (more, roots, works, said) in [
+        ("", "ca.pem", true, "the system's trusted authorities"),
+        ("", "others.pem", false, "UnknownIssuer"),
+        (
+            "SSLValidateCertificates=N\n",
+            "others.pem",
+            true,
+            "is not verified",
+        ),
+        ("SSLProtocols=Tls12\nUseSNI=N\n", "ca.pem", true, ""),
+    ] {
+        let config = initiator_config(&dir, acceptor.port, &format!("{own}{more}"));
+        let mut command = tickwire();
+        command
+            .args(["fix", "initiator", "-c"])
+            .arg(config)
+            .arg("--script")
+            .arg(&script);
+        let done = command
+            .env("SSL_CERT_FILE", dir.0.join(roots))
+            .env_remove("SSL_CERT_DIR")
+            .output();
+        let done = done.expect("the program starts");
+        assert_eq!(done.status.success(), works, "{}", both(&done));
+        assert!(both(&done).contains(said), "{}", both(&done));
+    }
     // Who does not speak TLS at all is told in the log, and hears nothing of FIX.
     let done = initiate(&initiator_config(&dir, acceptor.port, ""), &script);
     assert_eq!(done.status.code(), Some(4), "{}", both(&done));
+}
+
+#[test]
+fn settings_and_dictionaries_are_printed() {
+    let done = common::run(&["fix", "settings", "heartbt", "ProxyHost"]);
+    let out = text(&done.stdout);
+    assert!(out.starts_with("HeartBtInt (C++, /J, /n): obeyed: "), "{out}");
+    assert_eq!(out.lines().count(), 2, "{out}");
+    let done = common::run(&["fix", "dictionary", "fix.4.4"]);
+    assert!(text(&done.stdout).starts_with("<fix type=\"FIX\" major=\"4\" minor=\"4\""));
+    // What is printed serves as a file.
+    let dir = Folder::new("fix-dictionary");
+    dir.file("venue.xml", text(&done.stdout));
+    let config = acceptor_config(&dir, "").display().to_string();
+    let file = std::fs::read_to_string(&config).expect("a configuration");
+    dir.file(
+        "acceptor.cfg",
+        file.replace("UseDataDictionary=N", "DataDictionary=venue.xml"),
+    );
+    Acceptor::start(Path::new(&config)).kill();
+    let done = common::run(&["fix", "dictionary", "FIX.9"]);
+    assert_eq!(done.status.code(), Some(2), "{}", both(&done));
 }
 
 fn until(mut done: impl FnMut() -> bool) {

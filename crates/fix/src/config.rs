@@ -137,6 +137,16 @@ pub struct SessionConfig {
     pub precision: Precision,
     /// How far SendingTime may be from our clock, either way; 0 switches the check off. Default 120 s.
     pub latency_max_ns: u64,
+    /// A TestRequest is sent after so many thousandths of the heartbeat interval in silence; 0 is never. Default 1200.
+    pub test_after_permille: u32,
+    /// The session ends after so many; 0 is never. Default 2400.
+    pub silence_max_permille: u32,
+    /// SenderCompID and TargetCompID of the peer are checked after the logon, too (an initiator's: at all). Default `true`.
+    pub checks_comp_ids: bool,
+    /// A possible duplicate (43=Y) must say when it was sent first (122). Default `true`.
+    pub wants_orig_sending_time: bool,
+    /// Application messages are kept for resends; otherwise gap fills stand for them. Default `true`.
+    pub keeps_messages: bool,
     /// How long to wait for the Logon. Default 10 s.
     pub logon_timeout_ns: u64,
     /// How long to wait for the answer to our Logout. Default 2 s.
@@ -200,6 +210,11 @@ impl SessionConfig {
             reset_on_disconnect: false,
             precision: Precision::Millis,
             latency_max_ns: 120 * Nanos::SECOND,
+            test_after_permille: 1_200,
+            silence_max_permille: 2_400,
+            checks_comp_ids: true,
+            wants_orig_sending_time: true,
+            keeps_messages: true,
             logon_timeout_ns: 10 * Nanos::SECOND,
             logout_timeout_ns: 2 * Nanos::SECOND,
             resend_timeout_ns: 10 * Nanos::SECOND,

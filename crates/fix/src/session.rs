@@ -69,7 +69,7 @@ pub enum DisconnectReason {
     LogonRefused,
     /// Our Logout was not answered in time.
     LogoutTimeout,
-    /// Nothing received for 2.4 heartbeat intervals.
+    /// Nothing received for too many heartbeat intervals ([`SessionConfig::silence_max_permille`]).
     HeartbeatTimeout,
     /// A sequence number below the expected one, without PossDupFlag.
     SequenceTooLow,
@@ -95,7 +95,9 @@ impl fmt::Display for DisconnectReason {
             DisconnectReason::LogonTimeout => "no Logon came in time",
             DisconnectReason::LogonRefused => "the Logon was refused",
             DisconnectReason::LogoutTimeout => "our Logout was not answered in time",
-            DisconnectReason::HeartbeatTimeout => "nothing came for 2.4 heartbeat intervals",
+            DisconnectReason::HeartbeatTimeout => {
+                "nothing came for too long, measured in heartbeat intervals (2.4 unless configured)"
+            }
             DisconnectReason::SequenceTooLow => {
                 "a MsgSeqNum (34) was too low: one side has begun its numbers anew, the other has not"
             }
@@ -326,6 +328,7 @@ impl<S: Store> Session<S> {
                 cancels: false,
                 hours: None,
                 peer_message_max: usize::MAX,
+                logon_fields: Box::default(),
                 asked: Asked::default(),
                 counters: Counters::default(),
             },
@@ -655,6 +658,11 @@ impl<S: Store> Session<S> {
         self.core.config.reset_on_logon = resets;
     }
 
+    /// Further fields of our Logon, written behind its own in this order: what a venue wants that no configuration knows.
+    pub fn set_logon_fields(&mut self, fields: Box<[(u32, Box<[u8]>)]>) {
+        self.core.logon_fields = fields;
+    }
+
     /// Processes what has been received while there is room for events and no message is handed out; whether anything was.
     fn pump(&mut self) -> bool {
         let mut progress = false;
@@ -860,6 +868,8 @@ struct Core<S> {
     hours: Option<Hours>,
     /// The longest message the peer takes.
     peer_message_max: usize,
+    /// What else our Logon says.
+    logon_fields: Box<[(u32, Box<[u8]>)]>,
     asked: Asked,
     pace_out: Option<PaceOut>,
     pace_in: Option<PaceIn>,
@@ -964,22 +974,32 @@ impl<S: Store> Core<S> {
             return;
         }
         let silence = self.now.since(self.last_received);
-        if silence >= 2 * self.test_after_ns() {
+        if self.silence_max_ns().is_some_and(|most| silence >= most) {
             return self.disconnect(DisconnectReason::HeartbeatTimeout, Reason::EMPTY);
         }
-        if silence >= self.test_after_ns() && !self.test_outstanding {
+        if self.test_after_ns().is_some_and(|after| silence >= after) && !self.test_outstanding {
             self.test_outstanding = true;
             self.send_admin(b"1", |e| e.text(tag::TEST_REQ_ID, b"TEST"));
         }
-        // While the peer is being tested it hears from us anyway.
-        if !self.test_outstanding && self.now.since(self.last_sent) >= self.heartbeat_ns {
+        // While the peer is being tested it hears from us anyway, until its time is over.
+        let is_tested = self.test_outstanding && self.config.silence_max_permille > 0;
+        if !is_tested && self.now.since(self.last_sent) >= self.heartbeat_ns {
             self.send_admin(b"0", |_| {});
         }
     }
 
-    /// A TestRequest after 1.2 heartbeat intervals of silence, the end after twice that.
-    fn test_after_ns(&self) -> u64 {
-        self.heartbeat_ns / 5 * 6
+    /// How long a silence is tested, if it is.
+    fn test_after_ns(&self) -> Option<u64> {
+        self.of_heartbeat(self.config.test_after_permille)
+    }
+
+    /// How long a silence ends the session, if it does.
+    fn silence_max_ns(&self) -> Option<u64> {
+        self.of_heartbeat(self.config.silence_max_permille)
+    }
+
+    fn of_heartbeat(&self, permille: u32) -> Option<u64> {
+        (permille > 0).then(|| (self.heartbeat_ns / 1_000).saturating_mul(permille.into()))
     }
 
     fn next_timeout(&self) -> Option<Nanos> {
@@ -1005,14 +1025,13 @@ impl<S: Store> Core<S> {
             Status::LogoutSent => Some(self.status_since.after(self.config.logout_timeout_ns)),
             Status::Active => {
                 let gap = self.gap.map(|gap| gap.since.after(self.config.resend_timeout_ns));
-                let heartbeat = (self.heartbeat_ns > 0).then(|| match self.test_outstanding {
-                    true => self.last_received.after(2 * self.test_after_ns()),
-                    false => {
-                        let silence = self.last_received.after(self.test_after_ns());
-                        silence.min(self.last_sent.after(self.heartbeat_ns))
-                    }
-                });
-                [gap, heartbeat].into_iter().flatten().min()
+                let after = |ns: Option<u64>| ns.map(|ns| self.last_received.after(ns));
+                let end = after(self.silence_max_ns());
+                let test = after(self.test_after_ns()).filter(|_| !self.test_outstanding);
+                let is_tested = self.test_outstanding && end.is_some();
+                let heartbeat = (!is_tested).then(|| self.last_sent.after(self.heartbeat_ns));
+                let beats = [end, test, heartbeat].map(|at| at.filter(|_| self.heartbeat_ns > 0));
+                beats.into_iter().chain([gap]).flatten().min()
             }
         }
     }
@@ -1080,6 +1099,9 @@ impl<S: Store> Core<S> {
     }
 
     fn identities_match(&self, m: &Message<'_>, h: &Header<'_>) -> bool {
+        if !self.config.checks_comp_ids && self.status != Status::LogonAwaited {
+            return true;
+        }
         let anybody = self.status == Status::LogonAwaited && self.config.target.is_empty();
         let peer = if anybody {
             CompId::new(h.sender).is_some()
@@ -1257,12 +1279,14 @@ impl<S: Store> Core<S> {
             return Outcome::Done;
         }
         match h.orig_sending_time {
-            None => self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME)),
+            None if self.config.wants_orig_sending_time => {
+                self.send_reject(m, seq, Fault::missing(tag::ORIG_SENDING_TIME));
+            }
             Some(orig) if orig > h.sending_time => {
                 let late = Fault::no_tag(SessionRejectReason::SendingTimeAccuracy);
                 return self.reject_and_end(m, seq, late, true);
             }
-            Some(_) => {} // already received
+            None | Some(_) => {} // already received
         }
         Outcome::Done
     }
@@ -1476,7 +1500,7 @@ impl<S: Store> Core<S> {
         if bytes.len() > self.out.room() {
             return Err(SendError::Backlog);
         }
-        match is_kept {
+        match is_kept && self.config.keeps_messages {
             true => self
                 .store
                 .append(seq, bytes)
@@ -1545,7 +1569,7 @@ impl<S: Store> Core<S> {
     /// A message has its number, and is kept for resends or not.
     #[inline]
     fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
-        match is_kept {
+        match is_kept && self.config.keeps_messages {
             true => self
                 .store
                 .append(seq, message)

@@ -261,7 +261,7 @@ fn rules_can_be_switched_off_one_by_one() {
     let d = dictionary("FIX44");
     let all = Validation::default();
     let order = "11=ID|21=1|40=1|54=1|38=1|55=INTC|60=20261121-10:00:00|";
-    let cases: [(&str, String, Validation); 5] = [
+    let cases: [(&str, String, Validation); 6] = [
         (
             "place",
             format!("35=D|{order}{HEAD}"),
@@ -291,6 +291,14 @@ fn rules_can_be_switched_off_one_by_one() {
             format!("35=D|{HEAD}{order}20001=5|"),
             Validation {
                 user_defined_fields: false,
+                ..all
+            },
+        ),
+        (
+            "listed values",
+            format!("35=D|{HEAD}{}", order.replace("54=1", "54=Z")),
+            Validation {
+                listed_values: false,
                 ..all
             },
         ),

@@ -81,6 +81,11 @@ impl Run {
                 "cancel" => config.cancel_on = CancelOn::ConnectionLost,
                 "cancel_any" => config.cancel_on = CancelOn::AnyEnd,
                 "cancel_after" => config.cancel_after_ns = number() as u64 * Nanos::MILLI,
+                "keeps" => config.keeps_messages = value == "yes",
+                "comp_ids" => config.checks_comp_ids = value == "yes",
+                "orig_time" => config.wants_orig_sending_time = value == "yes",
+                "test_after" => config.test_after_permille = number() as u32,
+                "silence_max" => config.silence_max_permille = number() as u32,
                 "nanos" => config.precision = Precision::Nanos,
                 _ => panic!("unknown option {option}"),
             }

@@ -1,8 +1,8 @@
 //! TLS over a [`TcpStream`] that never waits: rustls between the bytes of a session and those of the socket.
 //!
 //! [`Stream`] is either kind of connection, with the verbs of [`TcpStream`]. What is sent before the handshake is over is kept
-//! and leaves when it is. A server may ask for certificates of its clients; a client always verifies the server's, against the
-//! authorities it was given, for the name it connects to (which it also sends: SNI).
+//! and leaves when it is. A server may ask for certificates of its clients; a client verifies the server's, against
+//! authorities it was given or the system's, for the name it connects to (which it also sends: SNI), unless it is to trust anybody.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,11 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{
+    ClientConfig, ClientConnection, Connection, DigitallySignedStruct, RootCertStore, ServerConfig,
+    ServerConnection, SignatureScheme, SupportedProtocolVersion,
+};
 
 use crate::tcp::{Received, TcpStream};
 use crate::wait::{WaitStrategy, Waiter};
@@ -53,9 +58,9 @@ pub enum ClientCertificates {
     /// They are not asked for.
     None,
     /// One that is shown must be from these authorities.
-    Optional(PathBuf),
+    Optional(Vec<PathBuf>),
     /// There must be one from these authorities.
-    Required(PathBuf),
+    Required(Vec<PathBuf>),
 }
 
 /// The side that is connected to.
@@ -73,22 +78,109 @@ fn of_file(path: &Path) -> impl Fn(&dyn std::fmt::Display) -> TlsError + '_ {
     }
 }
 
+/// Whom a side believes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// The authorities that the system trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others).
+    System,
+    /// The authorities of these files, PEM or DER.
+    Files(Vec<PathBuf>),
+    /// Anybody: nothing is verified, so that the connection is private and nobody knows with whom.
+    Anybody,
+}
+
+/// What is asked of a connection beside certificates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// TLS 1.2 is spoken. Default `true`.
+    pub has_1_2: bool,
+    /// TLS 1.3 is spoken. Default `true`.
+    pub has_1_3: bool,
+    /// A client says which name it wants (SNI). Default `true`.
+    pub sends_name: bool,
+    /// Files of revoked certificates (CRL, PEM): who shows one of them is refused, and so is who shows one of an authority that
+    /// none of them is of. Default none: nothing is revoked.
+    pub revoked: Vec<PathBuf>,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            has_1_2: true,
+            has_1_3: true,
+            sends_name: true,
+            revoked: Vec::new(),
+        }
+    }
+}
+
+impl Terms {
+    fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+        let both = [
+            (self.has_1_3, &rustls::version::TLS13),
+            (self.has_1_2, &rustls::version::TLS12),
+        ];
+        both.into_iter()
+            .filter(|(is_on, _)| *is_on)
+            .map(|(_, version)| version)
+            .collect()
+    }
+
+    fn revocations(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+        let mut all = Vec::new();
+        for path in &self.revoked {
+            let wrong = of_file(path);
+            let lists = CertificateRevocationListDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
+            let before = all.len();
+            for list in lists {
+                all.push(list.map_err(|e| wrong(&e))?);
+            }
+            if all.len() == before {
+                return Err(wrong(&"it has no list of revoked certificates"));
+            }
+        }
+        Ok(all)
+    }
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let wrong = of_file(path);
-    let read = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
-    let all: Vec<_> = read.collect::<Result<_, _>>().map_err(|e| wrong(&e))?;
+    let bytes = std::fs::read(path).map_err(|e| wrong(&e))?;
+    // A certificate in DER is a sequence of more than 127 bytes.
+    if bytes.starts_with(&[0x30, 0x81]) || bytes.starts_with(&[0x30, 0x82]) {
+        return Ok(vec![CertificateDer::from(bytes)]);
+    }
+    let all: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .map_err(|e| wrong(&e))?;
     match all.is_empty() {
         true => Err(wrong(&"it has no certificate")),
         false => Ok(all),
     }
 }
 
-fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+fn authorities<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|e| of_file(path)(&e))?;
+    for path in paths {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|e| of_file(path)(&e))?;
+        }
     }
     Ok(roots)
+}
+
+/// What the system trusts; some of its certificates may be unusable, but not all.
+fn system_authorities() -> Result<RootCertStore, TlsError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    match added {
+        0 => Err(TlsError::Unusable(match found.errors.first() {
+            Some(e) => format!("the system's trusted authorities: {e}"),
+            None => "the system has no trusted authorities (the package ca-certificates)".into(),
+        })),
+        _ => Ok(roots),
+    }
 }
 
 fn identity(files: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
@@ -106,22 +198,35 @@ impl TlsServer {
     /// # Errors
     /// A file that is not there or not what it should be; a key of another certificate.
     pub fn new(own: &Identity, clients: &ClientCertificates) -> Result<TlsServer, TlsError> {
+        TlsServer::with(own, clients, &Terms::default())
+    }
+
+    /// The same on these terms.
+    ///
+    /// # Errors
+    /// As [`TlsServer::new`]; no version is left.
+    pub fn with(own: &Identity, clients: &ClientCertificates, terms: &Terms) -> Result<TlsServer, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = match clients {
             ClientCertificates::None => WebPkiClientVerifier::no_client_auth(),
-            ClientCertificates::Optional(path) | ClientCertificates::Required(path) => {
-                let roots = Arc::new(authorities(path)?);
+            ClientCertificates::Optional(paths) | ClientCertificates::Required(paths) => {
+                let roots = Arc::new(authorities(paths)?);
+                let revoked = terms.revocations()?;
                 let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
                 let builder = match clients {
                     ClientCertificates::Optional(_) => builder.allow_unauthenticated(),
                     _ => builder,
+                };
+                let builder = match revoked.is_empty() {
+                    true => builder,
+                    false => builder.with_crls(revoked).only_check_end_entity_revocation(),
                 };
                 builder.build().map_err(unusable)?
             }
         };
         let (chain, key) = identity(own)?;
         let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(&terms.versions())
             .map_err(unusable)?
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)
@@ -140,16 +245,41 @@ impl TlsServer {
 }
 
 impl TlsClient {
-    /// Trusts these authorities, and shows a certificate of its own to servers that ask for one.
+    /// Trusts the authorities of this file, and shows a certificate of its own to servers that ask for one.
     ///
     /// # Errors
     /// As [`TlsServer::new`].
     pub fn new(trusted: &Path, own: Option<&Identity>) -> Result<TlsClient, TlsError> {
+        TlsClient::with(&Trust::Files(vec![trusted.to_owned()]), own, &Terms::default())
+    }
+
+    /// The same with any trust, on these terms.
+    ///
+    /// # Errors
+    /// As [`TlsServer::with`]; the system trusts nobody.
+    pub fn with(trust: &Trust, own: Option<&Identity>, terms: &Terms) -> Result<TlsClient, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(unusable)?
-            .with_root_certificates(authorities(trusted)?);
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&terms.versions())
+            .map_err(unusable)?;
+        let builder = match trust {
+            Trust::Anybody => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
+            Trust::System | Trust::Files(_) => {
+                let roots = match trust {
+                    Trust::Files(paths) => authorities(paths)?,
+                    _ => system_authorities()?,
+                };
+                let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+                let revoked = terms.revocations()?;
+                let verifier = match revoked.is_empty() {
+                    true => verifier,
+                    false => verifier.with_crls(revoked).only_check_end_entity_revocation(),
+                };
+                builder.with_webpki_verifier(verifier.build().map_err(unusable)?)
+            }
+        };
         let mut config = match own {
             None => builder.with_no_client_auth(),
             Some(own) => {
@@ -157,6 +287,7 @@ impl TlsClient {
                 builder.with_client_auth_cert(chain, key).map_err(unusable)?
             }
         };
+        config.enable_sni = terms.sends_name;
         // Servers on OpenSSL that verify clients without a session id context, QuickFIX C++ among them, refuse to resume with an internal
         // error, for ever; sessions last a day, so that a whole handshake each time costs nothing.
         config.resumption = Resumption::disabled();
@@ -173,6 +304,55 @@ impl TlsClient {
         let mut stream = TlsStream::new(tcp, connection.into());
         stream.push_out().map_err(unusable)?;
         Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// Believes every server that has the key of the certificate it shows, whoever it is ([`Trust::Anybody`]).
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -237,6 +417,14 @@ impl Stream {
         match self {
             Stream::Plain(tcp) => tcp.has_unsent(),
             Stream::Tls(tls) => tls.tcp.has_unsent(),
+        }
+    }
+
+    /// Who is on the other side.
+    pub fn peer(&self) -> std::net::SocketAddr {
+        match self {
+            Stream::Plain(tcp) => tcp.peer(),
+            Stream::Tls(tls) => tls.tcp.peer(),
         }
     }
 
@@ -548,7 +736,7 @@ mod tests {
     #[test]
     fn bytes_sent_before_and_after_the_handshake_arrive_on_both_sides() {
         let files = Files::new("both");
-        let required = ClientCertificates::Required(files.path("ca.pem"));
+        let required = ClientCertificates::Required(vec![files.path("ca.pem")]);
         let server = TlsServer::new(&files.identity("ca-localhost"), &required).unwrap();
         let own = files.identity("ca-client");
         let client = TlsClient::new(&files.path("ca.pem"), Some(&own)).unwrap();
@@ -628,7 +816,7 @@ mod tests {
         let friend = TlsClient::new(&files.path("ca.pem"), None).unwrap();
         let strict = TlsServer::new(
             &files.identity("ca-localhost"),
-            &ClientCertificates::Required(files.path("ca.pem")),
+            &ClientCertificates::Required(vec![files.path("ca.pem")]),
         )
         .unwrap();
         let wrong = files.identity("other-client");

@@ -7,7 +7,7 @@
 //! ```
 //! What an application sends in answer to an event is on the wire before the next bytes are read.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -37,8 +37,6 @@ pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
 const SPARE_CONNECTIONS: usize = 16;
 /// Reads of one connection before the others are looked at.
 const READS_PER_TURN: usize = 16;
-/// Patience with a host that does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a spinning loop looks at its listeners, its timers and the process's signals.
 const SLOW_NS: u64 = 200 * Nanos::MICRO;
 /// How often sessions are shown in the region.
@@ -120,6 +118,8 @@ struct Outgoing {
     session: SessionId,
     tls: Option<Tls>,
     hosts: Vec<Host>,
+    /// Patience with a host that does not answer.
+    timeout: Duration,
     attempts: Hosts,
     /// Not before this time.
     due: Nanos,
@@ -133,6 +133,8 @@ struct Outgoing {
 struct Own {
     /// Who may log on; anybody with the right ids without.
     users: Option<Users>,
+    /// The addresses it may come from; any without.
+    allowed: Vec<IpAddr>,
     /// The store's file of a session that a template admitted and that has never logged on: it goes with it.
     fleeting: Option<PathBuf>,
     /// It was admitted by a template.
@@ -178,6 +180,12 @@ pub(super) struct Engine {
     /// Says nothing to the user.
     is_quiet: bool,
     addresses: Vec<SocketAddr>,
+}
+
+/// Fields of a Logon as a session keeps them.
+fn boxed(fields: Vec<(u32, Vec<u8>)>) -> Box<[(u32, Box<[u8]>)]> {
+    let field = |(tag, value): (u32, Vec<u8>)| (tag, value.into_boxed_slice());
+    fields.into_iter().map(field).collect()
 }
 
 fn system(e: impl std::fmt::Display) -> Failure {
@@ -290,20 +298,30 @@ impl Engine {
         let store = super::store::open(&setup, self.is_quiet)?;
         self.say_of(&setup, format_args!("session"));
         let session = self.table.add(setup.config, store, setup.rules);
+        self.table
+            .session_mut(session)
+            .set_logon_fields(boxed(setup.logon_fields));
         let row = self.shown.as_ref().and_then(|shown| shown.row(&setup.config));
         self.probes.add(session, row);
         self.own.push(Own {
             users: setup.users,
+            allowed: setup.allowed,
             ..Own::default()
         });
         if let Some(calendar) = setup.calendar {
             self.timetables.push(Timetable::new(session, calendar));
         }
-        if let TransportSetup::Connect { hosts, terms } = setup.transport {
+        if let TransportSetup::Connect {
+            hosts,
+            terms,
+            timeout,
+        } = setup.transport
+        {
             self.outgoing.push(Outgoing {
                 session,
                 tls: setup.tls,
                 hosts,
+                timeout,
                 attempts: Hosts::new(terms),
                 due: Nanos::ZERO,
                 is_opening: false,
@@ -596,6 +614,7 @@ impl Engine {
         self.probes.add(id, None);
         let own = Own {
             users: setup.users.clone(),
+            allowed: setup.allowed.clone(),
             fleeting,
             is_admitted: true,
         };
@@ -634,9 +653,9 @@ impl Engine {
             }
             let host = outgoing.host().clone();
             let (sender, waker) = (self.opened.0.clone(), self.waker.clone());
-            let tls = outgoing.tls.clone();
+            let (tls, timeout) = (outgoing.tls.clone(), outgoing.timeout);
             let open = move || {
-                let result = open(&host, tls.as_ref());
+                let result = open(&host, tls.as_ref(), timeout);
                 let opened = Opened { outgoing: at, result };
                 // The loop may have ended meanwhile.
                 let _ = sender.send(opened);
@@ -885,9 +904,19 @@ impl Engine {
     #[cold]
     fn decide(&mut self, now: Nanos, id: SessionId, peer: &CompId) {
         let session = self.table.session(id);
-        let verdict = match (&self.own[id.0].users, session.logon_request()) {
-            (Some(users), Some(request)) => users.judge(&request),
-            _ => return,
+        let Some(request) = session.logon_request() else {
+            return;
+        };
+        let own = &self.own[id.0];
+        let link = self
+            .table
+            .connection_of(id)
+            .and_then(|at| self.links[at.0].as_ref());
+        let may_come = |link: &Link| own.allowed.contains(&link.stream.peer().ip().to_canonical());
+        let verdict = match &own.users {
+            _ if !own.allowed.is_empty() && !link.is_some_and(may_come) => Err("not from this address"),
+            Some(users) => users.judge(&request),
+            None => Ok(()),
         };
         let session = self.table.session_mut(id);
         match verdict {
@@ -1030,18 +1059,18 @@ fn is_shortage(e: &std::io::Error) -> bool {
     matches!(e.raw_os_error(), Some(24 | 23 | 105 | 12))
 }
 
-fn open(host: &Host, tls: Option<&Tls>) -> Result<Stream, String> {
+fn open(host: &Host, tls: Option<&Tls>, timeout: Duration) -> Result<Stream, String> {
     let addresses = (host.name.as_str(), host.port)
         .to_socket_addrs()
         .map_err(|e| format!("{host} cannot be found: {e}"))?;
     let mut last = format!("{host} has no address");
     for address in addresses {
-        let connected = TcpStream::connect(address, CONNECT_TIMEOUT).map_err(|e| e.to_string());
+        let connected = TcpStream::connect(address, timeout).map_err(|e| e.to_string());
         let stream = connected.and_then(|tcp| match tls {
             Some(Tls::Client { client, name }) => {
                 let name = name.as_ref().unwrap_or(&host.name);
                 let mut stream = client.connect(tcp, name).map_err(|e| e.to_string())?;
-                match stream.establish(CONNECT_TIMEOUT) {
+                match stream.establish(timeout) {
                     Ok(()) => Ok(stream),
                     Err(e) => Err(format!("{host}: {e}")),
                 }

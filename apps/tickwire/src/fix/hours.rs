@@ -1,4 +1,4 @@
-//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, StartDay, EndDay, Weekdays and TimeZone as
+//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, the days of each, Weekdays and TimeZone as
 //! periods in UTC.
 //!
 //! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first of the
@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan};
 use tickwire_fix::{Period, Schedule, SessionId};
 use tickwire_market::Nanos;
 
-use super::cfg::{Mistake, Section};
+use super::cfg::Section;
 use super::engine::Table;
 
 /// Days computed ahead, and how many of them are left when more are.
@@ -22,11 +22,20 @@ const DAY_NS: u64 = 86_400 * Nanos::SECOND;
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
     zone: TimeZone,
-    start: Time,
-    end: Time,
+    start: Moment,
+    end: Moment,
     /// From when on and until when one may be logged on, if not all the time.
-    logon: Option<(Time, Time)>,
+    logon: Option<(Moment, Moment)>,
+    /// On which days, of a session from one day to another.
+    logon_days: Option<(Weekday, Weekday)>,
     days: Days,
+}
+
+/// A time of day, of the session's zone unless it has one of its own.
+#[derive(Clone, Debug)]
+struct Moment {
+    time: Time,
+    zone: Option<TimeZone>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,73 +74,81 @@ fn time(text: &str) -> Option<Time> {
     }
 }
 
+/// `HH:MM:SS`, or `HH:MM:SS US/Central` as QuickFIX/J has it.
+fn moment(text: &str) -> Option<Moment> {
+    let (clock, zone) = match text.split_once(char::is_whitespace) {
+        Some((clock, zone)) => (clock, Some(TimeZone::get(zone.trim()).ok()?)),
+        None => (text, None),
+    };
+    time(clock).map(|time| Moment { time, zone })
+}
+
 impl Calendar {
-    /// What a section says; `None` for a session that is always open.
-    pub(super) fn read(section: &Section) -> Result<Option<Calendar>, Mistake> {
-        let start = section.parsed("StartTime", "HH:MM:SS", time)?;
-        let end = section.parsed("EndTime", "HH:MM:SS", time)?;
-        let logon = section.parsed("LogonTime", "HH:MM:SS", time)?;
-        let logout = section.parsed("LogoutTime", "HH:MM:SS", time)?;
-        let day = "a day of the week";
-        let start_day = section.parsed("StartDay", day, weekday)?;
-        let end_day = section.parsed("EndDay", day, weekday)?;
+    /// What a section says; `None` for a session that is always open, and for mistakes, which the section is told.
+    pub(super) fn read(section: &Section) -> Option<Calendar> {
+        let clock = "HH:MM:SS, perhaps with a time zone behind it";
+        let [start, end, logon, logout] =
+            ["StartTime", "EndTime", "LogonTime", "LogoutTime"].map(|key| section.parsed(key, clock, moment));
+        let [start_day, end_day, logon_day, logout_day] = ["StartDay", "EndDay", "LogonDay", "LogoutDay"]
+            .map(|key| section.parsed(key, "a day of the week", weekday));
         let list = |text: &str| text.split([',', ';']).map(weekday).collect::<Option<Vec<_>>>();
-        let weekdays = section.parsed("Weekdays", "days of the week with commas between", list)?;
-        let local = section.flag("UseLocalTime", false)?;
+        let weekdays = section.parsed("Weekdays", "days of the week with commas between", list);
+        let local = section.flag("UseLocalTime", false);
         let named = section.parsed("TimeZone", "a zone such as America/New_York", |name| {
             TimeZone::get(name).ok()
-        })?;
-        if section.flag("NonStopSession", false)? {
-            return Ok(None);
+        });
+        if section.flag("NonStopSession", false) {
+            return None;
         }
-        let wrong = |what: &str| Mistake {
-            line: section.line,
-            what: what.to_string(),
+        let wrong = |what: &str| {
+            section.wrong(section.line, what);
+            None
         };
+        let has_days = start_day.or(end_day).or(logon_day).or(logout_day).is_some() || weekdays.is_some();
         let (start, end) = match (start, end) {
             (Some(start), Some(end)) => (start, end),
-            (None, None)
-                if start_day.or(end_day).is_none() && weekdays.is_none() && logon.or(logout).is_none() =>
-            {
-                return Ok(None);
-            }
+            (None, None) if !has_days && logon.is_none() && logout.is_none() => return None,
             (None, None) => {
-                return Err(wrong(
-                    "days of a session, LogonTime and LogoutTime need StartTime and EndTime",
-                ));
+                return wrong("days of a session, LogonTime and LogoutTime need StartTime and EndTime");
             }
-            _ => return Err(wrong("StartTime and EndTime go together")),
+            _ => return wrong("StartTime and EndTime go together"),
         };
         let days = match (start_day, end_day, weekdays) {
             (None, None, None) => Days::Of(WEEK.map(|(day, _)| day).to_vec()),
             (None, None, Some(days)) => Days::Of(days),
             (Some(start), Some(end), None) => Days::Week(start, end),
-            (Some(_), Some(_), Some(_)) => return Err(wrong("give Weekdays, or StartDay and EndDay")),
-            _ => return Err(wrong("StartDay and EndDay go together")),
+            (Some(_), Some(_), Some(_)) => return wrong("give Weekdays, or StartDay and EndDay"),
+            _ => return wrong("StartDay and EndDay go together"),
         };
-        let logon = match (logon, logout, &days) {
-            (None, None, _) => None,
-            (Some(_), Some(_), Days::Week(..)) => {
-                return Err(wrong(
-                    "LogonTime and LogoutTime are for sessions of a day, not for StartDay and EndDay",
-                ));
+        let logon_days = match (logon_day, logout_day, &days) {
+            (None, None, Days::Of(_)) => None,
+            (logon_day, logout_day, Days::Week(first, last)) => {
+                Some((logon_day.unwrap_or(*first), logout_day.unwrap_or(*last)))
             }
-            (Some(logon), Some(logout), Days::Of(_)) => Some((logon, logout)),
-            _ => return Err(wrong("LogonTime and LogoutTime go together")),
+            _ => return wrong("LogonDay and LogoutDay are for sessions from StartDay to EndDay"),
+        };
+        let logon = match (logon, logout) {
+            (None, None) if logon_day.or(logout_day).is_none() => None,
+            // What is not said is as the session's own.
+            (logon, logout) => Some((
+                logon.unwrap_or_else(|| start.clone()),
+                logout.unwrap_or_else(|| end.clone()),
+            )),
         };
         let zone = match (named, local) {
-            (Some(_), true) => return Err(wrong("give TimeZone or UseLocalTime=Y, not both")),
+            (Some(_), true) => return wrong("give TimeZone or UseLocalTime=Y, not both"),
             (Some(zone), false) => zone,
             (None, true) => TimeZone::system(),
             (None, false) => TimeZone::UTC,
         };
-        Ok(Some(Calendar {
+        Some(Calendar {
             zone,
             start,
             end,
             logon,
+            logon_days,
             days,
-        }))
+        })
     }
 
     /// The periods around a time.
@@ -161,38 +178,36 @@ impl Calendar {
 
     /// The period that begins on a day.
     fn period(&self, day: Date) -> Option<Period> {
+        let wraps = self.end.time <= self.start.time;
         let (begins, length) = match &self.days {
-            Days::Of(days) => {
-                let length = i64::from(self.end <= self.start);
-                (days.contains(&day.weekday()), length)
-            }
+            Days::Of(days) => (days.contains(&day.weekday()), i64::from(wraps)),
             Days::Week(first, last) => {
                 let days = i64::from(first.until(*last));
-                let length = if days == 0 && self.end <= self.start {
-                    7
-                } else {
-                    days
-                };
+                let length = if days == 0 && wraps { 7 } else { days };
                 (day.weekday() == *first, length)
             }
         };
-        let at = |day: Date, time: Time| {
-            let instant = self.zone.to_ambiguous_timestamp(day.to_datetime(time));
+        let at = |day: Date, moment: &Moment| {
+            let zone = moment.zone.as_ref().unwrap_or(&self.zone);
+            let instant = zone.to_ambiguous_timestamp(day.to_datetime(moment.time));
             let ns = instant.compatible().ok()?.as_nanosecond();
             u64::try_from(ns).ok().map(Nanos)
         };
         let last = day.checked_add(length.days()).ok()?;
-        let mut period = Period::new(at(day, self.start)?, at(last, self.end)?);
-        if let Some((logon, logout)) = self.logon {
-            let next = day.checked_add(1.days()).ok()?;
-            let first = |time, from: Nanos, before: Nanos| {
-                let both = [at(day, time), at(next, time)];
-                both.into_iter()
-                    .flatten()
+        let mut period = Period::new(at(day, &self.start)?, at(last, &self.end)?);
+        if let Some((logon, logout)) = &self.logon {
+            // The first of that time, and of that weekday if one is wanted, within the session.
+            let first = |moment: &Moment, on: Option<Weekday>, from: Nanos, before: Nanos| {
+                (0..=length.max(1))
+                    .filter_map(|ahead| day.checked_add(ahead.days()).ok())
+                    .filter(|day| on.is_none_or(|on| day.weekday() == on))
+                    .filter_map(|day| at(day, moment))
                     .find(|instant| (from..before).contains(instant))
             };
-            period.logon_start = first(logon, period.start, period.end).unwrap_or(period.start);
-            period.logon_end = first(logout, period.logon_start.after(1), period.end).unwrap_or(period.end);
+            let (on, off) = self.logon_days.unzip();
+            period.logon_start = first(logon, on, period.start, period.end).unwrap_or(period.start);
+            let from = period.logon_start.after(1);
+            period.logon_end = first(logout, off, from, period.end).unwrap_or(period.end);
         }
         (begins && period.start < period.end).then_some(period)
     }
@@ -245,8 +260,12 @@ mod tests {
     use super::*;
 
     fn calendar(text: &str) -> Result<Option<Calendar>, String> {
-        let all = sections(&format!("[SESSION]\n{text}")).map_err(|m| m.to_string())?;
-        Calendar::read(&all[0]).map_err(|m| m.to_string())
+        let all = sections(&format!("[SESSION]\n{text}"), |_| None);
+        let calendar = Calendar::read(&all.sessions[0]);
+        match all.remarks.borrow().mistakes.first() {
+            Some(mistake) => Err(mistake.to_string()),
+            None => Ok(calendar),
+        }
     }
 
     fn at(text: &str) -> Nanos {
@@ -280,13 +299,33 @@ mod tests {
         let night = "StartTime=18:00:00\nEndTime=17:00:00\nLogonTime=02:00:00\nLogoutTime=16:00:00";
         let expected = (at("2026-11-24T02:00:00Z"), at("2026-11-24T16:00:00Z"));
         assert_eq!(window(night, "2026-11-23T20:00:00Z"), expected);
+        // What is not said is as the session's own.
+        let half = "StartTime=08:00:00\nEndTime=18:00:00\nLogonTime=09:00:00";
+        let expected = (at("2026-11-23T09:00:00Z"), at("2026-11-23T18:00:00Z"));
+        assert_eq!(window(half, "2026-11-23T10:00:00Z"), expected);
+        // A week's session: in from Sunday evening on, out on Friday before the end.
+        let week = "StartDay=sun\nEndDay=fri\nStartTime=17:00:00\nEndTime=17:00:00\nLogonDay=mon\nLogonTime=01:00:00\n\
+                    LogoutDay=friday\nLogoutTime=16:30:00";
+        let expected = (at("2026-11-23T01:00:00Z"), at("2026-11-27T16:30:00Z"));
+        assert_eq!(window(week, "2026-11-24T10:00:00Z"), expected);
         for rules in [
             "LogonTime=09:00:00\nLogoutTime=10:00:00",
-            "StartTime=08:00:00\nEndTime=18:00:00\nLogonTime=09:00:00",
-            "StartTime=08:00:00\nEndTime=18:00:00\nStartDay=mon\nEndDay=fri\nLogonTime=09:00:00\nLogoutTime=10:00:00",
+            "StartTime=08:00:00\nEndTime=18:00:00\nLogonDay=mon",
         ] {
             assert!(calendar(rules).is_err(), "{rules}");
         }
+    }
+
+    #[test]
+    fn a_time_may_have_a_zone_of_its_own() {
+        check(
+            "StartTime=08:00:00 US/Central\nEndTime=17:00:00 America/New_York",
+            &[(
+                "2026-11-23T15:00:00Z",
+                "2026-11-23T14:00:00Z",
+                "2026-11-23T22:00:00Z",
+            )],
+        );
     }
 
     #[test]

@@ -15,8 +15,10 @@ mod message;
 mod msglog;
 mod names;
 mod probes;
+mod quickfix;
 pub(crate) mod rig;
 mod script;
+mod secure;
 mod settings;
 mod stats;
 mod store;
@@ -26,6 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tickwire_fix::Role;
+use tickwire_fix::dict::{standard_names, standard_xml};
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::{FixArgs, FixCommand, FixSessionArgs};
@@ -43,14 +46,36 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
         FixCommand::Acceptor(args) => acceptor(args, stop),
         FixCommand::Initiator(args) => initiator(args, stop),
         FixCommand::Store(args) => store::run(args),
+        FixCommand::Settings(args) => {
+            quickfix::show(&args.names);
+            Ok(())
+        }
+        FixCommand::Dictionary(args) => dictionary(args.version.as_deref()),
         FixCommand::Bench(args) => bench::run(args, stop),
         FixCommand::Log(args) => log::run(args, stop),
         FixCommand::Trader(args) => rig::trade(args, stop),
     }
 }
 
+/// Prints a dictionary that is built in, or their names.
+fn dictionary(version: Option<&str>) -> Result<(), Failure> {
+    let names: Vec<&str> = standard_names().collect();
+    let Some(version) = version else {
+        names.iter().for_each(|name| engine::say(format_args!("{name}")));
+        return Ok(());
+    };
+    let xml = standard_xml(&version.to_ascii_uppercase()).ok_or_else(|| {
+        Failure::config(format!(
+            "{version} is no version whose dictionary is built in; give one of {}",
+            names.join(", ")
+        ))
+    })?;
+    engine::say(format_args!("{}", xml.trim_end()));
+    Ok(())
+}
+
 fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load(&args.config, Wanted::Only(Role::Acceptor))?;
+    let setups = settings::load_with(&args.config, Wanted::Only(Role::Acceptor), args.allow_unknown)?;
     let views = Views::new(args, &setups)?;
     match &args.script {
         Some(script) => play(setups, script, views, stop),
@@ -86,7 +111,7 @@ impl Views {
 }
 
 fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load(&args.config, Wanted::Only(Role::Initiator))?;
+    let setups = settings::load_with(&args.config, Wanted::Only(Role::Initiator), args.allow_unknown)?;
     let views = Views::new(args, &setups)?;
     match &args.script {
         Some(script) => play(setups, script, views, stop),

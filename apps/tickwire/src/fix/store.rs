@@ -103,7 +103,7 @@ fn open_file(
 
 /// `tickwire fix store`: what the stores of a configuration hold, and their numbers set anew.
 pub(super) fn run(args: &FixStoreArgs) -> Result<(), Failure> {
-    let setups = super::settings::load(&args.config, Wanted::All)?;
+    let setups = super::settings::load_with(&args.config, Wanted::All, args.allow_unknown)?;
     let is_wanted = |setup: &&Setup| {
         args.session
             .as_ref()

@@ -24,6 +24,8 @@ pub struct Validation {
     pub user_defined_fields: bool,
     /// Opposite of `AllowUnknownMsgFields`: fields that are not of this message are wrong.
     pub unknown_fields: bool,
+    /// Opposite of `AllowUnknownEnumValues`: of a field with listed values, others are wrong.
+    pub listed_values: bool,
 }
 
 impl Default for Validation {
@@ -34,6 +36,7 @@ impl Default for Validation {
             group_order: true,
             user_defined_fields: true,
             unknown_fields: true,
+            listed_values: true,
         }
     }
 }
@@ -348,7 +351,7 @@ impl<'m> Check<'_, 'm> {
         if !surely && !definition.kind.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectFormat, field));
         }
-        if !definition.values.is_empty() && !definition.admits(value) {
+        if !definition.values.is_empty() && self.rules.listed_values && !definition.admits(value) {
             return Err(fault(SessionRejectReason::IncorrectValue, field));
         }
         Ok(())

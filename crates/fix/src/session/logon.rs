@@ -331,7 +331,8 @@ impl<S: Store> Core<S> {
             );
             return self.refuse_logon(text.as_str());
         }
-        if let Some(peer) = CompId::new(h.sender) {
+        let is_new = self.config.checks_comp_ids || self.writer.peer.is_empty();
+        if let Some(peer) = CompId::new(h.sender).filter(|_| is_new) {
             self.writer.peer = peer;
         }
         let answers = self.status != Status::LogonSent;
@@ -395,6 +396,7 @@ impl<S: Store> Core<S> {
             Role::Initiator => config.credentials,
             Role::Acceptor => Default::default(),
         };
+        let fields = core::mem::take(&mut self.logon_fields);
         self.send_admin(b"A", |e| {
             e.unsigned(tag::ENCRYPT_METHOD, 0);
             e.unsigned(tag::HEART_BT_INT, u64::from(heartbeat_s));
@@ -416,7 +418,9 @@ impl<S: Store> Core<S> {
             if let Some(version) = version {
                 e.char(tag::DEFAULT_APPL_VER_ID, version);
             }
+            fields.iter().for_each(|(tag, value)| e.text(*tag, value));
         });
+        self.logon_fields = fields;
     }
 
     // ---- logout -----------------------------------------------------------------------------------------------
