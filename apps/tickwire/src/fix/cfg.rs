@@ -152,7 +152,7 @@ impl Section {
                 Some(Does::Refused(reason)) => self.wrong(value.line, format!("{written}: {reason}")),
                 Some(Does::Ignored(reason, harmless)) => {
                     let is_harmless = |known: &&str| known.eq_ignore_ascii_case(&value.text);
-                    if !value.text.is_empty() && !harmless.iter().any(|known| is_harmless(&known)) {
+                    if !value.text.is_empty() && !harmless.iter().any(is_harmless) {
                         self.warn(value.line, format!("{written} is passed over: {reason}"));
                     }
                 }
