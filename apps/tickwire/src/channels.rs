@@ -564,7 +564,9 @@ fn check_channel(protocol: Protocol, channel: &ChannelConfig) -> Result<(), (&'s
         }
     }
     let answers: &[Port] = match protocol {
-        Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => &[Port::Retransmission],
+        Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
+            &[Port::Retransmission]
+        }
         Protocol::Xdp | Protocol::Openbook => &[Port::Retransmission, Port::Snapshot],
         _ => &[],
     };

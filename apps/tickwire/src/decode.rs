@@ -4,7 +4,8 @@
 //! number), then its name and every field as the specification names them. What cannot be decoded is an object too, with
 //! `"Error"`, so that nothing is passed over in silence.
 
-mod streams;
+mod tcp;
+mod types;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Write as _};
@@ -16,17 +17,17 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tickwire_market::Port;
-use tickwire_runtime::capture::{self, CaptureError, CaptureReader, NotUdp};
+use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
 use tickwire_wire::fast::Plan;
-use tickwire_wire::{ilink3, itch50};
+use tickwire_wire::itch50;
 
 use crate::channels::{Destination, FeedConfig, FeedFile};
 use crate::cli::DecodeArgs;
 use crate::failure::Failure;
 use crate::json::JsonLine;
 use crate::protocol::{self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict};
-use streams::Streams;
+use tcp::{Conversations, Leg, Wanted};
 
 /// Packets that wait while the protocol of one of them is not settled.
 const HELD_MAX: usize = 4096;
@@ -56,19 +57,27 @@ const MEMBERS: [&str; 16] = [
 /// What `--protocol` may say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Payloads {
-    /// Market data, in datagrams.
+    /// Market data: datagrams, and the streams of its servers.
     Feed(Protocol),
-    /// Order entry of CME, over TCP.
-    Ilink3,
+    /// What is of TCP alone.
+    Stream(Leg),
+}
+
+impl Payloads {
+    const STREAMS: [Leg; 3] = [Leg::Ilink3, Leg::Fix, Leg::Soup];
 }
 
 impl ValueEnum for Payloads {
     fn value_variants<'a>() -> &'a [Payloads] {
-        const ALL: [Payloads; Protocol::ALL.len() + 1] = {
-            let mut all = [Payloads::Ilink3; Protocol::ALL.len() + 1];
+        const ALL: [Payloads; Protocol::ALL.len() + Payloads::STREAMS.len()] = {
+            let mut all = [Payloads::Stream(Leg::Ilink3); Protocol::ALL.len() + Payloads::STREAMS.len()];
             let mut at = 0;
             while at < Protocol::ALL.len() {
                 all[at] = Payloads::Feed(Protocol::ALL[at]);
+                at += 1;
+            }
+            while at < all.len() {
+                all[at] = Payloads::Stream(Payloads::STREAMS[at - Protocol::ALL.len()]);
                 at += 1;
             }
             all
@@ -77,26 +86,29 @@ impl ValueEnum for Payloads {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Payloads::Feed(protocol) => protocol.to_possible_value(),
-            Payloads::Ilink3 => {
-                Some(PossibleValue::new("ilink3").help("CME iLink 3: orders and quotes, over TCP"))
-            }
-        }
+        let (leg, help) = match self {
+            Payloads::Feed(protocol) => return protocol.to_possible_value(),
+            Payloads::Stream(leg @ Leg::Fix) => (leg, "FIX of every version, over TCP"),
+            Payloads::Stream(leg @ Leg::Soup) => (
+                leg,
+                "SoupBinTCP with ITCH 5.0 (GLIMPSE) or OUCH 5.0 in it, over TCP",
+            ),
+            Payloads::Stream(leg) => (leg, "CME iLink 3: orders and quotes, over TCP"),
+        };
+        Some(PossibleValue::new(leg.name()).help(help))
     }
 }
 
 /// What was found, for the closing line and the exit code.
 #[derive(Debug, Default)]
 struct Tally {
-    packets: u64,
     messages: u64,
     malformed: u64,
-    tcp: u64,
-    not_udp: u64,
     /// Packets without messages, of a known protocol.
     idle: u64,
     printed: u64,
+    /// Messages of which the bytes allow more than one reading.
+    ambiguous: u64,
     /// Packets that were left out, by destination: of no configured feed, or of no protocol known here.
     left_out: BTreeMap<SocketAddr, u64>,
 }
@@ -128,7 +140,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// How the protocol of a packet is known.
+/// How the protocol of a datagram is known.
 enum Routes {
     /// The user said it.
     One(Reader),
@@ -136,8 +148,17 @@ enum Routes {
     Feeds(FeedFile, Vec<Reader>),
     /// From the packets, of which some may have to wait for others.
     Detect(Box<Detector>, VecDeque<Held>),
-    /// iLink 3, over TCP.
-    Ilink3(Streams),
+    /// The user asked for streams of TCP alone.
+    Streams(Leg),
+}
+
+/// What reads captures.
+struct Walk {
+    routes: Routes,
+    /// What streams of TCP may be of.
+    wanted: Wanted,
+    tcp: Conversations,
+    frames: Frames,
 }
 
 /// A packet that waits.
@@ -149,7 +170,7 @@ struct Held {
 }
 
 pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
-    let mut routes = Routes::new(args)?;
+    let mut walk = Walk::new(args)?;
     let stdout = io::stdout().lock();
     let mut out = Output {
         args,
@@ -158,10 +179,14 @@ pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
         tally: Tally::default(),
     };
     let mut damaged = None;
+    let mut is_enough = false;
     for file in &args.files {
-        match routes.file(file, &mut out) {
+        match walk.file(file, &mut out) {
             Ok(()) => {}
-            Err(Stop::Enough) => break,
+            Err(Stop::Enough) => {
+                is_enough = true;
+                break;
+            }
             // Whoever reads our output has seen enough (`| head`): a good end.
             Err(Stop::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(Stop::Output(e)) => return Err(Failure::system(format!("cannot write the output: {e}"))),
@@ -179,61 +204,135 @@ pub(crate) fn run(args: &DecodeArgs) -> Result<(), Failure> {
         }
         _ => {}
     }
-    let t = &out.tally;
-    eprintln!("{}", closing_line(t, &routes));
-    match damaged {
+    eprintln!("{}", walk.closing_line(&out.tally));
+    match walk.failure(&out.tally, damaged, is_enough, args) {
         Some(message) => Err(Failure::check(message)),
-        None if t.malformed > 0 && t.messages == 0 => Err(Failure::check(format!(
-            "nothing in it is {}; see --protocol",
-            routes.name()
-        ))),
-        None if t.malformed > 0 => Err(Failure::check(format!(
-            "{} packets or messages could not be decoded; they are the lines with \"Error\"",
-            t.malformed
-        ))),
-        None if !t.left_out.is_empty() && t.messages + t.idle == 0 => Err(Failure::check(format!(
-            "nothing in it is {}; see --protocol{}",
-            routes.name(),
-            match args.templates[..] {
-                [] if matches!(routes, Routes::Detect(..)) => ", and --templates for MOEX",
-                _ => "",
-            }
-        ))),
         None => Ok(()),
     }
 }
 
-fn closing_line(t: &Tally, routes: &Routes) -> String {
-    let configured = matches!(routes, Routes::Feeds(..));
-    let wanted = if matches!(routes, Routes::Ilink3(_)) {
-        "TCP"
-    } else {
-        "UDP"
-    };
-    let mut line = format!(
-        "{} messages in {} packets; {} malformed, {} frames without {wanted}",
-        t.messages, t.packets, t.malformed, t.not_udp
-    );
-    if t.tcp > 0 {
-        let _ = write!(line, ", {} TCP segments skipped", t.tcp);
-    }
-    if !t.left_out.is_empty() {
-        let of = if configured {
-            "of no configured feed"
-        } else {
-            "of no protocol known here"
-        };
-        let _ = write!(line, "; {} packets {of}:", t.left_out.values().sum::<u64>());
-        let mut most: Vec<_> = t.left_out.iter().collect();
-        most.sort_by_key(|(destination, count)| (std::cmp::Reverse(**count), **destination));
-        for (destination, count) in most.iter().take(NAMED_MAX) {
-            let _ = write!(line, " {destination} ({count})");
-        }
-        if most.len() > NAMED_MAX {
-            let _ = write!(line, " and {} more destinations", most.len() - NAMED_MAX);
-        }
+/// Names the first few of a list with what each counts.
+fn named<T>(all: &[T], what: &str, show: impl Fn(&T) -> String) -> String {
+    let mut line: String = all
+        .iter()
+        .take(NAMED_MAX)
+        .map(|one| format!(" {}", show(one)))
+        .collect();
+    if all.len() > NAMED_MAX {
+        let _ = write!(line, " and {} more {what}", all.len() - NAMED_MAX);
     }
     line
+}
+
+impl Walk {
+    fn new(args: &DecodeArgs) -> Result<Walk, Failure> {
+        let wanted = match args.protocol {
+            Some(Payloads::Stream(leg)) => Wanted::One(leg),
+            Some(Payloads::Feed(protocol)) => Wanted::Of(protocol),
+            None => Wanted::All,
+        };
+        let walk = Walk {
+            routes: Routes::new(args)?,
+            wanted,
+            tcp: Conversations::default(),
+            frames: Frames::default(),
+        };
+        types::check(&args.types, walk.routes.protocols(), wanted).map_err(Failure::config)?;
+        Ok(walk)
+    }
+
+    fn closing_line(&self, t: &Tally) -> String {
+        let counts = self.frames.counts();
+        let mut line = format!(
+            "{} messages in {} frames ({} of UDP, {} of TCP); {} malformed",
+            t.messages, counts.frames, counts.udp, counts.tcp, t.malformed
+        );
+        if t.ambiguous > 0 {
+            let _ = write!(line, ", {} marked \"Ambiguous\"", t.ambiguous);
+        }
+        for said in counts.mended() {
+            let _ = write!(line, ", {said}");
+        }
+        let not_read = counts.not_read();
+        if !not_read.is_empty() {
+            let _ = write!(line, "; not read: {}", not_read.join(", "));
+        }
+        if !t.left_out.is_empty() {
+            let of = match self.routes {
+                Routes::Feeds(..) => "of no configured feed",
+                Routes::Streams(_) => "of UDP",
+                _ => "of no protocol known here",
+            };
+            let _ = write!(line, "; {} packets {of}:", t.left_out.values().sum::<u64>());
+            let mut most: Vec<_> = t.left_out.iter().collect();
+            most.sort_by_key(|(destination, count)| (std::cmp::Reverse(**count), **destination));
+            line += &named(&most, "destinations", |(destination, count)| {
+                format!("{destination} ({count})")
+            });
+        }
+        let foreign = self.tcp.foreign();
+        if !foreign.is_empty() {
+            let bytes: u64 = foreign.iter().map(|f| f.bytes).sum();
+            let _ = write!(
+                line,
+                "; {bytes} bytes of {} streams of TCP skipped, of no protocol {}:",
+                foreign.len(),
+                if self.wanted == Wanted::All {
+                    "known here"
+                } else {
+                    "asked for"
+                }
+            );
+            line += &named(&foreign, "streams", |f| match f.what {
+                Some(what) => format!("{} ({}, {what})", f.destination, f.bytes),
+                None => format!("{} ({})", f.destination, f.bytes),
+            });
+        }
+        if self.tcp.forgotten() > 0 {
+            let _ = write!(
+                line,
+                "; {} streams of TCP forgotten, there were too many",
+                self.tcp.forgotten()
+            );
+        }
+        line
+    }
+
+    /// What makes the exit code 1.
+    fn failure(
+        &self,
+        t: &Tally,
+        damaged: Option<String>,
+        is_enough: bool,
+        args: &DecodeArgs,
+    ) -> Option<String> {
+        let nothing = || {
+            let templates = match args.templates[..] {
+                [] if matches!(self.routes, Routes::Detect(..)) => ", and --templates for MOEX",
+                _ => "",
+            };
+            format!(
+                "nothing in it is {}; see --protocol{templates}",
+                self.routes.name()
+            )
+        };
+        let counts = self.frames.counts();
+        let lost = counts.loss().filter(|_| !is_enough);
+        match damaged {
+            Some(message) => Some(message),
+            None if t.malformed > 0 && t.messages == 0 => Some(nothing()),
+            None if t.malformed > 0 => Some(format!(
+                "{} packets or messages could not be decoded; they are the lines with \"Error\"",
+                t.malformed
+            )),
+            None if lost.is_some() => lost,
+            None if t.messages + t.idle == 0 && !is_enough => Some(nothing()),
+            None if self.tcp.forgotten() > 0 => {
+                Some("there were too many streams of TCP at once".to_string())
+            }
+            None => None,
+        }
+    }
 }
 
 impl Routes {
@@ -259,7 +358,7 @@ impl Routes {
             Some(Payloads::Feed(Protocol::Moex)) if templates.is_empty() => Err(Failure::config(
                 "--protocol moex needs --templates FILE: the exchange's FAST template file",
             )),
-            Some(Payloads::Ilink3) => Ok(Routes::Ilink3(Streams::default())),
+            Some(Payloads::Stream(leg)) => Ok(Routes::Streams(leg)),
             Some(Payloads::Feed(protocol)) => {
                 Reader::new(protocol, &templates).map(Routes::One).map_err(config)
             }
@@ -273,7 +372,7 @@ impl Routes {
     fn name(&self) -> String {
         match self {
             Routes::One(reader) => reader.protocol().to_string(),
-            Routes::Ilink3(_) => "ilink3".to_string(),
+            Routes::Streams(leg) => leg.name().to_string(),
             Routes::Feeds(file, _) => {
                 let feeds: Vec<_> = file.feeds.iter().map(FeedConfig::name).collect();
                 format!("of the configured feeds ({})", feeds.join(", "))
@@ -285,17 +384,33 @@ impl Routes {
         }
     }
 
+    /// The protocols it may find.
+    fn protocols(&self) -> Vec<Protocol> {
+        match self {
+            Routes::One(reader) => vec![reader.protocol()],
+            Routes::Feeds(_, readers) => readers.iter().map(Reader::protocol).collect(),
+            Routes::Detect(..) => Protocol::ALL.to_vec(),
+            Routes::Streams(_) => Vec::new(),
+        }
+    }
+}
+
+impl Walk {
     fn file<W: Write>(&mut self, path: &Path, out: &mut Output<'_, W>) -> Result<(), Stop> {
-        let name = path.display().to_string();
+        let name = match path.as_os_str() == "-" {
+            true => "standard input".to_string(),
+            false => path.display().to_string(),
+        };
         match Recording::open(path, itch50::message_size)? {
             Recording::Packets(reader) => self.packets(&name, reader, out),
-            Recording::Messages(file) => match self {
+            Recording::Messages(file) => match &self.routes {
                 Routes::One(reader) if reader.protocol() != Protocol::Itch50 => Err(Stop::Damaged(format!(
                     "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
                     reader.protocol()
                 ))),
-                Routes::Ilink3(_) => Err(Stop::Damaged(format!(
-                    "{name} is a file of ITCH 5.0 messages, not a packet capture of ilink3"
+                Routes::Streams(leg) => Err(Stop::Damaged(format!(
+                    "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
+                    leg.name()
                 ))),
                 _ => itch_messages(&name, file, out),
             },
@@ -309,42 +424,33 @@ impl Routes {
         out: &mut Output<'_, W>,
     ) -> Result<(), Stop> {
         let mut number = 0_u64;
+        self.frames.next_file();
         let end = loop {
-            let packet = match reader.next_packet() {
-                Ok(Some(packet)) => packet,
+            let frame = match reader.next_frame(&mut self.frames) {
+                Ok(Some(frame)) => frame,
                 Ok(None) => break Ok(()),
                 Err(e) => break Err(e.into()),
             };
             number += 1;
-            out.tally.packets += 1;
-            if let Routes::Ilink3(streams) = self {
-                match capture::tcp(packet.link, packet.bytes) {
-                    Ok(segment) => {
-                        let origin = Origin {
-                            file: name,
-                            number,
-                            time: packet.time.map(|t| t.0),
-                            destination: Some(segment.destination),
-                            protocol: "ilink3",
-                            ..Origin::default()
-                        };
-                        let (bytes, missing) = streams.add(&segment);
-                        out.ilink3(origin, bytes, missing)?;
-                    }
-                    Err(_) => out.tally.not_udp += 1,
-                }
-                continue;
-            }
-            let udp = match capture::udp(packet.link, packet.bytes) {
-                Ok(udp) => udp,
-                Err(NotUdp::Protocol(6)) => {
-                    out.tally.tcp += 1;
+            let packet = frame.packet;
+            let udp = match frame.carried {
+                Ok(Carried::Udp(udp)) => udp,
+                Ok(Carried::Tcp(segment)) => {
+                    let origin = Origin {
+                        file: name,
+                        number,
+                        time: packet.time.map(|t| t.0),
+                        destination: Some(segment.destination),
+                        ..Origin::default()
+                    };
+                    let out = std::cell::RefCell::new(&mut *out);
+                    self.tcp.add(self.wanted, &segment, &mut |protocol| {
+                        let origin = Origin { protocol, ..origin };
+                        Shared { origin, out: &out }
+                    })?;
                     continue;
                 }
-                Err(_) => {
-                    out.tally.not_udp += 1;
-                    continue;
-                }
+                Err(_) => continue,
             };
             let origin = Origin {
                 file: name,
@@ -353,7 +459,7 @@ impl Routes {
                 destination: Some(udp.destination),
                 ..Origin::default()
             };
-            match self {
+            match &mut self.routes {
                 Routes::One(reader) => out.read(reader, origin, udp.payload)?,
                 Routes::Feeds(file, readers) => {
                     let source = file.find(udp.source).filter(|d| d.port == Port::Requests);
@@ -396,13 +502,23 @@ impl Routes {
                         out.release(name, detector, held)?;
                     }
                 }
-                Routes::Ilink3(_) => unreachable!("read above"),
+                Routes::Streams(_) => out.leave_out(udp.destination),
             }
         };
-        if let Routes::Ilink3(streams) = self {
-            out.cut_off(name, number, streams)?;
+        {
+            let out = std::cell::RefCell::new(&mut *out);
+            self.tcp.settle(self.wanted, &mut |destination, protocol| {
+                let origin = Origin {
+                    file: name,
+                    number,
+                    destination: Some(destination),
+                    protocol,
+                    ..Origin::default()
+                };
+                Shared { origin, out: &out }
+            })?;
         }
-        if let Routes::Detect(detector, held) = self {
+        if let Routes::Detect(detector, held) = &mut self.routes {
             detector
                 .settle_all()
                 .map_err(|a| Stop::Failed(Failure::config(a.to_string())))?;
@@ -482,67 +598,6 @@ impl<W: Write> Output<'_, W> {
                 out: self,
             },
         )
-    }
-
-    /// Reads the messages at the front of a stream and takes them from it.
-    fn ilink3(&mut self, origin: Origin<'_>, bytes: &mut Vec<u8>, missing: u32) -> Result<(), Stop> {
-        let mut told = Told {
-            origin,
-            trailing: 0,
-            out: self,
-        };
-        if missing > 0 {
-            let why = format!("{missing} bytes of the stream are missing before this segment");
-            told.malformed(Place::default(), &why, &[])?;
-        }
-        loop {
-            let (message, taken) = match ilink3::split(bytes) {
-                Ok(Some(found)) => found,
-                Ok(None) => return Ok(()),
-                Err(error) => {
-                    told.malformed(Place::default(), &error, bytes)?;
-                    bytes.clear();
-                    return Ok(());
-                }
-            };
-            match ilink3::parse(message) {
-                Ok(read) => told.message(
-                    Place::default(),
-                    Message {
-                        kind: Kind::Number(read.header.template_id.get().into()),
-                        name: read.name(),
-                        unread: read.rest.len(),
-                        fields: &|line| {
-                            line.number("MessageLength", taken as u64);
-                            line.number("EncodingType", ilink3::ENCODING.into());
-                            protocol::ilink3_fields(&read, line);
-                        },
-                    },
-                )?,
-                Err(error) => told.malformed(Place::default(), &error, message)?,
-            }
-            bytes.drain(..taken);
-        }
-    }
-
-    /// Tells of streams that end within a message.
-    fn cut_off(&mut self, name: &str, number: u64, streams: &Streams) -> Result<(), Stop> {
-        for (destination, bytes) in streams.unfinished() {
-            let origin = Origin {
-                file: name,
-                number,
-                destination: Some(destination),
-                protocol: "ilink3",
-                ..Origin::default()
-            };
-            let mut told = Told {
-                origin,
-                trailing: 0,
-                out: self,
-            };
-            told.malformed(Place::default(), &"the capture ends within a message", bytes)?;
-        }
-        Ok(())
     }
 
     /// Reads a packet whose protocol was found out.
@@ -634,6 +689,42 @@ struct Told<'o, 'a, 'b, W: Write> {
     /// Bytes behind the packet.
     trailing: usize,
     out: &'b mut Output<'a, W>,
+}
+
+/// What a stream of TCP tells of, message by message.
+struct Shared<'o, 's, 'a, 'b, W: Write> {
+    origin: Origin<'o>,
+    out: &'s std::cell::RefCell<&'b mut Output<'a, W>>,
+}
+
+impl<W: Write> Shared<'_, '_, '_, '_, W> {
+    fn told<T>(&self, tell: impl FnOnce(&mut Told<'_, '_, '_, W>) -> T) -> T {
+        tell(&mut Told {
+            origin: self.origin,
+            trailing: 0,
+            out: &mut **self.out.borrow_mut(),
+        })
+    }
+}
+
+impl<W: Write> Sink for Shared<'_, '_, '_, '_, W> {
+    type Stop = Stop;
+
+    fn header(&mut self, header: Header<'_>) -> Result<(), Stop> {
+        self.told(|told| told.header(header))
+    }
+
+    fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Stop> {
+        self.told(|told| told.idle(place, name))
+    }
+
+    fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Stop> {
+        self.told(|told| told.message(place, message))
+    }
+
+    fn malformed(&mut self, place: Place<'_>, error: &dyn fmt::Display, bytes: &[u8]) -> Result<(), Stop> {
+        self.told(|told| told.malformed(place, error, bytes))
+    }
 }
 
 impl<W: Write> Sink for Told<'_, '_, '_, W> {
@@ -781,6 +872,7 @@ mod tests {
             }
             Protocol::Pitch => pitch::TYPES.iter().map(unit).collect(),
             Protocol::PitchOptions => pitch::options::TYPES.iter().map(unit).collect(),
+            Protocol::PitchComplex => pitch::complex::TYPES.iter().map(unit).collect(),
             Protocol::PitchFutures => pitch::futures::TYPES.iter().map(unit).collect(),
             Protocol::Xdp => {
                 let packet = |&(kind, _, size): &(u16, &str, usize)| {

@@ -8,7 +8,9 @@
 use std::time::{Duration, Instant};
 
 use tickwire_market::Nanos;
-use tickwire_runtime::capture::{self, CaptureError, CaptureReader, NotUdp, SkipCounts, UdpPacket};
+use tickwire_runtime::capture::{
+    CaptureError, CaptureReader, Carried, FrameCounts, Frames, NotUdp, UdpPacket,
+};
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::Speed;
@@ -58,8 +60,7 @@ pub(crate) struct Tape {
     /// When the first packet was played: by our clock and by the recording's.
     start: Option<(Instant, Nanos)>,
     last: Nanos,
-    frames: u64,
-    skipped: SkipCounts,
+    frames: Frames,
 }
 
 impl Tape {
@@ -68,22 +69,21 @@ impl Tape {
             speed,
             start: None,
             last: Nanos::ZERO,
-            frames: 0,
-            skipped: SkipCounts::default(),
+            frames: Frames::default(),
         }
     }
 
     /// The next frame of a file; `None` at its end.
     pub(crate) fn frame<'r>(&mut self, reader: &'r mut CaptureReader) -> Result<Option<Frame<'r>>, End> {
-        let Some(packet) = reader.next_packet()? else {
+        let Some(frame) = reader.next_frame(&mut self.frames)? else {
             return Ok(None);
         };
-        self.frames += 1;
-        let udp = capture::udp(packet.link, packet.bytes);
-        if let Err(reason) = udp {
-            self.skipped.note(reason);
-        }
-        let now = packet.time.unwrap_or(self.last);
+        let udp = match frame.carried {
+            Ok(Carried::Udp(udp)) => Ok(udp),
+            Ok(Carried::Tcp(_)) => Err(NotUdp::Protocol(6)),
+            Err(reason) => Err(reason),
+        };
+        let now = frame.packet.time.unwrap_or(self.last);
         Ok(Some(Frame { now, udp }))
     }
 
@@ -126,6 +126,7 @@ impl Tape {
 
     /// Starts anew with the first packet that comes.
     pub(crate) fn rewind(&mut self) {
+        self.frames.next_file();
         self.start = None;
     }
 
@@ -136,11 +137,11 @@ impl Tape {
 
     /// Frames read.
     pub(crate) fn frames(&self) -> u64 {
-        self.frames
+        self.frames.counts().frames
     }
 
-    /// Of these, what was no datagram.
-    pub(crate) fn skipped(&self) -> &SkipCounts {
-        &self.skipped
+    /// What became of every frame.
+    pub(crate) fn skipped(&self) -> FrameCounts {
+        self.frames.counts()
     }
 }

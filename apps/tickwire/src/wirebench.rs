@@ -160,7 +160,7 @@ fn pass(
             Some(decoder) => all(packets, |packet| asts(decoder, packet, read)),
             None => None,
         },
-        Protocol::PitchOptions | Protocol::PitchFutures => None,
+        Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => None,
     };
     done.ok_or_else(|| unreadable(protocol, &format!("behind message {}", read.messages)))
 }
@@ -666,7 +666,7 @@ fn by_name(
             }
             Some(())
         }
-        Protocol::PitchOptions | Protocol::PitchFutures => None,
+        Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => None,
     }
 }
 

@@ -274,7 +274,9 @@ pub(crate) fn with_channel<W: WithChannel>(
                 .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
             then.run(channel, Depth::Aggregated)
         }
-        other @ (Protocol::PitchOptions | Protocol::PitchFutures) => return Err(unpublished(other)),
+        other @ (Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures) => {
+            return Err(unpublished(other));
+        }
     })
 }
 
@@ -378,7 +380,9 @@ pub(crate) fn publisher(
                 .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
             Box::new(publisher)
         }
-        other @ (Protocol::PitchOptions | Protocol::PitchFutures) => return Err(unpublished(other)),
+        other @ (Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures) => {
+            return Err(unpublished(other));
+        }
     })
 }
 

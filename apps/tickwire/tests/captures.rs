@@ -193,8 +193,8 @@ type ReadPitch = for<'a> fn(&'a [u8]) -> Result<(&'static str, &'a [u8]), Malfor
 fn with_legs(own: &[u8], message: &[u8]) -> Vec<u8> {
     let mut whole = own.to_vec();
     match own[1] {
-        pitch::options::ComplexInstrumentDefinition::KIND => {
-            pitch::options::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
+        pitch::complex::ComplexInstrumentDefinition::KIND => {
+            pitch::complex::legs(message).for_each(|leg| whole.extend_from_slice(leg.as_bytes()));
         }
         pitch::futures::FutureInstrumentDefinition::KIND => {
             let legs_at = match usize::from(own[39]) {

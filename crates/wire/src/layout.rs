@@ -118,8 +118,14 @@ pub trait Fields {
     /// The message's name in the specification.
     const NAME: &'static str;
 
+    /// Calls `f` with name and value of every field whose bytes begin before `known`, and with [`FieldValue::Null`] for every
+    /// field behind: the sender's version of the layout ends there, whatever bytes lie under the rest.
+    fn visit_known(&self, known: usize, f: &mut dyn FnMut(&'static str, FieldValue<'_>));
+
     /// Calls `f` with name and value of every field.
-    fn visit(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>));
+    fn visit(&self, f: &mut dyn FnMut(&'static str, FieldValue<'_>)) {
+        self.visit_known(usize::MAX, f);
+    }
 }
 
 /// Reads the start of `bytes` as a `T` without copying; also gives what follows it.
@@ -501,8 +507,18 @@ macro_rules! wire_struct {
             const NAME: &'static str = $spec;
 
             #[allow(unused_variables, reason = "a layout without fields has nothing to show")]
-            fn visit(&self, f: &mut dyn FnMut(&'static str, $crate::layout::FieldValue<'_>)) {
-                $($crate::layout::Field::visit_as(&self.$field, $label, f);)*
+            fn visit_known(
+                &self,
+                known: usize,
+                f: &mut dyn FnMut(&'static str, $crate::layout::FieldValue<'_>),
+            ) {
+                $(if $offset < known {
+                    $crate::layout::Field::visit_as(&self.$field, $label, f);
+                } else {
+                    $crate::layout::Field::visit_as(&self.$field, $label, &mut |name, _| {
+                        f(name, $crate::layout::FieldValue::Null);
+                    });
+                })*
             }
         }
 

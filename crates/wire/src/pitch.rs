@@ -5,11 +5,11 @@
 //! block    0 length u16   2 count u8   3 unit u8   4 sequence u32   8 messages ...       a datagram, or a part of a TCP stream
 //! message  0 length u8    1 type u8    2 ...
 //! ```
-//! Little-endian and unsigned, ASCII padded with spaces on the right. [`packet`] or [`split`] checks a block once and whole;
+//! Little-endian and unsigned (but for prices of strategies, which have a sign), ASCII padded with spaces on the right. [`packet`] or [`split`] checks a block once and whole;
 //! [`parse`] reads one of its messages, which starts with its own length. Messages may grow at their end: what lies
 //! behind the layout is ignored. Times are a number of nanoseconds after the last [`Time`] of the same unit.
 //!
-//! Cboe's options and futures feeds share most layouts and differ in some: [`options`], [`futures`].
+//! Cboe's options and futures feeds share most layouts and differ in some: [`options`], [`complex`], [`futures`].
 //!
 //! ```
 //! use tickwire_wire::{pitch::DeleteOrder, zerocopy::IntoBytes};
@@ -17,6 +17,7 @@
 //! assert_eq!(message.as_bytes(), b"\x0E\x29\xE8\x03\x00\x00\x70\x11\x01\x00\x00\x00\x00\x00");
 //! ```
 
+pub mod complex;
 pub mod futures;
 pub mod options;
 mod unit;

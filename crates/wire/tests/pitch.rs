@@ -8,7 +8,7 @@ use support::{Shown, as_map, shown};
 use tickwire_market::Side;
 use tickwire_testdata::{self as testdata, hex, unhex};
 use tickwire_wire::layout::Char;
-use tickwire_wire::pitch::{self, Message, PacketBuilder, futures, options};
+use tickwire_wire::pitch::{self, Message, PacketBuilder, complex, futures, options};
 use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{Malformed, pitch::UnitHeader};
 
@@ -95,18 +95,16 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = Digest::read();
-    let families: [(&str, &[&str], Reader); 3] = [
+    let families: [(&str, &[&str], Reader); 4] = [
         ("equities", &["Byx.Equities.DepthOfBook.Pitch.v2.41"], |m| {
             pitch::parse(m).map(|m| (m.as_bytes(), m.name()))
         }),
-        (
-            "options",
-            &[
-                "Options.DepthOfBook.Pitch.v2.39.4",
-                "Options.ComplexDepthOfBook.Pitch.v2.1.18",
-            ],
-            |m| options::parse(m).map(|m| (m.as_bytes(), m.name())),
-        ),
+        ("options", &["Options.DepthOfBook.Pitch.v2.39.4"], |m| {
+            options::parse(m).map(|m| (m.as_bytes(), m.name()))
+        }),
+        ("complex", &["Options.ComplexDepthOfBook.Pitch.v2.1.18"], |m| {
+            complex::parse(m).map(|m| (m.as_bytes(), m.name()))
+        }),
         (
             "futures",
             &[
@@ -132,7 +130,7 @@ fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
                 for message in packet.messages.clone() {
                     let (own, shown) = read(message).unwrap_or_else(|e| panic!("{name}: {e}"));
                     let legs = match shown {
-                        "ComplexInstrumentDefinition" => options::legs(message).count() * 13,
+                        "ComplexInstrumentDefinition" => complex::legs(message).count() * 13,
                         // Four bytes between are new in 1.1.12.
                         "FutureInstrumentDefinition" if message.len() > own.len() => {
                             4 + futures::legs(message).count() * 10
@@ -273,21 +271,22 @@ const ONLY_ELSEWHERE: [u8; 6] = [0x2E, 0x9A, 0xAD, 0xAE, 0xBB, 0xD1];
 fn definitions_and_auctions_of_options_and_futures_show_their_fields() {
     type Show = fn(&[u8]) -> Shown;
     let of_options: Show = |m| shown(|f| options::parse(m).unwrap().visit(f));
+    let of_complex: Show = |m| shown(|f| complex::parse(m).unwrap().visit(f));
     let of_futures: Show = |m| shown(|f| futures::parse(m).unwrap().visit(f));
-    let cases: [(Show, &str, &str); 6] = [
+    let cases: [(Show, &str, &str); 7] = [
         (
             of_options,
             "262E 303237777545 535058202020323030363139503030353030303030 4E 5350582020202020",
             "027wuE|SPX   200619P00500000|N|SPX",
         ),
         (
-            of_options,
+            of_complex,
             "339A 00000000 54303175566A 5350582020202020 4F 202020 02 30323146587A2020 01000000 4F
              3032314658762020 FFFFFFFF 4F",
             "0|T01uVj|SPX|O||2",
         ),
         (
-            of_options,
+            of_complex,
             "2FAD 08CE303A 5430324B4543 F2EA1DD12ED5983C 43 42 0000000000000000 01000000 4E 20202020 0898CB75
              20202020",
             "976277000|T02KEC|4366474235789306610|C|B|0.0000|1|N||1976277000|",
@@ -296,6 +295,11 @@ fn definitions_and_auctions_of_options_and_futures_show_their_fields() {
             of_options,
             "0EAE 90E0C839 7416B1D02ED5983C",
             "969466000|4366474235782174324",
+        ),
+        (
+            of_complex,
+            "1328 1CE40600 F2EA1DD12ED5983C 0100 CFA9 01",
+            "451612|4366474235789306610|1|-220.65|1",
         ),
         (
             of_options,
@@ -315,7 +319,7 @@ fn definitions_and_auctions_of_options_and_futures_show_their_fields() {
         assert_eq!(values.join("|"), expected, "{bytes}");
     }
     let strategy = unhex(cases[1].1);
-    let legs: Vec<_> = options::legs(&strategy)
+    let legs: Vec<_> = complex::legs(&strategy)
         .map(|leg| (leg.symbol.trimmed(), leg.ratio.get(), leg.security_type.0))
         .collect();
     assert_eq!(legs, [(&b"021FXz"[..], 1, b'O'), (b"021FXv", -1, b'O')]);
@@ -328,9 +332,9 @@ fn definitions_and_auctions_of_options_and_futures_show_their_fields() {
         .collect();
     assert_eq!(legs, [(-1, &b"0004R9"[..]), (1, b"0004yZ")]);
     // Cut off, and counts that lie.
-    assert_eq!(options::legs(&strategy[..40]).count(), 1);
+    assert_eq!(complex::legs(&strategy[..40]).count(), 1);
     assert_eq!(futures::legs(&spread[..60]).count(), 1);
-    assert_eq!(options::legs(b"").count() + futures::legs(b"").count(), 0);
+    assert_eq!(complex::legs(b"").count() + futures::legs(b"").count(), 0);
 }
 
 #[test]

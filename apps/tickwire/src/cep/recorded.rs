@@ -11,7 +11,7 @@ use std::path::Path;
 
 use tickwire_feed::MoexConfig;
 use tickwire_market::{Nanos, OrderId, Price, Qty, Side, Symbol, Volume};
-use tickwire_runtime::capture::{self, CaptureError, CaptureReader};
+use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 use tickwire_wire::fast::Limits;
 use tickwire_wire::moex::{Action, Decoder, Encoder, Message, MessageKind, OrderEntry, OrderKind};
 
@@ -262,8 +262,12 @@ fn read(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
         Err(_) => return digits(path),
     };
     let mut datagrams = Vec::new();
-    while let Some(packet) = reader.next_packet().map_err(|e| Failure::system(e.to_string()))? {
-        if let Ok(udp) = capture::udp(packet.link, packet.bytes) {
+    let mut frames = Frames::default();
+    while let Some(frame) = reader
+        .next_frame(&mut frames)
+        .map_err(|e| Failure::system(e.to_string()))?
+    {
+        if let Ok(Carried::Udp(udp)) = frame.carried {
             datagrams.push(udp.payload.to_vec());
         }
     }

@@ -13,7 +13,7 @@ mod hours;
 mod log;
 mod message;
 mod msglog;
-mod names;
+pub(crate) mod names;
 mod probes;
 mod quickfix;
 pub(crate) mod rig;

@@ -163,7 +163,7 @@ const VALUES: &[(u32, &str, &str)] = &[
 ];
 
 /// What a tag is called.
-pub(super) fn tag(tag: u32) -> Option<&'static str> {
+pub(crate) fn tag(tag: u32) -> Option<&'static str> {
     let at = TAGS.binary_search_by_key(&tag, |(tag, _)| *tag).ok()?;
     Some(TAGS[at].1)
 }
@@ -173,8 +173,13 @@ pub(super) fn all() -> impl Iterator<Item = (u32, &'static str)> {
     TAGS.iter().copied()
 }
 
+/// Every message type with its name.
+pub(crate) fn messages() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MESSAGES.iter().copied()
+}
+
 /// What a message type is called.
-pub(super) fn message(msg_type: &[u8]) -> Option<&'static str> {
+pub(crate) fn message(msg_type: &[u8]) -> Option<&'static str> {
     let found = MESSAGES.iter().find(|(t, _)| t.as_bytes() == msg_type);
     found.map(|(_, name)| *name)
 }

@@ -26,10 +26,10 @@ use clap::Args;
 use serde::Serialize;
 use tickwire_lab::{Histogram, Summary, Table, format_count, format_ns};
 use tickwire_market::Symbol;
+use tickwire_runtime::affinity;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::pace::{Waited, wait_until};
 use tickwire_runtime::signal::StopFlag;
-use tickwire_runtime::{affinity, capture::SkipCounts};
 
 use crate::failure::Failure;
 use crate::protocol::Protocol;
@@ -37,7 +37,7 @@ use entries::Entries;
 use route::{Mapping, Routes};
 use schedule::{Rate, Schedule};
 use single::{OrderPort, OrdersAre, Sample};
-use source::Source;
+use source::{Passed, Source};
 
 /// How long the system under test may take to connect and log on.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -226,9 +226,12 @@ pub(crate) fn run(args: &PlayArgs, stop: &StopFlag) -> Result<(), Failure> {
         (_, Some(damage)) => Err(Failure::check(damage.clone())),
         _ if player.played.packets == 0 => Err(Failure::check(format!(
             "nothing to play: of {} frames none holds a whole UDP datagram over IPv4",
-            passed.frames
+            passed.frames.counts().frames
         ))),
-        _ => Ok(()),
+        _ => match passed.frames.counts().loss() {
+            Some(loss) => Err(Failure::check(format!("not everything was played: {loss}"))),
+            None => Ok(()),
+        },
     }
 }
 
@@ -407,8 +410,8 @@ impl Player<'_> {
             payload_bytes: played.payload_bytes,
             frame_bytes: played.frame_bytes,
             seconds,
-            frames_read: passed.frames,
-            not_played: passed.skipped.total() + passed.ipv6,
+            frames_read: passed.frames.counts().frames,
+            not_played: passed.frames.counts().total() + passed.ipv6,
             lateness_ns: some(&played.lateness),
             within_1us: (!played.lateness.is_empty()).then(|| within(&played.lateness, 1_000)),
             send_call_ns: some(&played.calls),
@@ -489,28 +492,24 @@ impl Player<'_> {
         }
         let passed = self.source.passed();
         if report.not_played > 0 {
-            let _ = writeln!(text, "not played: {}", describe(&passed.skipped, passed.ipv6));
+            let _ = writeln!(text, "not played: {}", describe(passed));
         }
         text
     }
 }
 
 /// What was passed over, in words.
-fn describe(skipped: &SkipCounts, ipv6: u64) -> String {
-    let kinds = [
-        (skipped.not_ip, "not IP"),
-        (skipped.other_protocol, "IP but not UDP"),
-        (skipped.fragments, "fragments"),
-        (skipped.truncated, "cut off when captured"),
-        (skipped.inconsistent, "with a contradiction in a header"),
-        (skipped.unsupported_link, "of a link type that is not supported"),
-        (ipv6, "to IPv6 addresses"),
-    ];
-    let said: Vec<String> = kinds
-        .into_iter()
-        .filter(|kind| kind.0 > 0)
-        .map(|(count, what)| format!("{} {what}", format_count(count)))
-        .collect();
+fn describe(passed: &Passed) -> String {
+    let counts = passed.frames.counts();
+    let mut said = counts.not_read();
+    for (count, what) in [
+        (counts.tcp, "of TCP, which is not played"),
+        (passed.ipv6, "to IPv6 addresses"),
+    ] {
+        if count > 0 {
+            said.push(format!("{} {what}", format_count(count)));
+        }
+    }
     said.join(", ")
 }
 

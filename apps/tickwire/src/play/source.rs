@@ -8,7 +8,7 @@ use std::net::{SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use tickwire_market::Nanos;
-use tickwire_runtime::capture::{self, CaptureError, CaptureReader, SkipCounts};
+use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 
 use crate::failure::Failure;
 
@@ -29,9 +29,8 @@ pub(crate) struct Datagram<'a> {
 /// What was passed over, and why a file ended early.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Passed {
-    /// Frames read.
-    pub(crate) frames: u64,
-    pub(crate) skipped: SkipCounts,
+    /// Every frame, and what became of it.
+    pub(crate) frames: Frames,
     /// Datagrams to IPv6 addresses, which are not played.
     pub(crate) ipv6: u64,
     /// The first damage met, whole sentence.
@@ -103,6 +102,7 @@ impl Source {
 
     fn open_all(&mut self) -> Result<(), Failure> {
         let mut streams = Vec::with_capacity(self.files.len());
+        self.passed.frames.next_file();
         for file in &self.files {
             let mut reading = Reading::open(file, &mut self.passed)?;
             reading.advance(&mut self.passed)?;
@@ -187,19 +187,15 @@ impl Reading {
             return Ok(());
         };
         loop {
-            let packet = match reader.next_packet() {
-                Ok(Some(packet)) => packet,
+            let frame = match reader.next_frame(&mut passed.frames) {
+                Ok(Some(frame)) => frame,
                 Ok(None) => return Ok(()),
                 Err(error) => return note(error, passed),
             };
-            passed.frames += 1;
+            let packet = frame.packet;
             self.last = packet.time.unwrap_or(self.last);
-            let udp = match capture::udp(packet.link, packet.bytes) {
-                Ok(udp) => udp,
-                Err(reason) => {
-                    passed.skipped.note(reason);
-                    continue;
-                }
+            let Ok(Carried::Udp(udp)) = frame.carried else {
+                continue;
             };
             let SocketAddr::V4(destination) = udp.destination else {
                 passed.ipv6 += 1;

@@ -4,7 +4,7 @@
 //! tell nothing; the others leave fewer and fewer candidates. A destination is settled when one is left, and at the latest
 //! after [`PACKETS_MAX`] packets, when more than one left is an error.
 //!
-//! Of the three kinds of PITCH, which share most layouts, that of the equities exchanges goes first. A heartbeat of
+//! Of the four kinds of PITCH, which share most layouts, that of the equities exchanges goes first. A heartbeat of
 //! MoldUDP64 or PITCH says nothing about the messages, and settles nothing.
 
 use std::collections::HashMap;
@@ -162,7 +162,7 @@ impl Detector {
         let pitch = |p: &Protocol| {
             matches!(
                 p,
-                Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures
+                Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures
             )
         };
         let next = match left[..] {

@@ -48,7 +48,7 @@ impl Reader {
         match self.protocol {
             Protocol::Itch50 => mold(payload, sink, itch_message),
             Protocol::Uqdf => mold(payload, sink, uqdf_message),
-            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => {
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
                 pitch_packet(self.protocol, payload, sink)
             }
             Protocol::Xdp => xdp_packet(payload, sink),
@@ -182,6 +182,9 @@ fn pitch_packet<S: Sink>(family: Protocol, payload: &[u8], sink: &mut S) -> Resu
         match family {
             Protocol::PitchOptions => {
                 tell!(sink, place(seq), bytes, pitch::options::parse(bytes), Kind::Byte)?
+            }
+            Protocol::PitchComplex => {
+                tell!(sink, place(seq), bytes, pitch::complex::parse(bytes), Kind::Byte)?
             }
             Protocol::PitchFutures => {
                 tell!(sink, place(seq), bytes, pitch::futures::parse(bytes), Kind::Byte)?
@@ -365,7 +368,7 @@ fn mdp3_packet<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
     if any { Ok(()) } else { sink.idle(place, "Empty") }
 }
 
-fn mdp3_fields(message: &mdp3::Message<'_>, line: &mut JsonLine<'_>) {
+pub(crate) fn mdp3_fields(message: &mdp3::Message<'_>, line: &mut JsonLine<'_>) {
     line.fields(message.header);
     message.visit(&mut |step| sbe_step(step, line));
 }
@@ -376,7 +379,7 @@ pub(crate) fn ilink3_fields(message: &ilink3::Message<'_>, line: &mut JsonLine<'
     message.visit(&mut |step| sbe_step(step, line));
 }
 
-fn sbe_step(step: SbeVisit<'_>, line: &mut JsonLine<'_>) {
+pub(crate) fn sbe_step(step: SbeVisit<'_>, line: &mut JsonLine<'_>) {
     match step {
         SbeVisit::Field(name, value) => line.field(name, value),
         SbeVisit::Enter(name, index, count) => line.enter(name, index.into(), count.into()),

@@ -7,7 +7,7 @@ mod detect;
 mod messages;
 
 pub(crate) use detect::{Ambiguous, Detector, Verdict};
-pub(crate) use messages::ilink3_fields;
+pub(crate) use messages::{ilink3_fields, mdp3_fields, sbe_step};
 
 use std::fmt;
 use std::path::Path;
@@ -32,6 +32,8 @@ pub(crate) enum Protocol {
     Pitch,
     /// Cboe Multicast PITCH of the options exchanges
     PitchOptions,
+    /// Cboe Multicast PITCH of complex options, whose prices have a sign
+    PitchComplex,
     /// Cboe Multicast PITCH of the futures exchange
     PitchFutures,
     /// NYSE Integrated Feed (XDP, Pillar)
@@ -50,10 +52,11 @@ pub(crate) enum Protocol {
 
 impl Protocol {
     /// Every protocol.
-    pub(crate) const ALL: [Protocol; 10] = [
+    pub(crate) const ALL: [Protocol; 11] = [
         Protocol::Itch50,
         Protocol::Pitch,
         Protocol::PitchOptions,
+        Protocol::PitchComplex,
         Protocol::PitchFutures,
         Protocol::Xdp,
         Protocol::Openbook,
@@ -69,6 +72,7 @@ impl Protocol {
             Protocol::Itch50 => "itch50",
             Protocol::Pitch => "pitch",
             Protocol::PitchOptions => "pitch-options",
+            Protocol::PitchComplex => "pitch-complex",
             Protocol::PitchFutures => "pitch-futures",
             Protocol::Xdp => "xdp",
             Protocol::Openbook => "openbook",
@@ -83,7 +87,9 @@ impl Protocol {
     pub(crate) const fn type_form(self) -> TypeForm {
         match self {
             Protocol::Itch50 => TypeForm::Letter,
-            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => TypeForm::Hex,
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
+                TypeForm::Hex
+            }
             Protocol::Cqs | Protocol::Uqdf => TypeForm::Letters,
             Protocol::Xdp | Protocol::Openbook | Protocol::Mdp3 | Protocol::Moex => TypeForm::Decimal,
         }
@@ -115,7 +121,7 @@ impl Protocol {
         };
         match self {
             Protocol::Itch50 => &[Live, Requests, SnapshotServer],
-            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => {
+            Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
                 &[Live, Retransmission, Replay, SnapshotServer]
             }
             Protocol::Xdp | Protocol::Openbook => &[Live, Retransmission, Snapshot, Replay],

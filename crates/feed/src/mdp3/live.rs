@@ -311,8 +311,15 @@ impl Mdp3Decoder {
             Body::Future27(_)
             | Body::Spread29(_)
             | Body::Book32(_)
+            | Body::DailyStatistics33(_)
+            | Body::LimitsBanding34(_)
             | Body::SessionStatistics35(_)
-            | Body::TradeSummary42(_) => {
+            | Body::Trade36(_)
+            | Body::Snapshot38(_)
+            | Body::Option41(_)
+            | Body::TradeSummary42(_)
+            | Body::OrderBook43(_)
+            | Body::SnapshotOrders44(_) => {
                 counters.bump(Counter::MessagesUnknown);
                 Some(0)
             }

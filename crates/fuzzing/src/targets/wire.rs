@@ -150,7 +150,11 @@ pub fn pitch(bytes: &[u8]) {
 
 fn pitch_message(bytes: &[u8]) {
     let _ = (pitch::order_id(bytes), pitch::symbol_key(bytes));
-    let _ = (pitch::options::parse(bytes), pitch::futures::parse(bytes));
+    let _ = (
+        pitch::options::parse(bytes),
+        pitch::complex::parse(bytes),
+        pitch::futures::parse(bytes),
+    );
     let Ok(message) = pitch::parse(bytes) else { return };
     assert!(bytes.starts_with(message.as_bytes()));
     assert!(usize::from(bytes[0]) >= message.as_bytes().len());

@@ -15,14 +15,19 @@
 //! # }
 //! ```
 //!
+//! [`CaptureReader::next_frame`] takes each frame apart and keeps an account of every one ([`FrameCounts`]); [`TcpStreams`] puts
+//! streams of TCP together.
+//!
 //! Formats: draft-ietf-opsawg-pcap (both resolutions, both byte orders), draft-ietf-opsawg-pcapng (all packet blocks, several
 //! sections and interfaces, any timestamp resolution); gzip and zstd are told by their first bytes, not by the file's name.
 //! A file that breaks off in the middle of a packet gives all whole packets first, then [`CaptureError::Truncated`].
 
 mod frame;
+mod frames;
 mod pcap;
 mod pcapng;
 mod source;
+mod stream;
 mod write;
 
 use std::io::Read;
@@ -30,9 +35,11 @@ use std::path::Path;
 
 use tickwire_market::Nanos;
 
-pub use frame::{NotUdp, SkipCounts, TcpSegment, UdpPacket, tcp, udp};
+pub use frame::{Carried, NotUdp, TcpSegment, UdpPacket, Wrapping, tcp, udp};
+pub use frames::{Frame, FrameCounts, Frames};
 pub(crate) use source::Source;
 pub use source::{CaptureError, Compression, RECORD_BYTES_MAX};
+pub use stream::{AHEAD_BYTES_MAX, AHEAD_SEGMENTS_MAX, STREAMS_MAX, Step, Stream, StreamKey, TcpStreams};
 pub use write::PcapWriter;
 
 /// The kind of link-layer header of a frame: a LINKTYPE_ value of draft-ietf-opsawg-pcaplinktype.
@@ -73,6 +80,8 @@ pub struct Packet<'a> {
     pub original_len: u32,
     /// Where its record begins in the file (in the decompressed data).
     pub offset: u64,
+    /// The fraction of its time is a second or more; it was carried over to the seconds.
+    pub is_time_odd: bool,
 }
 
 /// Where a packet lies in the buffer: the reader's own form of [`Packet`].
@@ -82,6 +91,7 @@ struct Located {
     interface: u32,
     original_len: u32,
     offset: u64,
+    is_time_odd: bool,
     /// How far into the record the frame begins, its length, and the record's.
     frame_from: usize,
     frame_len: usize,
@@ -108,12 +118,14 @@ enum Reader {
 pub struct CaptureReader {
     source: Source,
     reader: Reader,
+    /// The datagram put together last.
+    whole: Vec<u8>,
     /// An error was returned; what follows it cannot be trusted.
     failed: bool,
 }
 
 impl CaptureReader {
-    /// Opens a file.
+    /// Opens a file; `-` is standard input.
     ///
     /// # Errors
     /// [`CaptureError`]: cannot be opened or read, is not a capture, is cut off in its header.
@@ -138,6 +150,7 @@ impl CaptureReader {
         Ok(CaptureReader {
             source,
             reader,
+            whole: Vec::new(),
             failed: false,
         })
     }
@@ -153,6 +166,25 @@ impl CaptureReader {
     /// [`CaptureError`] with the byte offset. After an error there are no more packets.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
+        Ok(self.locate()?.map(|l| packet(&mut self.source, &l)))
+    }
+
+    /// The next frame, taken apart and counted by `frames`; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`CaptureReader::next_packet`].
+    #[inline]
+    pub fn next_frame(&mut self, frames: &mut Frames) -> Result<Option<Frame<'_>>, CaptureError> {
+        let Some(located) = self.locate()? else {
+            return Ok(None);
+        };
+        let packet = packet(&mut self.source, &located);
+        let carried = frames.take(&packet, &mut self.whole);
+        Ok(Some(Frame { packet, carried }))
+    }
+
+    #[inline]
+    fn locate(&mut self) -> Result<Option<Located>, CaptureError> {
         if self.failed {
             return Ok(None);
         }
@@ -160,15 +192,7 @@ impl CaptureReader {
             Reader::Pcap(pcap) => pcap.next(&mut self.source),
             Reader::Pcapng(pcapng) => pcapng.next(&mut self.source),
         };
-        let located = located.inspect_err(|_| self.failed = true)?;
-        Ok(located.map(|l| Packet {
-            time: l.time,
-            link: l.link,
-            interface: l.interface,
-            bytes: &self.source.take(l.record_len)[l.frame_from..l.frame_from + l.frame_len],
-            original_len: l.original_len,
-            offset: l.offset,
-        }))
+        located.inspect_err(|_| self.failed = true)
     }
 
     /// The file format.
@@ -187,6 +211,19 @@ impl CaptureReader {
     /// How far reading has come, in bytes of decompressed data.
     pub fn offset(&self) -> u64 {
         self.source.offset()
+    }
+}
+
+#[inline]
+fn packet<'s>(source: &'s mut Source, l: &Located) -> Packet<'s> {
+    Packet {
+        time: l.time,
+        link: l.link,
+        interface: l.interface,
+        bytes: &source.take(l.record_len)[l.frame_from..l.frame_from + l.frame_len],
+        original_len: l.original_len,
+        offset: l.offset,
+        is_time_odd: l.is_time_odd,
     }
 }
 

@@ -100,19 +100,13 @@ impl Pcap {
                 "a packet of {captured_len} bytes is longer than any frame"
             )));
         }
-        if fraction >= 1_000_000_000 / self.unit_ns {
-            let unit = if self.unit_ns == 1 {
-                "nanoseconds"
-            } else {
-                "microseconds"
-            };
-            return Err(source.garbled(format!("{fraction} {unit} are more than a second")));
-        }
         let record_len = RECORD_HEADER + captured_len;
         let have = source.peek(record_len)?.len();
         if have < record_len {
             return Err(source.truncated("packet", record_len, have));
         }
+        // Some writers have let the fraction run over: it is carried over to the seconds, and told.
+        let is_time_odd = fraction >= 1_000_000_000 / self.unit_ns;
         let time = Nanos(u64::from(seconds) * Nanos::SECOND + u64::from(fraction) * u64::from(self.unit_ns));
         Ok(Some(Located {
             time: Some(time),
@@ -120,6 +114,7 @@ impl Pcap {
             interface: 0,
             original_len,
             offset: source.offset(),
+            is_time_odd,
             frame_from: RECORD_HEADER,
             frame_len: captured_len,
             record_len,

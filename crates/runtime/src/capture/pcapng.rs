@@ -286,6 +286,7 @@ impl Pcapng {
             interface,
             original_len,
             offset: 0,
+            is_time_odd: false,
             frame_from,
             frame_len,
             record_len: block.len(),

@@ -159,7 +159,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    /// A file; `-` is standard input.
     pub(crate) fn open(path: &Path) -> Result<Source, CaptureError> {
+        if path.as_os_str() == "-" {
+            return Source::new("standard input", Box::new(io::stdin()));
+        }
         let file = path.display().to_string();
         let failed = |source| CaptureError::Open {
             file: file.clone(),

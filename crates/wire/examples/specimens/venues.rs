@@ -74,29 +74,15 @@ fn equities(wanted: impl Fn(u8) -> bool) -> Packets {
 
 /// PITCH options.
 pub(crate) fn pitch_options() -> Packets {
-    options(|kind| !COMPLEX.contains(&kind))
-}
-
-/// What complex options have beside what options have.
-pub(crate) fn pitch_complex() -> Packets {
-    options(|kind| COMPLEX.contains(&kind))
-}
-
-const COMPLEX: [u8; 4] = [
-    pitch::options::SymbolMapping::KIND,
-    pitch::options::ComplexInstrumentDefinition::KIND,
-    pitch::options::AuctionNotification::KIND,
-    pitch::options::AuctionUpdate::KIND,
-];
-
-fn options(wanted: impl Fn(u8) -> bool) -> Packets {
-    let types: Vec<_> = pitch::options::TYPES
-        .iter()
-        .copied()
-        .filter(|(kind, ..)| wanted(*kind))
-        .collect();
-    pitch_packets(&types, |bytes| {
+    pitch_packets(pitch::options::TYPES, |bytes| {
         shown(|f| pitch::options::parse(bytes).unwrap().visit(f))
+    })
+}
+
+/// PITCH complex options.
+pub(crate) fn pitch_complex() -> Packets {
+    pitch_packets(pitch::complex::TYPES, |bytes| {
+        shown(|f| pitch::complex::parse(bytes).unwrap().visit(f))
     })
 }
 
@@ -115,8 +101,8 @@ fn pitch_packets(types: &[(u8, &str, usize)], read: impl Fn(&[u8]) -> Shown) -> 
             message[0] = *size as u8;
             message[1] = *kind;
             // No legs follow.
-            let legs = core::mem::offset_of!(pitch::options::ComplexInstrumentDefinition, leg_count);
-            let is_definition = *kind == pitch::options::ComplexInstrumentDefinition::KIND;
+            let legs = core::mem::offset_of!(pitch::complex::ComplexInstrumentDefinition, leg_count);
+            let is_definition = *kind == pitch::complex::ComplexInstrumentDefinition::KIND;
             fill(
                 &mut message,
                 variant,

@@ -40,7 +40,7 @@ use crate::layout::{Field, FieldValue, le, prefix};
 use crate::sbe::table::messages;
 use crate::sbe::{
     Block, Entries, GroupSize, MessageBuilder, MessageHeader, Optional, Template, Visit, precedes,
-    visit_entries, visit_fields,
+    version_of, visit_entries, visit_root,
 };
 use crate::{Malformed, wire_enum, wire_struct};
 use tickwire_market::{Price, Qty, Side, TimeInForce};
@@ -240,7 +240,7 @@ impl Message<'_> {
         self.body.name()
     }
 
-    /// Its fields in wire order, named as in the schema. Fields that the sender's version lacks are null or blank.
+    /// Its fields in wire order, named as in the schema. Fields that the sender's version lacks are null.
     pub fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
         self.body.visit(f);
     }

@@ -111,7 +111,7 @@ wire_struct! {
 }
 
 layouts! {
-    ChannelResetEntry;
+    ChannelResetEntry [3 => 0];
     AdminLoginRoot;
     AdminLogoutRoot;
     SecurityStatusRoot;

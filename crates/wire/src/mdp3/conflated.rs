@@ -7,7 +7,8 @@
 //! layouts are read off recorded sessions of 2021, and so are the names of their fields.
 
 use super::block::{
-    Block, Entries, GroupSize, MessageBuilder, NoFields, SIZE, layouts, precedes, visit_entries, visit_fields,
+    Block, Entries, GroupSize, MessageBuilder, NoFields, SIZE, layouts, precedes, version_of, visit_entries,
+    visit_root,
 };
 use super::{MessageHeader, Messages, Packet, Template, Text, Visit};
 use crate::layout::{le, prefix};

@@ -488,15 +488,15 @@ wire_struct! {
 }
 
 layouts! {
-    FutureRoot [8 => 214, 10 => 216];
+    FutureRoot [3 => 213, 6 => 214, 10 => 216];
     EventEntry;
     FeedTypeEntry;
     AttributeEntry;
     LotTypeRule;
-    OptionRoot [10 => 213];
+    OptionRoot [6 => 211, 10 => 213];
     Underlying;
     RelatedInstrument;
-    SpreadRoot [8 => 193, 10 => 195];
+    SpreadRoot [6 => 193, 10 => 195];
     Leg;
     FixedIncomeRoot;
     RepoRoot [11 => 255, 13 => 275];

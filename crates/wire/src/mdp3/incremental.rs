@@ -95,6 +95,42 @@ wire_struct! {
 }
 
 wire_struct! {
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTrade36`, before there were trade summaries. MDP 3.0 SBE schema 1, versions
+    /// 2 to 8.
+    pub struct TradeEntry36 = "NoMDEntries", 30 {
+        0 => price: Price9, "MDEntryPx";
+        8 => size: le::I32, "MDEntrySize";
+        12 => security_id: le::I32, "SecurityID";
+        /// Counts the entries of this instrument, whatever their message.
+        16 => rpt_seq: le::U32, "RptSeq";
+        20 => orders: Optional<le::I32>, "NumberOfOrders";
+        24 => trade_id: le::I32, "TradeID";
+        /// 0 none, 1 buy, 2 sell.
+        28 => aggressor_side: Optional<u8>, "AggressorSide";
+        /// See [`UpdateAction`](super::UpdateAction).
+        29 => action: u8, "MDUpdateAction";
+    }
+}
+
+wire_struct! {
+    /// Entry of `NoMDEntries` in `MDIncrementalRefreshTradeSummary42`: as [`TradeEntry`], but that the number of orders may be
+    /// null. MDP 3.0 SBE schema 1, version 9.
+    pub struct TradeEntry42 = "NoMDEntries", 30 {
+        0 => price: Price9, "MDEntryPx";
+        8 => size: le::I32, "MDEntrySize";
+        12 => security_id: le::I32, "SecurityID";
+        /// Counts the entries of this instrument, whatever their message.
+        16 => rpt_seq: le::U32, "RptSeq";
+        20 => orders: Optional<le::I32>, "NumberOfOrders";
+        /// 0 none, 1 buy, 2 sell.
+        24 => aggressor_side: Optional<u8>, "AggressorSide";
+        /// See [`UpdateAction`](super::UpdateAction).
+        25 => action: u8, "MDUpdateAction";
+        26 => trade_entry_id: Optional<le::U32>, "MDTradeEntryID";
+    }
+}
+
+wire_struct! {
     /// Entry of `NoOrderIDEntries` in `MDIncrementalRefreshTradeSummary48`. MDP 3.0 SBE schema 1, version 13 (2023-04-11).
     pub struct TradeOrderEntry = "NoOrderIDEntries", 12 {
         0 => order_id: le::U64, "OrderID";
@@ -218,10 +254,12 @@ layouts! {
     OrderEntry;
     OrderBookEntry;
     TradeEntry;
+    TradeEntry36;
+    TradeEntry42 [7 => 26];
     TradeOrderEntry;
     DailyStatisticsEntry;
     LimitsEntry;
-    SessionStatisticsEntry;
+    SessionStatisticsEntry [8 => 19];
     BookEntryLongQty;
     TradeEntryLongQty;
     VolumeEntryLongQty;

@@ -58,7 +58,8 @@ use crate::layout::{le, prefix};
 use crate::sbe::table::messages;
 use crate::{Malformed, wire_enum, wire_struct};
 use block::{
-    GroupSize, GroupSize8Byte, MessageBuilder, NoFields, SIZE, precedes, visit_entries, visit_fields,
+    GroupSize, GroupSize8Byte, MessageBuilder, NoFields, SIZE, precedes, version_of, visit_entries,
+    visit_root,
 };
 use tickwire_market::Side;
 use zerocopy::IntoBytes;
@@ -182,7 +183,8 @@ messages! {
     69 SnapshotLongQty = "SnapshotFullRefreshLongQty69", SnapshotRoot, 59, decimals 9 {
         entries: SnapshotEntryLongQty, 23, GroupSize, since 0, "NoMDEntries";
     }
-    // Captured with schema versions 5 and 8. The layouts are those of their successors, prices have 7 decimals.
+    // Of versions 2 to 9, prices with 7 decimals. The layouts are those of their successors unless there is one of their own;
+    // fields that came with version 10 or later are not theirs.
     27 Future27 = "MDInstrumentDefinitionFuture27", FutureRoot, 216, decimals 7 {
         events: EventEntry, 9, GroupSize, since 0, "NoEvents";
         feed_types: FeedTypeEntry, 4, GroupSize, since 0, "NoMDFeedTypes";
@@ -200,12 +202,38 @@ messages! {
         entries: BookEntry, 32, GroupSize, since 0, "NoMDEntries";
         orders: OrderEntry, 24, GroupSize8Byte, since 7, "NoOrderIDEntries";
     }
+    33 DailyStatistics33 = "MDIncrementalRefreshDailyStatistics33", EventRoot, 11, decimals 7 {
+        entries: DailyStatisticsEntry, 32, GroupSize, since 0, "NoMDEntries";
+    }
+    34 LimitsBanding34 = "MDIncrementalRefreshLimitsBanding34", EventRoot, 11, decimals 7 {
+        entries: LimitsEntry, 32, GroupSize, since 0, "NoMDEntries";
+    }
     35 SessionStatistics35 = "MDIncrementalRefreshSessionStatistics35", EventRoot, 11, decimals 7 {
         entries: SessionStatisticsEntry, 24, GroupSize, since 0, "NoMDEntries";
     }
+    36 Trade36 = "MDIncrementalRefreshTrade36", EventRoot, 11, decimals 7 {
+        entries: TradeEntry36, 32, GroupSize, since 0, "NoMDEntries";
+    }
+    38 Snapshot38 = "SnapshotFullRefresh38", SnapshotRoot, 59, decimals 7 {
+        entries: SnapshotEntry, 22, GroupSize, since 0, "NoMDEntries";
+    }
+    41 Option41 = "MDInstrumentDefinitionOption41", OptionRoot, 213, decimals 7 {
+        events: EventEntry, 9, GroupSize, since 0, "NoEvents";
+        feed_types: FeedTypeEntry, 4, GroupSize, since 0, "NoMDFeedTypes";
+        attributes: AttributeEntry, 4, GroupSize, since 0, "NoInstAttrib";
+        lot_type_rules: LotTypeRule, 5, GroupSize, since 0, "NoLotTypeRules";
+        underlyings: Underlying, 24, GroupSize, since 0, "NoUnderlyings";
+        related: RelatedInstrument, 24, GroupSize, since 7, "NoRelatedInstruments";
+    }
     42 TradeSummary42 = "MDIncrementalRefreshTradeSummary42", EventRoot, 11, decimals 7 {
-        entries: TradeEntry, 32, GroupSize, since 0, "NoMDEntries";
+        entries: TradeEntry42, 32, GroupSize, since 0, "NoMDEntries";
         orders: TradeOrderEntry, 16, GroupSize8Byte, since 0, "NoOrderIDEntries";
+    }
+    43 OrderBook43 = "MDIncrementalRefreshOrderBook43", EventRoot, 11, decimals 7 {
+        entries: OrderBookEntry, 40, GroupSize, since 0, "NoMDEntries";
+    }
+    44 SnapshotOrders44 = "SnapshotFullRefreshOrderBook44", SnapshotOrdersRoot, 28, decimals 7 {
+        entries: SnapshotOrderEntry, 29, GroupSize, since 0, "NoMDEntries";
     }
 }
 
@@ -254,7 +282,7 @@ impl Message<'_> {
         self.body.name()
     }
 
-    /// Its fields in wire order, named as in the schema. Fields that the sender's version lacks are null or blank.
+    /// Its fields in wire order, named as in the schema. Fields that the sender's version lacks are null.
     pub fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
         self.body.visit(f);
     }

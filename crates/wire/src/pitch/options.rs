@@ -1,44 +1,15 @@
 //! What Cboe's options feeds have in other layouts than equities: executions and trades say their condition, attributed
-//! orders their client; and what equities do not have at all: series and strategies by their feed symbols, auctions of
-//! single orders. Multicast PITCH for options 2.39.4 and complex options 2.1.18.
+//! orders their client; and what equities do not have at all: series by their feed symbols, auctions of single orders. Multicast
+//! PITCH for options 2.39.4. Strategies are a feed of their own, [`complex`](super::complex).
 
 use super::{LongPrice, ShortPrice, pitch_family, pitch_layouts};
-use crate::layout::le::{I32, I64, U16, U32, U64};
-use crate::layout::{Alpha, Char, Scaled, prefix};
-use crate::wire_struct;
+use crate::layout::le::{U16, U32, U64};
+use crate::layout::{Alpha, Char};
 
 pub use super::{
     AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, ModifyOrderLong, ModifyOrderShort,
     ReduceSizeLong, ReduceSizeShort, Time, TradeBreak, TradingStatus, UnitClear,
 };
-
-/// A price of a strategy: 64 bits, signed, 4 implied decimals.
-pub type SignedPrice = Scaled<I64, 4>;
-
-wire_struct! {
-    /// One leg of a strategy. PITCH for complex options 2.1.18, "Complex Instrument Definition".
-    pub struct ComplexLeg = "ComplexInstrumentLeg", 13 {
-        /// The feed symbol of a series, or an equity.
-        0 => symbol: Alpha<8>, "LegSymbol";
-        /// How many of it are bought; below 0: sold.
-        8 => ratio: I32, "LegRatio";
-        /// `O` option, `E` equity.
-        12 => security_type: Char, "LegSecurityType";
-    }
-}
-
-/// The legs of a whole [`ComplexInstrumentDefinition`] message: as many as it says and holds.
-pub fn legs(message: &[u8]) -> impl Iterator<Item = &ComplexLeg> {
-    let count = message.get(24).copied().unwrap_or(0);
-    let mut rest = message
-        .get(ComplexInstrumentDefinition::SIZE..)
-        .unwrap_or_default();
-    (0..count).map_while(move |_| {
-        let (leg, behind) = prefix::<ComplexLeg>(rest).ok()?;
-        rest = behind;
-        Some(leg)
-    })
-}
 
 pitch_layouts! {
     /// Which series a feed symbol stands for. PITCH for options 2.41.29 and complex options 2.1.18, "Symbol Mapping
@@ -52,24 +23,14 @@ pitch_layouts! {
         30 => underlying: Alpha<8>, "Underlying";
     }
 
-    /// A strategy; behind it [`legs`]. PITCH for complex options 2.1.18, "Complex Instrument Definition (expanded)".
-    0x9A ComplexInstrumentDefinition = "ComplexInstrumentDefinition", 25 {
-        2 => time_offset: U32, "TimeOffset";
-        6 => complex_instrument_id: Alpha<6>, "ComplexInstrumentId";
-        12 => underlying: Alpha<8>, "ComplexInstrumentUnderlying";
-        20 => complex_instrument_type: Char, "ComplexInstrumentType";
-        21 => reserved: Alpha<3>, "Reserved";
-        24 => leg_count: u8, "LegCount";
-    }
-
-    /// An auction of one order begins. PITCH for complex options 2.1.18, "Auction Notification".
+    /// An auction of one order begins. PITCH for options 2.41.64, "Auction Notification".
     0xAD AuctionNotification = "AuctionNotification", 47 {
         2 => time_offset: U32, "TimeOffset";
         6 => symbol: Alpha<6>, "Symbol";
         12 => auction_id: U64, "AuctionId";
         20 => auction_type: Char, "AuctionType";
         21 => side: Char, "Side";
-        22 => price: SignedPrice, "Price";
+        22 => price: LongPrice, "Price";
         30 => contracts: U32, "Contracts";
         /// `N` not a customer, `C` customer.
         34 => customer: Char, "CustomerIndicator";
@@ -85,7 +46,7 @@ pitch_layouts! {
         6 => auction_id: U64, "AuctionId";
     }
 
-    /// Prices and interest before an opening. PITCH for complex options 2.1.18, "Auction Update".
+    /// Prices and interest before an opening. PITCH for options 2.41.64, "Auction Update".
     0xD1 AuctionUpdate = "AuctionUpdate", 64 {
         2 => time_offset: U32, "TimeOffset";
         6 => symbol: Alpha<8>, "Symbol";
@@ -94,11 +55,11 @@ pitch_layouts! {
         15 => reference_price: LongPrice, "ReferencePrice";
         23 => buy_contracts: U32, "BuyContracts";
         27 => sell_contracts: U32, "SellContracts";
-        31 => indicative_price: SignedPrice, "IndicativePrice";
-        39 => auction_only_price: SignedPrice, "AuctionOnlyPrice";
+        31 => indicative_price: LongPrice, "IndicativePrice";
+        39 => auction_only_price: LongPrice, "AuctionOnlyPrice";
         47 => opening_condition: Char, "OpeningCondition";
-        48 => composite_bid: SignedPrice, "CompositeMarketBidPrice";
-        56 => composite_offer: SignedPrice, "CompositeMarketOfferPrice";
+        48 => composite_bid: LongPrice, "CompositeMarketBidPrice";
+        56 => composite_offer: LongPrice, "CompositeMarketOfferPrice";
     }
 
     /// A visible order with attribution. PITCH for options 2.39.4, "Add Order Message (expanded)".
@@ -177,6 +138,6 @@ pitch_layouts! {
 pitch_family! {
     Time, UnitClear, AddOrderLong, AddOrderShort, AddOrderExpanded, OrderExecuted, OrderExecutedAtPriceSize,
     ReduceSizeLong, ReduceSizeShort, ModifyOrderLong, ModifyOrderShort, DeleteOrder, TradeLong, TradeShort, TradeExpanded,
-    TradeBreak, EndOfSession, TradingStatus, SymbolMapping, ComplexInstrumentDefinition, AuctionNotification,
-    AuctionCancel, AuctionUpdate,
+    TradeBreak, EndOfSession, TradingStatus, SymbolMapping, AuctionNotification, AuctionCancel,
+    AuctionUpdate,
 }

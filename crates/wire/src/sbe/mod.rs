@@ -4,7 +4,8 @@
 //!
 //! A block may be longer than its layout: padding, fields of later versions than ours. And the sender's version may lack
 //! fields of ours. So [`Block`] and [`Entries`] step by the length on the wire and give layouts by value, with the fields
-//! that the sender does not know left blank, which is their null value.
+//! that the sender does not know left blank, which is their null value where they have one. A walk over the fields gives
+//! null for every one of them, whether the schema has a null for it or not.
 
 pub(crate) mod table;
 
@@ -476,17 +477,18 @@ pub struct MessageBuilder<'b> {
 impl<'b> MessageBuilder<'b> {
     /// Starts a message behind its size in two bytes.
     pub fn new<T: Layout>(buffer: &'b mut [u8], header: MessageHeader, root: &T) -> MessageBuilder<'b> {
-        MessageBuilder::behind(SIZE, buffer, header, root)
+        MessageBuilder::behind(SIZE, buffer, header, header.version.get(), root)
     }
 
-    /// Starts a message behind `frame`, whose first two bytes will be the size of everything.
+    /// Starts a message behind `frame`, whose first two bytes will be the size of everything, with the fields that `version`
+    /// of the schema has.
     pub(crate) fn behind<T: Layout>(
         frame: &[u8],
         buffer: &'b mut [u8],
         header: MessageHeader,
+        version: u16,
         root: &T,
     ) -> MessageBuilder<'b> {
-        let version = header.version.get();
         let mut builder = MessageBuilder {
             buffer,
             length: 0,
@@ -561,6 +563,18 @@ impl<'b> MessageBuilder<'b> {
     }
 }
 
+/// The version whose fields a message has: the sender's. Templates with prices of 7 decimals went out of the schema of MDP 3.0
+/// behind version 9; what was added to the layouts later is not theirs, whatever version a sender names.
+#[inline(always)]
+pub(crate) const fn version_of(sent: u16, decimals: u8) -> u16 {
+    const LAST_OF_7_DECIMALS: u16 = 9;
+    if decimals == 7 && sent > LAST_OF_7_DECIMALS {
+        LAST_OF_7_DECIMALS
+    } else {
+        sent
+    }
+}
+
 /// Whether a schema version lacks what `since` brought.
 #[inline(always)]
 pub(crate) fn precedes(version: u16, since: u16) -> bool {
@@ -586,20 +600,26 @@ pub(crate) fn visit_entries<T: Layout>(
     decimals: u8,
     f: &mut dyn FnMut(Visit<'_>),
 ) {
-    let count = entries.left;
+    let (count, known) = (entries.left, entries.usable);
     if count == 0 {
         f(Visit::Enter(name, 0, 0));
     }
     for (index, entry) in (0..).zip(entries) {
         f(Visit::Enter(name, index, count));
-        visit_fields(&entry, decimals, f);
+        visit_fields(&entry, known, decimals, f);
         f(Visit::Leave);
     }
 }
 
-/// Walks a block; its prices have `decimals` implied decimals (older templates share the layouts, with 7).
-pub(crate) fn visit_fields<T: Layout>(block: &T, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
-    block.visit(&mut |name, value| {
+/// Walks a root block.
+pub(crate) fn visit_root<T: Layout>(root: &Block<'_, T>, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
+    visit_fields(&root.get(), root.usable, decimals, f);
+}
+
+/// Walks a block of which the sender's version knows the first `known` bytes; its prices have `decimals` implied decimals
+/// (older templates share the layouts, with 7).
+fn visit_fields<T: Layout>(block: &T, known: u16, decimals: u8, f: &mut dyn FnMut(Visit<'_>)) {
+    block.visit_known(known.into(), &mut |name, value| {
         let value = match value {
             FieldValue::Decimal {
                 mantissa,

@@ -41,7 +41,7 @@ macro_rules! messages {
                 #[inline(never)]
                 #[allow(unused_mut, reason = "a template without groups changes nothing after the root")]
                 fn split(body: &'a [u8], header: &MessageHeader) -> Result<($name<'a>, &'a [u8]), Malformed> {
-                    let version = header.version.get();
+                    let version = version_of(header.version.get(), $decimals);
                     let (root, mut rest) = Block::split(body, header.block_length.get(), version)?;
                     $(let $group = if precedes(version, $since) {
                         Entries::none()
@@ -74,7 +74,7 @@ macro_rules! messages {
                     if (header.schema_id.get(), header.template_id.get()) != ($schema, $id) {
                         return None;
                     }
-                    let version = header.version.get();
+                    let version = version_of(header.version.get(), $decimals);
                     let (root, mut rest) = Block::take(body, header.block_length.get(), version)?;
                     $(let $group = if precedes(version, $since) {
                         Entries::none()
@@ -88,7 +88,7 @@ macro_rules! messages {
                     Some($name { root, $($group,)* $($data,)? })
                 }
 
-                /// Writes a message, size first, as the newest schema version lays it out; its length, `None` if
+                /// Writes a message, size first, as the newest schema version that has it lays it out; its length, `None` if
                 /// `buffer` is too small or a group has more than 255 entries.
                 #[allow(clippy::too_many_arguments, reason = "one for each group")]
                 pub fn encode(
@@ -97,21 +97,23 @@ macro_rules! messages {
                     $($group: impl IntoIterator<Item = $entry>,)*
                     $($data: &[u8],)?
                 ) -> Option<usize> {
+                    const VERSION: u16 = version_of(NEWEST_VERSION, $decimals);
                     let header = MessageHeader {
                         block_length: le::U16::new($block),
                         template_id: le::U16::new($id),
                         schema_id: le::U16::new($schema),
-                        version: le::U16::new(NEWEST_VERSION),
+                        version: le::U16::new(VERSION),
                     };
-                    let builder = MessageBuilder::behind($frame, buffer, header, root);
+                    let builder = MessageBuilder::behind($frame, buffer, header, VERSION, root);
                     $(let builder = builder.group::<$dimension, $entry>($entry_block, $group);)*
                     $(let builder = builder.data($data);)?
                     builder.finish()
                 }
 
                 fn encode_again(&self, buffer: &mut [u8], header: MessageHeader) -> Option<usize> {
-                    let builder = MessageBuilder::behind($frame, buffer, header, &self.root.get());
-                    $(let builder = if precedes(header.version.get(), $since) {
+                    let version = version_of(header.version.get(), $decimals);
+                    let builder = MessageBuilder::behind($frame, buffer, header, version, &self.root.get());
+                    $(let builder = if precedes(version, $since) {
                         builder
                     } else {
                         builder.group::<$dimension, $entry>(self.$group.block_length(), self.$group)
@@ -121,7 +123,7 @@ macro_rules! messages {
                 }
 
                 fn visit(&self, f: &mut dyn FnMut(Visit<'_>)) {
-                    visit_fields(&self.root.get(), $decimals, f);
+                    visit_root(&self.root, $decimals, f);
                     $(visit_entries($label, self.$group, $decimals, f);)*
                     $(f(Visit::Field($data_label, $crate::layout::FieldValue::Text(self.$data)));)?
                 }

@@ -1,4 +1,5 @@
-//! A second decoder of MDP 3.0: reads the exchange's schema XML and looks fields up in it, one after the other.
+//! A second decoder of MDP 3.0: reads the exchange's schema XML, or the table of the templates that have left it, and looks
+//! fields up in it, one after the other.
 
 use std::collections::BTreeMap;
 use tickwire_testdata as testdata;
@@ -11,6 +12,8 @@ pub(crate) struct Message {
     pub(crate) id: u16,
     pub(crate) name: String,
     pub(crate) since: u16,
+    /// The last version of the schema that has it.
+    pub(crate) until: u16,
     pub(crate) block_length: u16,
     pub(crate) groups: Vec<Group>,
     fields: Vec<Field>,
@@ -75,6 +78,7 @@ impl Schema {
                     id: number("id"),
                     name: get("name"),
                     since: number("sinceVersion"),
+                    until: u16::MAX,
                     block_length: number("blockLength"),
                     groups: Vec::new(),
                     fields: Vec::new(),
@@ -118,13 +122,101 @@ impl Schema {
         messages.sort_by_key(|m| m.id);
         Schema { messages }
     }
+
+    /// The templates of `mdp3_older.txt`, with prices of 7 decimals.
+    pub(crate) fn older() -> Schema {
+        const LAST: u16 = 9;
+        let mut messages: Vec<Message> = Vec::new();
+        let mut in_group = false;
+        for line in include_str!("mdp3_older.txt")
+            .lines()
+            .filter(|l| !l.starts_with('#'))
+        {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let after = |key: &str| {
+                let at = words.iter().position(|word| *word == key)?;
+                Some(words[at + 1])
+            };
+            let since = after("since").unwrap().parse().unwrap();
+            match words[..] {
+                [id, name, block_length, ..] if !line.starts_with(' ') => {
+                    in_group = false;
+                    messages.push(Message {
+                        id: id.parse().unwrap(),
+                        name: name.to_string(),
+                        since,
+                        until: LAST,
+                        block_length: block_length.parse().unwrap(),
+                        groups: Vec::new(),
+                        fields: Vec::new(),
+                    });
+                }
+                ["group", name, block_length, ..] => {
+                    in_group = true;
+                    messages.last_mut().unwrap().groups.push(Group {
+                        name: name.to_string(),
+                        block_length: block_length.parse().unwrap(),
+                        since,
+                        padding: after("padding").unwrap().parse().unwrap(),
+                        fields: Vec::new(),
+                    });
+                }
+                [name, offset, kind, ..] => {
+                    let message = messages.last_mut().unwrap();
+                    let fields = match message.groups.last_mut() {
+                        Some(group) if in_group => &mut group.fields,
+                        _ => &mut message.fields,
+                    };
+                    let (primitive, length) = kind.split_once('*').unwrap_or((kind, "1"));
+                    let attributes = [("primitiveType", primitive), ("length", length)];
+                    let null = after("null").map(|null| ("nullValue", null));
+                    let attributes = attributes.into_iter().chain(null);
+                    let attributes = attributes.map(|(key, value)| (key.to_string(), value.to_string()));
+                    let kind = Kind::of_type(&attributes.collect(), "");
+                    fields.push(Field {
+                        name: name.to_string(),
+                        offset: offset.parse().unwrap(),
+                        since,
+                        kind: Kind {
+                            decimals: after("decimals").map(|d| d.parse().unwrap()),
+                            ..kind
+                        },
+                    });
+                }
+                _ => panic!("{line}"),
+            }
+        }
+        Schema { messages }
+    }
 }
 
 impl Message {
+    /// The groups that a message of this version has.
+    pub(crate) fn groups_in(&self, version: u16) -> impl Iterator<Item = &Group> {
+        let version = version.min(self.until);
+        self.groups.iter().filter(move |g| g.since <= version)
+    }
+
+    /// Every field that came after its template or group: the group's name if it is of one, its name, the version it came
+    /// with, its offset and length.
+    pub(crate) fn added(&self) -> Vec<(Option<&str>, &str, u16, usize, usize)> {
+        let blocks = std::iter::once((None, &self.fields, self.since)).chain(
+            self.groups
+                .iter()
+                .map(|g| (Some(&*g.name), &g.fields, g.since.max(self.since))),
+        );
+        blocks
+            .flat_map(|(group, fields, since)| {
+                let added = fields.iter().filter(move |f| f.since > since);
+                added.map(move |f| (group, &*f.name, f.since, f.offset, f.kind.length))
+            })
+            .collect()
+    }
+
     /// Name and value of every field, entries as `Group.0.Field`.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Vec<(String, String)> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let version = u16_at(6);
+        let version = u16_at(6).min(self.until);
         let mut at = 8 + usize::from(u16_at(0));
         let mut shown = Vec::new();
         show(&self.fields, &bytes[8..at], version, "", &mut shown);
@@ -232,11 +324,7 @@ impl Kind {
     /// As a decoder shows it; `None` for what the sender's version lacks.
     fn value(&self, bytes: Option<&[u8]>) -> String {
         let Some(bytes) = bytes else {
-            return match (self.null, &*self.primitive) {
-                (Some(_), _) => "null".to_string(),
-                (None, "char") => String::new(),
-                (None, _) => "0".to_string(),
-            };
+            return "null".to_string();
         };
         if self.primitive == "char" && self.length > 1 {
             let end = bytes
