@@ -379,7 +379,9 @@ impl Routes {
             }
             Routes::Detect(..) => {
                 let protocols = Protocol::ALL.map(Protocol::name).join(", ");
-                format!("of a protocol that `decode` reads ({protocols})")
+                format!(
+                    "of a protocol that `decode` reads ({protocols}; over TCP also fix, ilink3, soupbintcp with itch50 or ouch50)"
+                )
             }
         }
     }

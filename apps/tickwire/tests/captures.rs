@@ -69,7 +69,7 @@ const CLAIMS: &[(&str, Claim)] = &[
     ),
     (
         "packets/Cboe/Options.ComplexDepthOfBook",
-        Datagrams("pitch-options", options),
+        Datagrams("pitch-complex", complex),
     ),
     (
         "packets/Cboe/Options.DepthOfBook",
@@ -243,6 +243,12 @@ fn equities(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
 fn options(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
     pitch(payload, counts, |m| {
         pitch::options::parse(m).map(|m| (m.name(), m.as_bytes()))
+    })
+}
+
+fn complex(payload: &[u8], counts: &mut Counts) -> Vec<u8> {
+    pitch(payload, counts, |m| {
+        pitch::complex::parse(m).map(|m| (m.name(), m.as_bytes()))
     })
 }
 

@@ -139,7 +139,7 @@ fn a_configuration_tells_feed_channel_and_line_of_every_packet() {
         ["itch50", "itch50", "pitch", "xdp", "cqs", "uqdf"]
     );
     assert!(
-        said.contains("6 messages in 9 packets")
+        said.contains("6 messages in 9 frames (9 of UDP, 0 of TCP)")
             && said.contains("3 packets of no configured feed: 239.99.0.1:5000 (2) 239.99.0.2:5000 (1)"),
         "{said}"
     );
@@ -374,15 +374,181 @@ fn ilink3_is_read_from_streams_of_tcp() {
     let folder = Folder::new("ilink3");
     let datagrams = sent(&folder, &[("239.0.0.1:1", cqs())]);
     let (code, objects, said) = decode(&ilink3, &datagrams);
-    assert_eq!((code, objects.len()), (Some(0), 0), "{said}");
-    assert!(said.contains("1 frames without TCP"), "{said}");
+    assert_eq!((code, objects.len()), (Some(1), 0), "{said}");
+    assert!(said.contains("1 packets of UDP: 239.0.0.1:1 (1)"), "{said}");
+    assert!(said.contains("nothing in it is ilink3"), "{said}");
+    // Nobody has to say it.
+    let (code, objects, _) = decode(&[], &file("QuoteCancel"));
+    assert_eq!((code, column(&objects, "Protocol")), (Some(0), vec!["ilink3"]));
+}
+
+/// A frame of TCP from 10.0.0.1 to a port of 10.0.0.2, or back.
+fn tcp(port: u16, back: bool, seq: u32, payload: &[u8]) -> Vec<u8> {
+    let mut ip = vec![0x45, 0];
+    ip.extend((40 + payload.len() as u16).to_be_bytes());
+    ip.extend([0, 1, 0x40, 0, 64, 6, 0, 0]);
+    let ends = [[10, 0, 0, 1], [10, 0, 0, 2]];
+    ip.extend([ends[usize::from(back)], ends[usize::from(!back)]].concat());
+    let ports = [40_000_u16, port];
+    for at in [usize::from(back), usize::from(!back)] {
+        ip.extend(ports[at].to_be_bytes());
+    }
+    ip.extend(seq.to_be_bytes());
+    ip.extend([0, 0, 0, 1, 0x50, 0x18, 0x10, 0, 0, 0, 0, 0]);
+    ip.extend(payload);
+    [&[0xaa; 12][..], &[8, 0], &ip].concat()
+}
+
+fn frames(folder: &Folder, frames: &[Vec<u8>]) -> PathBuf {
+    let path = folder.0.join("frames.pcap");
+    let mut pcap = PcapWriter::create(&path, LinkType::ETHERNET).unwrap();
+    for (at, frame) in (1..).zip(frames) {
+        pcap.write_frame(Nanos(at), frame).unwrap();
+    }
+    pcap.finish().unwrap();
+    path
+}
+
+fn fix(body: &str) -> Vec<u8> {
+    let body = body.replace('|', "\x01");
+    let start = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
+    let sum = start.bytes().fold(0_u8, |sum, byte| sum.wrapping_add(byte));
+    format!("{start}10={sum:03}\x01").into_bytes()
 }
 
 #[tickwire_testdata::recorded_data("captures/packets/Cme/iLink3.Sbe.8.5")]
 #[test]
-fn tcp_is_skipped_and_counted() {
-    let file = captures("packets/Cme/iLink3.Sbe.8.5/Sequence.pcap");
+fn streams_of_every_protocol_are_put_together_and_decoded() {
+    let folder = Folder::new("streams");
+    let logon = fix("35=A|49=ME|56=YOU|34=1|52=20261123-10:00:00.000|98=0|108=30|");
+    let order = fix(
+        "35=D|49=ME|56=YOU|34=2|52=20261123-10:00:01.000|11=a|55=X|54=1|38=5|40=2|44=1.25|60=20261123-10:00:01|",
+    );
+    let both = [logon.clone(), order.clone()].concat();
+    let (first, last) = both.split_at(logon.len() + 40);
+    let packet = mdp3();
+    let replayed = [&(packet.len() as u16).to_le_bytes()[..], &packet].concat();
+    let mut request = [0; 256];
+    let len = tickwire_wire::mdp3::tcp::market_data_request(&mut request, 310, 1, 5, 6).unwrap();
+    // Spin: an image, then an order; a heartbeat between.
+    let spin = unhex("0E00 01 01 00000000 0680 05000000  0800 00 01 00000000");
+    let boe = unhex("BABA 0E00 09 01 00000000 00000000");
+    let file = frames(
+        &folder,
+        &[
+            tcp(9002, false, 1, &request[..len]),
+            tcp(9002, true, 1, &replayed[..20]),
+            tcp(9002, true, 21, &replayed[20..]),
+            tcp(9003, true, 77, &spin),
+            tcp(9004, false, 1, &boe),
+        ],
+    );
     let (code, objects, said) = decode(&[], &file);
-    assert_eq!((code, objects.len()), (Some(0), 0));
-    assert!(said.contains("1 TCP segments skipped"), "{said}");
+    let protocols = column(&objects, "Protocol");
+    assert!(
+        protocols.contains(&"mdp3") && protocols.contains(&"pitch"),
+        "{objects:?}"
+    );
+    let messages = column(&objects, "Message");
+    for message in [
+        "MarketDataRequest",
+        "MDIncrementalRefreshBook46",
+        "SpinImageAvailable",
+        "Heartbeat",
+    ] {
+        assert!(messages.contains(&message), "{message}: {messages:?} {said}");
+    }
+    assert!(
+        said.contains("14 bytes of 1 streams of TCP skipped")
+            && said.contains("10.0.0.2:9004 (14, Cboe BOE order entry, which is not decoded)"),
+        "{said}"
+    );
+    assert_eq!(code, Some(0), "{said}");
+    // Out of order and once more, behind its SYN.
+    let mut syn = tcp(9001, false, 4999, b"");
+    syn[47] = 2;
+    let file = frames(
+        &folder,
+        &[
+            syn,
+            tcp(9001, false, 5000 + first.len() as u32, last),
+            tcp(9001, false, 5000, first),
+            tcp(9001, false, 5000, first),
+        ],
+    );
+    let (code, objects, said) = decode(&[], &file);
+    assert_eq!(
+        (code, column(&objects, "Message")),
+        (Some(0), vec!["Logon", "NewOrderSingle"]),
+        "{said}"
+    );
+    let field = |tag: u32| {
+        let fields = objects[1]["Fields"].as_array().unwrap();
+        fields.iter().find(|f| f["Tag"] == tag).unwrap()["Value"].clone()
+    };
+    assert_eq!((field(44), field(11)), ("1.25".into(), "a".into()));
+    let (_, objects, _) = decode(&["--type", "D"], &file);
+    assert_eq!(column(&objects, "Message"), ["NewOrderSingle"]);
+    // Joined in the middle of a message, and a hole.
+    let file = frames(
+        &folder,
+        &[
+            tcp(9001, false, 10, &logon[30..]),
+            tcp(9001, false, 10 + logon.len() as u32 - 30, &order),
+            tcp(9001, false, 500_000, &order),
+        ],
+    );
+    let (code, objects, said) = decode(&["--protocol", "fix"], &file);
+    assert_eq!(code, Some(1), "{said}");
+    let seen: Vec<_> = column(&objects, "Message")
+        .into_iter()
+        .filter(|m| *m == "NewOrderSingle")
+        .collect();
+    assert_eq!(seen.len(), 2, "{objects:?}");
+    let errors = column(&objects, "Error").join(";");
+    assert!(
+        errors.contains("joined in its middle") && errors.contains("are missing"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn every_frame_that_gives_nothing_is_named_and_makes_the_exit_code_1() {
+    let folder = Folder::new("account");
+    let whole = sent(&folder, &[("239.0.0.1:1", cqs()), ("239.0.0.1:1", cqs())]);
+    let mut bytes = std::fs::read(&whole).unwrap();
+    let (code, _, said) = decode(&[], &whole);
+    assert!(
+        code == Some(0) && said.contains("2 messages in 2 frames (2 of UDP, 0 of TCP)"),
+        "{said}"
+    );
+    // The second record says that it was longer on the wire, and its IP packet is.
+    let record = 24 + (bytes.len() - 24) / 2;
+    let cut = 30;
+    let len = u32::from_le_bytes(bytes[record + 8..record + 12].try_into().unwrap());
+    bytes[record + 8..record + 12].copy_from_slice(&(len - cut).to_le_bytes());
+    bytes.truncate(bytes.len() - cut as usize);
+    let cut = folder.file("cut.pcap", "");
+    std::fs::write(&cut, &bytes).unwrap();
+    let (code, objects, said) = decode(&[], &cut);
+    assert_eq!((code, objects.len()), (Some(1), 1), "{said}");
+    assert!(said.contains("not read: 1 cut off by the snap length"), "{said}");
+    assert!(said.contains("1 of 2 frames could not be read"), "{said}");
+    // Standard input, and types that no message has.
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_tickwire"))
+        .args(["decode", "-"])
+        .stdin(std::fs::File::open(&whole).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("\"File\":\"standard input\""));
+    let (code, _, said) = decode(&["--type", "ZZZ"], &whole);
+    assert!(
+        code == Some(2)
+            && said.contains("--type ZZZ is no type of message")
+            && said.contains("0x21 AddOrderLong"),
+        "{said}"
+    );
+    let (code, _, said) = decode(&["--protocol", "cqs", "--type", "0x21"], &whole);
+    assert!(code == Some(2) && said.contains("QL LongQuote"), "{said}");
 }

@@ -455,7 +455,11 @@ fn read_strictly(leg: Leg, bytes: &[u8], fix: &mut fix::Index) -> Strictly {
     let unit = &bytes[..taken];
     let is_good = match leg {
         Leg::Fix => fix.decode(unit).is_ok(),
-        Leg::Ilink3 => ilink3::parse(&unit[ilink3::Frame::SIZE..]).is_ok(),
+        // A template that is not known here is told as such.
+        Leg::Ilink3 => matches!(
+            ilink3::parse(&unit[ilink3::Frame::SIZE..]),
+            Ok(_) | Err(Malformed::UnknownTemplate(_))
+        ),
         Leg::MdpReplay => mdp3::parse_packet(&unit[2..]).is_ok_and(|packet| {
             let mut messages = packet.messages.peekable();
             messages.peek().is_some() && messages.all(|m| mdp3::parse(m).is_ok_and(|m| m.rest.is_empty()))
