@@ -839,7 +839,7 @@ fn frames_without_a_payload_say_why() {
         (
             LinkType::ETHERNET,
             ethernet(&[], 0x86dd, &edit(0, 0x45)),
-            NotUdp::Truncated,
+            NotUdp::Inconsistent,
         ),
         (LinkType(147), vec![0; 60], NotUdp::Link(LinkType(147))),
     ] {

@@ -469,7 +469,7 @@ fn read_strictly(leg: Leg, bytes: &[u8], fix: &mut fix::Index) -> Strictly {
             soupbintcp::split(unit).is_ok_and(|packet| packet.is_some_and(|(p, _)| soup_is_known(&p, taken)))
         }
         Leg::Pitch => pitch::packet(unit).is_ok_and(|packet| {
-            let alone = packet.trailing == 0 && packet.messages.clone().all(|m| pitch_is_known(m));
+            let alone = packet.trailing == 0 && packet.messages.clone().all(pitch_is_known);
             alone && (packet.messages.len() > 0 || unit.len() == pitch::UnitHeader::SIZE)
         }),
         Leg::Xdp => xdp::parse_packet(unit).is_ok_and(|packet| {
