@@ -230,6 +230,7 @@ impl Room {
             Protocol::Itch50
             | Protocol::Pitch
             | Protocol::PitchOptions
+            | Protocol::PitchComplex
             | Protocol::PitchFutures
             | Protocol::Xdp => load.messages,
             // The least bytes of an entry: 12 of a price point, 8 of a compressed one.

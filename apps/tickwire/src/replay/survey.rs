@@ -318,7 +318,7 @@ fn frame(protocol: Protocol, payload: &[u8], each: &mut dyn FnMut(u64, &[u8])) -
     }
     match protocol {
         Protocol::Itch50 | Protocol::Uqdf => of::<MoldUdp64>(payload, 0, each),
-        Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchFutures => {
+        Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
             of::<PitchUnit>(payload, 0, each)
         }
         Protocol::Xdp => of::<Xdp>(payload, 0, each),
