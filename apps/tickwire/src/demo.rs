@@ -46,10 +46,9 @@ pub(crate) enum Notice {
 impl Notice {
     /// Sends it to the parent.
     pub(crate) fn send(&self) {
-        use std::io::Write;
         let line = serde_json::to_string(self).expect("a notice has a JSON form");
         // A parent that is gone has already ended this process or is about to.
-        let _ = writeln!(std::io::stdout(), "{line}");
+        println!("{line}");
     }
 }
 

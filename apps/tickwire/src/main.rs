@@ -4,6 +4,9 @@
 //! user writes, [`hot`] the way of one packet. See `ARCHITECTURE.md`.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod out;
+
 mod bench;
 mod cep;
 mod channels;
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
-    match run(&cli.command) {
+    let done = run(&cli.command).and_then(|code| out::failure().map_or(Ok(code), Err));
+    match done {
         Ok(code) => code,
         Err(failure) => {
             if is_child {

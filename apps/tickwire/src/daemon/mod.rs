@@ -481,7 +481,6 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let mut control = ControlSocket::bind(&self.folder, &mut waiter)?;
         let notifier = Notifier::from_environment();
         print!("{}", self.opening());
-        let _ = std::io::stdout().flush();
         notifier.say(&format!("READY=1\nSTATUS={}\n", self.status_line()));
         let outcome = self.look_after(running, &mut waiter, &mut control, metrics, &notifier);
         notifier.say("STOPPING=1\n");

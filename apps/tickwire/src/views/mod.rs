@@ -35,7 +35,6 @@ pub(crate) use args::{
 pub(crate) use control::{ask_exchange, ask_quoter, print_answer};
 pub(crate) use server::MetricsServer;
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -63,13 +62,8 @@ pub(crate) fn usage_code(error: &clap::Error, command: Option<&std::ffi::OsStr>)
 
 /// Prints, and takes a closed pipe (`| head`) for the end.
 fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::system(format!("cannot print: {e}")))
-        }
-        _ => Ok(()),
-    }
+    print!("{text}");
+    crate::out::failure().map_or(Ok(()), Err)
 }
 
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
