@@ -37,6 +37,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
         ("ci", ci()),
+        ("counted cores", counted_cores()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
@@ -484,9 +485,54 @@ fn ci() -> Vec<String> {
     findings
 }
 
+/// Where cores are counted and threads pinned, and the system calls below it.
+const CORES: &[&str] = &["crates/runtime/src/affinity.rs", "crates/runtime/src/sys.rs"];
+
+/// Whatever else tells how many cores there are: a pinned thread is told one.
+const COUNTS: &[&str] = &[
+    concat!("available_", "parallelism"),
+    concat!("sched_", "getaffinity"),
+    concat!("sched_", "setaffinity"),
+    concat!("sys::", "affinity("),
+    concat!("sys::", "set_affinity("),
+    concat!("_SC_", "NPROCESSORS"),
+];
+
+/// Cores are counted in one place, before any thread is pinned: elsewhere a thread that is pinned would find one.
+fn counted_cores() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        if !CORES.contains(&place.as_str()) {
+            findings.extend(counts_in(&read(&path)).map(|line| {
+                format!("{place}:{line}: ask tickwire_runtime::affinity::Cores::count(), which counts before any thread is pinned")
+            }));
+        }
+    }
+    findings
+}
+
+/// Lines of code that count cores themselves.
+fn counts_in(text: &str) -> impl Iterator<Item = usize> + use<> {
+    let code = code_only(text);
+    let found: Vec<usize> = COUNTS
+        .iter()
+        .flat_map(|word| lines_with(&code, word).collect::<Vec<_>>())
+        .collect();
+    found.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_counts_cores_is_found_and_who_asks_for_the_count_is_not() {
+        let count = concat!("std::thread::available_", "parallelism()");
+        let text =
+            format!("// {count}\nlet spins = {count}.is_ok();\nlet n = Cores::count().parallelism();\n");
+        assert_eq!(counts_in(&text).collect::<Vec<_>>(), [2]);
+    }
 
     #[test]
     fn links_are_found_outside_code_only() {

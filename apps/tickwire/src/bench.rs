@@ -17,8 +17,9 @@ use tickwire_market::{
     ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo, Side, Symbol,
     Venue,
 };
+use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_runtime::{affinity, alloc};
 use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
@@ -273,7 +274,9 @@ struct Line1 {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(core) = args.core {
-        affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+        Cores::count()
+            .pin(core)
+            .map_err(|e| Failure::system(e.to_string()))?;
     }
     let symbols = u16::try_from(args.symbols)
         .ok()

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_book::BooksConfig;
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
 use tickwire_market::{Price, Symbol, TimeInForce};
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::wait::WaitStrategy;
 
 use crate::channels::{FeedConfig, FeedFile};
@@ -191,6 +192,47 @@ impl Wait {
             Wait::Poll => WaitStrategy::Poll,
             Wait::Auto => WaitStrategy::for_threads(threads),
         }
+    }
+
+    /// Likewise, with the reason.
+    pub(crate) fn choose(self, threads: usize) -> Waiting {
+        let cores = Cores::count().parallelism();
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let strategy = self.strategy(threads);
+        Waiting {
+            strategy,
+            why: match (self, strategy) {
+                (Wait::Spin | Wait::Poll, _) => "as configured".to_owned(),
+                (Wait::Auto, WaitStrategy::Spin) => format!(
+                    "auto: there are {} for {}",
+                    count(cores, "core"),
+                    count(threads.max(2), "busy thread")
+                ),
+                (Wait::Auto, WaitStrategy::Poll) => format!(
+                    "auto: there is no core for each of {}, only {}",
+                    count(threads.max(2), "busy thread"),
+                    count(cores, "core")
+                ),
+            },
+        }
+    }
+}
+
+/// How a thread waits, and why so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) strategy: WaitStrategy,
+    /// A clause for reports.
+    why: String,
+}
+
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let how = match self.strategy {
+            WaitStrategy::Spin => "spins",
+            WaitStrategy::Poll => "sleeps in poll",
+        };
+        write!(f, "{how} ({})", self.why)
     }
 }
 
@@ -496,6 +538,33 @@ mod tests {
 
     fn parse(text: &str) -> Result<Config, String> {
         Config::parse(text)
+    }
+
+    #[test]
+    fn a_pinned_thread_chooses_as_any_other_and_says_why() {
+        let choose = || [2, 3, 10_000].map(|threads| Wait::Auto.choose(threads));
+        let cores = Cores::count();
+        let core = i32::try_from(cores.usable()[0]).expect("a small number");
+        let pinned = std::thread::spawn(move || {
+            crate::pin(core).map_err(|f| f.message).expect("available");
+            choose()
+        });
+        let pinned = pinned.join().expect("no panic");
+        assert_eq!(pinned, choose());
+        let n = cores.parallelism();
+        let said = pinned.each_ref().map(ToString::to_string);
+        assert_eq!(pinned[0].strategy == WaitStrategy::Spin, n >= 2, "{said:?}");
+        if n >= 2 {
+            assert_eq!(
+                said[0],
+                format!("spins (auto: there are {n} cores for 2 busy threads)")
+            );
+        }
+        assert!(
+            said[2].starts_with("sleeps in poll (auto: there is no core for each of 10000 busy threads"),
+            "{said:?}"
+        );
+        assert_eq!(Wait::Spin.choose(9).to_string(), "spins (as configured)");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_market::Port;
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::signal::StopFlag;
 
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
 fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
     let mut c = Config::of_protocol(args.feed);
-    let cores = affinity::available_cores();
+    let cores = Cores::count().usable();
     let (first, last) = (
         cores.first().copied().unwrap_or(0),
         cores.last().copied().unwrap_or(0),

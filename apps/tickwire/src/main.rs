@@ -49,7 +49,7 @@ mod wiring;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::{self, StopFlag};
 
 use cli::{Command, ExchangeArgs};
@@ -96,6 +96,8 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<ExitCode, Failure> {
+    // Before anything else: no thread is pinned yet.
+    Cores::count();
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => demo::run(args, &stop),
@@ -206,7 +208,9 @@ fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Fa
 /// Pins the calling thread to the configured core; a negative one leaves it to the scheduler.
 fn pin(core: i32) -> Result<(), Failure> {
     match usize::try_from(core) {
-        Ok(core) => affinity::pin(core).map_err(|e| Failure::system(e.to_string())),
+        Ok(core) => Cores::count()
+            .pin(core)
+            .map_err(|e| Failure::system(e.to_string())),
         Err(_) => Ok(()),
     }
 }

@@ -6,9 +6,8 @@ use tickwire_lab::{Histogram, Report, Table, format_count};
 use tickwire_market::{Counter, Counters};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::host::Host;
-use tickwire_runtime::wait::WaitStrategy;
 
-use crate::config::Config;
+use crate::config::{Config, Waiting};
 use crate::results::{BookComparison, ExchangeResults, OrderComparison, TraderResults};
 
 /// Both sides of a demo and what comparing them found.
@@ -19,6 +18,9 @@ pub(crate) struct Run<'a> {
     pub(crate) books: &'a BookComparison,
     pub(crate) orders: &'a OrderComparison,
 }
+
+/// Under which name a report says how the measured thread waits.
+const WAITING: &str = "waiting";
 
 /// From the exchange's view: first transmission of the packet to arrival of the order.
 const OUTSIDE: &str = "outside";
@@ -254,7 +256,7 @@ pub(crate) fn summary_json(h: &Histogram) -> serde_json::Value {
 }
 
 /// Machine, pinning, clock, load shape and command: what a figure needs beside it.
-pub(crate) fn host(clock: &Clock, wait: Option<WaitStrategy>) -> Vec<(String, String)> {
+pub(crate) fn host(clock: &Clock, waiting: Option<&Waiting>) -> Vec<(String, String)> {
     let machine = Host::describe(clock);
     let mut facts = vec![(
         "version".to_string(),
@@ -268,8 +270,8 @@ pub(crate) fn host(clock: &Clock, wait: Option<WaitStrategy>) -> Vec<(String, St
     );
     facts.extend(machine.warnings().iter().map(|w| ("note".to_string(), w.clone())));
     let mut add = |name: &str, value: String| facts.push((name.to_string(), value));
-    if let Some(wait) = wait {
-        add("waiting", format!("{wait:?}").to_lowercase());
+    if let Some(waiting) = waiting {
+        add(WAITING, waiting.to_string());
     }
     add("core", tickwire_runtime::affinity::current_core().to_string());
     // Arguments only: the path of the program says nothing about the run.

@@ -22,7 +22,7 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::Waiter;
 use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
-use crate::config::{Config, ReceiverSection};
+use crate::config::{Config, ReceiverSection, Waiting};
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
@@ -102,6 +102,7 @@ struct Trader<'a, C> {
     channel: C,
     hot: HotPath<TcpStream>,
     intake: Intake,
+    waiting: Waiting,
     waiter: Waiter,
     end: End,
     /// The exchange has ended the order entry session in good order.
@@ -179,7 +180,8 @@ impl<'a, C: Channel> Trader<'a, C> {
     /// Opens everything in the order that loses nothing: multicast first, then order entry.
     fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
         let feed = &config.feed[0];
-        let mut waiter = Waiter::new(config.trader.wait.strategy(2));
+        let waiting = config.trader.wait.choose(2);
+        let mut waiter = Waiter::new(waiting.strategy);
         let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
@@ -210,6 +212,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             channel,
             hot,
             intake,
+            waiting,
             waiter,
             end: End::Open,
             logged_out: false,
@@ -516,7 +519,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                 .collect(),
             total_series: self.hot.probes.series(Stage::Total, span),
             samples_dropped: times.dropped(),
-            host: crate::report::host(&self.hot.clock, Some(self.waiter.strategy())),
+            host: crate::report::host(&self.hot.clock, Some(&self.waiting)),
         }
     }
 

@@ -243,7 +243,7 @@ fn exchange_and_trader_answer_every_message_through_every_back_end() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let kept = manifest(&results);
     let cases = kept["cases"].as_array().expect("cases");
-    let spinning = std::thread::available_parallelism().map_or(1, usize::from) > 1;
+    let spinning = tickwire_runtime::affinity::Cores::count().parallelism() > 1;
     // Seven back ends and the floor of each, and two with the kernel's stamps, over two transports.
     assert_eq!(
         cases.len(),

@@ -1,7 +1,14 @@
 //! Cores: which there are, pinning a thread to one, priority, memory locking, and keeping idle cores awake.
+//!
+//! A thread that is pinned to one core may use one core: whoever counts then finds one, and decides that nothing may spin.
+//! So cores are counted once for the whole process, before any thread is pinned: pinning is a method of that count
+//! ([`Cores::pin`]), and a child process is given back every core ([`crate::child::ChildGuard::spawn`]).
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::sys;
 
@@ -28,30 +35,73 @@ pub enum AffinityError {
     },
 }
 
-/// The cores the calling thread may run on, ascending. Never empty.
-pub fn available_cores() -> Vec<usize> {
-    sys::affinity()
-        .ok()
-        .filter(|cores| !cores.is_empty())
-        .unwrap_or_else(|| vec![0])
+/// The cores of this process as they were counted at its start, before any thread was pinned: the same in every thread for
+/// as long as the process lives, wherever a thread is pinned meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cores(&'static Counted);
+
+#[derive(PartialEq, Eq, Debug)]
+struct Counted {
+    /// Ascending, never empty.
+    usable: Vec<usize>,
+    /// How many threads a container's processor quota lets run at the same time.
+    quota: usize,
 }
 
-/// How many threads can run at the same time: available cores, or fewer where a container's processor quota is lower.
-/// With 1, nothing may spin.
-pub fn parallelism() -> usize {
-    let quota = std::thread::available_parallelism().map_or(1, usize::from);
-    quota.min(available_cores().len())
-}
+impl Cores {
+    /// Counts them, the first time; afterwards what was counted then. No thread is pinned without it, so the first time is
+    /// always before that.
+    pub fn count() -> Cores {
+        static COUNTED: OnceLock<Counted> = OnceLock::new();
+        Cores(COUNTED.get_or_init(|| {
+            Counted {
+                usable: sys::affinity()
+                    .ok()
+                    .filter(|cores| !cores.is_empty())
+                    .unwrap_or_else(|| vec![0]),
+                quota: std::thread::available_parallelism().map_or(1, usize::from),
+            }
+        }))
+    }
 
-/// Pins the calling thread to `core`. Threads it starts afterwards inherit this.
-///
-/// # Errors
-/// [`AffinityError::NoSuchCore`] with the cores there are.
-pub fn pin(core: usize) -> Result<(), AffinityError> {
-    sys::set_affinity(core).map_err(|_| AffinityError::NoSuchCore {
-        core,
-        available: available_cores(),
-    })
+    /// The cores that this process may use, ascending. Never empty.
+    pub fn usable(self) -> &'static [usize] {
+        &self.0.usable
+    }
+
+    /// How many threads can run at the same time: usable cores, or fewer where a container's processor quota is lower. With
+    /// 1, nothing may spin.
+    pub fn parallelism(self) -> usize {
+        self.0.quota.min(self.0.usable.len())
+    }
+
+    /// Pins the calling thread to `core`. Threads it starts afterwards inherit this; processes do not, see
+    /// [`crate::child::ChildGuard::spawn`].
+    ///
+    /// # Errors
+    /// [`AffinityError::NoSuchCore`] with the cores there are.
+    pub fn pin(self, core: usize) -> Result<(), AffinityError> {
+        sys::set_affinity(&[core]).map_err(|_| AffinityError::NoSuchCore {
+            core,
+            available: self.0.usable.clone(),
+        })
+    }
+
+    /// Lets a command that is about to be started run on all of these, wherever the calling thread is pinned: a child process
+    /// counts its own.
+    pub(crate) fn give_to(self, command: &mut Command) {
+        if sys::affinity().is_ok_and(|own| own == self.0.usable) {
+            return;
+        }
+        let give = move || {
+            // A child on fewer cores is slower, and says so itself.
+            let _ = sys::set_affinity(&self.0.usable);
+            Ok(())
+        };
+        // SAFETY: the closure runs between fork and exec: it makes one system call, reads memory that lives for ever and
+        // allocates nothing.
+        unsafe { command.pre_exec(give) };
+    }
 }
 
 /// The core the calling thread runs on now.
@@ -119,12 +169,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pinned_thread_runs_on_its_core_and_nowhere_else() {
-        let core = *available_cores().last().expect("never empty");
+    fn a_pinned_thread_runs_on_its_core_and_still_knows_how_many_there_are() {
+        let cores = Cores::count();
+        let core = *cores.usable().last().expect("never empty");
         std::thread::spawn(move || {
-            pin(core).expect("available");
-            assert_eq!((available_cores(), current_core()), (vec![core], core));
-            assert_eq!(parallelism(), 1);
+            cores.pin(core).expect("available");
+            assert_eq!(sys::affinity().expect("the kernel says"), [core]);
+            assert_eq!(current_core(), core);
+            // What a thread of its own counts, too: it inherits the one core.
+            for count in [Cores::count, || {
+                std::thread::spawn(Cores::count).join().expect("no panic")
+            }] {
+                assert_eq!(count(), cores);
+                assert_eq!(count().parallelism(), cores.parallelism());
+            }
         })
         .join()
         .expect("no panic");
@@ -133,7 +191,7 @@ mod tests {
     #[test]
     fn a_core_that_does_not_exist_is_refused_with_those_that_do() {
         for core in [1_023, 1_000_000] {
-            let text = pin(core).expect_err("no such core").to_string();
+            let text = Cores::count().pin(core).expect_err("no such core").to_string();
             assert!(
                 text.contains(&format!("core {core}")) && text.contains("[0"),
                 "{text}"

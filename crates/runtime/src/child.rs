@@ -4,6 +4,7 @@ use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use crate::affinity::Cores;
 use crate::sys;
 
 /// A child process, ended when this is dropped.
@@ -14,11 +15,13 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    /// Starts a command. For the case that this process is killed, the child calls [`crate::signal::die_with_parent`].
+    /// Starts a command. For the case that this process is killed, the child calls [`crate::signal::die_with_parent`]. The child
+    /// may use every core that this process may, though the calling thread be pinned to one.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn spawn(command: &mut Command) -> io::Result<ChildGuard> {
+        Cores::count().give_to(command);
         Ok(ChildGuard {
             child: command.spawn()?,
             ended: None,
@@ -142,5 +145,28 @@ mod tests {
         let pid = child.id();
         drop(child);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+    #[test]
+    fn a_child_of_a_pinned_thread_may_use_every_core_that_the_process_may() {
+        let cores = Cores::count();
+        let path = std::env::temp_dir().join(format!("tickwire-child-cores-{}", std::process::id()));
+        let (core, file) = (cores.usable()[0], path.clone());
+        let spawn = move || {
+            cores.pin(core).expect("available");
+            let command = format!("grep ^Cpus_allowed: /proc/self/status > '{}'", file.display());
+            let mut child = ChildGuard::spawn(Command::new("sh").args(["-c", &command])).expect("sh exists");
+            child.wait_for(Duration::from_secs(60)).expect("the kernel says")
+        };
+        let ended = std::thread::spawn(spawn).join().expect("no panic");
+        assert!(ended.is_some_and(|status| status.success()));
+        let said = std::fs::read_to_string(&path).expect("written");
+        std::fs::remove_file(&path).expect("there");
+        let mask = said.split_whitespace().last().expect("a mask").replace(',', "");
+        let allowed: u32 = mask
+            .chars()
+            .filter_map(|c| c.to_digit(16))
+            .map(u32::count_ones)
+            .sum();
+        assert_eq!(allowed as usize, cores.usable().len(), "{said}");
     }
 }

@@ -270,15 +270,17 @@ pub(crate) fn affinity() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// Restricts the calling thread to one core.
-pub(crate) fn set_affinity(core: usize) -> io::Result<()> {
+/// Restricts the calling thread to these cores. Allocates nothing.
+pub(crate) fn set_affinity(cores: &[usize]) -> io::Result<()> {
     // SAFETY: `cpu_set_t` is a bit array: all zero is the empty set.
     let mut set: libc::cpu_set_t = unsafe { MaybeUninit::zeroed().assume_init() };
-    if core >= 8 * size_of_val(&set) {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    for &core in cores {
+        if core >= 8 * size_of_val(&set) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: the index was checked against the number of bits of the set.
+        unsafe { libc::CPU_SET(core, &mut set) };
     }
-    // SAFETY: the index was checked against the number of bits of the set.
-    unsafe { libc::CPU_SET(core, &mut set) };
     // SAFETY: size and pointer describe `set`, which lives through the call.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(drop)
 }

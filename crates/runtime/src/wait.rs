@@ -19,7 +19,7 @@ pub enum WaitStrategy {
 impl WaitStrategy {
     /// Spin where every one of `threads` spinning threads can have a core of its own, else sleep.
     pub fn for_threads(threads: usize) -> WaitStrategy {
-        if crate::affinity::parallelism() >= threads.max(2) {
+        if crate::affinity::Cores::count().parallelism() >= threads.max(2) {
             WaitStrategy::Spin
         } else {
             WaitStrategy::Poll

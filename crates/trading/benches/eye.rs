@@ -18,7 +18,7 @@ use tickwire_market::{
     BookState, BookUpdate, ClientOrderId, InstrumentId, Nanos, OrderIntent, Price, SeqNo, Side, Symbol,
     Venue, Volume,
 };
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_trading::{
     Eye, EyeConfig, Ladder, NO_ASK, NO_BID, NoQuotes, OrderReport, OrderSink, PriceGrid, QuoteTerms, Quoting,
     ReportKind,
@@ -261,7 +261,9 @@ fn main() {
     let is_full = std::env::args().any(|arg| arg == "--bench");
     let rounds = if is_full { 200_000 } else { 100 };
     if is_full {
-        affinity::pin(affinity::available_cores()[0]).expect("the first core is available");
+        Cores::count()
+            .pin(Cores::count().usable()[0])
+            .expect("the first core is available");
     }
     let mut memory = vec![0_u64; (4 << 20) / 8];
     println!("nanoseconds");

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tickwire_market::{
     BookState, BookUpdate, InstrumentId, Nanos, OrderIntent, Price, Qty, SeqNo, TimeInForce, Venue, Volume,
 };
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_trading::{OrderReport, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
 const ID: InstrumentId = InstrumentId(1);
@@ -119,9 +119,9 @@ fn close(desk: &mut TickToTrade, id: u64) {
 fn main() {
     let is_full = std::env::args().any(|arg| arg == "--bench");
     let count = if is_full { 1_000_000 } else { 1_000 };
-    let (cores, parallelism) = (affinity::available_cores(), affinity::parallelism());
+    let (cores, parallelism) = (Cores::count().usable(), Cores::count().parallelism());
     if is_full {
-        affinity::pin(cores[0]).expect("the first core is available");
+        Cores::count().pin(cores[0]).expect("the first core is available");
     }
 
     let mut direct = desk();
@@ -139,7 +139,9 @@ fn main() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             if is_full {
-                affinity::pin(cores[1]).expect("the second core is available");
+                Cores::count()
+                    .pin(cores[1])
+                    .expect("the second core is available");
             }
             let mut desk = desk();
             loop {

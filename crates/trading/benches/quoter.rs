@@ -20,7 +20,7 @@ use tickwire_fix::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices,
 use tickwire_market::{Cause, Nanos, Price, Symbol};
 use tickwire_options::batch::Engine;
 use tickwire_options::black76;
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_trading::{
     MassQuote, PriceGrid, QuoteSink, QuoteTerms, Quoter, QuoterConfig, Quoting, QuotingState,
 };
@@ -284,7 +284,9 @@ fn main() {
     let is_full = std::env::args().any(|arg| arg == "--bench");
     let ticks = if is_full { 100_000 } else { 40 };
     if is_full {
-        affinity::pin(affinity::available_cores()[0]).expect("the first core is available");
+        Cores::count()
+            .pin(Cores::count().usable()[0])
+            .expect("the first core is available");
     }
     let mut memory = vec![0_u64; (4 << 20) / 8];
     println!("nanoseconds a tick; {:?} for the ladder", Engine::detect().path());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use toml::Spanned;
 
 use crate::channels::{Fault, FeedConfig};
@@ -284,7 +284,7 @@ impl DaemonSection {
 }
 
 fn check_core(core: i32) -> Result<(), String> {
-    let cores = affinity::available_cores();
+    let cores = Cores::count().usable();
     match usize::try_from(core) {
         Ok(core) if !cores.contains(&core) => Err(format!(
             "core {core} is not there; this process may run on {cores:?} (-1 leaves it to the scheduler)"

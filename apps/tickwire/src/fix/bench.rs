@@ -256,7 +256,7 @@ impl Bench<'_> {
 
     fn pin(&self, side: usize) {
         if let Some(core) = self.cores[side]
-            && let Err(e) = tickwire_runtime::affinity::pin(core)
+            && let Err(e) = tickwire_runtime::affinity::Cores::count().pin(core)
         {
             eprintln!("warning: {e}");
         }

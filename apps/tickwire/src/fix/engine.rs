@@ -374,7 +374,9 @@ impl Engine {
     /// Runs until the application ends or the process is asked to; then every session is logged out.
     pub(super) fn run<A: Application>(&mut self, app: &mut A, stop: &StopFlag) -> Result<(), Failure> {
         if let Some(core) = self.core {
-            tickwire_runtime::affinity::pin(core).map_err(system)?;
+            tickwire_runtime::affinity::Cores::count()
+                .pin(core)
+                .map_err(system)?;
         }
         loop {
             let now = self.clock.now();

@@ -2,7 +2,7 @@
 //! kernel or the host of a virtual machine. The method of `oslat` (rt-tests).
 
 use tickwire_lab::Histogram;
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 
 use crate::failure::Failure;
@@ -23,7 +23,9 @@ pub(super) struct Jitter {
 
 /// Watches a core for so long. The calling thread stays on it.
 pub(super) fn watch(core: usize, seconds: f64, clock: &Clock) -> Result<Jitter, Failure> {
-    affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+    Cores::count()
+        .pin(core)
+        .map_err(|e| Failure::system(e.to_string()))?;
     let span = clock.span_ticks((seconds * 1e9) as u64);
     let late = clock.span_ticks(INTERRUPTED_NS);
     let (mut jitter, mut lost, mut short) = (Jitter::of(core), 0, 0);
@@ -84,7 +86,7 @@ mod tests {
     #[test]
     fn a_core_is_watched_as_long_as_asked() {
         let clock = Clock::calibrate();
-        let core = affinity::available_cores()[0];
+        let core = Cores::count().usable()[0];
         let watched = std::thread::scope(|scope| scope.spawn(|| watch(core, 0.01, &clock)).join());
         let jitter = watched
             .expect("no panic")

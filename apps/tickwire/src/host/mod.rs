@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tickwire_lab::{Table, format_count, format_ns};
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::host::{
     CHECKS, Check, Finding, Fix, Host, Hot, Journal, JournalError, Outcome, Verdict, Write, apply, check_all,
@@ -155,7 +155,7 @@ fn check(args: &CheckArgs, stop: &StopFlag) -> Result<(), Failure> {
     let findings = check_all(&args.root, &hot);
     let mut watched = Vec::new();
     if args.jitter > 0.0 {
-        let may = affinity::available_cores();
+        let may = Cores::count().usable();
         for core in hot
             .cores
             .iter()

@@ -112,7 +112,7 @@ fn check_common<K: Kind>(scenario: &Scenario<K::Settings>) -> Result<(), Wrong> 
         let reason = format!("there is no role '{role}'; the roles are {}", K::ROLES.join(", "));
         return Err(Wrong::new("cores", reason));
     }
-    let available = tickwire_runtime::affinity::available_cores();
+    let available = tickwire_runtime::affinity::Cores::count().usable();
     if let Some((role, core)) = scenario.cores.iter().find(|(_, core)| !available.contains(core)) {
         let reason =
             format!("core {core} of '{role}' is not available to this process, which may use {available:?}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tickwire_lab::Histogram;
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 
 /// Round trips of a measurement, and of the warm-up before it.
@@ -26,10 +26,10 @@ struct Line(AtomicU64);
 
 /// Sends a stamp there and back. Both sides spin; where they share a core that takes a time slice for each, so it is not done.
 pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Result<SharedMemory, String> {
-    let available = affinity::available_cores();
-    let (a, b) = match (cores, available.as_slice()) {
+    let available = Cores::count().usable();
+    let (a, b) = match (cores, available) {
         (Some((a, b)), _) if a != b => (a, b),
-        (_, [a, b, ..]) if affinity::parallelism() > 1 => (*a, *b),
+        (_, [a, b, ..]) if Cores::count().parallelism() > 1 => (*a, *b),
         _ => return Err("The state of the machine is not shown: that takes two cores.".to_owned()),
     };
     let (ping, pong) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
@@ -38,7 +38,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Where pinning fails the figure is that of any two cores.
-            let _ = affinity::pin(b);
+            let _ = Cores::count().pin(b);
             let mut last = 0;
             // A plain flag: nothing is read because of it.
             while !stop.load(Ordering::Relaxed) {
@@ -58,7 +58,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
             }
         });
         let far = scope.spawn(|| {
-            let _ = affinity::pin(a);
+            let _ = Cores::count().pin(a);
             let mut halves = Histogram::new();
             let mut answer = 0;
             // Bounded by time too: the other side may get no core for long.
@@ -115,6 +115,6 @@ mod tests {
             Ok(found) => assert!(found.half_ns > 0 && found.backwards == 0),
             Err(why) => eprintln!("not measured: {why}"),
         }
-        assert!(affinity::parallelism() > 1 || shared_memory(&clock, Some((0, 0))).is_err());
+        assert!(Cores::count().parallelism() > 1 || shared_memory(&clock, Some((0, 0))).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tickwire_lab::scenario::RunSection;
 use tickwire_lab::{Case, Check, Published, Recorder, Repetition, RunRecord, Table, folder};
-use tickwire_runtime::affinity::{self, AwakeCores};
+use tickwire_runtime::affinity::{self, AwakeCores, Cores};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::host::{Host, ProcessorTime};
 use tickwire_runtime::signal::StopFlag;
@@ -247,7 +247,9 @@ impl Places {
     /// Puts the calling thread where its role belongs; a sentence about what was not permitted.
     pub(crate) fn enter(&self, role: &str) -> Result<Option<String>, Failure> {
         if let Some(core) = self.core(role) {
-            affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+            Cores::count()
+                .pin(core)
+                .map_err(|e| Failure::system(e.to_string()))?;
         }
         if self.priority == 0 {
             return Ok(None);

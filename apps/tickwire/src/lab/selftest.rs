@@ -11,7 +11,7 @@ use tickwire_lab::scenario::{Shape, Wrong};
 use tickwire_lab::{
     Case, Ledger, Measure, Offer, Recorder, Scenario, Schedule, Stalling, Table, format_count, format_ns,
 };
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::spsc;
 
@@ -278,7 +278,7 @@ fn drive(
     let over = AtomicBool::new(false);
     // Asked before any thread is pinned to one core.
     let rest = Rest {
-        spin: affinity::parallelism() > 1,
+        spin: Cores::count().parallelism() > 1,
     };
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| -> Result<Option<String>, Failure> {

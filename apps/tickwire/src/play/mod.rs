@@ -26,7 +26,7 @@ use clap::Args;
 use serde::Serialize;
 use tickwire_lab::{Histogram, Summary, Table, format_count, format_ns};
 use tickwire_market::Symbol;
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::pace::{Waited, wait_until};
 use tickwire_runtime::signal::StopFlag;
@@ -187,7 +187,9 @@ enum Ended {
 
 pub(crate) fn run(args: &PlayArgs, stop: &StopFlag) -> Result<(), Failure> {
     if let Some(core) = args.core {
-        affinity::pin(core).map_err(|e| Failure::system(e.to_string()))?;
+        Cores::count()
+            .pin(core)
+            .map_err(|e| Failure::system(e.to_string()))?;
     }
     let clock = Clock::calibrate();
     if let Some(warning) = clock.warning() {

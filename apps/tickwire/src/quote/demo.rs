@@ -11,7 +11,7 @@ use tickwire_market::{Date, Nanos, Price};
 use tickwire_options::edge::{Rounding, price};
 use tickwire_options::time::DayCount;
 use tickwire_options::{Kind, Terms, black76};
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::StopFlag;
 
@@ -95,7 +95,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let options = args.symbols.clamp(2, 2_048) & !1;
     let now = Clock::calibrate_for(Duration::from_millis(1)).now();
     let mut c = Config::parse(&text(options, now)?).map_err(Failure::config)?;
-    let cores = affinity::available_cores();
+    let cores = Cores::count().usable();
     c.exchange.core = cores.first().map_or(-1, |core| *core as i32);
     if let Some(quoter) = &mut c.quoter {
         quoter.core = cores.last().map_or(-1, |core| *core as i32);

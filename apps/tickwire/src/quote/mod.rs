@@ -52,7 +52,7 @@ pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
 
-use crate::config::Config;
+use crate::config::{Config, Waiting};
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::ports::Intake;
@@ -253,6 +253,7 @@ struct Floor<C> {
     clock: Clock,
     channel: C,
     intake: Intake,
+    waiting: Waiting,
     waiter: Waiter,
     buffer: Vec<u8>,
     started: Nanos,
@@ -261,7 +262,8 @@ struct Floor<C> {
 impl<C: Channel> Floor<C> {
     fn open(run: &Run<'_>, channel: C, session: QuoteSession) -> Result<(Floor<C>, Talk, Link), Failure> {
         let feed = &run.config.feed[0];
-        let mut waiter = Waiter::new(run.section.wait.strategy(3));
+        let waiting = run.section.wait.choose(3);
+        let mut waiter = Waiter::new(waiting.strategy);
         let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, run.config.receiver.receive_buffer, &mut waiter)?;
         if let Some(warning) = intake.live[0].buffer_warning() {
@@ -285,6 +287,7 @@ impl<C: Channel> Floor<C> {
             clock: run.clock.clone(),
             channel,
             intake,
+            waiting,
             waiter,
             buffer: vec![0; DATAGRAM_BYTES_MAX],
         };
@@ -738,7 +741,7 @@ impl<C: Channel> Floor<C> {
             pulls: figures.pulls,
             packet_to_quotes: figures.packet_to_quotes,
             priced,
-            host: crate::report::host(&self.clock, Some(self.waiter.strategy())),
+            host: crate::report::host(&self.clock, Some(&self.waiting)),
             underlying: run.section.underlying.0.to_string(),
         }
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 pub use checks::{CHECKS, Check, Finding, Fix, Hot, Verdict, Write, check_all};
 pub use tune::{Change, Journal, JournalError, Outcome, apply, undo};
 
-use crate::affinity;
+use crate::affinity::Cores;
 use crate::clock::{Clock, ClockSource};
 use files::Files;
 
@@ -58,8 +58,8 @@ impl Host {
     /// This machine, with the clock in use.
     pub fn describe(clock: &Clock) -> Host {
         let mut host = Host::read(Path::new("/"));
-        let cores = affinity::available_cores();
-        host.facts.push(("cores for this process", list(&cores)));
+        let cores = Cores::count().usable();
+        host.facts.push(("cores for this process", list(cores)));
         let ticks = match clock.source() {
             ClockSource::Tsc => format!("tsc, {:.3} GHz", clock.frequency_hz() as f64 / 1e9),
             ClockSource::Kernel => "clock_gettime".to_owned(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
 use tickwire_lab::{Case, MISSING, Measure, Scenario, Schedule, Table, format_count};
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
@@ -134,10 +134,10 @@ impl Kind for Bts {
     fn run(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<(), Failure> {
         let net = network(scenario.run.network, run)?;
         let places = Places::new(&scenario.cores, &scenario.run);
-        if scenario.settings.layouts.contains(&Layout::Three) && affinity::parallelism() < 4 {
+        if scenario.settings.layouts.contains(&Layout::Three) && Cores::count().parallelism() < 4 {
             run.note(format!(
                 "Three threads of the quoter and the market have {} cores: they wait for each other's turn, and that layout shows it.",
-                affinity::parallelism()
+                Cores::count().parallelism()
             ));
         }
         let mut cases = Vec::new();

@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Micros, Network, Shape, Wrong};
 use tickwire_lab::{Case, MISSING, Measure, Recorder, Scenario, Table, format_count, format_ns};
-use tickwire_runtime::affinity;
+use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::inbox::Backend;
 use tickwire_runtime::netns::VethPair;
@@ -356,7 +356,7 @@ pub(super) fn network(wanted: Network, run: &mut Run<'_>) -> Result<Net, Failure
 /// The back ends that can be measured here.
 fn usable(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Vec<Backend> {
     let wanted = scenario.settings.backends.iter().map(|b| b.0);
-    if affinity::parallelism() > 1 {
+    if Cores::count().parallelism() > 1 {
         return wanted.collect();
     }
     run.note(
@@ -512,7 +512,7 @@ fn measure(
 
 fn exchange_backend(waits: ExchangeWaits, trader: Backend) -> Backend {
     match (waits, trader) {
-        _ if affinity::parallelism() < 2 => Backend::Poll,
+        _ if Cores::count().parallelism() < 2 => Backend::Poll,
         (ExchangeWaits::Spin, _) => Backend::Spin,
         (ExchangeWaits::Same, Backend::Block | Backend::BusyPoll) => Backend::Poll,
         (ExchangeWaits::Same, same) => same,
