@@ -14,6 +14,7 @@ mod purity;
 mod quantlib;
 mod recorded;
 mod run;
+mod soak;
 mod source;
 mod tidy;
 
@@ -111,6 +112,8 @@ The project's own commands.
   cargo xtask interop           FIX against QuickFIX C++ and QuickFIX/J, both ways, TLS too; not part of check
   cargo xtask quantlib          option values against QuantLib of PyPI; not part of check
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
+  cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
+                                the demonstration again and again beside busy processes; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -133,6 +136,7 @@ fn main() -> ExitCode {
             fetched
         }
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
+        ["demo-soak", rest @ ..] => soak::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
             ExitCode::SUCCESS

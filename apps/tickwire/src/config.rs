@@ -106,8 +106,15 @@ pub(crate) struct ExchangeSection {
     pub(crate) start_on_logon: bool,
     /// End the run when a client's connection is lost before the session's end.
     pub(crate) stop_on_client_loss: bool,
-    /// For how long after the end of the session recovery is served at most, seconds: as long as clients are connected or ask.
+    /// For how long after the close the end of the session is said again, and recovery is served, at most, seconds: as long as
+    /// clients are connected or ask. Who has not logged out by then is logged out.
     pub(crate) linger_s: u32,
+    /// The close waits until clients have entered so many orders, for `overtime_s` at most.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) orders_min: u32,
+    /// For how long the close may wait for orders, seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) overtime_s: u32,
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire exchange --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
@@ -173,6 +180,10 @@ pub(crate) struct RiskSection {
     pub(crate) max_position: u64,
     /// Orders in one run; sizes the order table.
     pub(crate) max_orders: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// How a thread waits for input.
@@ -394,6 +405,8 @@ impl Default for ExchangeSection {
             start_on_logon: false,
             stop_on_client_loss: false,
             linger_s: 10,
+            orders_min: 0,
+            overtime_s: 0,
             auctions: None,
             breaks: None,
             line_a: Impairment::default(),

@@ -52,8 +52,16 @@ impl Notice {
     }
 }
 
-/// How long a child may take to end once the other side has: recovery and logout are over by then.
-const CHILD_GRACE: Duration = Duration::from_secs(15);
+/// How long a child may take to end once the other side has: recovery and logout are over by then, and results are written.
+const CHILD_GRACE: Duration = Duration::from_secs(60);
+/// How long a child may take to begin: on a machine that is busy with something else, that takes its time.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the other side has to say why it ends as well, after one has failed.
+const REASON_PATIENCE: Duration = Duration::from_secs(1);
+/// How long after the close the exchange says so again, for a trader that gets no core, seconds.
+const LINGER_S: u32 = 60;
+/// How long the close may wait for the first order, seconds: a demonstration without one has measured nothing.
+const OVERTIME_S: u32 = 60;
 
 pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     if args.what == DemoKind::Quoter {
@@ -106,6 +114,8 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     c.exchange.start_on_logon = true;
     c.exchange.stop_on_client_loss = true;
+    c.exchange.linger_s = LINGER_S;
+    (c.exchange.orders_min, c.exchange.overtime_s) = (1, OVERTIME_S);
     let line = impairment(args)?;
     (c.exchange.line_a, c.exchange.line_b) = (line, line);
     let feed = &mut c.feed[0];
@@ -210,7 +220,7 @@ impl Side {
 
     /// Waits until an exchange listens, and takes its ports into the configuration of the other side.
     pub(crate) fn take_ports(&mut self, config: &mut Config) -> Result<(), Failure> {
-        match self.next_notice(Duration::from_secs(10))? {
+        match self.next_notice(START_PATIENCE)? {
             Notice::Listening { order_entry, servers } => {
                 config.order_entry.address.set_port(order_entry);
                 for (name, number) in servers {
@@ -250,6 +260,21 @@ impl Side {
     fn ended(&mut self) -> Option<ExitStatus> {
         // An error here means that the child cannot be waited for any more: it is gone.
         self.child.try_wait().ok().flatten()
+    }
+
+    /// Why it failed, once it has ended: everything it said is waited for.
+    fn last_words(&mut self) -> Option<String> {
+        let deadline = Instant::now() + REASON_PATIENCE;
+        let mut reason = None;
+        while let Ok(notice) = self
+            .notices
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            if let Notice::Failed { message } = notice {
+                reason = Some(message);
+            }
+        }
+        reason
     }
 
     /// The newest progress, and the reason of a failure.
@@ -319,18 +344,22 @@ pub(crate) fn watch(
             );
         }
         let ends = [exchange.ended(), trader.ended()];
-        for (side, end) in [&mut *exchange, &mut *trader].into_iter().zip(&ends) {
+        for (which, end) in ends.iter().enumerate() {
             if let Some(status) = end
                 && !status.success()
             {
-                let (_, reason) = side.drain();
-                reasons.extend(reason.map(|r| format!("the {}: {r}", side.name)));
+                // Often one ends because the other does: both reasons are told.
+                let name = [&*exchange, &*trader][which].name;
+                for side in [&mut *exchange, &mut *trader] {
+                    let _ = side.child.wait_for(REASON_PATIENCE);
+                    reasons.extend(side.last_words().map(|r| format!("the {}: {r}", side.name)));
+                }
                 let code = if status.code() == Some(Code::Interrupted as i32) {
                     Code::Interrupted
                 } else {
                     Code::PeerLost
                 };
-                reasons.insert(0, format!("the {} ended early ({})", side.name, describe(status)));
+                reasons.insert(0, format!("the {name} ended early ({})", describe(status)));
                 reasons.dedup();
                 return Err(Failure {
                     code,
@@ -373,7 +402,7 @@ fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Fa
         books: &books,
         orders: &orders,
     };
-    print!("{}", run.to_text());
+    print!("{}", run.to_text(args.verbose));
     let html = file("report.html");
     std::fs::write(&html, run.to_html())
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", html.display())))?;
@@ -383,32 +412,8 @@ fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Fa
         shown.display(),
         started.elapsed().as_secs_f64()
     );
-
-    let mut wrong = Vec::new();
-    if books.differences > 0 {
-        wrong.push(format!(
-            "{} of {} price levels differ between exchange and trader",
-            books.differences, books.levels
-        ));
-    }
-    if books.levels == 0 {
-        wrong.push("the exchange's books are empty, so nothing was compared".into());
-    }
-    if !orders.unaccounted.is_empty() {
-        wrong.push(format!("{} orders are unaccounted for", orders.unaccounted.len()));
-    }
-    if orders.orders == 0 {
-        wrong.push("no order was sent, so the path was not measured".into());
-    }
-    if exchange.unmatched_causes > 0 {
-        wrong.push(format!(
-            "{} orders name a cause that was never published",
-            exchange.unmatched_causes
-        ));
-    }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::check(wrong.join("; ")))
+    match run.faults() {
+        faults if faults.is_empty() => Ok(()),
+        faults => Err(Failure::check(faults.join("; "))),
     }
 }

@@ -26,12 +26,68 @@ const WAITING: &str = "waiting";
 const OUTSIDE: &str = "outside";
 
 impl Run<'_> {
-    pub(crate) fn to_text(&self) -> String {
-        let mut text = format!("{}\n", self.latency_table().to_text());
-        text += &format!("{}\n", counter_table_of(&self.trader.counters).to_text());
-        text += &self.verdict().join("\n");
-        text.push('\n');
+    /// The result first, then how it came about; with `is_verbose`, what the trader has counted.
+    pub(crate) fn to_text(&self, is_verbose: bool) -> String {
+        let mut text = format!("{}\n", self.result());
+        for line in self.verdict().iter().chain([&self.waiting()]) {
+            text += &format!("  {line}\n");
+        }
+        text += &format!("\n{}", self.latency_table().to_text());
+        if is_verbose {
+            text += &format!("\n{}", counter_table_of(&self.trader.counters).to_text());
+        }
         text
+    }
+
+    /// What is wrong, a clause each; nothing where both sides agree.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let (books, orders) = (self.books, self.orders);
+        let mut faults = Vec::new();
+        if books.differences > 0 {
+            faults.push(format!(
+                "{} of {} price levels differ between exchange and trader",
+                books.differences, books.levels
+            ));
+        }
+        if books.levels == 0 {
+            faults.push("the exchange's books are empty, so nothing was compared".to_owned());
+        }
+        if !orders.unaccounted.is_empty() {
+            faults.push(format!("{} orders are unaccounted for", orders.unaccounted.len()));
+        }
+        if orders.orders == 0 {
+            faults.push(format!(
+                "no order was sent, though the close waited {} s for one, so the path was not measured; give a higher --rate",
+                self.config.exchange.overtime_s
+            ));
+        }
+        if self.exchange.unmatched_causes > 0 {
+            faults.push(format!(
+                "{} orders name a cause that was never published",
+                self.exchange.unmatched_causes
+            ));
+        }
+        faults
+    }
+
+    fn result(&self) -> String {
+        let faults = self.faults();
+        match faults.is_empty() {
+            true => format!(
+                "PASSED: {} messages over {}, {} orders: books and orders of exchange and trader agree",
+                format_count(self.exchange.messages),
+                self.config.feed[0].protocol(),
+                format_count(self.orders.orders as u64),
+            ),
+            false => format!("FAILED: {}", faults.join("; ")),
+        }
+    }
+
+    /// How the trader waited for packets, and why so.
+    fn waiting(&self) -> String {
+        let fact = |name: &str| self.trader.host.iter().find(|(fact, _)| fact == name);
+        let value = |name: &str| fact(name).map_or("not known", |(_, value)| value.as_str());
+        format!("trader: on core {}, {}", value("core"), value(WAITING))
     }
 
     pub(crate) fn to_html(&self) -> String {
@@ -44,6 +100,7 @@ impl Run<'_> {
             .chain(outside)
             .collect();
         let mut report = Report::new("Tickwire demo: tick to trade")
+            .paragraph(&self.result())
             .paragraph(&self.description())
             .facts("Machine and run", &self.trader.host)
             .table(self.latency_table())

@@ -39,8 +39,8 @@ impl OrderOut for TcpStream {
 
 /// Rounds over both lines before order entry and timers are looked at.
 const PACKETS_PER_LOOK: u32 = 16;
-/// How long unanswered orders are waited for after the end of the feed.
-const ANSWERS_PATIENCE_NS: u64 = 2 * Nanos::SECOND;
+/// How long the end of every order is waited for after the end of the feed.
+const ANSWERS_PATIENCE_NS: u64 = 30 * Nanos::SECOND;
 /// A feed without any packet for this long is reported as lost.
 pub(crate) const SILENCE_NS: u64 = 5 * Nanos::SECOND;
 
@@ -107,6 +107,8 @@ struct Trader<'a, C> {
     end: End,
     /// The exchange has ended the order entry session in good order.
     logged_out: bool,
+    /// Nothing had come for too long when this thread looked last.
+    is_suspect: bool,
 }
 
 /// How far the end of the session is.
@@ -114,8 +116,8 @@ struct Trader<'a, C> {
 enum End {
     /// Trading.
     Open,
-    /// The feed is complete; orders are still unanswered.
-    AwaitingAnswers { since: Nanos },
+    /// The feed is complete; what became of some orders is not known yet.
+    AwaitingEnds { since: Nanos },
     /// Our logout is out.
     LoggingOut,
     /// The session is over in good order.
@@ -216,6 +218,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             waiter,
             end: End::Open,
             logged_out: false,
+            is_suspect: false,
         })
     }
 
@@ -447,14 +450,22 @@ impl<'a, C: Channel> Trader<'a, C> {
         }
     }
 
-    /// After the feed's end: waits for answers, then logs out.
+    /// After the feed's end: waits until every order has its own, then logs out.
     fn conclude(&mut self, now: Nanos) -> Result<(), Failure> {
         match self.end {
-            End::Open if self.channel.is_done() => self.end = End::AwaitingAnswers { since: now },
-            End::AwaitingAnswers { .. } if self.logged_out => self.end = End::Done,
-            End::AwaitingAnswers { since } => {
-                let unanswered = self.hot.rule.orders().count(OrderState::PendingNew);
-                if unanswered == 0 || now.since(since) > ANSWERS_PATIENCE_NS {
+            End::Open if self.channel.is_done() => self.end = End::AwaitingEnds { since: now },
+            End::AwaitingEnds { .. } if self.logged_out => self.end = End::Done,
+            End::AwaitingEnds { since } => {
+                // The exchange answers every order and ends those that are open at its close; what it does after our logout
+                // would not be heard.
+                let open = self.hot.rule.orders().open();
+                if open == 0 || now.since(since) > ANSWERS_PATIENCE_NS {
+                    if open > 0 {
+                        eprintln!(
+                            "warning: {open} orders have no end {} s after the feed's; the exchange may still hold them",
+                            ANSWERS_PATIENCE_NS / Nanos::SECOND
+                        );
+                    }
                     self.hot.session.logout(now, "end of session");
                     self.transmit_fix()?;
                     self.end = End::LoggingOut;
@@ -465,9 +476,13 @@ impl<'a, C: Channel> Trader<'a, C> {
         Ok(())
     }
 
+    /// Ends the run when nothing comes any more. This thread may have had no core itself: what came meanwhile lies in the sockets,
+    /// and is taken before the second look.
     fn check_silence(&mut self, now: Nanos, started: Nanos) -> Result<(), Failure> {
         let last = self.channel.last_packet().0.max(started.0);
-        if self.end == End::Open && now.since(Nanos(last)) > SILENCE_NS && last > started.0 {
+        let is_silent = self.end == End::Open && now.since(Nanos(last)) > SILENCE_NS && last > started.0;
+        let was_suspect = std::mem::replace(&mut self.is_suspect, is_silent);
+        if is_silent && was_suspect {
             return Err(Failure::peer_lost(format!(
                 "no packet on {} for {} s, not even a heartbeat; the books can no longer be trusted",
                 self.intake.groups(),

@@ -186,6 +186,9 @@ pub(crate) fn market_of(c: &Config, kept: Option<usize>) -> Result<(Market, Vec<
             protections: entry::protections(&c.order_entry),
             duration_ns: (e.duration_s.0 * 1e9) as u64,
             linger_ns: Nanos::SECOND,
+            linger_max_ns: u64::from(c.exchange.linger_s) * Nanos::SECOND,
+            orders_min: c.exchange.orders_min as usize,
+            overtime_max_ns: u64::from(c.exchange.overtime_s) * Nanos::SECOND,
             ..ExchangeConfig::default()
         };
         (name, Exchange::new(config, outlets))

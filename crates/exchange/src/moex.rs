@@ -606,12 +606,15 @@ impl Publisher for MoexPublisher {
     }
 
     fn end(&mut self, now: Nanos, linger_ns: u64) {
-        if !matches!(self.stage, Stage::Open) {
+        let is_first = matches!(self.stage, Stage::Open);
+        if !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Ending {
+                until: now.after(linger_ns),
+            };
+        }
+        if !is_first {
             return;
         }
-        self.stage = Stage::Ending {
-            until: now.after(linger_ns),
-        };
         for place in 0..self.listings.len() {
             self.set_status(place, TradingStatus::Closed, now);
         }

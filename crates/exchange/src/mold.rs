@@ -178,13 +178,16 @@ impl MoldChannel {
         self.store.next - self.unsent
     }
 
-    /// No message follows: end-of-session packets go out for `linger_ns`, then nothing.
+    /// No message follows: end-of-session packets go out for `linger_ns`, then nothing. Said again, they go out for so long from
+    /// then on.
     pub fn end(&mut self, now: Nanos, linger_ns: u64) {
         if matches!(self.stage, Stage::Open) {
+            self.sent_at = Nanos::ZERO;
+        }
+        if !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Ending {
                 until: now.after(linger_ns),
             };
-            self.sent_at = Nanos::ZERO;
         }
     }
 

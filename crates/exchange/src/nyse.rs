@@ -217,9 +217,10 @@ impl<F: PacketFormat> Groups<F> {
         self.refreshes.push_back(packet);
     }
 
-    /// No unit follows: heartbeats tell the last number for `linger_ns`, then nothing goes out but what is asked for.
+    /// No unit follows: heartbeats tell the last number for `linger_ns`, then nothing goes out but what is asked for. Said again,
+    /// they go out for so long from then on.
     pub fn end(&mut self, now: Nanos, linger_ns: u64) {
-        if self.stage == Stage::Open {
+        if self.stage != Stage::Over {
             self.stage = Stage::Ending {
                 until: now.after(linger_ns),
             };

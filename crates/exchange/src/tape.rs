@@ -209,7 +209,8 @@ pub trait Publisher: Tape {
         let _ = (port, id);
     }
 
-    /// No message follows: the venue's end of session goes out for `linger_ns`, then nothing. Recovery is still served.
+    /// No message follows: the venue's end of session goes out, again and again, for `linger_ns`, then nothing. Recovery is still
+    /// served. Said once more, it goes out for so long from then on: 0 ends it.
     fn end(&mut self, now: Nanos, linger_ns: u64);
 
     /// Whether everything was sent, ends of session included.

@@ -28,6 +28,9 @@ use crate::session::{AuctionTimes, Session};
 use crate::tape::{Datagram, Publisher, Tape};
 use crate::tape::{Listing, VenueTime};
 
+/// How long clients that are logged out have for their answer.
+const GOODBYE_NS: u64 = 5 * Nanos::SECOND;
+
 /// Everything about a simulated venue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExchangeConfig {
@@ -54,8 +57,16 @@ pub struct ExchangeConfig {
     pub midnight: Option<Nanos>,
     /// How long the continuous flow lasts, in nanoseconds; 0 is until [`Exchange::stop`].
     pub duration_ns: u64,
-    /// How long end-of-session packets are sent.
+    /// How long end-of-session packets are sent at least.
     pub linger_ns: u64,
+    /// How long they are sent at most, in nanoseconds: a client of order entry that is still connected has not heard of the
+    /// end yet, or waits for what became of its orders. It logs out when it has heard; those who have not done so by then are
+    /// logged out. Less than `linger_ns` counts as that.
+    pub linger_max_ns: u64,
+    /// The close waits until clients have entered so many orders, for [`ExchangeConfig::overtime_max_ns`] at most. 0: it does not.
+    pub orders_min: usize,
+    /// For how long beyond [`ExchangeConfig::duration_ns`] the close may wait for orders, in nanoseconds.
+    pub overtime_max_ns: u64,
     /// The most messages one [`Exchange::on_time`] publishes before it returns to let sockets be served.
     pub batch_messages: u64,
 }
@@ -75,6 +86,9 @@ impl Default for ExchangeConfig {
             midnight: None,
             duration_ns: 0,
             linger_ns: Nanos::SECOND,
+            linger_max_ns: 0,
+            orders_min: 0,
+            overtime_max_ns: 0,
             batch_messages: 64,
         }
     }
@@ -91,7 +105,7 @@ pub enum DayPhase {
     Open,
     /// Client orders are rejected, closing messages go out.
     Closing,
-    /// End-of-session packets go out.
+    /// End-of-session packets go out, until clients of order entry have heard of the end.
     Ending,
     /// Nothing more is sent; requests are still answered.
     Over,
@@ -108,6 +122,10 @@ pub struct Exchange {
     /// Known once the day has begun.
     midnight: Option<Nanos>,
     opened: Nanos,
+    /// Since when end-of-session packets go out.
+    ending: Nanos,
+    /// Clients that did not log out themselves were logged out.
+    logged_out: bool,
 }
 
 impl Exchange {
@@ -133,6 +151,8 @@ impl Exchange {
             phase: DayPhase::Waiting,
             midnight: None,
             opened: Nanos::ZERO,
+            ending: Nanos::ZERO,
+            logged_out: false,
             config,
         }
     }
@@ -269,7 +289,7 @@ impl Exchange {
         let channels = channels
             .filter_map(|outlet| outlet.publisher.poll_timeout())
             .min();
-        [flow, channels, self.desk.poll_timeout()]
+        [flow, channels, self.desk.poll_timeout(), self.end_due()]
             .into_iter()
             .flatten()
             .min()
@@ -446,24 +466,66 @@ impl Exchange {
                 self.phase = DayPhase::Open;
                 self.opened = now;
             }
-            DayPhase::Open
-                if self.config.duration_ns > 0 && now.since(self.opened) >= self.config.duration_ns =>
-            {
-                self.stop(now);
-            }
+            DayPhase::Open if self.is_time_to_close(now) => self.stop(now),
             DayPhase::Open if self.session.is_crossed() => self.stop(now),
             DayPhase::Closing if self.session.is_closed() => {
                 self.phase = DayPhase::Ending;
+                self.ending = now;
+                let longest = self.config.linger_ns.max(self.config.linger_max_ns);
                 for outlet in self.tape.outlets_mut() {
-                    outlet.publisher.end(now, self.config.linger_ns);
+                    outlet.publisher.end(now, longest);
                 }
-                let time = self.venue_time(now);
-                self.desk.logout(now, time);
             }
-            DayPhase::Ending if self.tape.outlets().iter().all(|o| o.publisher.is_over()) => {
-                self.phase = DayPhase::Over
-            }
+            DayPhase::Ending => self.linger(now),
             _ => {}
+        }
+    }
+
+    fn is_time_to_close(&self, now: Nanos) -> bool {
+        let ExchangeConfig {
+            duration_ns,
+            orders_min,
+            overtime_max_ns,
+            ..
+        } = self.config;
+        let open_ns = now.since(self.opened);
+        let may_wait =
+            self.desk.ledger().len() < orders_min && open_ns < duration_ns.saturating_add(overtime_max_ns);
+        duration_ns > 0 && open_ns >= duration_ns && !may_wait
+    }
+
+    /// The end of the session is said again and again until every client has heard of it and logged out. Who was asked to
+    /// log out before all its orders were answered would not hear the answers.
+    fn linger(&mut self, now: Nanos) {
+        let lasted = now.since(self.ending);
+        let longest = self.config.linger_ns.max(self.config.linger_max_ns);
+        let has_clients = self.desk.has_clients();
+        if lasted >= longest && !self.logged_out {
+            self.logged_out = true;
+            let time = self.venue_time(now);
+            self.desk.logout(now, time);
+        }
+        if lasted >= self.config.linger_ns && !has_clients {
+            for outlet in self.tape.outlets_mut() {
+                outlet.publisher.end(now, 0);
+            }
+        }
+        // Whoever does not answer a logout has been hung up on by now.
+        let is_alone = !has_clients || lasted >= longest.saturating_add(GOODBYE_NS);
+        if is_alone && self.tape.outlets().iter().all(|o| o.publisher.is_over()) {
+            self.phase = DayPhase::Over;
+        }
+    }
+
+    /// When the day's end goes on by itself.
+    fn end_due(&self) -> Option<Nanos> {
+        let longest = self.config.linger_ns.max(self.config.linger_max_ns);
+        let least = self.ending.after(self.config.linger_ns);
+        match (self.phase, self.desk.has_clients()) {
+            (DayPhase::Ending, true) if !self.logged_out => Some(self.ending.after(longest)),
+            (DayPhase::Ending, true) => Some(self.ending.after(longest).after(GOODBYE_NS)),
+            (DayPhase::Ending, false) => Some(least),
+            _ => None,
         }
     }
 

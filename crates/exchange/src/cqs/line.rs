@@ -176,9 +176,11 @@ impl CqsLine {
     }
 
     pub(super) fn end(&mut self, now: Nanos, linger_ns: u64) {
-        self.stage = Stage::Ending {
-            until: now.after(linger_ns),
-        };
+        if !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Ending {
+                until: now.after(linger_ns),
+            };
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {

@@ -241,6 +241,10 @@ impl FixDesk {
         Some(Route::Fix(session.0))
     }
 
+    pub(super) fn has_clients(&self) -> bool {
+        self.connections.iter().any(Option::is_some)
+    }
+
     pub(super) fn wants_close(&self, id: usize) -> bool {
         let connection = self.connections.get(id).copied().flatten();
         connection.is_some_and(|connection| self.table.wants_close(connection))

@@ -636,6 +636,11 @@ impl Desk {
         })
     }
 
+    /// Whether anybody is connected.
+    pub(crate) fn has_clients(&self) -> bool {
+        self.fix.has_clients() || self.ouch.has_clients()
+    }
+
     /// Says goodbye on every connection.
     pub(crate) fn logout(&mut self, now: Nanos, time: VenueTime) {
         self.fix.logout(now);

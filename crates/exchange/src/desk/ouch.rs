@@ -117,6 +117,12 @@ impl OuchDesk {
         }
     }
 
+    pub(super) fn has_clients(&self) -> bool {
+        self.connections
+            .iter()
+            .any(|connection| connection.port.is_some())
+    }
+
     pub(super) fn connections(&self) -> usize {
         self.connections.len()
     }

@@ -42,6 +42,8 @@ pub(super) struct Packets {
 
 /// How many heartbeats at least go out after the end.
 const LAST_HEARTBEATS: u64 = 8;
+/// The longest time between two of them: one that is lost must not cost a second.
+const LAST_HEARTBEAT_NS: u64 = 100 * Nanos::MILLI;
 
 impl Packets {
     /// A feed without packets of at most `packet_max` bytes; a store of that many bytes and packets.
@@ -108,10 +110,13 @@ impl Packets {
         SeqNo(self.store.next().0 + u64::from(filling))
     }
 
-    /// Nothing follows but heartbeats for `linger_ns`.
+    /// Nothing follows but heartbeats for `linger_ns`; said again, for so long from then on.
     pub(super) fn end(&mut self, now: Nanos, linger_ns: u64) {
         if matches!(self.stage, Stage::Open) {
-            self.heartbeat_ns = self.heartbeat_ns.min(linger_ns / LAST_HEARTBEATS);
+            let gap_ns = (linger_ns / LAST_HEARTBEATS).min(LAST_HEARTBEAT_NS);
+            self.heartbeat_ns = self.heartbeat_ns.min(gap_ns);
+        }
+        if !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Ending {
                 until: now.after(linger_ns),
             };

@@ -102,9 +102,9 @@ impl Unit {
         self.store.next()
     }
 
-    /// No message follows: heartbeats go out for `linger_ns`, then nothing.
+    /// No message follows: heartbeats go out for `linger_ns`, then nothing; said again, for so long from then on.
     pub(super) fn end(&mut self, now: Nanos, linger_ns: u64) {
-        if matches!(self.stage, Stage::Open) {
+        if !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Ending {
                 until: now.after(linger_ns),
             };
