@@ -58,6 +58,8 @@ const CHILD_GRACE: Duration = Duration::from_secs(60);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the other side has to say why it ends as well, after one has failed.
 const REASON_PATIENCE: Duration = Duration::from_secs(1);
+/// Of order entry: neither side is to be given up because it has no core for some seconds.
+const HEARTBEAT_S: u32 = 30;
 /// How long after the close the exchange says so again, for a trader that gets no core, seconds.
 const LINGER_S: u32 = 60;
 /// How long the close may wait for the first order, seconds: a demonstration without one has measured nothing.
@@ -114,6 +116,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     c.exchange.start_on_logon = true;
     c.exchange.stop_on_client_loss = true;
+    c.order_entry.heartbeat_s = HEARTBEAT_S;
     c.exchange.linger_s = LINGER_S;
     (c.exchange.orders_min, c.exchange.overtime_s) = (1, OVERTIME_S);
     let line = impairment(args)?;

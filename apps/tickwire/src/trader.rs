@@ -179,9 +179,15 @@ impl WithChannel for Run<'_> {
 }
 
 impl<'a, C: Channel> Trader<'a, C> {
-    /// Opens everything in the order that loses nothing: multicast first, then order entry.
+    /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order entry. Memory may take
+    /// seconds on a busy machine, which a connection that is to log on would not be given.
     fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
         let feed = &config.feed[0];
+        let books = books_of(&config.receiver, channel.venue(), depth);
+        let mut rule = rule_of(config);
+        rule.set_session(false);
+        let probes = Probes::new(config.trader.risk.max_orders as usize);
+        let mut session = session_of(config);
         let waiting = config.trader.wait.choose(2);
         let mut waiter = Waiter::new(waiting.strategy);
         let ports = feed.channels[0].ports(&feed.interface);
@@ -192,18 +198,14 @@ impl<'a, C: Channel> Trader<'a, C> {
         let stream = TcpStream::connect(config.order_entry.address.into(), Duration::from_secs(5))
             .map_err(|e| Failure::system(e.to_string()))?;
         waiter.watch(&stream);
-        let now = clock.now();
-        let mut session = session_of(config);
-        session.handle_connected(now);
-        let mut rule = rule_of(config);
-        rule.set_session(false);
+        session.handle_connected(clock.now());
         let hot = HotPath {
-            books: books_of(&config.receiver, channel.venue(), depth),
+            books,
             rule,
             session,
             template: None,
             out: stream,
-            probes: Probes::new(config.trader.risk.max_orders as usize),
+            probes,
             clock,
             failure: None,
             withdrawn: 0,
@@ -231,8 +233,11 @@ impl<'a, C: Channel> Trader<'a, C> {
         while self.end != End::Done {
             self.receive(&mut buffer)?;
             let now = self.hot.clock.now();
-            self.timers(now)?;
-            self.order_entry(now, &mut buffer)?;
+            self.channel_timers(now)?;
+            // The peer is not silent as long as something of it is unread: this thread may have had no core for long.
+            if self.order_entry(now, &mut buffer)? {
+                self.session_timers(now)?;
+            }
             if let Some(error) = self.hot.failure.take() {
                 return Err(connection_failed(error));
             }
@@ -313,11 +318,15 @@ impl<'a, C: Channel> Trader<'a, C> {
         Ok(true)
     }
 
-    fn timers(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn channel_timers(&mut self, now: Nanos) -> Result<(), Failure> {
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.channel.handle_timeout(now, &mut self.hot);
             self.intake.request(&mut self.channel)?;
         }
+        Ok(())
+    }
+
+    fn session_timers(&mut self, now: Nanos) -> Result<(), Failure> {
         if self.hot.session.poll_timeout().is_some_and(|t| t <= now) {
             self.hot.session.handle_timeout(now);
             self.transmit_fix()?;
@@ -325,29 +334,29 @@ impl<'a, C: Channel> Trader<'a, C> {
         Ok(())
     }
 
-    /// Execution reports and session messages.
+    /// Execution reports and session messages; whether there were none.
     #[inline]
-    fn order_entry(&mut self, now: Nanos, buffer: &mut [u8]) -> Result<(), Failure> {
+    fn order_entry(&mut self, now: Nanos, buffer: &mut [u8]) -> Result<bool, Failure> {
         if self.logged_out {
-            return Ok(());
+            return Ok(true);
         }
         let received = match self.hot.out.recv(buffer) {
             Ok(Received::Nothing) => {
                 if self.hot.out.has_unsent() {
                     self.hot.out.flush().map_err(connection_failed)?;
                 }
-                return self.session_events(now);
+                return self.session_events(now).map(|()| true);
             }
             Ok(Received::Bytes(bytes)) => bytes.len(),
             Ok(Received::Closed) => {
                 self.hot.session.handle_disconnected(now);
                 self.session_events(now)?;
                 if self.logged_out {
-                    return Ok(());
+                    return Ok(false);
                 }
                 if self.end == End::LoggingOut || self.end == End::Done {
                     self.end = End::Done;
-                    return Ok(());
+                    return Ok(false);
                 }
                 return Err(Failure::peer_lost(format!(
                     "the exchange at {} closed the order entry connection before the session's end; was it stopped or killed?",
@@ -363,7 +372,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             self.transmit_fix()?;
             self.session_events(now)?;
         }
-        self.transmit_fix()
+        self.transmit_fix().map(|()| false)
     }
 
     fn session_events(&mut self, now: Nanos) -> Result<(), Failure> {

@@ -36,6 +36,8 @@ use crate::wiring;
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
 /// Order entry connections at once: first those of FIX, then those of OUCH.
 const CLIENTS: usize = CONNECTIONS + OUCH_CONNECTIONS;
+/// A turn of the loop that took longer than this was interrupted.
+const STALL_NS: u64 = 500 * Nanos::MILLI;
 /// How often time is told to a market whose journal is kept, when nothing is due.
 const TICK_NS: u64 = Nanos::MILLI;
 /// How often its state hash is noted.
@@ -395,8 +397,15 @@ impl<'a> Venue<'a> {
         if !self.config.exchange.start_on_logon && self.opened.is_none() {
             self.open(self.clock.now());
         }
+        let mut turned = self.clock.now();
         loop {
-            let now = self.clock.now();
+            let mut now = self.clock.now();
+            if now.since(turned) > STALL_NS {
+                // This thread had no core: clients may have spoken meanwhile, and are heard before they are called silent.
+                self.serve_orders(&mut buffer)?;
+                now = self.clock.now();
+            }
+            turned = now;
             let more = self.tick(now)?;
             if self.at_close.is_none() && self.market.phase() == DayPhase::Closing {
                 self.at_close = Some(self.shown_levels());
