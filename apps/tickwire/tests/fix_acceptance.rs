@@ -1,4 +1,5 @@
-//! QuickFIX's public acceptance suite against `tickwire fix acceptor`, over TCP, definitions as they are.
+//! `tickwire fix acceptor` over TCP, by every rule of a FIX session in every version: scenarios of our own, `vectors/fix_session`, and
+//! QuickFIX's public acceptance suite, definitions as they are, where the recorded data has it.
 //!
 //! A definition is a conversation: `I` is sent, `E` expected, `iCONNECT`, `iDISCONNECT` and `eDISCONNECT` open, close and
 //! wait; `<TIME>` is now. Versions that have no definitions in the folder run those of their neighbour, with the version's
@@ -14,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tickwire_fix::{Precision, Stamp};
 use tickwire_market::Nanos;
-use tickwire_testdata::{files, fix};
+use tickwire_testdata::{files, fix, workspace};
 
 mod common;
 use common::Acceptor;
@@ -228,8 +229,11 @@ fn compare(expected: &str, received: &str) -> Result<(), String> {
     }
 }
 
+/// Whether what was received is what was expected, both as bytes without their line.
+type Compare = fn(&str, &str) -> Result<(), String>;
+
 /// Runs one definition to its end.
-fn play(port: u16, definition: &str) -> Result<(), String> {
+fn play(port: u16, definition: &str, compare: Compare) -> Result<(), String> {
     let mut connections: BTreeMap<u32, TcpStream> = BTreeMap::new();
     for (number, line) in definition.lines().enumerate() {
         let line = line.trim_end_matches('\r');
@@ -307,7 +311,7 @@ fn every_definition_of_every_version_passes() {
                 text = text.replace(from, to);
             }
             let scenario = path.file_stem().unwrap().to_string_lossy().into_owned();
-            results.push((name, scenario, play(port, &text)));
+            results.push((name, scenario, play(port, &text, compare)));
         }
         results
     };
@@ -336,4 +340,328 @@ fn every_definition_of_every_version_passes() {
     assert!(failures.is_empty(), "\n{failures}");
     // Fewer would mean that the folder is not whole.
     assert!(results.len() > 460, "{}", results.len());
+}
+
+/// A version as our scenarios have it: number, BeginString, our peer's CompID, DefaultApplVerID and its number.
+struct Spoken {
+    number: u32,
+    begin: &'static str,
+    peer: &'static str,
+    application: Option<(&'static str, u32)>,
+}
+
+const fn plain(number: u32, begin: &'static str, peer: &'static str) -> Spoken {
+    Spoken {
+        number,
+        begin,
+        peer,
+        application: None,
+    }
+}
+
+const fn fixt(number: u32, peer: &'static str, name: &'static str, code: u32) -> Spoken {
+    Spoken {
+        number,
+        begin: "FIXT.1.1",
+        peer,
+        application: Some((name, code)),
+    }
+}
+
+const SPOKEN: [Spoken; 8] = [
+    plain(40, "FIX.4.0", "OWN40"),
+    plain(41, "FIX.4.1", "OWN41"),
+    plain(42, "FIX.4.2", "OWN42"),
+    plain(43, "FIX.4.3", "OWN43"),
+    plain(44, "FIX.4.4", "OWN44"),
+    fixt(50, "OWN50", "FIX.5.0", 7),
+    fixt(51, "OWN50SP1", "FIX.5.0SP1", 8),
+    fixt(52, "OWN50SP2", "FIX.5.0SP2", 9),
+];
+
+/// The rules of the standard's session test cases; every one has a scenario.
+const RULES: &str = "1a 1b 1c 1d 1e 2a 2b 2c 2d 2e 2f 2g 2i 2k 2m 2o 2q 2r 2t 3b 4a 4b 6 7 8 10 11 11a 11b 11c 13a 14a 14b 14c 14d 14e 14f 14g \
+                     14h 14i 15 19 20";
+
+/// A scenario of our own: what it shows, the versions it holds for, its steps.
+struct Scenario {
+    title: String,
+    from: u32,
+    steps: Vec<String>,
+}
+
+/// `4.2` as 42.
+fn version_number(text: &str) -> u32 {
+    text.replace('.', "").parse().expect("a version as 4.2")
+}
+
+/// The scenarios of a file: a title behind `#`, then steps, a blank line between two.
+fn scenarios(text: &str) -> Vec<Scenario> {
+    let blocks = text.split("\n\n").filter(|block| block.contains("\nconnect"));
+    blocks
+        .map(|block| {
+            let mut lines = block.lines().filter(|line| !line.is_empty()).peekable();
+            let title = lines.next().and_then(|line| line.strip_prefix("# "));
+            let from = lines.next_if(|line| line.starts_with("from "));
+            Scenario {
+                title: title.expect("a scenario begins with its title").to_owned(),
+                from: from.map_or(40, |line| version_number(&line[5..])),
+                steps: lines.map(str::to_owned).collect(),
+            }
+        })
+        .collect()
+}
+
+impl Spoken {
+    /// A scenario as a definition that [`play`] plays.
+    fn definition(&self, scenario: &Scenario) -> String {
+        let lines = scenario.steps.iter().map(|step| self.line(step));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn line(&self, step: &str) -> String {
+        let (connection, step) = match step.strip_prefix('@') {
+            Some(rest) => rest.split_once(' ').expect("a step behind the connection"),
+            None => ("1", step),
+        };
+        match step.split_once(' ').unwrap_or((step, "")) {
+            ("connect", _) => format!("i{connection},CONNECT"),
+            ("closed", _) => format!("e{connection},DISCONNECT"),
+            (">", message) => format!("I{connection},{}", self.sent(message)),
+            ("<", message) => format!("E{connection},{}", self.expected(message)),
+            ("garbled", bytes) => {
+                let bytes = bytes.replace("BEGIN", self.begin).replace("ME", self.peer);
+                format!(
+                    "I{connection},{}",
+                    bytes.replace("NOW", &time(0)).replace('|', "\x01")
+                )
+            }
+            _ => panic!("{step:?} is no step"),
+        }
+    }
+
+    /// An order that every version takes, with what is changed of it behind blanks: `ORDER 1 54=Z`.
+    fn order(&self, text: &str) -> Vec<(String, String)> {
+        let mut words = text.split(' ').skip(1);
+        let id = words.next().expect("a number");
+        let mut fields = format!("11=ID{id}|21=1|38=100|40=1|54=1|55=WIRE");
+        if self.number >= 42 {
+            fields += "|60=NOW";
+        }
+        let mut fields = pairs(&fields);
+        for (tag, value) in words.flat_map(pairs) {
+            let field = fields.iter_mut().find(|field| field.0 == tag);
+            field.expect("it changes a field of the order").1 = value;
+        }
+        fields
+    }
+
+    /// An execution report with what each version needs.
+    fn report(&self) -> &'static str {
+        match self.number {
+            40 => "6=0|11=x|14=0|17=1|20=0|31=1|32=1|37=1|38=1|39=0|54=1|55=WIRE",
+            41 => "6=0|11=x|14=0|17=1|20=0|31=1|32=1|37=1|38=1|39=0|54=1|55=WIRE|150=0|151=0",
+            42 => "6=0|14=0|17=1|20=0|37=1|39=0|54=1|55=WIRE|150=0|151=1",
+            _ => "6=0|14=0|17=1|37=1|39=0|54=1|55=WIRE|150=0|151=1",
+        }
+    }
+
+    /// Type and number of a message, and its fields with the versions that each is from.
+    fn parts(&self, message: &str) -> (String, String, Vec<(String, String)>) {
+        let mut cells = message.split('|');
+        let (kind, number) = (cells.next().unwrap(), cells.next().expect("a sequence number"));
+        let kind = match kind {
+            "BUSINESS" if self.number < 42 => "3",
+            "BUSINESS" => "j",
+            other => other,
+        };
+        let mut fields = Vec::new();
+        for cell in cells {
+            let (cell, from) = match cell.rsplit_once("@4.") {
+                Some((cell, minor)) => (cell, version_number(&format!("4.{minor}"))),
+                None => (cell, 40),
+            };
+            match cell {
+                _ if self.number < from => {}
+                "REPORT" => fields.extend(pairs(self.report())),
+                "16=ALL" => fields.extend(pairs(if self.number < 42 { "16=999999" } else { "16=0" })),
+                order if order.starts_with("ORDER ") => fields.extend(self.order(order)),
+                field => fields.extend(pairs(field)),
+            }
+        }
+        // A business reject carries it too, as QuickFIX's does.
+        if let ("A" | "j", Some((_, code))) = (kind, self.application) {
+            fields.push(("1137".to_owned(), code.to_string()));
+        }
+        (kind.to_owned(), number.to_owned(), fields)
+    }
+
+    /// The whole message, with a header and what the fields say otherwise of it. Behind the number `-` the fields are all there is.
+    fn sent(&self, message: &str) -> String {
+        let (kind, number, mut fields) = self.parts(message);
+        let mut take = |tag: &str| {
+            let at = fields.iter().position(|field| field.0 == tag)?;
+            Some(fields.remove(at).1)
+        };
+        let mut text = format!("8={}", take("8").unwrap_or_else(|| self.begin.to_owned()));
+        if let Some(length) = take("9") {
+            text += &format!("|9={length}");
+        }
+        let sum = take("10");
+        text += &format!("|35={kind}");
+        if number != "-" {
+            text += &format!("|34={number}");
+            for (tag, usual) in [("49", self.peer), ("52", "NOW"), ("56", "ISLD")] {
+                text += &format!("|{tag}={}", take(tag).unwrap_or_else(|| usual.to_owned()));
+            }
+            for tag in ["43", "97", "122"] {
+                if let Some(value) = take(tag) {
+                    text += &format!("|{tag}={value}");
+                }
+            }
+        }
+        for (tag, value) in fields {
+            let value = if value == "ME" {
+                self.peer.to_owned()
+            } else {
+                value
+            };
+            text += &format!("|{tag}={value}");
+        }
+        text += "|";
+        if let Some(sum) = sum {
+            text += &format!("10={sum}|");
+        }
+        let mut out = String::new();
+        for field in text.split_inclusive('|') {
+            // A time is now, or so many seconds from now.
+            match field.split_once("=NOW") {
+                Some((tag, offset)) => {
+                    let offset = offset.trim_end_matches('|');
+                    out += &format!("{tag}=<TIME{offset}>|");
+                }
+                None => out += field,
+            }
+        }
+        out.replace('|', "\x01")
+    }
+
+    /// What is compared with what comes: see [`fits`].
+    fn expected(&self, message: &str) -> String {
+        let (kind, number, fields) = self.parts(message);
+        let fields: Vec<String> = fields
+            .iter()
+            .map(|(tag, value)| format!("{tag}={value}"))
+            .collect();
+        format!(
+            "35={kind}\x0134={number}\x0149=ISLD\x0156={}\x01{}",
+            self.peer,
+            fields.join("\x01")
+        )
+    }
+}
+
+/// Fields of `1=a|2=b`.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let split = |field: &str| {
+        let (tag, value) = field.split_once('=').expect("tag=value");
+        (tag.to_owned(), value.to_owned())
+    };
+    text.split('|').map(split).collect()
+}
+
+/// Whether a message has the expected fields, in any order, and no others. `*` and a time are any value, `…` any end of one.
+fn fits(expected: &str, received: &str) -> Result<(), String> {
+    // What every message has, and what [`read_message`] has relied on.
+    let volatile = |tag: &str| ["8", "9", "10", "52"].contains(&tag);
+    let fields = |text: &str| -> BTreeMap<String, String> {
+        let all = text
+            .trim_end_matches('\x01')
+            .split('\x01')
+            .filter(|f| !f.is_empty());
+        all.flat_map(pairs).filter(|(tag, _)| !volatile(tag)).collect()
+    };
+    let (want, have) = (fields(expected), fields(received));
+    let is_same = want.len() == have.len()
+        && want.iter().all(|(tag, want)| {
+            have.get(tag).is_some_and(|have| match want.strip_suffix('…') {
+                Some(start) => have.starts_with(start),
+                None => want == "*" || want == "NOW" || want == have,
+            })
+        });
+    match is_same {
+        true => Ok(()),
+        false => Err(format!(
+            "expected {}\n  received {}",
+            shown_text(expected),
+            shown_text(received)
+        )),
+    }
+}
+
+fn shown_text(text: &str) -> String {
+    text.replace('\x01', "|")
+}
+
+/// An acceptor of every version without a dictionary's file: messages are checked against the built-in ones.
+fn own_configuration(dir: &Path) -> PathBuf {
+    let mut text = String::from(
+        "[DEFAULT]\nConnectionType=acceptor\nSocketAcceptPort=0\nSenderCompID=ISLD\nResetOnLogon=Y\nStartTime=00:00:00\nEndTime=00:00:00\n",
+    );
+    for spoken in &SPOKEN {
+        write!(
+            text,
+            "[SESSION]\nBeginString={}\nTargetCompID={}\n",
+            spoken.begin, spoken.peer
+        )
+        .unwrap();
+        if let Some((name, _)) = spoken.application {
+            writeln!(text, "DefaultApplVerID={name}").unwrap();
+        }
+    }
+    let path = dir.join("own.cfg");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn every_rule_of_a_session_holds_in_every_version() {
+    let dir = std::env::temp_dir().join(format!("tickwire-session-rules-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let acceptor = Acceptor::start(&own_configuration(&dir));
+    let texts = files(&workspace().join("vectors/fix_session"), "txt");
+    let all: Vec<Scenario> = texts
+        .iter()
+        .flat_map(|path| scenarios(&std::fs::read_to_string(path).unwrap()))
+        .collect();
+    let mut shown: Vec<&str> = all
+        .iter()
+        .flat_map(|s| s.title.split(':').next().unwrap_or("").split(", "))
+        .collect();
+    shown.sort_unstable();
+    shown.dedup();
+    let mut rules: Vec<&str> = RULES.split_whitespace().collect();
+    rules.sort_unstable();
+    assert_eq!(shown, rules, "rules with a scenario, and rules there are");
+    let (all, port) = (&all, acceptor.port);
+    let run = |spoken: &'static Spoken| {
+        let own = all.iter().filter(|scenario| spoken.number >= scenario.from);
+        let played = own.map(|scenario| {
+            let result = play(port, &spoken.definition(scenario), fits);
+            result.map_err(|why| format!("{} {}: {why}", spoken.peer, scenario.title))
+        });
+        played.collect::<Vec<_>>()
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let run = &run;
+        let runs: Vec<_> = SPOKEN
+            .iter()
+            .map(|spoken| scope.spawn(move || run(spoken)))
+            .collect();
+        runs.into_iter().flat_map(|run| run.join().unwrap()).collect()
+    });
+    std::fs::remove_dir_all(&dir).unwrap();
+    println!("{} scenarios in {} runs", all.len(), results.len());
+    let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
