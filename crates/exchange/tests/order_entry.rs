@@ -279,14 +279,11 @@ impl FixClient {
     }
 
     fn named(id: u16, version: Version, name: CompId) -> FixClient {
-        let dictionary = |name: &str| {
-            let text = std::fs::read_to_string(testdata::fix(&format!("dictionaries/{name}.xml"))).unwrap();
-            Arc::new(Dictionary::parse(&text).unwrap())
-        };
-        let application = dictionary(&version.name().replace('.', ""));
+        let dictionary = |name: &str| Arc::new(Dictionary::standard(name).unwrap());
+        let application = dictionary(version.name());
         let rules = Rules {
             session: match version.is_fixt() {
-                true => dictionary("FIXT11"),
+                true => dictionary("FIXT.1.1"),
                 false => application.clone(),
             },
             application,
@@ -465,7 +462,6 @@ fn pick(said: &str, tags: &[u32]) -> String {
 /// What happened to an order.
 const STATE: [u32; 9] = [35, 11, 41, 20, 150, 39, 38, 14, 151];
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
     let mut world = World::new();
@@ -621,7 +617,6 @@ fn every_version_of_fix_enters_replaces_fills_and_cancels_in_its_own_words() {
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn what_a_message_lacks_is_said_by_reject_and_what_does_not_go_together_by_business_reject() {
     let mut world = World::new();
@@ -656,7 +651,6 @@ fn what_a_message_lacks_is_said_by_reject_and_what_does_not_go_together_by_busin
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
     let mut world = World::new();
@@ -716,7 +710,6 @@ fn a_stop_order_is_replaced_where_it_waits_and_not_once_it_was_triggered() {
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn reports_wait_for_a_client_that_is_gone_and_what_was_lost_on_the_way_is_sent_again() {
     let mut world = World::new();
@@ -795,7 +788,6 @@ fn mass_quote(e: &mut Encoder<'_>, id: &str, level: u8, resets: bool, entries: &
     }
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_that_has_mass_quotes() {
     let mut world = World::new();
@@ -990,7 +982,6 @@ fn a_market_maker_quotes_is_filled_protected_and_quotes_again_in_every_version_t
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_mass_quote_that_cannot_be_read_is_rejected_whole_and_an_order_of_its_own_firm_takes_no_quote() {
     let mut world = World::new();
@@ -1407,7 +1398,6 @@ fn a_day_of_an_ouch_user_goes_by_the_rules_of_the_specification() {
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn before_an_auction_its_orders_stay_and_cancels_of_others_wait_for_its_end() {
     let none = Some(&Appendage::EMPTY);
@@ -1545,7 +1535,6 @@ fn before_an_auction_its_orders_stay_and_cancels_of_others_wait_for_its_end() {
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_cancel_that_waited_for_the_auction_in_which_its_order_trades_came_too_late() {
     let mut world = World::of(auction_market);
@@ -1601,7 +1590,6 @@ fn logins_need_the_password_the_session_and_a_place() {
     world.finish();
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_market_goes_on_from_its_journal_wherever_it_was_cut() {
     let mut world = World::new();
@@ -1701,7 +1689,6 @@ fn number(said: &str, tag: u32) -> Price {
 /// What a break says of an order.
 const BREAK: [u32; 12] = [35, 11, 20, 150, 39, 38, 32, 31, 151, 14, 6, 58];
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
     let none = Some(&Appendage::EMPTY);
@@ -1898,7 +1885,6 @@ fn a_broken_trade_is_told_to_both_sides_in_every_version_and_returns_nothing() {
     assert_ne!(again.state_hash(), hash);
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn an_operator_halts_and_what_is_collected_then_trades_in_the_auction_that_resumes() {
     use TradingAction::{Call, Halt, Resume};
@@ -2004,7 +1990,6 @@ fn closing_market() -> Market {
 }
 
 /// Halted before the call phase, and in it.
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn who_is_halted_when_the_day_ends_has_no_closing_auction() {
     use TradingAction::{Call, Halt, Resume};
@@ -2052,7 +2037,6 @@ fn who_is_halted_when_the_day_ends_has_no_closing_auction() {
     }
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn a_broken_trade_of_a_quote_is_told_and_an_auction_is_not_broken() {
     let mut world = World::new();

@@ -1,33 +1,29 @@
-//! Dictionaries: QuickFIX's own of every version, wrong ones, and messages checked against them.
+//! Dictionaries: those that are built in, of every version, wrong ones, and messages checked against them.
 
 use tickwire_fix::dict::{Dictionary, FieldKind, Validation, Validator};
 use tickwire_fix::{Fault, Index, SessionRejectReason as Reason};
-use tickwire_testdata::fix;
 
-const VERSIONS: [(&str, &str, usize, usize); 9] = [
-    ("FIX40", "FIX.4.0", 27, 138),
-    ("FIX41", "FIX.4.1", 28, 206),
-    ("FIX42", "FIX.4.2", 46, 405),
-    ("FIX43", "FIX.4.3", 68, 635),
-    ("FIX44", "FIX.4.4", 93, 912),
-    ("FIX50", "FIX.5.0", 93, 1090),
-    ("FIX50SP1", "FIX.5.0SP1", 105, 1373),
-    ("FIX50SP2", "FIX.5.0SP2", 156, 6028),
-    ("FIXT11", "FIXT.1.1", 8, 71),
+const VERSIONS: [(&str, usize, usize); 9] = [
+    ("FIX.4.0", 27, 138),
+    ("FIX.4.1", 28, 206),
+    ("FIX.4.2", 46, 405),
+    ("FIX.4.3", 68, 635),
+    ("FIX.4.4", 93, 912),
+    ("FIX.5.0", 93, 1090),
+    ("FIX.5.0SP1", 105, 1373),
+    ("FIX.5.0SP2", 156, 6028),
+    ("FIXT.1.1", 8, 71),
 ];
 
 fn dictionary(name: &str) -> Dictionary {
-    let path = fix(&format!("dictionaries/{name}.xml"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    Dictionary::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
+    Dictionary::standard(name).unwrap_or_else(|| panic!("{name} is not built in"))
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_version_loads() {
-    for (name, begin_string, messages, fields) in VERSIONS {
+    for (name, messages, fields) in VERSIONS {
         let d = dictionary(name);
-        assert_eq!(d.begin_string(), begin_string);
+        assert_eq!(d.begin_string(), name);
         assert_eq!(
             (d.messages().len(), d.fields().len()),
             (messages, fields),
@@ -38,7 +34,7 @@ fn every_version_loads() {
             d.group_count()
         );
     }
-    let d = dictionary("FIX44");
+    let d = dictionary("FIX.4.4");
     assert_eq!(
         d.field(44).map(|f| (&*f.name, f.kind)),
         Some(("Price", FieldKind::Decimal))
@@ -155,10 +151,9 @@ fn check(session: &Dictionary, app: &Dictionary, fields: &str, rules: Validation
 
 const HEAD: &str = "34=2|49=A|52=20261121-10:00:00.000|56=B|";
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_rule_finds_its_fault_and_nothing_else() {
-    let d = dictionary("FIX44");
+    let d = dictionary("FIX.4.4");
     let order = "11=ID|21=1|40=1|54=1|38=002000.00|55=INTC|60=20261121-10:00:00|";
     let cases: [(&str, String, Option<Fault>); 18] = [
         ("good", format!("35=D|{HEAD}{order}"), None),
@@ -255,10 +250,9 @@ fn every_rule_finds_its_fault_and_nothing_else() {
     }
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn rules_can_be_switched_off_one_by_one() {
-    let d = dictionary("FIX44");
+    let d = dictionary("FIX.4.4");
     let all = Validation::default();
     let order = "11=ID|21=1|40=1|54=1|38=1|55=INTC|60=20261121-10:00:00|";
     let cases: [(&str, String, Validation); 6] = [
@@ -323,10 +317,9 @@ fn rules_can_be_switched_off_one_by_one() {
     }
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn fixt_splits_a_message_between_two_dictionaries() {
-    let (session, app) = (dictionary("FIXT11"), dictionary("FIX50SP2"));
+    let (session, app) = (dictionary("FIXT.1.1"), dictionary("FIX.5.0SP2"));
     let order = "11=ID|21=1|40=1|54=1|38=1|55=INTC|60=20261121-10:00:00|";
     let good = format!("35=D|{HEAD}1128=9|{order}");
     assert_eq!(check(&session, &app, &good, Validation::default()), Ok(()));

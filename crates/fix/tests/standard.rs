@@ -44,6 +44,7 @@ fn every_version_is_there_and_can_be_read() {
     assert!(side.admits(b"1") && !side.admits(b"Z"));
 }
 
+#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn they_say_what_the_published_dictionaries_say() {
     for name in standard_names() {

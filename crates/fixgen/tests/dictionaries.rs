@@ -7,8 +7,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tickwire_fix::dict::{standard_names, standard_xml};
 use tickwire_fixgen::{Error, Generator, Quantities};
-use tickwire_testdata::{fix, workspace};
+use tickwire_testdata::workspace;
 
 const VERSIONS: [&str; 9] = [
     "FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2", "FIXT11",
@@ -32,10 +33,11 @@ const SUBSET: [(&str, &[&str]); 4] = [
 ];
 
 fn generator(version: &str) -> Generator {
-    Generator::from_file(fix(&format!("dictionaries/{version}.xml"))).unwrap_or_else(|e| panic!("{e}"))
+    let name = standard_names().find(|name| name.replace('.', "") == version);
+    let xml = name.and_then(standard_xml).expect("it is built in");
+    Generator::from_xml(&xml, format!("{version}.xml")).unwrap_or_else(|e| panic!("{e}"))
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn every_dictionary_becomes_a_module() {
     for version in VERSIONS {
@@ -55,7 +57,6 @@ fn every_dictionary_becomes_a_module() {
     }
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn the_modules_compile() {
     let is_full = std::env::var("TICKWIRE_FIXGEN").is_ok_and(|v| v == "full");
@@ -147,7 +148,6 @@ fn dictionary(message: &str, component: &str) -> Result<String, Error> {
     Generator::from_xml(&xml, "venue.xml")?.generate()
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn what_no_code_can_be_made_of_is_refused() {
     let cases = [

@@ -13,7 +13,6 @@ use tickwire_market::{
     Cause, ClientOrderId, Nanos, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
 };
 use tickwire_runtime::alloc::{AllocationCount, Allocator, count_allocations};
-use tickwire_testdata::fix;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -22,9 +21,7 @@ const NOW: Nanos = Nanos(1_795_226_141_123_000_000);
 const MESSAGES: u64 = 500;
 
 fn dictionary() -> Arc<Dictionary> {
-    let path = fix("dictionaries/FIX44.xml");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    Arc::new(Dictionary::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    Arc::new(Dictionary::standard("FIX.4.4").expect("it is built in"))
 }
 
 /// A trader, whose messages are checked on both sides, and a venue, logged on to each other.
@@ -111,7 +108,6 @@ fn assert_allocates_nothing(what: &str, mut step: impl FnMut(u64)) {
     assert_eq!(count, AllocationCount::default(), "{what}");
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn new_order_single_out_and_execution_report_in_allocate_nothing() {
     let (mut trader, mut venue) = pair(false);
@@ -162,7 +158,6 @@ fn new_order_single_out_and_execution_report_in_allocate_nothing() {
     });
 }
 
-#[tickwire_testdata::recorded_data("fix/dictionaries")]
 #[test]
 fn mass_quote_out_and_market_data_in_allocate_nothing() {
     let (mut trader, mut venue) = pair(true);
