@@ -15,8 +15,8 @@
 
 use crate::{FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
-    Contract, Counters, EventSink, Instrument, InstrumentId, MessageType, Nanos, Port, PriceSteps, SeqNo,
-    Symbol, Venue,
+    Contract, Counters, Currency, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
+    PriceSteps, SeqNo, Symbol, Venue,
 };
 
 /// See the module's description.
@@ -99,6 +99,15 @@ pub trait Channel {
     fn contract(&self, id: InstrumentId) -> Option<Contract> {
         let _ = id;
         None
+    }
+
+    /// What a unit of an instrument's price is worth in money, for one unit of its quantity, as far as the venue says it. Shares of the US
+    /// venues are priced in dollars; venues with contracts or lots say it in their definitions.
+    fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
+        match self.instrument(id)?.venue {
+            Venue::Cme | Venue::Moex => None,
+            _ => Some(PointValue::unit(Currency::USD)),
+        }
     }
 
     /// The price steps of an instrument.

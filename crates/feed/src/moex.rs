@@ -36,8 +36,8 @@ use alloc::sync::Arc;
 use alloc::{boxed::Box, vec, vec::Vec};
 use instruments::{Key, Keys, board_word, name};
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
-    Qty, SeqNo, Symbol, TradingStatus, Venue,
+    Counter, Counters, Currency, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent,
+    MessageType, PointValue, Price, Qty, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::fast::{Fault, Limits, Plan};
@@ -122,6 +122,24 @@ impl MoexConfig {
     }
 }
 
+/// What a unit of the price is worth for a lot, which quantities are counted in. Boards of bonds (`TQOB`, `TQCB` and the like) have prices in
+/// percent of the face value, and accrued interest beside them: of those nothing is said.
+fn lot_value(currency: &[u8], board: &[u8], lot: Qty) -> Option<PointValue> {
+    const BONDS: [&[u8]; 9] = [
+        b"TQOB", b"TQCB", b"TQOD", b"TQOE", b"TQOY", b"TQIR", b"TQRD", b"EQOB", b"PSOB",
+    ];
+    if BONDS.contains(&board) {
+        return None;
+    }
+    // The exchange still writes the rouble of before 1998.
+    let currency = match currency {
+        b"SUR" | b"RUR" => Currency::RUB,
+        code => Currency::new(code.try_into().ok()?)?,
+    };
+    let units = Price::from_raw(i64::from(lot.0).checked_mul(Price::ONE_RAW)?);
+    PointValue::of_contract(units, Price::from_raw(Price::ONE_RAW), currency)
+}
+
 /// What is followed of an instrument.
 #[derive(Clone, Copy, Default)]
 struct Followed {
@@ -171,6 +189,8 @@ struct Instruments {
     keys: Keys,
     directory: Box<[Instrument]>,
     followed: Box<[Followed]>,
+    /// What a unit of the price is worth for one lot, by instrument.
+    values: Box<[Option<PointValue>]>,
     turn: Turn,
     /// Definitions of the loop seen, by packet number, and how many a cycle has.
     definitions: Numbers,
@@ -238,6 +258,11 @@ impl Held {
 }
 
 impl MoexDecoder {
+    /// What a unit of an instrument's price is worth for one lot, as far as its definition says it.
+    pub fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
+        self.books.values.get(id.index()).copied().flatten()
+    }
+
     /// A decoder that knows no instrument. An error: the templates lack what is needed.
     pub fn new(config: MoexConfig) -> Result<MoexDecoder, MissingField> {
         let max = config.instruments_max.clamp(1, 1 << 20);
@@ -252,6 +277,7 @@ impl MoexDecoder {
                 keys: Keys::new(max),
                 directory: vec![Instrument::default(); places].into(),
                 followed: vec![Followed::default(); places].into(),
+                values: vec![None; places].into(),
                 turn: Turn::new(),
                 definitions: Numbers::new(),
                 definitions_total: None,
@@ -772,6 +798,7 @@ impl Instruments {
             let known = &mut self.directory[index];
             known.tick = definition.min_price_increment.unwrap_or_default();
             known.lot = Qty(board.round_lot.unwrap_or(1));
+            self.values[index] = lot_value(definition.currency, board.board, known.lot);
             let is_new = !core::mem::replace(&mut self.followed[index].is_defined, true);
             let is_told = self.held.pushed > before;
             if (is_new || entered != *known) && !is_told && self.subscriptions.has(entered.id) {
@@ -1045,4 +1072,32 @@ fn digits(code: i32) -> [u8; 8] {
         rest /= 10;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lot_is_worth_its_units_in_its_currency() {
+        let money = |currency: &[u8], board: &[u8], lot: u32, price: &str, lots: i128| {
+            let price: Price = price.parse().expect("a price");
+            let value = lot_value(currency, board, Qty(lot))?;
+            Some((value.money(lots * i128::from(price.raw())), value.currency()))
+        };
+        // Three lots of ten Sberbank shares at 285.31 roubles; two of a thousand dollars at 91.2275.
+        assert_eq!(
+            money(b"SUR", b"TQBR", 10, "285.31", 3),
+            Some((8_559_300_000_000, Currency::RUB))
+        );
+        assert_eq!(
+            money(b"RUB", b"CETS", 1_000, "91.2275", 2),
+            Some((182_455_000_000_000, Currency::RUB))
+        );
+        let usd = money(b"USD", b"TQTD", 1, "12.5", 4);
+        assert_eq!(usd, Some((50_000_000_000, Currency::USD)));
+        // In percent of a face value, and without a currency: nothing is said.
+        assert_eq!(money(b"SUR", b"TQOB", 1, "98.7", 1), None);
+        assert_eq!(money(b"", b"TQBR", 10, "1", 1), None);
+    }
 }

@@ -118,7 +118,10 @@ mod tests {
 
     #[test]
     fn a_currency_is_three_capital_letters() {
-        assert_eq!(Currency::new(*b"EUR").map(|eur| eur.to_string()), Some("EUR".to_string()));
+        assert_eq!(
+            Currency::new(*b"EUR").map(|eur| eur.to_string()),
+            Some("EUR".to_string())
+        );
         for wrong in [*b"eur", *b"E R", [0; 3], *b"EU1"] {
             assert_eq!(Currency::new(wrong), None);
         }
@@ -149,10 +152,16 @@ mod tests {
     #[test]
     fn money_is_rounded_to_the_nearest_and_what_is_nothing_is_no_value() {
         let half = PointValue::new(Price::ONE_RAW / 2, Currency::USD).expect("above 0");
-        assert_eq!([3, -3, 2, -2, 0].map(|points| half.money(points)), [2, -2, 1, -1, 0]);
+        assert_eq!(
+            [3, -3, 2, -2, 0].map(|points| half.money(points)),
+            [2, -2, 1, -1, 0]
+        );
         assert_eq!(PointValue::new(0, Currency::USD), None);
         assert_eq!(PointValue::of_step(Price::ZERO, price("1"), Currency::USD), None);
-        assert_eq!(PointValue::of_contract(price("50"), Price::ZERO, Currency::USD), None);
+        assert_eq!(
+            PointValue::of_contract(price("50"), Price::ZERO, Currency::USD),
+            None
+        );
         let most = PointValue::new(i64::MAX, Currency::USD).expect("above 0");
         assert!(most.money(i128::MAX) > 0 && most.money(i128::MIN) < 0);
     }

@@ -7,8 +7,8 @@ use tickwire_exchange::{
 };
 use tickwire_feed::{ArbiterConfig, Channel, Line, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth};
 use tickwire_market::{
-    BookState, Contract, Counter, Date, InstrumentId, MarketEvent, Nanos, Port, Price, PutCall, Qty, Side,
-    Symbol, TradingStatus,
+    BookState, Contract, Counter, Currency, Date, InstrumentId, MarketEvent, Nanos, Port, Price, PutCall,
+    Qty, Side, Symbol, TradingStatus,
 };
 use tickwire_rig::{Outcome, RigConfig, START, run};
 
@@ -174,6 +174,25 @@ fn futures_options_and_currencies_come_with_their_terms_and_their_books_are_rebu
                 };
                 assert_eq!(decoder.contract(id), Some(contract), "{terms:?}");
                 assert_eq!(terms.display_factor, listing.display_factor);
+                // Fifty dollars a point of the index, whose prices are hundredths: three contracts bought at 6,900.25 (a call at 115.25,
+                // a put at 4.85) are worth 1,035,037.50 (17,287.50, 727.50) dollars. A pair's price is dollars for a euro.
+                let value = terms.point_value().expect("it is said");
+                let (price, money) = match listing.contract {
+                    Contract::Currency { .. } => ("1.1001", 3_300_300_000),
+                    Contract::Option {
+                        right: PutCall::Call, ..
+                    } => ("11525", 17_287_500_000_000),
+                    Contract::Option { .. } => ("485", 727_500_000_000),
+                    _ => ("690025", 1_035_037_500_000_000),
+                };
+                let price: Price = price.parse().expect("a price");
+                assert_eq!(
+                    value.money(3 * i128::from(price.raw())),
+                    money,
+                    "{}",
+                    listing.symbol
+                );
+                assert_eq!(value.currency(), Currency::USD, "{}", listing.symbol);
                 for (price, tick) in [
                     (listing.start, listing.tick()),
                     (

@@ -1,12 +1,12 @@
 //! The running quoter's account, on the pricing thread: what is held, what it earned and why, what was promised and kept, where prices went
 //! after fills. `tickwire risk --socket FOLDER` shows it by the same reports as a day from files.
 //!
-//! Options are instruments in the order of the quotes, the underlying is the last one. Money is points as the feed has them times the
-//! contract's multiplier.
+//! Options are instruments in the order of the quotes, the underlying is the last one. Money is what the venue's definitions make of points
+//! ([`PointValue`]), in the options' currency.
 
-use tickwire_market::{Contract, Date, Nanos, Price, PutCall, Qty, Side, Symbol};
+use tickwire_market::{Contract, Currency, Date, Nanos, PointValue, Price, PutCall, Qty, Side, Symbol};
 use tickwire_options::Kind;
-use tickwire_options::edge::{Rounding, price};
+use tickwire_options::edge::{Rounding, points, price};
 use tickwire_trading::OffMarket;
 use tickwire_trading::portfolio::{
     Explained, Limits, Listing, MarkBy, MarkOuts, MarkOutsConfig, MarketState, Obligations,
@@ -64,7 +64,11 @@ pub(crate) struct Account {
     state: MarketState,
     history: Vec<(Nanos, Explained)>,
     expiries: Vec<String>,
-    multiplier: u32,
+    future: PointValue,
+    currency: Currency,
+    difference_max: f64,
+    /// In points, the mid that each has now and the last one it had.
+    mids: Vec<[Option<f64>; 2]>,
     limits: Limits,
     spots: Vec<f64>,
     vols: Vec<f64>,
@@ -90,6 +94,7 @@ impl Account {
                     },
                     underlying: chain.underlying,
                 },
+                value: chain.option_value,
                 expiry: dates.iter().position(|date| *date == option.expiry).unwrap_or(0) as u16,
                 fee: section.risk.option_fee.map_or(Price::ZERO, |fee| fee.0),
             })
@@ -97,8 +102,9 @@ impl Account {
         listings.push(Listing {
             contract: Contract::Future {
                 expiry: Date::default(),
-                multiplier: chain.underlying_multiplier,
+                multiplier: 1,
             },
+            value: chain.underlying_value,
             expiry: 0,
             fee: section.risk.future_fee.map_or(Price::ZERO, |fee| fee.0),
         });
@@ -129,11 +135,15 @@ impl Account {
             state: MarketState::default(),
             history: Vec::new(),
             expiries: dates.iter().map(|expiry| expiry.to_string()).collect(),
-            multiplier: chain.underlying_multiplier.max(1),
+            future: chain.underlying_value,
+            currency: chain.option_value.currency(),
+            difference_max: section.risk.mark_difference_max as f64,
+            mids: vec![[None; 2]; count],
             limits: Limits {
                 options_long: l.long_max as f64,
                 options_short: l.short_max as f64,
-                loss: l.loss_max as f64 * f64::from(chain.options.first().map_or(1, |o| o.multiplier)),
+                loss: l.loss_max as f64,
+                loss_by: l.loss_by.into(),
                 ..Limits::default()
             },
             spots: (-10..=10).map(|step| f64::from(step) / 100.0).collect(),
@@ -192,9 +202,13 @@ impl Account {
                     _ => None,
                 };
                 self.mark_outs.on_mid(now, instrument, mid);
-                if let Some(mid) = mid {
-                    let _ = self.portfolio.mark(instrument, MarkBy::Mid, mid);
-                }
+                let _ = match mid {
+                    Some(mid) => self.portfolio.mark(instrument, MarkBy::Mid, mid),
+                    None => self.portfolio.unmark(instrument, MarkBy::Mid),
+                };
+                let [now, last] = &mut self.mids[at];
+                *now = mid.map(points);
+                *last = now.or(*last);
             }
             if let Some(off) = self.off.get_mut(at) {
                 let was = std::mem::replace(off, seen.off);
@@ -249,6 +263,23 @@ impl Account {
         &self.markets
     }
 
+    /// What an instrument is worth by its market, in points, if it has a mid, else the worse for a position of so many contracts of its last
+    /// mid and a theoretical value; and whether it has a mid.
+    pub(crate) fn market_value(&self, instrument: usize, held: i64, theo: f64) -> (f64, bool) {
+        let [now, last] = self.mids.get(instrument).copied().unwrap_or_default();
+        match (now, last) {
+            (Some(mid), _) => (mid, true),
+            (None, Some(last)) if held > 0 => (last.min(theo), false),
+            (None, Some(last)) => (last.max(theo), false),
+            (None, None) => (theo, false),
+        }
+    }
+
+    /// The market's mid of an instrument, in points.
+    pub(crate) fn mid(&self, instrument: usize) -> Option<f64> {
+        self.mids.get(instrument).and_then(|[now, _]| *now)
+    }
+
     /// Options that are not quoted because of their market, with their names.
     pub(crate) fn off_market(&self) -> impl Iterator<Item = (&str, Off)> {
         let names = self.names.iter().map(String::as_str);
@@ -271,12 +302,13 @@ impl Account {
             &self.portfolio,
             Surroundings {
                 title: &title,
-                currency: "points × multiplier",
+                currency: self.currency.as_str(),
                 at: now,
                 expiries: &self.expiries,
                 symbols: &self.names,
                 quotes: &self.markets,
-                multiplier: self.multiplier,
+                future: self.future,
+                difference_max: self.difference_max,
                 spots: &self.spots,
                 vols: &self.vols,
                 limits: self.limits,

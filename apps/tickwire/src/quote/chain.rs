@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tickwire_feed::Channel;
-use tickwire_market::{Contract, Date, InstrumentId, Price, PriceSteps, PutCall, Symbol};
+use tickwire_market::{Contract, Date, InstrumentId, PointValue, Price, PriceSteps, PutCall, Symbol};
 use tickwire_options::Kind;
 use tickwire_options::edge::points;
 use tickwire_trading::PriceGrid;
@@ -34,8 +34,10 @@ impl Listed {
 pub(crate) struct Chain {
     pub(crate) underlying: InstrumentId,
     pub(crate) underlying_tick: Price,
-    /// What a contract of the underlying is worth a point.
-    pub(crate) underlying_multiplier: u32,
+    /// What a point of the underlying's price is worth for one contract,
+    pub(crate) underlying_value: PointValue,
+    /// and of the options, of all alike and in the same currency.
+    pub(crate) option_value: PointValue,
     /// Of all options alike.
     pub(crate) steps: PriceSteps,
     pub(crate) options: Vec<Listed>,
@@ -55,6 +57,7 @@ impl Chain {
         };
         let mut options = Vec::new();
         let mut steps: Vec<(Symbol, PriceSteps)> = Vec::new();
+        let mut values: Vec<(Symbol, Option<PointValue>)> = Vec::new();
         channel.instruments(&mut |instrument| {
             let Some(Contract::Option {
                 expiry,
@@ -85,18 +88,49 @@ impl Chain {
             {
                 steps.push((instrument.symbol, own));
             }
+            let value = channel.point_value(instrument.id);
+            if values.iter().all(|(_, known)| *known != value) {
+                values.push((instrument.symbol, value));
+            }
         });
+        let unsaid = |symbol: &Symbol| {
+            Failure::config(format!(
+                "the definition of {symbol} says neither what its price step is worth nor its size: what is traded could not be counted in money"
+            ))
+        };
         match &steps[..] {
             [] => Ok(None),
-            [(_, steps)] => Ok(Some(Chain {
-                underlying: front,
-                underlying_tick: front_steps.tick,
-                underlying_multiplier: channel
-                    .contract(front)
-                    .map_or(1, |contract| contract.multiplier()),
-                steps: *steps,
-                options,
-            })),
+            [(_, steps)] => {
+                let underlying_value = channel.point_value(front).ok_or_else(|| unsaid(underlying))?;
+                let option_value = match &values[..] {
+                    [(_, Some(value))] => *value,
+                    [(one, Some(_)), (other, Some(_)), ..] => {
+                        return Err(Failure::config(format!(
+                            "a point of {one} and one of {other} are worth different money; quote them by two programs, each with the options \
+                             of one (quoter.option in the configuration)"
+                        )));
+                    }
+                    all => {
+                        let first = all.iter().find(|(_, value)| value.is_none());
+                        return Err(unsaid(first.map_or(underlying, |(symbol, _)| symbol)));
+                    }
+                };
+                if option_value.currency() != underlying_value.currency() {
+                    return Err(Failure::config(format!(
+                        "{underlying} is settled in {}, its options in {}: they cannot be in one account",
+                        underlying_value.currency(),
+                        option_value.currency()
+                    )));
+                }
+                Ok(Some(Chain {
+                    underlying: front,
+                    underlying_tick: front_steps.tick,
+                    underlying_value,
+                    option_value,
+                    steps: *steps,
+                    options,
+                }))
+            }
             [(one, _), (other, _), ..] => Err(Failure::config(format!(
                 "{one} and {other} have different price steps; quote them by two programs, each with the options of one \
                  (quoter.option in the configuration)"
@@ -132,8 +166,7 @@ impl Chain {
 
     /// How many contracts of an option one of the underlying is as large as.
     pub(crate) fn underlying_size(&self) -> f64 {
-        let option = self.options.first().map_or(1, |option| option.multiplier.max(1));
-        f64::from(self.underlying_multiplier.max(1)) / f64::from(option)
+        self.underlying_value.raw() as f64 / self.option_value.raw() as f64
     }
 
     /// How many options each expiry has.

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickwire_market::{Date, InstrumentId, Nanos, Price, Qty};
+use tickwire_market::{Date, InstrumentId, Nanos, PointValue, Price, Qty};
 use tickwire_options::Kind;
+use tickwire_trading::portfolio::LossBy;
 use tickwire_trading::{
     ENTRIES_MAX, EyeConfig, HedgeConfig, MarketGuard, MarketNeed, Protection, QuoteTerms, QuoterConfig,
 };
@@ -213,7 +214,7 @@ pub(crate) struct LimitsSection {
     pub(crate) short_max: u64,
     /// Most contracts on both sides of all quotes.
     pub(crate) quoted_max: u64,
-    /// Most premium paid less received, if every bid traded, in points times contracts; 0 is no limit.
+    /// Most premium paid less received, if every bid traded, in units of the options' currency; 0 is no limit.
     pub(crate) premium_paid_max: u64,
     /// Most premium received less paid, if every offer traded.
     pub(crate) premium_received_max: u64,
@@ -233,8 +234,33 @@ pub(crate) struct LimitsSection {
     pub(crate) reconnects_max: u32,
     /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
     pub(crate) reconnect_ms: u32,
-    /// A loss of so much, in currency units, marked at theoretical values, pulls all quotes; 0 is no limit.
+    /// A loss of so much, in units of the options' currency, pulls all quotes; 0 is no limit.
     pub(crate) loss_max: u64,
+    /// What is held is marked, for that, at theoretical values or at the market's mid prices: `worse` is whichever shows the larger loss.
+    pub(crate) loss_by: LossMark,
+}
+
+/// By which prices the loss limit goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LossMark {
+    /// Theoretical values or the market's mids, whichever shows the larger loss
+    #[default]
+    Worse,
+    /// Theoretical values
+    Theo,
+    /// The market's mid prices
+    Market,
+}
+
+impl From<LossMark> for LossBy {
+    fn from(by: LossMark) -> LossBy {
+        match by {
+            LossMark::Worse => LossBy::Worse,
+            LossMark::Theo => LossBy::Theo,
+            LossMark::Market => LossBy::Market,
+        }
+    }
 }
 
 /// Our own market maker protection, to be set tighter than the venue's; 0 is no limit.
@@ -252,10 +278,12 @@ pub(crate) struct OwnProtectionSection {
 }
 
 /// What the account of the quoter reckons with.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RiskSection {
-    /// What a contract of an option costs to trade, in the money of the account: points times multiplier. Without it, nothing.
+    /// Gains by theoretical value and by market mid that differ by more, in units of the options' currency, are a warning; 0 is none.
+    pub(crate) mark_difference_max: u64,
+    /// What a contract of an option costs to trade, in units of the options' currency. Without it, nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) option_fee: Option<PriceText>,
     /// The same of the underlying.
@@ -298,7 +326,7 @@ pub(crate) struct EyeSection {
     pub(crate) long_max: u64,
     /// Most contracts short.
     pub(crate) short_max: u64,
-    /// Most premium bought by the eye since the start, in points times contracts; 0 is no limit.
+    /// Most premium bought by the eye since the start, in units of the options' currency; 0 is no limit.
     pub(crate) premium_bought_max: u64,
     /// Most premium sold.
     pub(crate) premium_sold_max: u64,
@@ -492,6 +520,18 @@ impl Default for LimitsSection {
             reconnects_max: 10,
             reconnect_ms: 200,
             loss_max: 0,
+            loss_by: LossMark::Worse,
+        }
+    }
+}
+
+impl Default for RiskSection {
+    fn default() -> RiskSection {
+        RiskSection {
+            mark_difference_max: 50_000,
+            option_fee: None,
+            future_fee: None,
+            obligations: None,
         }
     }
 }
@@ -527,12 +567,12 @@ impl Default for HedgeSection {
     }
 }
 
-/// A limit on premium, in points, in ticks; 0 is none.
-fn in_ticks(points: u64, tick: Price) -> u64 {
-    let per_point = Price::ONE_RAW / tick.raw().max(1);
-    match points {
+/// A limit on premium, in units of money, as ticks times contracts; 0 is none.
+fn in_ticks(money: u64, tick: Price, value: PointValue) -> u64 {
+    let of_tick = value.money(tick.raw().into()).max(1);
+    match money {
         0 => u64::MAX,
-        points => points.saturating_mul(u64::try_from(per_point.max(1)).unwrap_or(1)),
+        money => u64::try_from(i128::from(money) * i128::from(Price::ONE_RAW) / of_tick).unwrap_or(u64::MAX),
     }
 }
 
@@ -570,7 +610,7 @@ impl EyeSection {
     pub(crate) fn eye(
         &self,
         underlying: InstrumentId,
-        ticks: [Price; 2],
+        (ticks, value): ([Price; 2], PointValue),
         trigger: &TriggerSection,
         market: &MarketSection,
     ) -> EyeConfig {
@@ -591,7 +631,7 @@ impl EyeSection {
             long_max: self.long_max,
             short_max: self.short_max,
             premium_max: [self.premium_bought_max, self.premium_sold_max]
-                .map(|most| in_ticks(most, ticks[1])),
+                .map(|most| in_ticks(most, ticks[1], value)),
             spread_max_ticks: trigger.spread_max_ticks,
             jump_half_ticks: trigger.jump_half_ticks,
             calm_ns: millis(trigger.calm_ms),
@@ -699,7 +739,12 @@ impl QuoterSection {
     }
 
     /// What the quoter is made with, for so many options.
-    pub(crate) fn quoter(&self, underlying: InstrumentId, ticks: [Price; 2], quotes: u16) -> QuoterConfig {
+    pub(crate) fn quoter(
+        &self,
+        underlying: InstrumentId,
+        (ticks, value): ([Price; 2], PointValue),
+        quotes: u16,
+    ) -> QuoterConfig {
         let (t, l, p) = (&self.trigger, &self.limits, &self.protection);
         let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
         let by_orders = self.entry == QuoteEntry::Orders;
@@ -734,7 +779,8 @@ impl QuoterSection {
             long_max: l.long_max,
             short_max: l.short_max,
             quoted_max: l.quoted_max,
-            premium_max: [l.premium_paid_max, l.premium_received_max].map(|most| in_ticks(most, ticks[1])),
+            premium_max: [l.premium_paid_max, l.premium_received_max]
+                .map(|most| in_ticks(most, ticks[1], value)),
             protection: Protection {
                 window_ns: millis(p.window_ms),
                 fills: p.fills,

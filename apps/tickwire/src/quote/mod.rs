@@ -47,7 +47,7 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{PullReason, QuotingState};
 
-pub(crate) use config::{QuoteEntry, QuoterSection};
+pub(crate) use config::{LossMark, QuoteEntry, QuoterSection};
 pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
@@ -443,7 +443,9 @@ impl<C: Channel> Floor<C> {
         let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
         let ticks = [chain.underlying_tick, chain.steps.tick];
         let setup = QuoteSetup {
-            quoter: run.section.quoter(chain.underlying, ticks, ids.len() as u16),
+            quoter: run
+                .section
+                .quoter(chain.underlying, (ticks, chain.option_value), ids.len() as u16),
             instruments: &ids,
             symbols: &symbols,
             deltas: ladders.deltas(),
@@ -460,7 +462,12 @@ impl<C: Channel> Floor<C> {
             path.quoter.set_size(quote as u16, tickwire_market::Qty(*size));
         }
         if let Some(eye) = &run.section.eye {
-            let config = eye.eye(chain.underlying, ticks, &run.section.trigger, &run.section.market);
+            let config = eye.eye(
+                chain.underlying,
+                (ticks, chain.option_value),
+                &run.section.trigger,
+                &run.section.market,
+            );
             let underlying = run.section.underlying.0;
             path.open_eye(config, &ids, &symbols, underlying)
                 .map_err(|NotQuotable(why)| Failure::config(why))?;

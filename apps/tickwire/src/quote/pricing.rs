@@ -18,11 +18,12 @@ use tickwire_options::surface::{Curve, Roll, Smile, Surface, SurfaceConfig, Wing
 use tickwire_options::time::DayCount;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::spsc::{Consumer, Producer, ring};
+use tickwire_trading::portfolio::LossBy;
 use tickwire_trading::{EyeOff, EyeState, Ladder, OffMarket, PullReason, QuotingState};
 
 use super::account::{Account, View};
 use super::chain::Chain;
-use super::config::{MarketSection, QuoterSection};
+use super::config::{LossMark, MarketSection, QuoterSection};
 use super::fills::{Fill, FillsFile, Recovered};
 use super::news::{Board, News, word};
 use super::path::{QuotePath, Source, Traded, Trades};
@@ -309,6 +310,30 @@ pub(crate) struct Priced {
     pub(crate) underlying_size: f64,
     /// What is held, at theoretical values, in the same unit.
     pub(crate) value: f64,
+    /// The same at the market's mids; without one, at the worse of the last mid and the theoretical value.
+    #[serde(default)]
+    pub(crate) market_value: f64,
+    /// Options held that have no mid, and their contracts.
+    #[serde(default)]
+    pub(crate) without_mid: (u32, u64),
+    /// What a point of an option is worth, for one contract, and in which currency.
+    #[serde(default)]
+    pub(crate) point: f64,
+    #[serde(default)]
+    pub(crate) currency: String,
+    /// The loss limit, in money, 0 for none, and by which prices.
+    #[serde(default)]
+    pub(crate) loss_max: u64,
+    #[serde(default)]
+    pub(crate) loss_by: LossMark,
+    /// Gains that differ by more are a warning.
+    #[serde(default)]
+    pub(crate) difference_max: u64,
+    /// In the order of `positions`, in points: theoretical values, and the market's mids.
+    #[serde(default)]
+    pub(crate) theos: Vec<f64>,
+    #[serde(default)]
+    pub(crate) mids: Vec<Option<f64>>,
     /// Theoretical edge of all fills when they were made.
     pub(crate) edge: f64,
     pub(crate) delta: f64,
@@ -321,6 +346,40 @@ pub(crate) struct Priced {
     pub(crate) memory_kib: Vec<u64>,
     /// Why pricing ended early.
     pub(crate) failure: Option<String>,
+}
+
+impl Priced {
+    /// What was gained, in money, by theoretical value and by the market.
+    pub(crate) fn gains(&self) -> [f64; 2] {
+        [self.value, self.market_value].map(|value| (self.cash + value) * self.point)
+    }
+
+    /// The gain that the loss limit goes by.
+    pub(crate) fn judged(&self) -> f64 {
+        let [theo, market] = self.gains();
+        LossBy::from(self.loss_by).of(theo, market)
+    }
+
+    /// Whether the two gains differ by more than they may without a warning.
+    pub(crate) fn differs(&self) -> bool {
+        let [theo, market] = self.gains();
+        self.difference_max > 0 && (theo - market).abs() > self.difference_max as f64
+    }
+
+    /// For the operator.
+    fn status(&self) -> Value {
+        let [theo, market] = self.gains();
+        json!({
+            "currency": (self.currency),
+            "gain_by_theo": theo,
+            "gain_by_market": market,
+            "differs": (self.differs()),
+            "options_without_mid": (self.without_mid.0),
+            "contracts_without_mid": (self.without_mid.1),
+            "loss_by": (self.loss_by),
+            "loss_max": (self.loss_max),
+        })
+    }
 }
 
 /// A day.
@@ -521,9 +580,16 @@ impl Pricing {
             to_quoting,
             back,
             reprice_ns: u64::from(section.reprice_ms.max(10)) * Nanos::MILLI,
-            loss_max: section.limits.loss_max as f64,
             centre: None,
-            priced: Priced::default(),
+            is_warned: false,
+            priced: Priced {
+                point: chain.option_value.raw() as f64 / Price::ONE_RAW as f64,
+                currency: chain.option_value.currency().to_string(),
+                loss_max: section.limits.loss_max,
+                loss_by: section.limits.loss_by,
+                difference_max: section.risk.mark_difference_max,
+                ..Priced::default()
+            },
         };
         for fill in recovered.iter().flat_map(|recovered| &recovered.fills) {
             work.restore(fill);
@@ -652,7 +718,8 @@ struct Work {
     to_quoting: Producer<Made>,
     back: Consumer<Made>,
     reprice_ns: u64,
-    loss_max: f64,
+    /// That the gains differ was said.
+    is_warned: bool,
     /// Of the wide ladder that was made last.
     centre: Option<i64>,
     priced: Priced,
@@ -680,6 +747,11 @@ impl Work {
         self.priced.underlying = self.pricer.underlying();
         self.priced.underlying_size = self.pricer.underlying_size();
         self.priced.version = self.pricer.surface().version();
+        let count = self.priced.positions.len();
+        self.priced.theos = (0..count)
+            .map(|at| self.pricer.theo(at).unwrap_or_default())
+            .collect();
+        self.priced.mids = (0..count).map(|at| self.account.mid(at)).collect();
         Priced {
             delta,
             gamma,
@@ -695,9 +767,15 @@ impl Work {
         loop {
             let half_tick = self.shared.half_tick.load(Ordering::Relaxed);
             is_new |= self.take_fills(half_tick)?;
+            let mut is_seen = false;
             while let Some(view) = self.views.pop() {
                 self.account.on_view(&view, &mut self.news);
                 let _ = self.give_back.push(view);
+                is_seen = true;
+            }
+            if is_seen {
+                // The market of what is held has moved, maybe without us.
+                self.mark(half_tick)?;
             }
             let now = self.clock.now();
             if now.since(minute) >= 60 * Nanos::SECOND && self.priced.memory_kib.len() < MINUTES_MAX {
@@ -720,7 +798,9 @@ impl Work {
             if now.since(self.valued) >= VALUE_NS {
                 self.valued = now;
                 let _ = self.revalue(half_tick);
-                self.shared.board.put(self.account.off_market(), json!({}));
+                self.shared
+                    .board
+                    .put(self.account.off_market(), self.priced.status());
             }
             if self.shared.ends.load(Ordering::Relaxed) {
                 self.take_fills(half_tick)?;
@@ -927,12 +1007,46 @@ impl Work {
         self.pricer.filled(quote, signed);
     }
 
-    /// What is held, at theoretical values; too large a loss pulls everything.
+    /// What is held, at theoretical values and at the market's mids; too large a loss pulls everything, and too large a difference is said.
     fn mark(&mut self, half_tick: i64) -> Result<(), Failure> {
         self.priced.value = self.pricer.value_held(half_tick)?;
-        let gain = self.priced.cash + self.priced.value;
-        if self.loss_max > 0.0 && gain < -self.loss_max {
+        let (mut off, mut without) = (0.0, (0, 0));
+        for (at, held) in self
+            .pricer
+            .positions()
+            .iter()
+            .enumerate()
+            .filter(|(_, held)| **held != 0)
+        {
+            let theo = self.pricer.theo(at).unwrap_or_default();
+            let (value, has_mid) = self.account.market_value(at, *held, theo);
+            off += *held as f64 * (value - theo);
+            if !has_mid {
+                without = (without.0 + 1, without.1 + held.unsigned_abs());
+            }
+        }
+        // The underlying is at its mid in both.
+        self.priced.market_value = self.priced.value + off;
+        self.priced.without_mid = without;
+        if self.priced.loss_max > 0 && self.priced.judged() < -(self.priced.loss_max as f64) {
             self.shared.lose();
+        }
+        if self.priced.differs() != self.is_warned {
+            self.is_warned = !self.is_warned;
+            let ([theo, market], p) = (self.priced.gains(), &self.priced);
+            let line = match self.is_warned {
+                true => format!(
+                    "warning: what is held has gained {theo:.2} {c} by our values and {market:.2} {c} by the market's mids, which differ by more than {} \
+                     (quoter.risk.mark_difference_max): look at the volatilities (`tickwire vol show -s`)",
+                    p.difference_max,
+                    c = p.currency
+                ),
+                false => format!(
+                    "our values and the market's mids agree again within {} {}",
+                    p.difference_max, p.currency
+                ),
+            };
+            self.news.say(line);
         }
         Ok(())
     }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tickwire_lab::{Histogram, Table, format_count};
+use tickwire_lab::{Histogram, Table, format_count, grouped};
+use tickwire_market::Counter;
 
+use super::config::LossMark;
 use super::pricing::Priced;
 
 /// One option at the end.
@@ -47,22 +49,17 @@ pub(crate) struct QuoterResults {
     pub(crate) host: Vec<(String, String)>,
 }
 
-/// What the quoter alone prints.
+/// Positions that are listed: the largest by what they are worth.
+const POSITIONS_MAX: usize = 10;
+
+/// What the quoter alone prints: what was gained and how it stands first, then what was sent and how fast, then the largest positions.
 pub(crate) fn summary(r: &QuoterResults) -> String {
     let latency = Table::latencies(
         "packet to quotes, inside",
         &[("receipt to last mass quote sent", &r.packet_to_quotes)],
     );
-    let mut position = Table::new("position", &["option", "by quotes", "by the eye"]);
-    for row in r.quotes.iter().filter(|row| (row.position, row.eye) != (0, 0)) {
-        position = position.row([row.symbol.clone(), row.position.to_string(), row.eye.to_string()]);
-    }
-    if r.priced.underlying != 0 {
-        let held = r.priced.underlying.to_string();
-        position = position.row([r.underlying.clone(), String::new(), held]);
-    }
-    let p = &r.priced;
     let pulls: Vec<String> = r.pulls.iter().map(|(why, n)| format!("{why} {n}")).collect();
+    let p = &r.priced;
     let eye = match r.eye_orders {
         0 => String::new(),
         orders => format!(
@@ -74,12 +71,16 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
             format_count(p.hedged[1]),
         ),
     };
+    let memory = match p.memory_kib[..] {
+        [first, .., last] => format!(
+            "; memory {first} KiB after a minute, {last} after {}",
+            p.memory_kib.len()
+        ),
+        _ => String::new(),
+    };
     format!(
-        "{}\n{}\n{} quote messages, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}\n\
-         in points: cash {:.2}, value {:.2}, together {:.2}; edge of the fills {:.2}; delta {:.2}, gamma {:.4}, vega {:.0}\n\
-         {eye}{} ladders made{}\n",
-        latency.to_text(),
-        position.to_text(),
+        "{}{} quote messages, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}; {}\n{eye}{} ladders made{memory}\n\n{}\n{}",
+        money(r),
         format_count(r.messages),
         format_count(r.bytes),
         format_count(p.fills),
@@ -90,20 +91,207 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         } else {
             pulls.join(", ")
         },
-        p.cash,
-        p.value,
-        p.cash + p.value,
-        p.edge,
-        p.delta,
-        p.gamma,
-        p.vega,
+        off_market(r),
         format_count(p.ladders),
-        match p.memory_kib[..] {
-            [first, .., last] => format!(
-                "; memory {first} KiB after a minute, {last} after {}",
-                p.memory_kib.len()
-            ),
-            _ => String::new(),
-        }
+        latency.to_text(),
+        positions(r),
     )
+}
+
+/// Gain by both marks, the loss limit, Greeks.
+fn money(r: &QuoterResults) -> String {
+    let p = &r.priced;
+    let c = &p.currency;
+    let [theo, market] = p.gains();
+    let mut text = format!(
+        "{}: gain {} {c} by theoretical value, {} {c} by market mid; edge of the fills {} {c}\n",
+        r.underlying,
+        signed(theo),
+        signed(market),
+        signed(p.edge * p.point),
+    );
+    if p.without_mid.0 > 0 {
+        text.push_str(&format!(
+            "  {} positions, {} contracts, have no market mid: each counts at the worse of its last mid and its theoretical value\n",
+            p.without_mid.0,
+            format_count(p.without_mid.1)
+        ));
+    }
+    if p.differs() {
+        text.push_str(&format!(
+            "  warning: the two differ by {} {c}, more than {} (quoter.risk.mark_difference_max)\n",
+            grouped((theo - market).abs(), 2),
+            format_count(p.difference_max)
+        ));
+    }
+    text.push_str(&match p.loss_max {
+        0 => "loss limit: none (quoter.limits.loss_max)\n".to_string(),
+        most => format!(
+            "loss limit: {} of {} {c} in use, judged by {}\n",
+            grouped((-p.judged()).max(0.0), 2),
+            format_count(most),
+            match p.loss_by {
+                LossMark::Worse => "the worse of both",
+                LossMark::Theo => "theoretical value",
+                LossMark::Market => "market mid",
+            }
+        ),
+    });
+    let net: i64 = p.positions.iter().sum();
+    // A future's delta is one: what an option's is in futures, by what a point of each is worth.
+    let size = if p.underlying_size > 0.0 {
+        p.underlying_size
+    } else {
+        1.0
+    };
+    text.push_str(&format!(
+        "risk: {net} option contracts, {} of {}; delta {} and gamma {} in futures, vega {} {c} a volatility point\n",
+        p.underlying,
+        r.underlying,
+        grouped(p.delta / size, 2),
+        // A point of the feed is small: one in a thousand of it.
+        format_args!("{:.6}", p.gamma / size),
+        signed(p.vega * p.point / 100.0),
+    ));
+    text
+}
+
+/// Money with its sign.
+fn signed(money: f64) -> String {
+    let sign = if money > 0.0 { "+" } else { "" };
+    format!("{sign}{}", grouped(money, 2))
+}
+
+/// How often options were pulled because of their market.
+fn off_market(r: &QuoterResults) -> String {
+    let times = |counter: Counter, what: &str| {
+        let count = r.counters.get(counter.spec().id).copied().unwrap_or(0);
+        (count > 0).then(|| format!("{what} {}", format_count(count)))
+    };
+    let all: Vec<String> = [
+        (Counter::QuotesCrossing, "crossing"),
+        (Counter::QuotesTooGood, "too good"),
+        (Counter::QuotesOffMid, "off the mid"),
+        (Counter::QuotesNoMarket, "no market"),
+    ]
+    .into_iter()
+    .filter_map(|(counter, what)| times(counter, what))
+    .collect();
+    match all.is_empty() {
+        true => "no option was off its market".to_string(),
+        false => format!("options off their market: {}", all.join(", ")),
+    }
+}
+
+/// The largest positions, with what they are worth by both marks.
+fn positions(r: &QuoterResults) -> String {
+    let p = &r.priced;
+    let worth = |at: usize, held: i64| held as f64 * p.theos.get(at).copied().unwrap_or(0.0) * p.point;
+    let mut held: Vec<(usize, &QuoteRow, i64)> = (0..)
+        .zip(&r.quotes)
+        .map(|(at, row)| (at, row, row.position + row.eye))
+        .filter(|(.., held)| *held != 0)
+        .collect();
+    held.sort_by(|a, b| worth(b.0, b.2).abs().total_cmp(&worth(a.0, a.2).abs()));
+    let all = held.len();
+    let title = match all {
+        0..=POSITIONS_MAX => "positions".to_string(),
+        _ => format!("positions: the {POSITIONS_MAX} largest of {all}"),
+    };
+    let by_theo = format!("worth by value, {}", p.currency);
+    let by_mid = format!("by market mid, {}", p.currency);
+    let mut table = Table::new(&title, &["option", "by quotes", "by the eye", &by_theo, &by_mid]);
+    for (at, row, held) in held.iter().take(POSITIONS_MAX) {
+        let mid = p.mids.get(*at).copied().flatten();
+        table = table.row([
+            row.symbol.clone(),
+            row.position.to_string(),
+            row.eye.to_string(),
+            grouped(worth(*at, *held), 2),
+            mid.map_or("no mid".to_string(), |mid| {
+                grouped(*held as f64 * mid * p.point, 2)
+            }),
+        ]);
+    }
+    if p.underlying != 0 {
+        let contracts = p.underlying.to_string();
+        table = table.row([
+            r.underlying.clone(),
+            String::new(),
+            contracts,
+            String::new(),
+            String::new(),
+        ]);
+    }
+    let rest: i64 = held.iter().skip(POSITIONS_MAX).map(|(.., held)| held.abs()).sum();
+    let mut text = table.to_text();
+    if rest > 0 {
+        text.push_str(&format!(
+            "\n{} more positions hold {} contracts; all of them are in quoter.json, and in `tickwire risk --socket` while it runs\n",
+            all - POSITIONS_MAX,
+            format_count(rest as u64)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two hundred options of half a dollar a point, as CME's E-mini has them.
+    fn results() -> QuoterResults {
+        let row = |n: usize| QuoteRow {
+            symbol: format!("O{n}"),
+            position: n as i64 - 100,
+            eye: 0,
+            live: [0; 2],
+        };
+        let mut results = QuoterResults {
+            underlying: "ESX6".to_string(),
+            quotes: (0..200).map(row).collect(),
+            ..QuoterResults::default()
+        };
+        results.priced = Priced {
+            positions: (0..200).map(|n| n - 100).collect(),
+            cash: 1_000.0,
+            value: 24_000.0,
+            market_value: -401_000.0,
+            without_mid: (2, 30),
+            point: 0.5,
+            currency: "USD".to_string(),
+            loss_max: 250_000,
+            difference_max: 50_000,
+            underlying_size: 1.0,
+            vega: 913_903_355.0,
+            theos: vec![100.0; 200],
+            mids: vec![Some(90.0); 200],
+            ..Priced::default()
+        };
+        results
+    }
+
+    #[test]
+    fn what_it_earned_comes_first_in_money_and_the_largest_positions_last() {
+        let text = summary(&results()).replace('\u{202f}', ",");
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "ESX6: gain +12,500.00 USD by theoretical value, -200,000.00 USD by market mid; edge of the fills 0.00 USD"
+        );
+        for part in [
+            "  2 positions, 30 contracts, have no market mid",
+            "warning: the two differ by 212,500.00 USD",
+            "loss limit: 200,000.00 of 250,000 USD in use, judged by the worse of both",
+            // A volatility point of 913,903,355 for a whole 1.00 of volatility, at half a dollar.
+            "vega +4,569,516.78 USD a volatility point",
+            "the 10 largest of 199",
+            "189 more positions",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // A contract worth 100 points, half a dollar each: 100 sold.
+        assert!(text.contains("-5,000.00") && text.contains("-4,500.00"), "{text}");
+        assert!(text.lines().count() < 40, "{text}");
+    }
 }

@@ -9,7 +9,8 @@ use tickwire_exchange::{BreakReason, ClientOrder, DayPhase, Firm, Market, Outcom
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig, Status};
 use tickwire_market::{
-    Counter, InstrumentId, Nanos, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
+    Counter, Currency, InstrumentId, Nanos, OrderType, PointValue, Price, Qty, Side, Symbol, TimeInForce,
+    TradingStatus,
 };
 use tickwire_options::surface::Edit;
 use tickwire_runtime::alloc;
@@ -24,6 +25,7 @@ use super::pricing::{Expiries, flat_surface};
 use super::{Learn, QuoteEntry, demo, path};
 use crate::config::Config;
 use crate::hot::OrderOut;
+use crate::protocol::Protocol;
 use crate::random::Random;
 use crate::risk::report;
 use crate::risk::snapshot::{Promised, Snapshot};
@@ -318,7 +320,7 @@ impl<C: Channel> World<C> {
         let setup = QuoteSetup {
             quoter: section.quoter(
                 chain.underlying,
-                [chain.underlying_tick, chain.steps.tick],
+                ([chain.underlying_tick, chain.steps.tick], chain.option_value),
                 ids.len() as u16,
             ),
             instruments: &ids,
@@ -342,7 +344,12 @@ impl<C: Channel> World<C> {
         let mut path = QuotePath::new(setup, learn.books, sent, counted).unwrap();
         let ticks = [chain.underlying_tick, chain.steps.tick];
         let eye = section.eye.as_ref().unwrap();
-        let config = eye.eye(chain.underlying, ticks, &section.trigger, &section.market);
+        let config = eye.eye(
+            chain.underlying,
+            (ticks, chain.option_value),
+            &section.trigger,
+            &section.market,
+        );
         path.open_eye(config, &ids, &symbols, underlying).unwrap();
         path.begin(now, &channel, status);
         let mut world = World {
@@ -1075,6 +1082,53 @@ fn held_to_the_market_it_quotes_and_trades_all_the_same() {
             seen.off
         );
         assert_eq!(seen.allocations, 0, "{entry:?}");
+    }
+}
+
+/// What a unit of the price of a feed's first instrument is worth.
+struct Worth(Config);
+
+impl WithChannel for Worth {
+    type Output = Option<PointValue>;
+
+    fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Option<PointValue> {
+        let (mut market, _) = market_of(&self.0, Some(1 << 16)).unwrap();
+        let mut now = VIRTUAL_START;
+        market.open(now);
+        let mut learn = Learn {
+            books: books_of(&self.0.receiver, channel.venue(), depth),
+            venue: TradingStatus::Unknown,
+            statuses: vec![TradingStatus::Unknown; 65],
+        };
+        for _ in 0..5_000 {
+            now = now.after(Nanos::MILLI);
+            datagrams(&mut market, now, |port, bytes| {
+                channel.on_datagram(now, port, Line::A, bytes, &mut learn);
+            });
+            let mut first = None;
+            channel.instruments(&mut |instrument| first = first.or(Some(instrument.id)));
+            if let Some(value) = first.and_then(|id| channel.point_value(id)) {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+#[test]
+fn a_share_is_worth_a_dollar_for_each_dollar_of_its_price() {
+    for protocol in [Protocol::Itch50, Protocol::Pitch, Protocol::Xdp] {
+        let mut config = Config::of_protocol(protocol);
+        config.receiver.max_instruments = 64;
+        config.exchange.symbols = 4.0.try_into().unwrap();
+        let feed = config.feed[0].clone();
+        let reception = Reception::new(&config.receiver);
+        let value = wiring::with_channel(&feed, 0, &reception, Worth(config)).unwrap();
+        let value = value.unwrap_or_else(|| panic!("{protocol}: nothing is said"));
+        // 250 shares at 101.37 dollars.
+        let points = 250 * i128::from(Price::from_4dp(101_3700).raw());
+        assert_eq!(value.money(points), 25_342_500_000_000, "{protocol}");
+        assert_eq!(value.currency(), Currency::USD, "{protocol}");
     }
 }
 

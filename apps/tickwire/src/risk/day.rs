@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Qty};
+use tickwire_market::{Contract, Date, InstrumentId, Nanos, PointValue, Price, PutCall, Qty};
 use tickwire_options::edge;
 use tickwire_options::surface::{Curve, Smile, Svi};
 use tickwire_trading::portfolio::{
@@ -39,20 +39,21 @@ impl Day {
         for future in &file.future {
             let contract = Contract::Future {
                 expiry: Date::default(),
-                multiplier: future.multiplier,
+                multiplier: 1,
             };
-            day.list(future.symbol.clone(), contract, 0, future.fee.0)?;
+            let value = future.multiplier.value(file.currency);
+            day.list(future.symbol.clone(), (contract, value), 0, future.fee.0)?;
         }
         if file.future.is_empty() {
             return Err("a [[future]] is missing: the first one is the front".to_owned());
         }
         for (n, expiry) in file.expiry.iter().enumerate() {
-            day.list_expiry(n, expiry)?;
+            day.list_expiry(n, expiry, expiry.multiplier.value(file.currency))?;
         }
         Ok(day)
     }
 
-    fn list_expiry(&mut self, n: usize, expiry: &ExpirySection) -> Result<(), String> {
+    fn list_expiry(&mut self, n: usize, expiry: &ExpirySection, value: PointValue) -> Result<(), String> {
         let (from, to) = (expiry.strikes.from.0.raw(), expiry.strikes.to.0.raw());
         let step = expiry.strikes.step.0.raw();
         if step <= 0 || from > to || (to - from) / step > INSTRUMENTS_MAX as i64 {
@@ -67,14 +68,14 @@ impl Day {
             for (right, letter) in [(PutCall::Call, 'C'), (PutCall::Put, 'P')] {
                 let contract = Contract::Option {
                     expiry: Date::of_days((expiry.at.0.0 / Nanos::DAY) as u32),
-                    multiplier: expiry.multiplier,
+                    multiplier: 1,
                     strike,
                     right,
                     underlying: InstrumentId(1),
                 };
                 self.list(
                     format!("{} {letter}{strike:.0}", expiry.name),
-                    contract,
+                    (contract, value),
                     n as u16,
                     expiry.fee.0,
                 )?;
@@ -84,7 +85,13 @@ impl Day {
         Ok(())
     }
 
-    fn list(&mut self, symbol: String, contract: Contract, expiry: u16, fee: Price) -> Result<(), String> {
+    fn list(
+        &mut self,
+        symbol: String,
+        (contract, value): (Contract, PointValue),
+        expiry: u16,
+        fee: Price,
+    ) -> Result<(), String> {
         if self.listings.len() >= INSTRUMENTS_MAX {
             return Err(format!("more than {INSTRUMENTS_MAX} instruments"));
         }
@@ -98,6 +105,7 @@ impl Day {
         self.names.push(symbol);
         self.listings.push(Listing {
             contract,
+            value,
             expiry,
             fee,
         });
@@ -365,12 +373,13 @@ impl<'d> Running<'d> {
             &self.portfolio,
             Surroundings {
                 title: &file.title,
-                currency: &file.currency,
+                currency: file.currency.0.as_str(),
                 at: end,
                 expiries: &expiries,
                 symbols: &day.names,
                 quotes: &self.quotes,
-                multiplier: file.multiplier,
+                future: file.multiplier.value(file.currency),
+                difference_max: file.mark_difference_max,
                 spots: &file.spots,
                 vols: &file.vols,
                 limits: Limits {
@@ -383,6 +392,7 @@ impl<'d> Running<'d> {
                     gamma: l.gamma,
                     vega: l.vega,
                     loss: l.loss,
+                    loss_by: l.loss_by.into(),
                     worst: l.worst,
                 },
                 history: self.history,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use tickwire_market::{Nanos, Price};
+use tickwire_market::{Currency, Nanos, PointValue, Price};
 use tickwire_options::surface::{Curve, Svi, Wing};
 use tickwire_trading::portfolio::Model;
 
 use crate::failure::Failure;
+use crate::quote::LossMark;
 use crate::vol::WingSection;
 
 /// The whole file.
@@ -17,12 +18,15 @@ use crate::vol::WingSection;
 pub(crate) struct RiskFile {
     /// Heading of the reports.
     pub(crate) title: String,
-    /// What money is in.
-    #[serde(default = "usd")]
-    pub(crate) currency: String,
+    /// What all money is in: an ISO 4217 code.
+    #[serde(default)]
+    pub(crate) currency: Code,
     /// Money of a point of the future that delta is counted in.
-    #[serde(default = "fifty")]
-    pub(crate) multiplier: u32,
+    #[serde(default)]
+    pub(crate) multiplier: PointMoney,
+    /// Gains by theoretical value and by market mid that differ by more are a warning; 0 is none.
+    #[serde(default)]
+    pub(crate) mark_difference_max: f64,
     /// Continuously compounded per year of 365 days.
     #[serde(default)]
     pub(crate) rate: f64,
@@ -59,6 +63,8 @@ pub(crate) struct LimitsSection {
     pub(crate) gamma: f64,
     pub(crate) vega: f64,
     pub(crate) loss: f64,
+    /// By which prices the loss goes: `worse`, `theo` or `market`.
+    pub(crate) loss_by: LossMark,
     pub(crate) worst: f64,
 }
 
@@ -81,8 +87,9 @@ pub(crate) struct ObligationsSection {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FutureSection {
     pub(crate) symbol: String,
-    #[serde(default = "fifty")]
-    pub(crate) multiplier: u32,
+    /// Money of a point of its price; of prices in hundredths of a point, a hundredth of the contract's size.
+    #[serde(default)]
+    pub(crate) multiplier: PointMoney,
     /// Money that a contract costs to trade.
     #[serde(default)]
     pub(crate) fee: Amount,
@@ -100,8 +107,8 @@ pub(crate) struct ExpirySection {
     pub(crate) at: Instant,
     #[serde(default)]
     pub(crate) model: ModelName,
-    #[serde(default = "fifty")]
-    pub(crate) multiplier: u32,
+    #[serde(default)]
+    pub(crate) multiplier: PointMoney,
     #[serde(default)]
     pub(crate) fee: Amount,
     /// Points of its forward above the front, where a market does not say the forward.
@@ -201,6 +208,64 @@ impl CurveSection {
     }
 }
 
+/// An ISO 4217 code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Code(pub(crate) Currency);
+
+impl Default for Code {
+    fn default() -> Code {
+        Code(Currency::USD)
+    }
+}
+
+impl TryFrom<String> for Code {
+    type Error = String;
+    fn try_from(text: String) -> Result<Code, String> {
+        let code = text.as_bytes().try_into().ok().and_then(Currency::new);
+        code.map(Code)
+            .ok_or_else(|| format!("{text:?} is no currency: three capital letters, as USD"))
+    }
+}
+
+/// Money of a point: a whole number, or a decimal as text so that it is exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(try_from = "NumberOrText")]
+pub(crate) struct PointMoney(i64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(u32),
+    Text(String),
+}
+
+impl Default for PointMoney {
+    fn default() -> PointMoney {
+        PointMoney(50 * Price::ONE_RAW)
+    }
+}
+
+impl TryFrom<NumberOrText> for PointMoney {
+    type Error = String;
+    fn try_from(said: NumberOrText) -> Result<PointMoney, String> {
+        let (raw, text) = match said {
+            NumberOrText::Number(whole) => (Some(i64::from(whole) * Price::ONE_RAW), whole.to_string()),
+            NumberOrText::Text(text) => (text.parse::<Price>().ok().map(Price::raw), text),
+        };
+        raw.filter(|raw| *raw > 0).map(PointMoney).ok_or_else(|| {
+            format!("multiplier {text:?} must be above 0: a whole number, or a decimal as text (\"0.5\")")
+        })
+    }
+}
+
+impl PointMoney {
+    /// In a currency.
+    pub(crate) fn value(self, currency: Code) -> PointValue {
+        PointValue::new(self.0, currency.0).unwrap_or(PointValue::unit(currency.0))
+    }
+}
+
 /// A price or an amount of money, as text so that it is exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(try_from = "String")]
@@ -251,12 +316,6 @@ pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
     Ok(Nanos(ns))
 }
 
-fn usd() -> String {
-    "USD".to_owned()
-}
-fn fifty() -> u32 {
-    50
-}
 fn spots() -> Vec<f64> {
     (-10..=10).map(|n| f64::from(n) / 100.0).collect()
 }

@@ -66,6 +66,14 @@ fn overview(snapshot: &Snapshot) -> Report {
                 "gain by theoretical value",
                 format!("{} {}", money(theo.net()), snapshot.currency),
             ),
+            ("gain by market mid", by_market(snapshot)),
+            (
+                "to look at",
+                match &snapshot.warnings[..] {
+                    [] => "nothing".to_owned(),
+                    warnings => warnings.join("; "),
+                },
+            ),
             ("worst scenario", worst),
             (
                 "limits passed",
@@ -77,6 +85,14 @@ fn overview(snapshot: &Snapshot) -> Report {
             ),
         ],
     )
+}
+
+fn by_market(snapshot: &Snapshot) -> String {
+    let market = &snapshot.market;
+    match market.gain.unmarked {
+        0 => format!("{} {}", money(market.gain.net()), snapshot.currency),
+        unmarked => format!("not known: {unmarked} positions have neither mid nor theoretical value"),
+    }
 }
 
 fn worst_cell(snapshot: &Snapshot, slide: &Slide) -> String {
@@ -125,6 +141,18 @@ fn gains(snapshot: &Snapshot, report: Report) -> Report {
             gain.unmarked.to_string(),
         ]);
     }
+    let market = &snapshot.market;
+    let of = |nano: i128| match market.gain.unmarked {
+        0 => money(nano),
+        _ => String::new(),
+    };
+    by = by.row([
+        "mid, else the worse of last mid and theo".to_owned(),
+        of(market.gain.gross),
+        money(market.gain.fees),
+        of(market.gain.net()),
+        market.without_mid.to_string(),
+    ]);
     let mut parts = Table::new(
         &format!("Where it comes from, {}", snapshot.currency),
         &["part", "gain"],

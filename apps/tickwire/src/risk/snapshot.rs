@@ -1,12 +1,12 @@
 //! Everything a report shows, as plain data: made from files by `tickwire risk`, from the running quoter by whoever owns it.
 
-use tickwire_market::{Contract, Nanos, Price, PutCall};
+use tickwire_market::{Contract, Nanos, PointValue, Price, PutCall};
 use tickwire_options::batch::Engine;
 use tickwire_options::{Kind, Terms, edge, implied};
 use tickwire_trading::Position;
 use tickwire_trading::portfolio::{
-    ExpiryState, Explained, Gain, Horizon, Kept, LadderRow, LimitUse, Limits, MarkBy, MarkOut, Model,
-    Obligations, ObligationsConfig, Portfolio, QuickRisk, SeriesKept, Slide,
+    ExpiryState, Explained, Gain, Horizon, Kept, LadderRow, LimitUse, Limits, MarkBy, MarkOut, MarketGain,
+    Model, Obligations, ObligationsConfig, Portfolio, QuickRisk, SeriesKept, Slide,
 };
 
 /// The state of a portfolio at an instant, and how it came about.
@@ -20,6 +20,10 @@ pub(crate) struct Snapshot {
     pub(crate) holdings: Vec<Holding>,
     /// By [`MarkBy`].
     pub(crate) gains: [Gain; 4],
+    /// By the market's mids, where there are none by a rule.
+    pub(crate) market: MarketGain,
+    /// What to look at.
+    pub(crate) warnings: Vec<String>,
     pub(crate) explained: Explained,
     /// What was explained at each time something was valued.
     pub(crate) history: Vec<(Nanos, Explained)>,
@@ -75,8 +79,10 @@ pub(crate) struct Surroundings<'s> {
     pub(crate) symbols: &'s [String],
     /// By instrument, best bid and offer.
     pub(crate) quotes: &'s [[Option<Price>; 2]],
-    /// Of the future that delta is counted in.
-    pub(crate) multiplier: u32,
+    /// A point of the future that delta is counted in.
+    pub(crate) future: PointValue,
+    /// Gains by theoretical value and by the market that differ by more are a warning; 0 is none.
+    pub(crate) difference_max: f64,
     pub(crate) spots: &'s [f64],
     pub(crate) vols: &'s [f64],
     pub(crate) limits: Limits,
@@ -128,11 +134,13 @@ impl Snapshot {
             expiries: around.expiries.to_vec(),
             holdings: all.filter(was_held).collect(),
             gains: MarkBy::ALL.map(|by| portfolio.gain(by)),
+            market: portfolio.market_gain(),
+            warnings: warnings(portfolio, &around),
             explained: portfolio.explained(),
             history: around.history,
-            risk: portfolio.quick_risk(around.multiplier),
-            strikes: portfolio.strike_ladder(around.multiplier),
-            limits: portfolio.limits_in_use(&around.limits, around.multiplier, worst),
+            risk: portfolio.quick_risk(around.future),
+            strikes: portfolio.strike_ladder(around.future),
+            limits: portfolio.limits_in_use(&around.limits, around.future, worst),
             slide,
             obligations: around.obligations,
             horizons: around.horizons,
@@ -144,6 +152,30 @@ impl Snapshot {
             smiles: smiles(portfolio, around.expiries, around.quotes),
         }
     }
+}
+
+/// What to look at: gains by our values and by the market that do not agree, and positions that have no market.
+fn warnings(portfolio: &Portfolio, around: &Surroundings<'_>) -> Vec<String> {
+    let (theo, market) = (portfolio.gain(MarkBy::Theo), portfolio.market_gain());
+    let mut all = Vec::new();
+    let units = |nano: i128| nano as f64 / Price::ONE_RAW as f64;
+    let differ = units(theo.net() - market.gain.net());
+    let are_known = theo.unmarked == 0 && market.gain.unmarked == 0;
+    if are_known && around.difference_max > 0.0 && differ.abs() > around.difference_max {
+        all.push(format!(
+            "gains by theoretical value and by market mid differ by {:.2} {}: more than {:.2}",
+            differ.abs(),
+            around.currency,
+            around.difference_max
+        ));
+    }
+    if market.without_mid > 0 {
+        all.push(format!(
+            "{} positions, {} contracts, have no market mid: each counts at the worse of its last mid and its theoretical value",
+            market.without_mid, market.contracts
+        ));
+    }
+    all
 }
 
 fn smiles(portfolio: &Portfolio, names: &[String], quotes: &[[Option<Price>; 2]]) -> Vec<SmileView> {

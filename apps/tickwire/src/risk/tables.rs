@@ -82,6 +82,15 @@ fn gain(snapshot: &Snapshot) -> String {
         ];
         line(&mut out, &cells);
     }
+    let market = &snapshot.market;
+    let cells = [
+        "market".to_owned(),
+        exact(market.gain.gross),
+        exact(market.gain.fees),
+        exact(market.gain.net()),
+        market.without_mid.to_string(),
+    ];
+    line(&mut out, &cells);
     out
 }
 

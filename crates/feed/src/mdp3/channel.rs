@@ -4,7 +4,7 @@ use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
 use crate::decoder::Context;
 use crate::{ArbiterConfig, Channel, Line, MissingRange, Start};
-use tickwire_market::{Contract, EventFlags, EventSink, InstrumentId, Nanos, Port, PriceSteps};
+use tickwire_market::{Contract, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, PriceSteps};
 use tickwire_wire::mdp3::tcp;
 
 /// See the module's description.
@@ -187,6 +187,10 @@ impl Channel for Mdp3Channel {
 
     fn contract(&self, id: InstrumentId) -> Option<Contract> {
         self.feed.decoder().contract(id)
+    }
+
+    fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
+        self.feed.decoder().terms(id)?.point_value()
     }
 
     fn price_steps(&self, id: InstrumentId) -> Option<PriceSteps> {

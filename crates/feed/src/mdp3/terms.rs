@@ -1,6 +1,6 @@
 //! What a definition says about the contract: for those who value and quote it, not for the book.
 
-use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Symbol};
+use tickwire_market::{Contract, Currency, Date, InstrumentId, Nanos, PointValue, Price, PutCall, Symbol};
 use tickwire_wire::mdp3::{
     Body, Entries, EventEntry, MaturityMonthYear, OptionRoot, Price9, TickRule, event_type,
 };
@@ -24,6 +24,10 @@ pub struct Mdp3Terms {
     pub tick_rule: Option<TickRule>,
     /// What people multiply prices with to read them (DisplayFactor).
     pub display_factor: Price,
+    /// What the smallest price step of one contract is worth (MinPriceIncrementAmount), where there is such a step.
+    pub tick_amount: Option<Price>,
+    /// What it is settled in (SettlCurrency, else Currency).
+    pub currency: Option<Currency>,
     /// The first underlying: the venue's number and, where it is said, the name.
     pub underlying: Option<(i32, Symbol)>,
 }
@@ -63,6 +67,8 @@ impl Default for Mdp3Terms {
             tick: None,
             tick_rule: None,
             display_factor: Price::from_raw(Price::ONE_RAW),
+            tick_amount: None,
+            currency: None,
             underlying: None,
         }
     }
@@ -79,7 +85,9 @@ impl Mdp3Terms {
                     kind: Mdp3Kind::Future,
                     multiplier: root.unit_of_measure_qty.price(),
                     tick: Some(root.min_price_increment.price()),
+                    tick_amount: root.min_price_increment_amount.price(),
                     display_factor: root.display_factor.price(),
+                    currency: currency_of([root.settl_currency.0, root.currency.0]),
                     ..dated(root.maturity_month_year, m.events)
                 }
             }
@@ -93,7 +101,9 @@ impl Mdp3Terms {
                     multiplier: root.unit_of_measure_qty.price(),
                     tick: root.min_price_increment.price(),
                     tick_rule: root.tick_rule.get().and_then(TickRule::of),
+                    tick_amount: root.min_price_increment_amount.price(),
                     display_factor: root.display_factor.price(),
+                    currency: currency_of([root.settl_currency.0, root.currency.0]),
                     underlying: first.map(|u| {
                         let name = Symbol::new(u.underlying_symbol.trimmed());
                         (u.underlying_security_id.get(), name.unwrap_or(Symbol::EMPTY))
@@ -126,6 +136,23 @@ impl Mdp3Terms {
         self.tick_rule.map(|rule| rule.tick(price)).or(self.tick)
     }
 
+    /// What a unit of the price, before the display factor, is worth for one contract: what the step is worth by the step, which holds for
+    /// prices in percent of par too; where a rule takes the step's place, the contract's size times the display factor. `None` where
+    /// neither is said.
+    pub fn point_value(&self) -> Option<PointValue> {
+        let currency = self.currency.unwrap_or(Currency::NONE);
+        if let Mdp3Kind::Currency { quote, .. } = self.kind {
+            let quote = Currency::new(quote).unwrap_or(Currency::NONE);
+            return PointValue::of_contract(Price::from_raw(Price::ONE_RAW), self.display_factor, quote);
+        }
+        let by_step = self
+            .tick
+            .zip(self.tick_amount)
+            .filter(|_| self.tick_rule.is_none());
+        let by_step = by_step.and_then(|(tick, amount)| PointValue::of_step(tick, amount, currency));
+        by_step.or_else(|| PointValue::of_contract(self.multiplier?, self.display_factor, currency))
+    }
+
     /// The contract, whose underlying has this number here. `None` of instruments that are none of those, or whose expiry or
     /// whole multiplier is not said.
     pub fn contract(&self, underlying: InstrumentId) -> Option<Contract> {
@@ -152,6 +179,11 @@ impl Mdp3Terms {
             Mdp3Kind::Other => return None,
         })
     }
+}
+
+/// The first code that is one.
+fn currency_of(codes: [[u8; 3]; 2]) -> Option<Currency> {
+    codes.into_iter().find_map(Currency::new)
 }
 
 fn other(security_id: i32, display_factor: Price9) -> Mdp3Terms {
@@ -193,5 +225,65 @@ fn dated(maturity: MaturityMonthYear, mut events: Entries<'_, EventEntry>) -> Md
                 .zip(day)
                 .map(|((year, month), day)| Date { year, month, day })),
         ..Mdp3Terms::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_worth_what_the_definition_makes_of_it() {
+        let price = |text: &str| text.parse::<Price>().expect("a price");
+        let terms = Mdp3Terms {
+            kind: Mdp3Kind::Future,
+            multiplier: Some(price("50")),
+            tick: Some(price("25")),
+            tick_amount: Some(price("12.5")),
+            display_factor: price("0.01"),
+            currency: Some(Currency::USD),
+            ..Mdp3Terms::default()
+        };
+        let raw = |terms: &Mdp3Terms| terms.point_value().map(|value| (value.raw(), value.currency()));
+        assert_eq!(raw(&terms), Some((500_000_000, Currency::USD)));
+        // An option whose steps depend on the price says no step: by its size and the display factor.
+        let by_rule = Mdp3Terms {
+            tick: None,
+            tick_rule: TickRule::of(4),
+            tick_amount: Some(price("2.5")),
+            ..terms
+        };
+        assert_eq!(raw(&by_rule), Some((500_000_000, Currency::USD)));
+        // Notes are priced in percent of 100,000 dollars: by the step, not by the size.
+        let note = Mdp3Terms {
+            multiplier: Some(price("100000")),
+            tick: Some(price("0.015625")),
+            tick_amount: Some(price("15.625")),
+            display_factor: price("1"),
+            ..terms
+        };
+        assert_eq!(raw(&note), Some((1_000_000_000_000, Currency::USD)));
+        // A contract on yen that says neither is not worth one; a pair is worth what its price says.
+        let unsaid = Mdp3Terms {
+            multiplier: None,
+            tick_amount: None,
+            ..terms
+        };
+        assert_eq!(raw(&unsaid), None);
+        let pair = Mdp3Terms {
+            kind: Mdp3Kind::Currency {
+                base: *b"EUR",
+                quote: *b"JPY",
+            },
+            display_factor: price("1"),
+            ..Mdp3Terms::default()
+        };
+        let yen = Currency::new(*b"JPY").expect("a code");
+        assert_eq!(raw(&pair), Some((1_000_000_000, yen)));
+        let nowhere = Mdp3Terms {
+            currency: None,
+            ..terms
+        };
+        assert_eq!(raw(&nowhere), Some((500_000_000, Currency::NONE)));
     }
 }

@@ -10,7 +10,7 @@
 
 use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
 use crate::{ArbiterConfig, Channel, Line, Start};
-use tickwire_market::{EventSink, Nanos, Port};
+use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port};
 use tickwire_wire::moex::{MissingField, replay};
 
 /// Everything about a [`MoexChannel`].
@@ -130,6 +130,10 @@ impl Channel for MoexChannel {
             _ => return,
         }
         self.follow_up(now, sink);
+    }
+
+    fn point_value(&self, id: InstrumentId) -> Option<PointValue> {
+        self.feed.decoder().point_value(id)
     }
 
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {

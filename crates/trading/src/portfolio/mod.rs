@@ -18,14 +18,14 @@ mod tests;
 
 pub use mark_out::{Horizon, MarkOut, MarkOuts, MarkOutsConfig};
 pub use obligations::{Kept, Obligations, ObligationsConfig, Series, SeriesKept};
-pub use risk::{LadderCell, LadderRow, LimitUse, Limits, QuickRisk, RiskRow, Slide, SlideError};
+pub use risk::{LadderCell, LadderRow, LimitUse, Limits, LossBy, QuickRisk, RiskRow, Slide, SlideError};
 
 use crate::Position;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use tickwire_market::{Contract, Nanos, Price, PutCall, Qty, Side};
+use tickwire_market::{Contract, Nanos, PointValue, Price, PutCall, Qty, Side};
 use tickwire_options::{Greeks, Invalid, Kind, Terms, bachelier, black76, edge};
 
 /// A portfolio's instrument.
@@ -33,6 +33,8 @@ use tickwire_options::{Greeks, Invalid, Kind, Terms, bachelier, black76, edge};
 pub struct Listing {
     /// What it is. Anything but an option moves with the underlying one to one.
     pub contract: Contract,
+    /// What a point of its price is worth for one contract; all of a portfolio in one currency.
+    pub value: PointValue,
     /// Of an option, the place of its expiry in [`MarketState::expiries`].
     pub expiry: u16,
     /// Money that a contract costs to trade.
@@ -136,6 +138,26 @@ impl Gain {
     pub const fn net(&self) -> i128 {
         self.gross - self.fees
     }
+
+    const fn plus(&self, other: &Gain) -> Gain {
+        Gain {
+            gross: self.gross + other.gross,
+            fees: self.fees + other.fees,
+            unmarked: self.unmarked + other.unmarked,
+        }
+    }
+}
+
+/// What was earned by the market's mid prices, in 1e-9 money. A position without a mid now counts as what is worse for it of the last mid it
+/// had and its theoretical value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MarketGain {
+    /// All of it; those that have neither mid nor theoretical value are its `unmarked`.
+    pub gain: Gain,
+    /// Positions that have no mid now,
+    pub without_mid: u32,
+    /// and their contracts, either way.
+    pub contracts: u64,
 }
 
 /// Where the gain by theoretical value comes from, in 1e-9 money. The parts add up to it exactly.
@@ -221,6 +243,10 @@ pub struct Portfolio {
     positions: Box<[Position]>,
     fees: Box<[i128]>,
     marks: Box<[[Option<Price>; 4]]>,
+    /// The last mid that each ever had.
+    last_mids: Box<[Option<Price>]>,
+    /// What was explained of each, in 1e-9 points.
+    earned: Box<[i128]>,
     lots: Box<[Lots]>,
     greeks: Box<[Greeks]>,
     /// Of the last revaluation.
@@ -237,6 +263,8 @@ impl Portfolio {
             positions: vec![Position::default(); count].into_boxed_slice(),
             fees: vec![0; count].into_boxed_slice(),
             marks: vec![[None; 4]; count].into_boxed_slice(),
+            last_mids: vec![None; count].into_boxed_slice(),
+            earned: vec![0; count].into_boxed_slice(),
             lots: vec![Lots::default(); count].into_boxed_slice(),
             greeks: vec![Greeks::default(); count].into_boxed_slice(),
             state: None,
@@ -290,8 +318,7 @@ impl Portfolio {
 
     /// What a trade does beside the position: `times` is -1 for one that is taken back.
     fn enter(&mut self, at: usize, trade: &Trade, times: i64) {
-        let Listing { contract, fee, .. } = self.listings[at];
-        let multiplier = i128::from(contract.multiplier());
+        let fee = self.listings[at].fee;
         let signed = times
             * match trade.side {
                 Side::Bid => i64::from(trade.qty.0),
@@ -303,7 +330,7 @@ impl Portfolio {
         self.fees[at] += fees;
         self.explained.fees -= fees;
         let edge = i128::from(theo.raw()) - i128::from(trade.price.raw());
-        self.explained.edge += edge * i128::from(signed) * multiplier;
+        self.explained.edge += self.earn(at, edge * i128::from(signed));
         if trade.theo.is_none() && before.is_some() {
             // Worth what it was at the last revaluation: as if it had been held since then.
             return;
@@ -317,6 +344,14 @@ impl Portfolio {
         lots.worth += i128::from(signed) * i128::from(theo.raw());
         lots.moved += signed as f64 * moved;
         lots.moved_squared += signed as f64 * moved * moved;
+    }
+
+    /// So many more 1e-9 points were earned with an instrument: as money, so that the sum of all is that of the sum, rounded once.
+    fn earn(&mut self, at: usize, points: i128) -> i128 {
+        let value = self.listings[at].value;
+        let before = value.money(self.earned[at]);
+        self.earned[at] += points;
+        value.money(self.earned[at]) - before
     }
 
     /// What a position moves with, in points.
@@ -337,6 +372,19 @@ impl Portfolio {
     pub fn mark(&mut self, instrument: u32, by: MarkBy, price: Price) -> Result<(), PortfolioError> {
         let at = self.place(instrument)?;
         self.marks[at][by as usize] = Some(price);
+        if by == MarkBy::Mid {
+            self.last_mids[at] = Some(price);
+        }
+        Ok(())
+    }
+
+    /// There is no such price any more: a market that has lost a side has no mid.
+    ///
+    /// # Errors
+    /// [`PortfolioError::Instrument`].
+    pub fn unmark(&mut self, instrument: u32, by: MarkBy) -> Result<(), PortfolioError> {
+        let at = self.place(instrument)?;
+        self.marks[at][by as usize] = None;
         Ok(())
     }
 
@@ -354,7 +402,8 @@ impl Portfolio {
         }
         let before = self.state.take();
         for (at, (value, greeks)) in made.into_iter().enumerate() {
-            let earned = self.earned(at, before.as_ref(), state, value);
+            let (points, mut earned) = self.explain(at, before.as_ref(), state, value);
+            earned.rest = self.earn(at, points) - earned.total();
             let all = &mut self.explained;
             for (part, more) in [
                 (&mut all.delta, earned.delta),
@@ -413,26 +462,23 @@ impl Portfolio {
         Ok(Some((terms, expiry.model)))
     }
 
-    /// What a revaluation earned with an instrument: all but edge and fees, which trades bring.
-    fn earned(
+    /// What a revaluation earned with an instrument, in 1e-9 points, and what of that Greeks explain, in money: edge and fees are brought by
+    /// trades, the rest is what is left.
+    fn explain(
         &self,
         at: usize,
         before: Option<&MarketState>,
         after: &MarketState,
         value: Price,
-    ) -> Explained {
+    ) -> (i128, Explained) {
         let lots = self.lots[at];
         let held = self.positions[at].qty - lots.qty;
-        let multiplier = self.listings[at].contract.multiplier();
+        let point = self.listings[at].value.raw() as f64 / Price::ONE_RAW as f64;
         let worth = |qty: i64, price: Price| i128::from(qty) * i128::from(price.raw());
         let old = self.marks[at][MarkBy::Theo as usize].unwrap_or(value);
         let points = worth(held, value) - worth(held, old) + worth(lots.qty, value) - lots.worth;
-        let total = points * i128::from(multiplier);
         let Some(before) = before else {
-            return Explained {
-                rest: total,
-                ..Explained::default()
-            };
+            return (points, Explained::default());
         };
         let g = &self.greeks[at];
         let df = self.forward(after, at) - self.forward(before, at);
@@ -443,7 +489,7 @@ impl Portfolio {
             dt = before.expiries[expiry].years - after.expiries[expiry].years;
         }
         let (held, traded) = (held as f64, lots.qty as f64);
-        let money = |points: f64| nano(f64::from(multiplier) * points);
+        let money = |points: f64| nano(point * points);
         let first = (held + traded) * df - lots.moved;
         let second = (held + traded) * df * df - 2.0 * df * lots.moved + lots.moved_squared;
         let explained = Explained {
@@ -453,10 +499,7 @@ impl Portfolio {
             theta: money(g.theta * held * dt),
             ..Explained::default()
         };
-        Explained {
-            rest: total - explained.total(),
-            ..explained
-        }
+        (points, explained)
     }
 
     /// Its instruments, in order.
@@ -497,9 +540,8 @@ impl Portfolio {
         };
         let mark = self.marks[at][by as usize];
         let worth = mark.map_or(0, |mark| i128::from(position.qty) * i128::from(mark.raw()));
-        let multiplier = i128::from(self.listings[at].contract.multiplier());
         Gain {
-            gross: (worth - position.cost) * multiplier,
+            gross: self.listings[at].value.money(worth - position.cost),
             fees: self.fees[at],
             unmarked: u32::from(mark.is_none() && position.qty != 0),
         }
@@ -508,10 +550,47 @@ impl Portfolio {
     /// What all of them have.
     pub fn gain(&self, by: MarkBy) -> Gain {
         let each = (0..self.listings.len() as u32).map(|instrument| self.gain_of(instrument, by));
-        each.fold(Gain::default(), |all, one| Gain {
-            gross: all.gross + one.gross,
-            fees: all.fees + one.fees,
-            unmarked: all.unmarked + one.unmarked,
+        each.fold(Gain::default(), |all, one| all.plus(&one))
+    }
+
+    /// What an instrument has earned by the market's mid price.
+    pub fn market_gain_of(&self, instrument: u32) -> MarketGain {
+        let at = instrument as usize;
+        let Some(position) = self.positions.get(at) else {
+            return MarketGain::default();
+        };
+        let [theo, mid] = [MarkBy::Theo, MarkBy::Mid].map(|by| self.marks[at][by as usize]);
+        if mid.is_some() || position.qty == 0 {
+            return MarketGain {
+                gain: self.gain_of(instrument, MarkBy::Mid),
+                ..MarketGain::default()
+            };
+        }
+        let known = theo.into_iter().chain(self.last_mids[at]);
+        // Long, the lower one; short, the higher.
+        let mark = match position.qty > 0 {
+            true => known.min(),
+            false => known.max(),
+        };
+        let worth = mark.map_or(0, |mark| i128::from(position.qty) * i128::from(mark.raw()));
+        MarketGain {
+            gain: Gain {
+                gross: self.listings[at].value.money(worth - position.cost),
+                fees: self.fees[at],
+                unmarked: u32::from(mark.is_none()),
+            },
+            without_mid: 1,
+            contracts: position.qty.unsigned_abs(),
+        }
+    }
+
+    /// The same of all of them.
+    pub fn market_gain(&self) -> MarketGain {
+        let each = (0..self.listings.len() as u32).map(|instrument| self.market_gain_of(instrument));
+        each.fold(MarketGain::default(), |all, one| MarketGain {
+            gain: all.gain.plus(&one.gain),
+            without_mid: all.without_mid + one.without_mid,
+            contracts: all.contracts + one.contracts,
         })
     }
 

@@ -1,11 +1,11 @@
 //! What a portfolio could gain or lose: Greeks per expiry and together, spot × volatility, strikes, limits in use.
 
-use super::{MarkBy, Model, Portfolio, kind};
+use super::{Gain, MarkBy, Model, Portfolio, kind};
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use tickwire_market::{Contract, Price, Side};
+use tickwire_market::{Contract, PointValue, Price, Side};
 use tickwire_options::batch::{Engine, InvalidAt, Listed, Strip};
 use tickwire_options::edge;
 use tickwire_options::grid::{Cell, Grid, GridError, Position as Held};
@@ -149,10 +149,36 @@ pub struct Limits {
     pub gamma: f64,
     /// Vega, either way.
     pub vega: f64,
-    /// Loss of the day, fees included.
+    /// Loss of the day, fees included,
     pub loss: f64,
+    /// marked by these prices.
+    pub loss_by: LossBy,
     /// Loss in the worst cell of the scenario grid.
     pub worst: f64,
+}
+
+/// By which prices a loss is judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LossBy {
+    /// Theoretical values or the market's mids, whichever shows the larger loss: our own values do not see that they are wrong, and mids of a
+    /// thin market are anywhere.
+    #[default]
+    Worse,
+    /// Theoretical values.
+    Theo,
+    /// The market's mid prices ([`super::MarketGain`]).
+    Market,
+}
+
+impl LossBy {
+    /// The one of two gains, by theoretical value and by the market, that is judged.
+    pub fn of(self, theo: f64, market: f64) -> f64 {
+        match self {
+            LossBy::Worse => theo.min(market),
+            LossBy::Theo => theo,
+            LossBy::Market => market,
+        }
+    }
 }
 
 /// How much of a limit is in use.
@@ -174,15 +200,15 @@ impl LimitUse {
 }
 
 impl Portfolio {
-    /// Greeks per expiry and together, at the last revaluation. `multiplier` is that of the future which delta is counted in.
-    pub fn quick_risk(&self, multiplier: u32) -> QuickRisk {
+    /// Greeks per expiry and together, at the last revaluation. `future` is a point of the one that delta is counted in.
+    pub fn quick_risk(&self, future: PointValue) -> QuickRisk {
         let expiries = self.state.as_ref().map_or(0, |state| state.expiries.len());
         let mut risk = QuickRisk {
             expiries: vec![RiskRow::default(); expiries],
             ..QuickRisk::default()
         };
         for at in 0..self.listings.len() {
-            let row = self.risk_of(at, multiplier);
+            let row = self.risk_of(at, future);
             let is_option = matches!(self.listings[at].contract, Contract::Option { .. });
             let expiry = usize::from(self.listings[at].expiry);
             match risk.expiries.get_mut(expiry).filter(|_| is_option) {
@@ -194,11 +220,10 @@ impl Portfolio {
         risk
     }
 
-    fn risk_of(&self, at: usize, multiplier: u32) -> RiskRow {
+    fn risk_of(&self, at: usize, future: PointValue) -> RiskRow {
         let (listing, qty, g) = (&self.listings[at], self.positions[at].qty, &self.greeks[at]);
-        let own = f64::from(listing.contract.multiplier());
-        let money = qty as f64 * own;
-        let contracts = money / f64::from(multiplier.max(1));
+        let money = qty as f64 * self.point(at);
+        let contracts = qty as f64 * (listing.value.raw() as f64 / future.raw() as f64);
         let expiry = self
             .state
             .as_ref()
@@ -249,7 +274,7 @@ impl Portfolio {
                 held.push(Held {
                     strip: strips.len(),
                     option: listed.len(),
-                    quantity: qty as f64 * f64::from(listing.contract.multiplier()),
+                    quantity: qty as f64 * self.point(at),
                 });
                 listed.push(Listed {
                     strike: edge::points(strike),
@@ -268,7 +293,7 @@ impl Portfolio {
         grid.run(engine, &forwards, 0.0).map_err(SlideError::Grid)?;
         let futures = self.listings.iter().enumerate().filter_map(|(at, listing)| {
             let is_option = matches!(listing.contract, Contract::Option { .. });
-            let money = self.positions[at].qty as f64 * f64::from(listing.contract.multiplier());
+            let money = self.positions[at].qty as f64 * self.point(at);
             (!is_option).then(|| money * state.levels[at])
         });
         let per_move: f64 = futures.sum();
@@ -293,14 +318,14 @@ impl Portfolio {
     }
 
     /// Position and gamma by strike and expiry, lowest strike first; strikes without a position are left out.
-    pub fn strike_ladder(&self, multiplier: u32) -> Vec<LadderRow> {
+    pub fn strike_ladder(&self, future: PointValue) -> Vec<LadderRow> {
         let expiries = self.state.as_ref().map_or(0, |state| state.expiries.len());
         let mut rows: BTreeMap<Price, Vec<LadderCell>> = BTreeMap::new();
         for (at, listing) in self.listings.iter().enumerate() {
             let Contract::Option { strike, .. } = listing.contract else {
                 continue;
             };
-            let row = self.risk_of(at, multiplier);
+            let row = self.risk_of(at, future);
             if row.position == 0 {
                 continue;
             }
@@ -316,6 +341,11 @@ impl Portfolio {
         rows.into_iter().map(row).collect()
     }
 
+    /// Money of a point of an instrument.
+    fn point(&self, at: usize) -> f64 {
+        self.listings[at].value.raw() as f64 / Price::ONE_RAW as f64
+    }
+
     /// Value of options held on one side, in money.
     fn premium(&self, side: Side) -> f64 {
         let each = self.listings.iter().enumerate().filter_map(|(at, listing)| {
@@ -323,17 +353,17 @@ impl Portfolio {
             let is_on_side = (qty > 0) == (side == Side::Bid);
             let is_option = matches!(listing.contract, Contract::Option { .. });
             let theo = self.marks[at][MarkBy::Theo as usize]?;
-            let multiplier = f64::from(listing.contract.multiplier());
-            (is_option && is_on_side).then(|| qty.unsigned_abs() as f64 * multiplier * edge::points(theo))
+            (is_option && is_on_side).then(|| qty.unsigned_abs() as f64 * self.point(at) * edge::points(theo))
         });
         each.sum()
     }
 
     /// How much of each limit is in use; `worst` is that of a [`Slide`], if there is one.
-    pub fn limits_in_use(&self, limits: &Limits, multiplier: u32, worst: Option<f64>) -> Vec<LimitUse> {
-        let risk = self.quick_risk(multiplier);
+    pub fn limits_in_use(&self, limits: &Limits, future: PointValue, worst: Option<f64>) -> Vec<LimitUse> {
+        let risk = self.quick_risk(future);
         let options: i64 = risk.expiries.iter().map(|row| row.position).sum();
-        let gain = self.gain(MarkBy::Theo).net() as f64 / Price::ONE_RAW as f64;
+        let units = |gain: Gain| gain.net() as f64 / Price::ONE_RAW as f64;
+        let (theo, market) = (units(self.gain(MarkBy::Theo)), units(self.market_gain().gain));
         let loss = |money: f64| (-money).max(0.0);
         let rows = [
             ("options long", options.max(0) as f64, limits.options_long),
@@ -348,7 +378,9 @@ impl Portfolio {
             ("delta", risk.total.delta.abs(), limits.delta),
             ("gamma", risk.total.gamma.abs(), limits.gamma),
             ("vega", risk.total.vega.abs(), limits.vega),
-            ("loss", loss(gain), limits.loss),
+            ("loss", loss(limits.loss_by.of(theo, market)), limits.loss),
+            ("loss by theoretical value", loss(theo), 0.0),
+            ("loss by market mid", loss(market), 0.0),
             ("worst scenario", loss(worst.unwrap_or(0.0)), limits.worst),
         ];
         rows.map(|(name, used, limit)| LimitUse { name, used, limit })

@@ -3,10 +3,15 @@
 use super::*;
 use crate::quoter::tests::Random;
 use alloc::vec::Vec;
-use tickwire_market::{Date, InstrumentId};
+use tickwire_market::{Currency, Date, InstrumentId};
 use tickwire_options::batch::Engine;
 
 const POINT: i64 = Price::ONE_RAW;
+
+/// Dollars a point.
+fn fifty() -> PointValue {
+    PointValue::new(50 * POINT, Currency::USD).expect("above 0")
+}
 
 fn option(expiry: u16, strike: i64, right: PutCall) -> Listing {
     Listing {
@@ -17,6 +22,7 @@ fn option(expiry: u16, strike: i64, right: PutCall) -> Listing {
             right,
             underlying: InstrumentId(1),
         },
+        value: fifty(),
         expiry,
         fee: Price::from_raw(450_000_000),
     }
@@ -29,6 +35,7 @@ fn listings() -> Vec<Listing> {
             expiry: Date::default(),
             multiplier: 50,
         },
+        value: fifty(),
         expiry: 0,
         fee: Price::from_raw(250_000_000),
     }];
@@ -71,7 +78,12 @@ fn market(front: f64, vol: f64, passed_days: f64) -> MarketState {
 fn money_is_conserved_against_a_recount_of_every_fill() {
     for seed in 0..20 {
         let mut random = Random(seed);
-        let listings = listings();
+        let mut listings = listings();
+        for (at, listing) in listings.iter_mut().enumerate().filter(|_| seed % 2 == 1) {
+            // Points whose money is rounded.
+            let odd = 694_567_123 + at as i64;
+            listing.value = PointValue::new(odd, Currency::RUB).expect("above 0");
+        }
         let mut portfolio = Portfolio::new(&listings);
         let (mut front, mut vol, mut days) = (5_000.0, 0.18, 0.0);
         // Signed contracts and price of everything that ever came in; fees.
@@ -155,7 +167,7 @@ fn money_is_conserved_against_a_recount_of_every_fill() {
                     let worth = |price: i64, qty: i64| i128::from(price) * i128::from(qty);
                     let now: i128 = mark.map_or(0, |mark| worth(mark.raw(), held));
                     let paid: i128 = mine().map(|(_, qty, price)| worth(*price, *qty)).sum();
-                    gross += (now - paid) * i128::from(listing.contract.multiplier());
+                    gross += listing.value.money(now - paid);
                 }
                 let gain = portfolio.gain(by);
                 assert_eq!(
@@ -270,7 +282,7 @@ fn mixed() -> Portfolio {
 #[test]
 fn risk_is_what_revaluation_shows() {
     let portfolio = mixed();
-    let risk = portfolio.quick_risk(50);
+    let risk = portfolio.quick_risk(fifty());
     let worth = |front: f64, vol: f64, passed: f64| {
         let mut moved = portfolio.clone();
         moved.revalue(&market(front, vol, passed)).expect("valued");
@@ -307,7 +319,7 @@ fn risk_is_what_revaluation_shows() {
     near("weight", far.weighted_vega, far.vega * (30.0_f64 / 37.0).sqrt());
     assert_eq!(risk.underlying.position, -6);
     assert_eq!(risk.underlying.delta, -6.0);
-    let ladder = portfolio.strike_ladder(50);
+    let ladder = portfolio.strike_ladder(fifty());
     let gamma: f64 = ladder
         .iter()
         .flat_map(|row| &row.cells)
@@ -355,7 +367,7 @@ fn the_slide_is_a_full_revaluation_and_limits_are_told() {
         futures: 12.0,
         ..Limits::default()
     };
-    let uses = portfolio.limits_in_use(&limits, 50, Some(slide.worst.gain));
+    let uses = portfolio.limits_in_use(&limits, fifty(), Some(slide.worst.gain));
     let of = |name: &str| uses.iter().find(|row| row.name == name).expect("it is told");
     assert_eq!(
         (of("underlying").used, of("underlying").share()),
@@ -365,6 +377,82 @@ fn the_slide_is_a_full_revaluation_and_limits_are_told() {
         (of("worst scenario").used, of("delta").share()),
         (-slide.worst.gain, None)
     );
+}
+
+#[test]
+fn a_loss_is_judged_by_the_worse_of_value_and_market_and_what_has_no_mid_is_said() {
+    let mut portfolio = Portfolio::new(&listings());
+    portfolio.revalue(&market(5_000.0, 0.18, 0.0)).expect("valued");
+    let trade = |portfolio: &mut Portfolio, at: u32, side: Side, price: i64| {
+        let trade = Trade {
+            at: Nanos(0),
+            instrument: at,
+            side,
+            qty: Qty(10),
+            price: Price::from_raw(price),
+            theo: None,
+            forward: None,
+        };
+        portfolio.trade(&trade).expect("it is there");
+    };
+    let value = |portfolio: &Portfolio, at: u32| portfolio.marked(at, MarkBy::Theo).expect("valued").raw();
+    // Bought ten points below what we think that it is worth; the market pays ten points less than we did.
+    let theo = value(&portfolio, 6);
+    let paid = theo - 10 * POINT;
+    trade(&mut portfolio, 6, Side::Bid, paid);
+    let mid = |points: i64| Price::from_raw(paid + points * POINT);
+    portfolio.mark(6, MarkBy::Mid, mid(-10)).expect("it is there");
+    let fee = i128::from(listings()[6].fee.raw()) * 10;
+    let of_points = |points: i64| i128::from(points) * 10 * 50 * i128::from(POINT) - fee;
+    assert_eq!(portfolio.gain(MarkBy::Theo).net(), of_points(10));
+    assert_eq!(portfolio.market_gain().gain.net(), of_points(-10));
+    assert_eq!(
+        (
+            portfolio.market_gain().without_mid,
+            portfolio.market_gain().contracts
+        ),
+        (0, 0)
+    );
+    let used = |portfolio: &Portfolio, loss_by: LossBy| {
+        let limits = Limits {
+            loss: 1_000.0,
+            loss_by,
+            ..Limits::default()
+        };
+        let uses = portfolio.limits_in_use(&limits, fifty(), None);
+        uses.iter()
+            .find(|row| row.name == "loss")
+            .expect("it is told")
+            .used
+    };
+    let lost = 5_000.0 + fee as f64 / 1e9;
+    for (loss_by, wanted) in [(LossBy::Worse, lost), (LossBy::Theo, 0.0), (LossBy::Market, lost)] {
+        assert!((used(&portfolio, loss_by) - wanted).abs() < 1e-6, "{loss_by:?}");
+    }
+    // The market has lost a side: long, what is worse of its last mid and our value counts; and it is said.
+    portfolio.unmark(6, MarkBy::Mid).expect("it is there");
+    let told = portfolio.market_gain();
+    assert_eq!(
+        (told.gain.net(), told.without_mid, told.contracts),
+        (of_points(-10), 1, 10)
+    );
+    portfolio.mark(6, MarkBy::Mid, mid(40)).expect("it is there");
+    portfolio.unmark(6, MarkBy::Mid).expect("it is there");
+    assert_eq!(portfolio.market_gain().gain.net(), of_points(10));
+    // Short, the higher one; one that never had a mid, our value.
+    let mut short = Portfolio::new(&listings());
+    short.revalue(&market(5_000.0, 0.18, 0.0)).expect("valued");
+    trade(&mut short, 6, Side::Ask, theo);
+    assert_eq!(short.market_gain().gain.net(), -fee);
+    short
+        .mark(6, MarkBy::Mid, Price::from_raw(theo + 3 * POINT))
+        .expect("it is there");
+    short.unmark(6, MarkBy::Mid).expect("it is there");
+    assert_eq!(short.market_gain().gain.net(), of_points(-3));
+    // Without any price nothing is said.
+    let mut blind = Portfolio::new(&listings());
+    trade(&mut blind, 6, Side::Bid, theo);
+    assert_eq!(blind.market_gain().gain.unmarked, 1);
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Made {
         let count = chain.options.len();
         let mut ladder = Box::new(Ladder::new(count, (2 * reach + 1) as usize));
         pricer.fill(&mut ladder, tape.begin, reach)?;
-        let ticks = [chain.underlying_tick, chain.steps.tick];
+        let ticks = ([chain.underlying_tick, chain.steps.tick], chain.option_value);
         let base = section.quoter(chain.underlying, ticks, count as u16);
         Ok(Made {
             // What is measured is not how a rate is kept.
@@ -172,6 +172,8 @@ impl Made {
                 spread_max_ticks: u32::MAX,
                 answer_max_ns: 60 * Nanos::SECOND,
                 fade_ns: 0,
+                // The options of this tape have no market but ours: there is nothing to hold quotes to.
+                market: None,
                 ..base
             },
             ids: chain.options.iter().map(|o| o.id).collect(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use tickwire_market::{InstrumentId, Price, PriceSteps};
+use tickwire_market::{Currency, InstrumentId, PointValue, Price, PriceSteps};
 use tickwire_options::Kind;
 use tickwire_runtime::spsc;
 use tickwire_trading::{NO_ASK, NO_BID};
@@ -23,6 +23,11 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// A point of CME's E-mini, whose prices are hundredths.
+fn half_a_dollar() -> PointValue {
+    PointValue::new(Price::ONE_RAW / 2, Currency::USD).unwrap()
 }
 
 struct Thread {
@@ -66,7 +71,8 @@ impl Thread {
         let mut chain = Chain {
             underlying: InstrumentId(0),
             underlying_tick: whole(25),
-            underlying_multiplier: 50,
+            underlying_value: half_a_dollar(),
+            option_value: half_a_dollar(),
             steps: PriceSteps {
                 tick: whole(5),
                 beyond: None,
