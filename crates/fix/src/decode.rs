@@ -8,9 +8,7 @@ use crate::fields::{Field, Fields};
 use crate::group::{Group, RepeatingGroup};
 use crate::number::{ZEROS, load8, parse_unsigned, value8};
 use crate::reject::Fault;
-use crate::reject::SessionRejectReason::{
-    EmbeddedSoh, IncorrectFormat, InvalidTagNumber, Other, TagWithoutValue,
-};
+use crate::reject::SessionRejectReason::{EmbeddedSoh, InvalidTagNumber, Other, TagWithoutValue};
 use crate::scan::{SOH, scan};
 use crate::tag;
 use alloc::boxed::Box;
@@ -37,6 +35,24 @@ pub enum Garbled {
     },
     /// MsgType is not the third field.
     NoMsgType,
+}
+
+impl core::fmt::Display for Garbled {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Garbled::NoBeginString => f.write_str("it does not begin with 8=FIX"),
+            Garbled::NoBodyLength => f.write_str("BodyLength (9) is not the second field, or not a number"),
+            Garbled::TooLong => f.write_str("it is longer than MaxMessageSize"),
+            Garbled::NoCheckSum => f.write_str("CheckSum (10) is not where BodyLength (9) says"),
+            Garbled::CheckSum { said, computed } => {
+                write!(
+                    f,
+                    "CheckSum (10) says {said:03}, the bytes add up to {computed:03}"
+                )
+            }
+            Garbled::NoMsgType => f.write_str("MsgType (35) is not the third field"),
+        }
+    }
 }
 
 /// The beginning of a byte stream.
@@ -264,6 +280,7 @@ impl Index {
             count: 0,
             start: 0,
             skip_to: 0,
+            length: 0,
             fault: None,
             empty: None,
         };
@@ -275,7 +292,7 @@ impl Index {
         }
         if reader.start as usize != body_end {
             // A data field's count leads beyond the message.
-            reader.fault = reader.fault.or(Some(Fault::no_tag(IncorrectFormat)));
+            reader.fault = reader.fault.or(Some(Fault::value(reader.length)));
         }
         self.last = Last {
             fields: reader.count,
@@ -311,8 +328,10 @@ struct Reader<'i> {
     count: usize,
     /// Where the next field begins.
     start: u32,
-    /// Separators before it are part of a data field.
+    /// Separators before it are part of a data field, which ends there; 0: there is none.
     skip_to: usize,
+    /// The field that says so.
+    length: u32,
     fault: Option<Fault>,
     empty: Option<Fault>,
 }
@@ -375,7 +394,11 @@ impl Reader<'_> {
         if (end as usize) < self.skip_to {
             return; // part of a data field
         }
-        self.skip_to = 0;
+        let counted = core::mem::take(&mut self.skip_to);
+        if counted != 0 && counted != end as usize {
+            // The data does not end where its length says.
+            self.fault = self.fault.or(Some(Fault::value(self.length)));
+        }
         let (start, before) = (self.start as usize, self.count.checked_sub(1));
         self.start = end + 1;
         // Eight bytes are there: the CheckSum field follows every field.
@@ -394,7 +417,11 @@ impl Reader<'_> {
             self.empty = self.empty.or(Some(Fault::new(TagWithoutValue, tag)));
         }
         if tag::is_data_length(tag) {
-            self.skip_to = data_end(message, field);
+            self.length = tag;
+            match data_end(message, field) {
+                Ok(data_end) => self.skip_to = data_end,
+                Err(fault) => self.fault = self.fault.or(Some(fault)),
+            }
         }
         let Some(slot) = self.fields.get_mut(self.count) else {
             self.fault = self.fault.or(Some(Fault::new(Other, tag)));
@@ -479,14 +506,30 @@ fn no_field(piece: &[u8], before: Option<u32>) -> Fault {
     }
 }
 
-/// Where the data field behind its length field ends at the earliest; 0 if there is none.
+/// Tags from here on may be a counterparty's own, whatever the standard calls them.
+const OWN_TAGS: u32 = 5_000;
+
+/// Where the data field behind its length field ends; 0 if there is none and there need not be: nothing is counted, or it is
+/// no length but a field of the counterparty's own.
 #[cold]
-fn data_end(message: &[u8], length: Field) -> usize {
+fn data_end(message: &[u8], length: Field) -> Result<usize, Fault> {
     let (value, end) = (length.start as usize, length.end as usize);
-    let equals = message[end..].iter().take(9).position(|&b| b == b'=');
-    match (parse_unsigned(message, value, end), equals) {
-        (Some(len), Some(at)) => (end + at + 1).saturating_add(usize::try_from(len).unwrap_or(usize::MAX)),
-        _ => 0,
+    if value == end {
+        return Ok(0); // empty, which is another fault
+    }
+    let count = parse_unsigned(message, value, end);
+    let data = tag::data_of(length.tag);
+    let next = load8(message, end + 1).and_then(parse_tag);
+    match (next.filter(|(next, _)| *next == data), count) {
+        //= FIX 4.4 vol 1, "Field Delimiter": the length field stands immediately before the data field.
+        (None, Some(0)) => Ok(0),
+        (None, _) if length.tag >= OWN_TAGS => Ok(0),
+        (None, _) => Err(Fault::missing(data)),
+        (Some(_), None) => Err(Fault::format(length.tag)),
+        (Some((_, digits)), Some(count)) => {
+            let begin = end + 1 + digits as usize + 1;
+            Ok(begin.saturating_add(usize::try_from(count).unwrap_or(usize::MAX)))
+        }
     }
 }
 

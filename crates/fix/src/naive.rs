@@ -22,7 +22,8 @@ pub fn decode(message: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
 
 fn fields(body: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
     let mut fields = Vec::new();
-    let (mut rest, mut data_len) = (body, None);
+    // A length field: its tag, and what it says.
+    let (mut rest, mut length): (_, Option<(u32, Option<usize>)>) = (body, None);
     while !rest.is_empty() {
         let equals = rest.iter().position(|&b| b == b'=')?;
         let (digits, after) = (&rest[..equals], &rest[equals + 1..]);
@@ -33,19 +34,32 @@ fn fields(body: &[u8]) -> Option<Vec<(u32, Vec<u8>)>> {
             return None;
         }
         let tag: u32 = core::str::from_utf8(digits).ok()?.parse().ok()?;
-        // A separator within the counted bytes of a data field is data.
-        let counted: usize = data_len.take().unwrap_or(0);
-        let len = counted.checked_add(after.get(counted..)?.iter().position(|&b| b == 1)?)?;
+        let len = match length.take() {
+            Some((counting, count)) if crate::tag::data_of(counting) == tag => {
+                // A separator within the counted bytes of a data field is data; the one behind them is none.
+                let count = count?;
+                if after.get(count) != Some(&1) {
+                    return None;
+                }
+                count
+            }
+            // Data that is counted must be there, unless the tags are a counterparty's own.
+            Some((counting, count)) if counting < 5_000 && count != Some(0) => return None,
+            _ => after.iter().position(|&b| b == 1)?,
+        };
         if len == 0 {
             return None;
         }
         if crate::tag::is_data_length(tag) {
-            data_len = core::str::from_utf8(&after[..len])
-                .ok()
-                .and_then(|text| text.parse().ok());
+            let text = core::str::from_utf8(&after[..len]).ok();
+            let digits = text.filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            length = Some((tag, digits.and_then(|text| text.parse().ok())));
         }
         fields.push((tag, after[..len].to_vec()));
         rest = &after[len + 1..];
+    }
+    if length.is_some_and(|(counting, count)| counting < 5_000 && count != Some(0)) {
+        return None;
     }
     (!fields.is_empty()).then_some(fields)
 }

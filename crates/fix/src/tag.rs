@@ -117,6 +117,20 @@ pub(crate) const fn is_data_length(tag: u32) -> bool {
     }
 }
 
+/// The data field that a length field counts: the next tag, with few exceptions. For tags of [`is_data_length`].
+pub(crate) const fn data_of(length: u32) -> u32 {
+    match length {
+        93 => 89,
+        1525 => 1527,
+        1678 => 1697,
+        2372 | 2494 | 2522 | 2802 | 2809 | 2815 => length - 1,
+        43_109 => 42_684,
+        43_110 => 42_486,
+        43_111 => 42_982,
+        _ => length + 1,
+    }
+}
+
 /// Those that came with FIX 5.0 and its extension packs.
 #[inline(never)]
 const fn is_later_data_length(tag: u32) -> bool {
@@ -135,7 +149,7 @@ const fn is_later_data_length(tag: u32) -> bool {
 #[cfg(test)]
 mod tests {
     extern crate std;
-    use super::is_data_length;
+    use super::{data_of, is_data_length};
     use roxmltree::{Document, Node};
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,5 +186,30 @@ mod tests {
         }
         let known: BTreeSet<u32> = (0..50_000).filter(|&tag| is_data_length(tag)).collect();
         assert_eq!(known, lengths);
+    }
+
+    /// By their names: `EncodedTextLen` counts `EncodedText`, `SignatureLength` counts `Signature`. From the built-in dictionaries.
+    #[test]
+    fn every_length_is_paired_with_its_data() {
+        use crate::dict::{Dictionary, standard_names};
+        let mut paired = BTreeSet::new();
+        for version in standard_names() {
+            let dictionary = Dictionary::standard(version).expect("it is built in");
+            let data = dictionary
+                .fields()
+                .iter()
+                .filter(|f| matches!(&*f.type_name, "DATA" | "XMLDATA"));
+            for field in data {
+                let named = ["Len", "Length"].map(|end| std::format!("{}{end}", field.name));
+                // One name in 5.0 SP2 is not as the rule says.
+                let length = named.iter().find_map(|name| dictionary.field_named(name));
+                let length = length.map_or(41_873, |f| f.tag);
+                assert!(is_data_length(length), "{version}: {}", field.name);
+                assert_eq!(data_of(length), field.tag, "{version}: {}", field.name);
+                paired.insert(length);
+            }
+        }
+        let known: BTreeSet<u32> = (0..50_000).filter(|&tag| is_data_length(tag)).collect();
+        assert_eq!(known, paired);
     }
 }

@@ -543,3 +543,74 @@ fn a_prepared_mass_quote_is_a_message_of_the_session_and_is_not_sent_again() {
             > 200
     );
 }
+
+/// Every length field with its data, by what their names are in the built-in dictionaries.
+fn pairs() -> std::collections::BTreeSet<(u32, u32)> {
+    use tickwire_fix::dict::{Dictionary, standard_names};
+    let mut pairs = std::collections::BTreeSet::new();
+    for version in standard_names() {
+        let dictionary = Dictionary::standard(version).expect("it is built in");
+        for field in dictionary.fields() {
+            let name = |end| dictionary.field_named(&format!("{}{end}", field.name));
+            if matches!(&*field.type_name, "DATA" | "XMLDATA")
+                && let Some(length) = name("Len").or_else(|| name("Length"))
+            {
+                pairs.insert((length.tag, field.tag));
+            }
+        }
+    }
+    pairs
+}
+
+#[test]
+fn data_whose_length_lies_is_malformed_for_every_pair_of_fields() {
+    use tickwire_fix::{Fault, SessionRejectReason};
+    let mut index = Index::new(64);
+    let pairs = pairs();
+    assert!(pairs.len() > 80, "{pairs:?}");
+    for (length, data) in pairs {
+        let fault_of = |index: &mut Index, body: &str| {
+            let body = body
+                .replace('L', &length.to_string())
+                .replace('D', &data.to_string());
+            let field = |field: &str| {
+                let (tag, value) = field.split_once('=').expect("a field");
+                (
+                    tag.parse().expect("a tag"),
+                    value.replace('~', "\x01").into_bytes(),
+                )
+            };
+            let fields: Vec<(u32, Vec<u8>)> = body.split('|').map(field).collect();
+            let message = naive::encode(&fields);
+            let fault = index.decode(&message).expect("it is framed").malformed();
+            assert_eq!(fault.is_none(), naive::decode(&message).is_some(), "{body}");
+            fault
+        };
+        let lies = Some(Fault::value(length));
+        for (body, fault) in [
+            ("35=B|L=3|D=abc|58=x", None),
+            ("35=B|L=5|D=a~b=c|58=x", None),
+            ("35=B|L=3|D=a~b", None),
+            // Too short: a separator in the data ends the field, and the rest is read as another.
+            ("35=B|L=3|D=a~100=c|58=x", lies),
+            ("35=B|L=2|D=abcdef|58=x", lies),
+            ("35=B|L=2|D=abcdef", lies),
+            ("35=B|L=0|D=a|58=x", lies),
+            // Too long: up to the end of the next field, into it, beyond the message.
+            ("35=B|L=4|D=ab|58=x", lies),
+            ("35=B|L=99|D=ab|58=x", lies),
+            ("35=B|L=4294967297|D=ab|58=x", lies),
+            ("35=B|L=x|D=ab|58=x", Some(Fault::format(length))),
+            ("35=B|L=-2|D=ab|58=x", Some(Fault::format(length))),
+            ("35=B|L=0|58=x", None),
+        ] {
+            assert_eq!(fault_of(&mut index, body), fault, "{length} and {data}: {body}");
+        }
+        for alone in ["35=B|L=2|58=x|D=ab", "35=B|L=2|58=x", "35=B|58=x|L=2"] {
+            let fault = fault_of(&mut index, alone);
+            let missing = (length < 5_000).then(|| Fault::missing(data));
+            assert_eq!(fault, missing, "{length} and {data}: {alone}");
+            assert!(fault.is_none_or(|f| f.reason == SessionRejectReason::RequiredTagMissing));
+        }
+    }
+}
