@@ -83,7 +83,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 77u
+#define TW_COUNTERS 91u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -381,6 +381,15 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"fix_resends", "FIX resends", "events", "FIX resend requests answered or sent."},
         {"fix_resend_repeats", "FIX repeats", "events", "FIX resend requests from the same sequence number on as the one before; too many end the session."},
         {"fix_logons_refused", "FIX refused", "events", "FIX connections and logons refused: no Logon in time, an unknown or busy session, wrong credentials, outside its hours."},
+        {"fix_silent", "FIX silent", "events", "FIX connections closed because no whole message came in time before the Logon, or that were closed by the peer before it."},
+        {"fix_garbage", "FIX garbage", "events", "FIX connections closed because what came first was no FIX message."},
+        {"fix_unknown_peers", "FIX unknown", "events", "FIX connections closed because no session has the CompIDs of their first message."},
+        {"fix_wrong_versions", "FIX versions", "events", "FIX connections closed because the session of their CompIDs speaks another version."},
+        {"fix_second_connections", "FIX second", "events", "FIX connections closed because their session had a connection already."},
+        {"fix_no_room", "FIX no room", "events", "FIX connections closed because every place was taken, or every session of a template."},
+        {"fix_addresses_refused", "FIX addresses", "events", "FIX connections closed because their address is not one of those that may connect."},
+        {"fix_logon_timeouts", "FIX late logons", "events", "FIX connections closed because the Logon, or the answer to ours, did not come in time."},
+        {"fix_connections_lost", "FIX lost", "events", "Times a logged-on FIX session lost its connection without a logout: closed, reset or silent."},
         {"fix_throttled", "FIX throttled", "messages", "FIX application messages beyond the configured rate: delayed, rejected, or the end of their session."},
         {"fix_logons", "FIX logons", "events", "Times a FIX session was logged on."},
         {"fix_messages_in", "FIX in", "messages", "FIX application messages received in sequence, once."},
@@ -393,12 +402,17 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"quotes_rejected", "quotes refused", "events", "Entries of mass quotes that the venue rejected; the instrument is no longer quoted."},
         {"quotes_throttled", "quotes held", "events", "Improvements of quotes put off by a message rate or because too many messages wait for an answer."},
         {"quotes_capped", "quotes capped", "events", "Sides of quotes left out because a limit on contracts would be passed."},
+        {"quotes_crossing", "quotes crossing", "events", "Options pulled because their quote would have crossed or locked the market."},
+        {"quotes_too_good", "quotes too good", "events", "Options pulled because a side of their quote was better than the market's by more than it may."},
+        {"quotes_off_mid", "quotes off mid", "events", "Options pulled because the middle of their quote was too far from the market's."},
+        {"quotes_no_market", "no market", "events", "Options pulled because their market lacks a side that it must have, or is not known."},
         {"quote_pulls", "pulls", "events", "Times every quote was cancelled at once: a market not to be trusted, a protection, an operator."},
         {"quotes_unmatched", "answers unmatched", "events", "Answers and fills that fit no quote: unknown, already seen, more than was quoted."},
         {"eye_seen", "eye", "events", "Times the market of an option was seen to cross its value by the eye's edge."},
         {"eye_own", "eye own", "events", "Of these, not taken because a quote of our own could have traded, or a change of it was under way."},
         {"eye_cooling", "eye cooling", "events", "Of these, not taken because the option had been traded just before."},
         {"eye_unlikely", "eye unlikely", "events", "Of these, not taken because they crossed by more than is believed."},
+        {"eye_off_market", "eye off market", "events", "Of these, not taken because our value was too far from the middle of the market, or there was none."},
         {"eye_capped", "eye capped", "events", "Of these, not taken because a limit on contracts or premium left no room."},
         {"eye_throttled", "eye held", "events", "Of these, not taken because of the order rate, or because the session had no room."},
         {"eye_stops", "eye stops", "events", "Times the eye turned itself off: no heartbeat of the operator, a late answer, a fill that fits nothing."},

@@ -13,14 +13,16 @@
 //! [`Newcomer`]: the owner opens a store and admits it, or turns it away. There are at most as many such sessions as the
 //! template says; the place of one that never logged on is given to the next newcomer.
 //!
-//! **Bounds.** So many connections at once, 4 KiB and 10 s for each to say who it is, and the memory of its configuration for
+//! **Bounds.** So many connections at once, 4 KiB and the longest logon time-out (10 s) for each to say who it is, and the memory of its configuration for
 //! each session.
 
+use crate::buffer::Ring;
 use crate::config::{Role, SessionConfig, SubIds};
 use crate::header::{Identity, Opening, identify};
 use crate::session::{Event, Rules, Session};
 use crate::store::Store;
 use crate::text::CompId;
+use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,7 +36,7 @@ pub struct ConnectionId(pub usize);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SessionId(pub usize);
 
-/// How long a connection may take to say who it is.
+/// How long a connection may take to say who it is, where no session says how long a Logon may take.
 const OPENING_NS: u64 = 10 * Nanos::SECOND;
 /// The longest first message: a Logon.
 const OPENING_BYTES: usize = 4096;
@@ -50,6 +52,55 @@ pub struct Newcomer {
     pub config: SessionConfig,
 }
 
+/// Why a connection was closed before it came to belong to a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// No whole message came in time; so many bytes did.
+    Silent(usize),
+    /// What came is no FIX message.
+    Garbage,
+    /// No session has its CompIDs.
+    Unknown,
+    /// The session of its CompIDs speaks this version.
+    OtherVersion(Version),
+    /// The session of its CompIDs has a connection.
+    Busy(SessionId),
+    /// A template that it fits admits no more sessions.
+    TemplateFull,
+    /// Every place is taken.
+    NoRoom,
+    /// The owner said so.
+    ByOwner,
+}
+
+impl Refusal {
+    const fn counter(self) -> Option<Counter> {
+        match self {
+            Refusal::Silent(_) => Some(Counter::FixSilent),
+            Refusal::Garbage => Some(Counter::FixGarbage),
+            Refusal::Unknown => Some(Counter::FixUnknownPeers),
+            Refusal::OtherVersion(_) => Some(Counter::FixWrongVersions),
+            Refusal::Busy(_) => Some(Counter::FixSecondConnections),
+            Refusal::TemplateFull | Refusal::NoRoom => Some(Counter::FixNoRoom),
+            Refusal::ByOwner => None,
+        }
+    }
+}
+
+/// A connection that was closed before it came to belong to a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Which; [`Acceptor::wants_close`] says so, too.
+    pub connection: ConnectionId,
+    /// Why.
+    pub why: Refusal,
+    /// Who it said it was, if it did.
+    pub identity: Option<Identity>,
+}
+
+/// Refused connections that are told of; of more between two looks the rest is counted only.
+const REFUSED_MAX: usize = 64;
+
 /// Sessions and connections. See the module's description.
 #[derive(Debug)]
 pub struct Acceptor<S: Store> {
@@ -57,6 +108,9 @@ pub struct Acceptor<S: Store> {
     connections: Vec<Connection>,
     templates: Vec<Template>,
     counters: Counters,
+    refused: Ring<Refused>,
+    /// The longest that a session or template gives a Logon.
+    opening_ns: Option<u64>,
     /// Something may have happened since [`Acceptor::take_touched`].
     is_touched: bool,
     /// The session that [`Acceptor::session_mut`] gave out last, until [`Acceptor::take_last_used`].
@@ -109,6 +163,8 @@ impl<S: Store> Acceptor<S> {
             connections: core::iter::repeat_with(free).take(connections).collect(),
             templates: Vec::new(),
             counters: Counters::default(),
+            refused: Ring::new(REFUSED_MAX),
+            opening_ns: None,
             is_touched: true,
             last_used: None,
         }
@@ -131,17 +187,32 @@ impl<S: Store> Acceptor<S> {
     /// Admits sessions that nobody configured, at most `sessions_max` at a time: those that speak the version of `config` and
     /// fit its identities. An empty SenderCompID, TargetCompID or sub id fits any. The template's number.
     pub fn add_template(&mut self, config: SessionConfig, sessions_max: usize) -> usize {
+        self.opening_ns = self.opening_ns.max(Some(config.logon_timeout_ns));
         self.templates.push(Template { config, sessions_max });
         self.templates.len() - 1
     }
 
-    /// Of connections that never came to belong to a session: `fix_logons_refused`.
+    /// Counts a connection that the owner did not even offer: its address may not connect.
+    pub fn note_address_refused(&mut self) {
+        self.counters.bump(Counter::FixAddressesRefused);
+        self.counters.bump(Counter::FixLogonsRefused);
+    }
+
+    /// The next connection that was refused, and why.
+    pub fn poll_refused(&mut self) -> Option<Refused> {
+        self.refused.pop()
+    }
+
+    /// Of connections that never came to belong to a session: `fix_logons_refused`, and of which kind they were.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
     /// Adds a session. Its BeginString and identities tell it from the others.
     pub fn add(&mut self, config: SessionConfig, store: S, rules: Option<Rules>) -> SessionId {
+        if config.role == Role::Acceptor {
+            self.opening_ns = self.opening_ns.max(Some(config.logon_timeout_ns));
+        }
         self.sessions.push(Hosted {
             session: Session::with_rules(config, store, rules),
             connection: None,
@@ -186,6 +257,7 @@ impl<S: Store> Acceptor<S> {
         let is_free = |c: &Connection| matches!(c, Connection::Free);
         let Some(at) = self.connections.iter().position(is_free) else {
             self.counters.bump(Counter::FixLogonsRefused);
+            self.counters.bump(Counter::FixNoRoom);
             return None;
         };
         self.connections[at] = Connection::Opening {
@@ -234,6 +306,7 @@ impl<S: Store> Acceptor<S> {
 
     /// Finds the sessions of connections that have said who they are.
     pub fn settle(&mut self, now: Nanos) {
+        let opening_ns = self.opening_ns.unwrap_or(OPENING_NS);
         for at in 0..self.connections.len() {
             let Connection::Opening {
                 since,
@@ -245,7 +318,8 @@ impl<S: Store> Acceptor<S> {
             else {
                 continue;
             };
-            let (is_late, is_full) = (now.since(*since) >= OPENING_NS, *len == bytes.len());
+            let (is_late, is_full) = (now.since(*since) >= opening_ns, *len == bytes.len());
+            let came = *len;
             if newcomer.is_some() {
                 if is_late {
                     self.turn_away(ConnectionId(at));
@@ -254,15 +328,22 @@ impl<S: Store> Acceptor<S> {
             }
             let identity = match identify(&bytes[..*len], OPENING_BYTES) {
                 Opening::Partial if !is_late && !is_full => continue,
+                Opening::Partial if !is_full => {
+                    self.refuse(ConnectionId(at), Refusal::Silent(came), None);
+                    continue;
+                }
                 Opening::Partial | Opening::Garbled => {
-                    self.turn_away(ConnectionId(at));
+                    self.refuse(ConnectionId(at), Refusal::Garbage, None);
                     continue;
                 }
                 Opening::From(identity) => identity,
             };
             match self.session_for(&identity) {
                 Found::Idle(session) => self.hand_over(now, ConnectionId(at), session),
-                Found::Busy => self.turn_away(ConnectionId(at)),
+                Found::Busy(session) => {
+                    // The session's own counter is where its counterparty is looked for.
+                    self.refuse(ConnectionId(at), Refusal::Busy(session), Some(identity));
+                }
                 Found::Nobody => self.note_newcomer(at, identity),
             }
         }
@@ -330,10 +411,29 @@ impl<S: Store> Acceptor<S> {
 
     /// Closes a connection that belongs to no session, without a word.
     pub fn turn_away(&mut self, id: ConnectionId) {
+        self.refuse(id, Refusal::ByOwner, None);
+    }
+
+    /// Closes the connection that has said nothing for longest, to make room for another.
+    pub fn give_way(&mut self, id: ConnectionId) {
+        self.refuse(id, Refusal::NoRoom, None);
+    }
+
+    fn refuse(&mut self, id: ConnectionId, why: Refusal, identity: Option<Identity>) {
         if let Some(connection @ Connection::Opening { .. }) = self.connections.get_mut(id.0) {
             *connection = Connection::Over;
             self.is_touched = true;
             self.counters.bump(Counter::FixLogonsRefused);
+            if let Some(counter) = why.counter() {
+                self.counters.bump(counter);
+            }
+            if self.refused.room() > 0 {
+                self.refused.push(Refused {
+                    connection: id,
+                    why,
+                    identity,
+                });
+            }
         }
     }
 
@@ -361,7 +461,7 @@ impl<S: Store> Acceptor<S> {
             if hosted.connection.is_none() {
                 return Found::Idle(SessionId(at));
             }
-            found = Found::Busy;
+            found = Found::Busy(SessionId(at));
         }
         found
     }
@@ -382,6 +482,14 @@ impl<S: Store> Acceptor<S> {
             fits(&template.config, &identity) && made + waiting.count() < template.sessions_max
         });
         let fitting = fitting.map(|(n, _)| n);
+        let why = match self
+            .templates
+            .iter()
+            .any(|template| fits(&template.config, &identity))
+        {
+            true => Refusal::TemplateFull,
+            false => self.why_nobody(&identity),
+        };
         // The same one twice: the second is turned away, as it would be from a session.
         let is_twice = self
             .connections
@@ -391,7 +499,18 @@ impl<S: Store> Acceptor<S> {
             (Some(template), Connection::Opening { newcomer, .. }) if !is_twice => {
                 *newcomer = Some((template, identity));
             }
-            _ => self.turn_away(ConnectionId(at)),
+            _ => self.refuse(ConnectionId(at), why, Some(identity)),
+        }
+    }
+
+    /// Whether a session has the ids and speaks another version, or none has them.
+    fn why_nobody(&self, identity: &Identity) -> Refusal {
+        let configs = self.sessions.iter().filter(|hosted| !hosted.is_vacant());
+        let configs = configs.map(|hosted| hosted.session.config());
+        let mut known = configs.chain(self.templates.iter().map(|template| &template.config));
+        match known.find(|config| has_ids(config, identity)) {
+            Some(config) => Refusal::OtherVersion(config.version),
+            None => Refusal::Unknown,
         }
     }
 
@@ -424,6 +543,9 @@ impl<S: Store> Acceptor<S> {
     /// A connection is gone, whoever closed it.
     pub fn disconnect(&mut self, now: Nanos, id: ConnectionId) {
         let connection = core::mem::replace(&mut self.connections[id.0], Connection::Free);
+        if let Connection::Opening { .. } = connection {
+            self.counters.bump(Counter::FixSilent);
+        }
         if let Connection::Of(session) = connection {
             self.is_touched = true;
             let hosted = &mut self.sessions[session.0];
@@ -445,8 +567,9 @@ impl<S: Store> Acceptor<S> {
     /// When to call [`Acceptor::handle_timeout`] and [`Acceptor::settle`].
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let sessions = self.sessions.iter().filter_map(|h| h.session.poll_timeout());
+        let opening_ns = self.opening_ns.unwrap_or(OPENING_NS);
         let openings = self.connections.iter().filter_map(|c| match c {
-            Connection::Opening { since, .. } => Some(since.after(OPENING_NS)),
+            Connection::Opening { since, .. } => Some(since.after(opening_ns)),
             _ => None,
         });
         sessions.chain(openings).min()
@@ -456,8 +579,8 @@ impl<S: Store> Acceptor<S> {
 /// What is found for an identity.
 enum Found {
     Idle(SessionId),
-    /// Every session of this identity has a connection.
-    Busy,
+    /// Every session of this identity has a connection; the last of them.
+    Busy(SessionId),
     Nobody,
 }
 
@@ -482,13 +605,18 @@ impl Connection {
 
 /// Whether an identity is the counterparty of a configuration; what that leaves empty fits any.
 fn fits(config: &SessionConfig, identity: &Identity) -> bool {
-    let subs = &config.subs;
     let version = config.version;
     let is_version = match version.appl_ver_id() {
         // A Logon without DefaultApplVerID is for the session to refuse.
         Some(id) => identity.appl_ver_id.is_empty() || identity.appl_ver_id.as_bytes() == [id],
         None => true,
     };
+    is_version && identity.begin_string.as_bytes() == version.begin_string() && has_ids(config, identity)
+}
+
+/// The same, whatever version it speaks.
+fn has_ids(config: &SessionConfig, identity: &Identity) -> bool {
+    let subs = &config.subs;
     let ids = [
         (config.sender, identity.target),
         (config.target, identity.sender),
@@ -498,10 +626,7 @@ fn fits(config: &SessionConfig, identity: &Identity) -> bool {
         (subs.target_location, identity.sender_location),
     ];
     let is_ours = |(ours, theirs): &(CompId, CompId)| ours.is_empty() || ours == theirs;
-    config.role == Role::Acceptor
-        && is_version
-        && identity.begin_string.as_bytes() == version.begin_string()
-        && ids.iter().all(is_ours)
+    config.role == Role::Acceptor && ids.iter().all(is_ours)
 }
 
 /// A template's configuration for one identity.

@@ -44,7 +44,7 @@ mod time;
 pub mod typed;
 mod version;
 
-pub use acceptor::{Acceptor, ConnectionId, Newcomer, SessionId};
+pub use acceptor::{Acceptor, ConnectionId, Newcomer, Refusal, Refused, SessionId};
 pub use config::{CancelOn, Credentials, Role, Secret, SessionConfig, SubIds};
 pub use decode::{Frame, Garbled, Index, Message, frame};
 pub use encode::{Encoder, NotEncodable, Prepared};

@@ -18,7 +18,7 @@ pub use logon::LogonRequest;
 
 use crate::buffer::{Bytes, Early, Ring};
 use crate::config::{SessionConfig, SubIds};
-use crate::decode::{Frame, Index, Message, frame};
+use crate::decode::{Frame, Garbled, Index, Message, frame};
 use crate::dict::{Dictionary, Validation, Validator};
 use crate::encode::Encoder;
 use crate::header::{Header, is_header};
@@ -328,6 +328,7 @@ impl<S: Store> Session<S> {
                 cancels: false,
                 hours: None,
                 peer_message_max: usize::MAX,
+                last_garbled: None,
                 logon_fields: Box::default(),
                 asked: Asked::default(),
                 counters: Counters::default(),
@@ -358,6 +359,11 @@ impl<S: Store> Session<S> {
     /// Those of the table that begin with `fix_`, but `fix_log_dropped`: the log is the owner's.
     pub fn counters(&self) -> &Counters {
         &self.core.counters
+    }
+
+    /// Why the last garbled message, of those that [`Counter::FixMalformed`] counts, was none.
+    pub fn last_garbled(&self) -> Option<Garbled> {
+        self.core.last_garbled
     }
 
     /// Bytes waiting for [`Session::poll_transmit`], resends not counted.
@@ -675,9 +681,9 @@ impl<S: Store> Session<S> {
                 return true;
             }
             let bytes = self.received.as_slice();
-            let (used, is_garbled) = match frame(bytes, self.received.capacity()) {
+            let (used, garbled) = match frame(bytes, self.received.capacity()) {
                 Frame::Partial => break,
-                Frame::Garbled { skip, .. } => (skip, true),
+                Frame::Garbled { skip, why } => (skip, Some(why)),
                 Frame::Whole(len) => {
                     let bytes = &bytes[..len];
                     match self.index.decode(bytes) {
@@ -694,13 +700,13 @@ impl<S: Store> Session<S> {
                             Outcome::Early(seq) => self.early.keep(seq, bytes),
                             Outcome::Reset => self.early.clear(),
                         },
-                        Err(_) => self.core.garbled(),
+                        Err(why) => self.core.garbled(why),
                     }
-                    (len, false)
+                    (len, None)
                 }
             };
-            if is_garbled {
-                self.core.garbled();
+            if let Some(why) = garbled {
+                self.core.garbled(why);
             }
             self.received.consume(used);
             self.process_early();
@@ -868,6 +874,8 @@ struct Core<S> {
     hours: Option<Hours>,
     /// The longest message the peer takes.
     peer_message_max: usize,
+    /// Why the last garbled message was.
+    last_garbled: Option<Garbled>,
     /// What else our Logon says.
     logon_fields: Box<[(u32, Box<[u8]>)]>,
     asked: Asked,
@@ -1040,8 +1048,9 @@ impl<S: Store> Core<S> {
 
     /// Bytes that are no message: skipped, but nobody logs on with them.
     #[cold]
-    fn garbled(&mut self) {
+    fn garbled(&mut self, why: Garbled) {
         self.counters.bump(Counter::FixMalformed);
+        self.last_garbled = Some(why);
         if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
             self.disconnect(DisconnectReason::LogonRefused, Reason::lossy(b"garbled"));
         }
@@ -1617,7 +1626,7 @@ impl<S: Store> Core<S> {
         self.counters.bump(Counter::FixRejects);
         let version = self.config.version;
         self.send_admin(b"3", |e| {
-            put_reverse_route(e, m);
+            put_reverse_route(e, m, version);
             e.unsigned(tag::REF_SEQ_NUM, seq);
             let text = fault.reason.text().as_bytes();
             if !version.rejects_in_fields() {
@@ -1771,7 +1780,7 @@ const REVERSE_ROUTE: [(u32, u32); 6] = [
     (144, 145),
 ];
 
-fn put_reverse_route(e: &mut Encoder<'_>, m: &Message<'_>) {
+fn put_reverse_route(e: &mut Encoder<'_>, m: &Message<'_>, version: Version) {
     let header = m.fields().iter().take_while(|f| is_header(f.tag));
     if header
         .clone()
@@ -1779,7 +1788,8 @@ fn put_reverse_route(e: &mut Encoder<'_>, m: &Message<'_>) {
     {
         return;
     }
-    for (from, to) in REVERSE_ROUTE {
+    let is_there = |to| version.is_since_41() || !matches!(to, 144 | 145);
+    for (from, to) in REVERSE_ROUTE.into_iter().filter(|(_, to)| is_there(*to)) {
         if let Some(field) = header.clone().find(|f| f.tag == from) {
             e.text_if(to, m.value(*field));
         }

@@ -108,7 +108,13 @@ impl Version {
     pub(crate) const fn highest_reject_reason(self) -> u8 {
         match self {
             Version::Fix42 => 11,
+            Version::Fix43 => 17,
             _ => u8::MAX,
         }
+    }
+
+    /// Whether there are location ids (142 to 145) and ResetSeqNumFlag (141), which came with FIX 4.1.
+    pub(crate) const fn is_since_41(self) -> bool {
+        !matches!(self, Version::Fix40)
     }
 }

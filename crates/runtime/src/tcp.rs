@@ -29,6 +29,8 @@ pub struct TcpStream {
     unsent_from: usize,
     /// Bytes have come and nothing was sent since.
     owes_acknowledgement: bool,
+    /// The other side ended it by a reset.
+    was_reset: bool,
 }
 
 /// How many bytes may wait in a [`TcpStream`] after the kernel's own buffer is full. Beyond that, [`TcpStream::send`] fails:
@@ -55,6 +57,7 @@ impl TcpStream {
             unsent: Vec::with_capacity(UNSENT_BYTES_MAX),
             unsent_from: 0,
             owes_acknowledgement: false,
+            was_reset: false,
         };
         Ok(stream)
     }
@@ -88,7 +91,10 @@ impl TcpStream {
                     self.acknowledge();
                     Ok(Received::Nothing)
                 }
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Ok(Received::Closed),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                    self.was_reset = true;
+                    Ok(Received::Closed)
+                }
                 _ => Err(error),
             },
         }
@@ -154,6 +160,11 @@ impl TcpStream {
     /// The other side.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// Whether the end of the connection was abrupt: a reset, not a close.
+    pub fn was_reset(&self) -> bool {
+        self.was_reset
     }
 
     /// Says that nothing more will be sent; what the other side still sends can be received.

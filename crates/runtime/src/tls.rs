@@ -428,6 +428,14 @@ impl Stream {
         }
     }
 
+    /// As [`TcpStream::was_reset`].
+    pub fn was_reset(&self) -> bool {
+        match self {
+            Stream::Plain(tcp) => tcp.was_reset(),
+            Stream::Tls(tls) => tls.tcp.was_reset(),
+        }
+    }
+
     /// Whether bytes have been taken from the socket that [`Stream::recv`] has not given yet: waiting for the socket would
     /// miss them.
     #[inline]

@@ -131,6 +131,15 @@ impl Driver {
         }
     }
 
+    /// When a step that waits has waited long enough.
+    fn until(&self, step: &Step) -> Nanos {
+        let longest = match step {
+            Step::Wait(ns) => *ns,
+            _ => self.timeout_ns,
+        };
+        self.since.unwrap_or_default().after(longest)
+    }
+
     fn step(&mut self, now: Nanos, step: &Step, engine: &mut Engine) -> Result<Progress, Trouble> {
         let id = self.current;
         let waited = now.since(*self.since.get_or_insert(now));
@@ -449,22 +458,59 @@ impl Application for Driver {
         if !self.read_prompt() {
             return Ok(Flow::End);
         }
+        let mut flow = Flow::Go;
         while let Some((line, step)) = self.steps.front().cloned() {
             match self.step(now, &step, engine) {
-                Ok(Progress::Waits) => return Ok(Flow::Go),
+                Ok(Progress::Waits) => return Ok(Flow::At(self.until(&step))),
                 Ok(Progress::Done) => {}
                 Err(trouble) => self.failed(line, trouble)?,
             }
             self.since = None;
             self.steps.pop_front();
-            // What was sent goes out before the next step is looked at.
+            // What was sent goes out before the next step is looked at, which is then looked at without waiting for anything.
             if matches!(step, Step::Send(_) | Step::Order { .. } | Step::Disconnect) {
+                flow = Flow::Again;
                 break;
             }
         }
         match self.read_prompt() {
-            true => Ok(Flow::Go),
+            true => Ok(flow),
             false => Ok(Flow::End),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::{Wanted, load};
+    use super::*;
+
+    fn driver(script: &str, name: &str) -> (Driver, Engine) {
+        let dir = std::env::temp_dir().join(format!("tickwire-driver-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let config = dir.join("acceptor.cfg");
+        std::fs::write(
+            &config,
+            "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n",
+        )
+        .unwrap();
+        let engine = Engine::quiet(load(&config, Wanted::All).unwrap()).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        let steps = script::parse(script).unwrap();
+        (Driver::new(Source::Script("script".into()), steps, 1), engine)
+    }
+
+    /// An acceptor's script sent a message every 100 ms: between two of them the loop slept until something came.
+    #[test]
+    fn a_step_that_sends_is_followed_by_the_next_one_at_once() {
+        let (mut driver, mut engine) = driver("disconnect\ndisconnect\ndisconnect\nwait 3\n", "again");
+        let now = Nanos(1_000_000_000_000);
+        for _ in 0..3 {
+            assert_eq!(driver.turn(now, &mut engine).unwrap(), Flow::Again);
+        }
+        // And one that waits is looked at again when its time has come, not up to 100 ms later.
+        let end = now.after(3 * Nanos::SECOND);
+        assert_eq!(driver.turn(now, &mut engine).unwrap(), Flow::At(end));
+        assert_eq!(driver.turn(end, &mut engine).unwrap(), Flow::End);
     }
 }

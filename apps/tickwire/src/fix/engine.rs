@@ -12,8 +12,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tickwire_fix::{Acceptor, CompId, ConnectionId, Event, Hosts, Newcomer, SessionId, Store};
-use tickwire_market::Nanos;
+use tickwire_fix::{
+    Acceptor, CompId, ConnectionId, DisconnectReason, Event, Hosts, Identity, Newcomer, Refusal, Refused,
+    Role, SessionId, Status, Store,
+};
+use tickwire_market::{Counter, Nanos, SeqNo};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::{ReportFlag, StopFlag};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
@@ -26,7 +29,8 @@ use super::hours::Timetable;
 use super::msglog::MessageLog;
 use super::probes::Probes;
 use super::settings::{Host, Setup, Tls, TransportSetup};
-use super::stats::Shown;
+use super::stats::{Row, Shown};
+use super::told::{Kind, Limiter};
 use super::users::Users;
 use crate::failure::Failure;
 
@@ -41,6 +45,8 @@ const READS_PER_TURN: usize = 16;
 const SLOW_NS: u64 = 200 * Nanos::MICRO;
 /// How often sessions are shown in the region.
 const SHOW_NS: u64 = 100 * Nanos::MILLI;
+/// How often lines that were held back are looked at.
+const SETTLE_NS: u64 = Nanos::SECOND;
 /// Longest sleep.
 const SLEEP_NS: u64 = 100 * Nanos::MILLI;
 /// How long the last bytes of a connection may wait for the peer to read.
@@ -56,7 +62,12 @@ pub(super) enum Way {
 /// What an application wants after its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flow {
+    /// Come again when something has happened.
     Go,
+    /// Come again at once: there is more to do.
+    Again,
+    /// Come again at this time, if nothing happens before.
+    At(Nanos),
     /// Log out and end.
     End,
 }
@@ -89,6 +100,8 @@ struct Link {
     watch: Option<Watch>,
     /// The other side will send nothing more.
     is_closed: bool,
+    /// Why, if it was no orderly end.
+    broken: Option<String>,
     /// It waits for room in the kernel's buffer.
     wants_output: bool,
     /// What came before the session was known.
@@ -111,6 +124,8 @@ struct Listener {
     socket: TcpListener,
     watch: Watch,
     tls: Option<Tls>,
+    /// The addresses that may connect; any without.
+    allowed: Vec<IpAddr>,
 }
 
 /// A session that connects.
@@ -139,6 +154,8 @@ struct Own {
     fleeting: Option<PathBuf>,
     /// It was admitted by a template.
     is_admitted: bool,
+    /// Bounds the lines about it.
+    told: Limiter,
 }
 
 /// A connection attempt is over.
@@ -179,7 +196,56 @@ pub(super) struct Engine {
     has_stats: bool,
     /// Says nothing to the user.
     is_quiet: bool,
+    /// Bounds the lines about connections that belong to no session.
+    told: Limiter,
+    /// Lines were held back.
+    has_held: bool,
+    next_settle: Nanos,
+    /// What becomes of such connections, in the region.
+    door: Option<Row>,
     addresses: Vec<SocketAddr>,
+}
+
+/// The addresses that may connect to a port: those of all its sessions, any if one of them admits any.
+fn allowed_at(setups: &[Setup], address: SocketAddr) -> Vec<IpAddr> {
+    let listens = |setup: &&Setup| matches!(setup.transport, TransportSetup::Listen(at) if at == address);
+    let lists = || setups.iter().filter(listens).map(|setup| &setup.allowed);
+    match lists().any(Vec::is_empty) {
+        true => Vec::new(),
+        false => lists().flatten().copied().collect(),
+    }
+}
+
+/// Lines that were held back before this one.
+fn more(held: u64) -> String {
+    match held {
+        0 => String::new(),
+        n => format!(" ({n} more like it before were not written)"),
+    }
+}
+
+/// Who a first message is from.
+fn said(identity: &Identity) -> String {
+    let (begin, sender, target) = (identity.begin_string, identity.sender, identity.target);
+    format!("8={} 49={sender} 56={target}: ", begin.as_str())
+}
+
+/// What to do about an end of a session.
+fn advice(reason: DisconnectReason) -> &'static str {
+    match reason {
+        DisconnectReason::SequenceTooLow => {
+            "; agree with the peer on the numbers: tickwire fix store sets ours, ResetOnLogon begins anew with each logon"
+        }
+        DisconnectReason::LogonTimeout => {
+            "; look whether the peer takes us for another session, or is another program"
+        }
+        DisconnectReason::HeartbeatTimeout => "; look at the peer and the network",
+        DisconnectReason::PeerTooSlow => "; look why the peer does not read",
+        DisconnectReason::ProtocolViolation => {
+            "; look at the message in the log and at the peer's configuration"
+        }
+        _ => "",
+    }
 }
 
 /// Fields of a Logon as a session keeps them.
@@ -255,6 +321,10 @@ impl Engine {
             report: ReportFlag::install().map_err(system)?,
             has_stats: false,
             is_quiet,
+            told: Limiter::default(),
+            has_held: false,
+            next_settle: Nanos::ZERO,
+            door: None,
             addresses: Vec::new(),
         };
         let mut bound: Vec<SocketAddr> = Vec::new();
@@ -262,7 +332,7 @@ impl Engine {
             if let TransportSetup::Listen(address) = setup.transport
                 && !bound.contains(&address)
             {
-                engine.listen(address, setup.tls.clone())?;
+                engine.listen(address, setup.tls.clone(), allowed_at(&setups, address))?;
                 bound.push(address);
             }
         }
@@ -273,10 +343,14 @@ impl Engine {
             engine.table.add_template(setup.config, most);
             engine.templates.push(setup);
         }
+        engine.door = engine.addresses.first().and_then(|address| {
+            let shown = engine.shown.as_ref()?;
+            shown.named(format!("connections at {address}"))
+        });
         Ok(engine)
     }
 
-    fn listen(&mut self, address: SocketAddr, tls: Option<Tls>) -> Result<(), Failure> {
+    fn listen(&mut self, address: SocketAddr, tls: Option<Tls>, allowed: Vec<IpAddr>) -> Result<(), Failure> {
         let listener = TcpListener::bind(address).map_err(system)?;
         let watch = self.waiter.watch(&listener);
         let at = listener
@@ -290,6 +364,7 @@ impl Engine {
             socket: listener,
             watch,
             tls,
+            allowed,
         });
         Ok(())
     }
@@ -385,9 +460,12 @@ impl Engine {
                 break;
             }
             self.read(now, app);
-            if app.turn(now, self)? == Flow::End {
-                break;
-            }
+            let due = match app.turn(now, self)? {
+                Flow::End => break,
+                Flow::Go => None,
+                Flow::Again => Some(Nanos::ZERO),
+                Flow::At(at) => Some(at),
+            };
             self.copies.send(now, &mut self.table);
             // What came is answered before anything that can wait.
             if is_slow {
@@ -397,14 +475,13 @@ impl Engine {
             if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
                 self.drain(now, app);
             }
-            self.wait()?;
+            self.wait(due)?;
         }
         self.log_out(app);
         if self.has_stats {
             say(format_args!("{}", self.report_text()));
         }
-        self.probes
-            .show(self.clock.now(), &self.table, self.log_dropped());
+        self.show(self.clock.now());
         match stop.reason() {
             Some(reason) => Err(Failure::interrupted(format!(
                 "{reason}; every session was logged out"
@@ -417,11 +494,34 @@ impl Engine {
         self.log.as_ref().map_or(0, MessageLog::dropped)
     }
 
-    fn report_text(&self) -> String {
-        self.probes.report(&self.table, self.log_dropped())
+    /// Shows sessions, and what became of other connections, in the region.
+    fn show(&mut self, now: Nanos) {
+        self.probes.show(now, &self.table, self.log_dropped());
+        if let Some(door) = &mut self.door {
+            door.show(
+                now,
+                tickwire_shm::SourceState::Live,
+                SeqNo(0),
+                self.table.counters(),
+            );
+        }
     }
 
-    fn wait(&mut self) -> Result<(), Failure> {
+    fn report_text(&self) -> String {
+        let mut text = self.probes.report(&self.table, self.log_dropped());
+        let counters = self.table.counters().iter().filter(|(_, n)| *n > 0);
+        let lines: Vec<String> = counters
+            .map(|(counter, n)| format!("  {}: {n}\n", counter.spec().label))
+            .collect();
+        if !lines.is_empty() {
+            text += "connections that belonged to no session:\n";
+            text += &lines.concat();
+        }
+        text
+    }
+
+    /// Waits for input, for a timer of a session or a host, and for the application's own time.
+    fn wait(&mut self, wanted: Option<Nanos>) -> Result<(), Failure> {
         if self.waiter.strategy() == WaitStrategy::Spin {
             std::hint::spin_loop();
             return Ok(());
@@ -432,7 +532,7 @@ impl Engine {
             .iter()
             .filter(|o| o.is_wanted && !o.is_opening && self.table.connection_of(o.session).is_none())
             .map(|o| o.due);
-        let due = connects.chain(sessions).min();
+        let due = connects.chain(sessions).chain(wanted).min();
         let now = self.clock.now();
         let mut longest = due.map_or(SLEEP_NS, |t| t.since(now).min(SLEEP_NS));
         if self.links().any(|link| link.stream.has_input()) {
@@ -458,7 +558,11 @@ impl Engine {
         }
         if self.shown.is_some() && now >= self.next_show {
             self.next_show = now.after(SHOW_NS);
-            self.probes.show(now, &self.table, self.log_dropped());
+            self.show(now);
+        }
+        if self.has_held && now >= self.next_settle {
+            self.next_settle = now.after(SETTLE_NS);
+            self.settle_told(now);
         }
         for timetable in &mut self.timetables {
             timetable.tell(now, &mut self.table);
@@ -495,6 +599,17 @@ impl Engine {
                 }
                 Err(e) => return Err(Failure::system(format!("accepting a connection failed: {e}"))),
             };
+            let address = tcp.peer();
+            if !listener.allowed.is_empty() && !listener.allowed.contains(&address.ip().to_canonical()) {
+                self.table.note_address_refused();
+                self.tell_anybody(
+                    now,
+                    Kind::Address,
+                    format_args!("connection from {address} closed: not one of AllowedRemoteAddresses; add it there if it is a counterparty's"),
+                );
+                continue;
+            }
+            let listener = &self.listeners[at];
             let stream = match &listener.tls {
                 Some(Tls::Server(server)) => server.accept(tcp).map_err(system)?,
                 _ => Stream::Plain(tcp),
@@ -504,9 +619,14 @@ impl Engine {
                 self.drop_oldest_opening(now);
                 self.table.connect(now)
             });
-            // Without room all the same, the connection is dropped and so closed.
-            if let Some(id) = id {
-                self.put(now, id, stream);
+            match id {
+                Some(id) => self.put(now, id, stream),
+                // Without room all the same, the connection is dropped and so closed.
+                None => self.tell_anybody(
+                    now,
+                    Kind::NoRoom,
+                    format_args!("connection from {address} closed: every session has one, and every place beside them is taken"),
+                ),
             }
         }
     }
@@ -516,6 +636,8 @@ impl Engine {
         let Some(oldest) = self.openings().min_by_key(since) else {
             return;
         };
+        self.table.give_way(oldest);
+        self.tell_refused(now);
         if let Some(mut link) = self.take_link(oldest) {
             if let Some(watch) = link.watch {
                 self.waiter.forget(watch);
@@ -533,6 +655,7 @@ impl Engine {
             since: now,
             watch: Some(watch),
             is_closed: false,
+            broken: None,
             wants_output: false,
             opening: Vec::new(),
             held: Vec::new(),
@@ -569,6 +692,7 @@ impl Engine {
             }
         }
         self.table.settle(now);
+        self.tell_refused(now);
         while let Some(newcomer) = self.table.poll_newcomer() {
             self.admit(now, &newcomer, app);
         }
@@ -619,6 +743,7 @@ impl Engine {
             allowed: setup.allowed.clone(),
             fleeting,
             is_admitted: true,
+            told: Limiter::default(),
         };
         match self.own.get_mut(id.0) {
             Some(place) => *place = own,
@@ -767,7 +892,7 @@ impl Engine {
                 }
                 Err(e) => {
                     link.is_closed = true;
-                    eprintln!("warning: a connection is lost: {e}");
+                    link.broken = Some(e.to_string());
                     break;
                 }
             };
@@ -822,8 +947,8 @@ impl Engine {
 
     /// Hands bytes to a session as far as it takes them; how many.
     fn feed<A: Application>(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8], app: &mut A) -> usize {
-        let mut from = 0;
-        let mut stuck = 0;
+        let (mut from, mut stuck) = (0, 0);
+        let garbled = self.garbled(id);
         // Events that found no room come with the second look.
         while from < bytes.len() && stuck < 2 {
             let taken = self.table.handle_bytes(now, id, &bytes[from..]);
@@ -834,7 +959,17 @@ impl Engine {
             stuck = if taken == 0 { stuck + 1 } else { 0 };
         }
         self.probes.over(&self.clock);
+        if self.garbled(id) != garbled {
+            self.tell_garbled(now, id, garbled.unwrap_or_default());
+        }
         from
+    }
+
+    /// How many garbled messages the session of a connection has had.
+    #[inline]
+    fn garbled(&self, id: ConnectionId) -> Option<u64> {
+        let session = self.table.session_of(id)?;
+        Some(self.table.session(session).counters().get(Counter::FixMalformed))
     }
 
     /// What happened in the session of a connection.
@@ -849,7 +984,13 @@ impl Engine {
         while let Some(event) = self.table.poll_event(id) {
             match &event {
                 Event::LoggedOn { peer, .. } => {
-                    self.tell(now, id, format_args!("{peer} logged on"));
+                    let at = self.whereabouts(id);
+                    self.tell_of(
+                        now,
+                        id,
+                        Kind::LoggedOn,
+                        format_args!("{peer} logged on from {at}"),
+                    );
                     self.probes.logged_on(id);
                     if self.own[id.0].is_admitted {
                         self.settle_in(id);
@@ -867,8 +1008,18 @@ impl Engine {
                     );
                 }
                 Event::Disconnect { reason, text } => {
-                    let peer = self.table.session(id).peer();
-                    self.tell(now, id, format_args!("{peer} {reason:?} {text}"));
+                    let (name, at) = (self.session_name(id), self.whereabouts(id));
+                    let text = match text.as_str() {
+                        "" => String::new(),
+                        text => format!(": {text}"),
+                    };
+                    let advice = advice(*reason);
+                    self.tell_of(
+                        now,
+                        id,
+                        Kind::Ended,
+                        format_args!("{name} with {at} ended ({reason:?}): {reason}{text}{advice}"),
+                    );
                 }
                 _ => {}
             }
@@ -925,7 +1076,13 @@ impl Engine {
             Ok(()) => session.accept_logon(now),
             Err(why) => {
                 session.refuse_logon(now, why);
-                self.tell(now, id, format_args!("{peer} refused: {why}"));
+                let at = self.whereabouts(id);
+                self.tell_of(
+                    now,
+                    id,
+                    Kind::Refused,
+                    format_args!("{peer} from {at} refused: {why}"),
+                );
             }
         }
     }
@@ -938,6 +1095,200 @@ impl Engine {
         if let Some(log) = &mut self.log {
             log.event(now, id, &text.to_string());
         }
+    }
+
+    /// The same, unless there were too many of the kind.
+    fn tell_of(&mut self, now: Nanos, id: SessionId, kind: Kind, text: std::fmt::Arguments<'_>) {
+        match self.own[id.0].told.admits(kind, now) {
+            Some(held) => self.tell(now, id, format_args!("{text}{}", more(held))),
+            None => self.has_held = true,
+        }
+    }
+
+    /// Says what became of a connection that belongs to no session.
+    fn tell_anybody(&mut self, now: Nanos, kind: Kind, text: std::fmt::Arguments<'_>) {
+        match self.told.admits(kind, now) {
+            Some(held) if !self.is_quiet => say(format_args!("{text}{}", more(held))),
+            Some(_) => {}
+            None => self.has_held = true,
+        }
+    }
+
+    /// Tells of lines that were held back, as soon as there may be one more of their kind.
+    #[cold]
+    fn settle_told(&mut self, now: Nanos) {
+        let is_quiet = self.is_quiet;
+        self.has_held = self.told.settle(now, |line| {
+            if !is_quiet {
+                say(line);
+            }
+        });
+        for at in 0..self.own.len() {
+            let mut lines = Vec::new();
+            self.has_held |= self.own[at].told.settle(now, |line| lines.push(line.to_string()));
+            let name = self.session_name(SessionId(at));
+            for line in lines {
+                self.tell(now, SessionId(at), format_args!("{name}: {line}"));
+            }
+        }
+    }
+
+    /// A session as it is called in lines.
+    fn session_name(&self, id: SessionId) -> String {
+        let config = self.table.session(id).config();
+        format!("{} {} -> {}", config.version.name(), config.sender, config.target)
+    }
+
+    /// Where a session's peer is.
+    fn whereabouts(&self, id: SessionId) -> String {
+        let link = self
+            .table
+            .connection_of(id)
+            .and_then(|at| self.links[at.0].as_ref());
+        link.map_or_else(|| "nowhere".into(), |link| link.stream.peer().to_string())
+    }
+
+    /// Tells of connections that were closed before they came to belong to a session.
+    #[cold]
+    fn tell_refused(&mut self, now: Nanos) {
+        while let Some(refused) = self.table.poll_refused() {
+            let link = self.links[refused.connection.0].as_ref();
+            let Some(at) = link.map(|link| link.stream.peer()) else {
+                continue;
+            };
+            let Some((kind, why)) = self.why(&refused) else {
+                continue;
+            };
+            let who = refused
+                .identity
+                .map(|identity| said(&identity))
+                .unwrap_or_default();
+            let text = format!("connection from {at} closed: {who}{why}");
+            match refused.why {
+                Refusal::Busy(session) => self.tell_of(now, session, kind, format_args!("{text}")),
+                _ => self.tell_anybody(now, kind, format_args!("{text}")),
+            }
+        }
+    }
+
+    /// Why a connection was refused, and what to do.
+    fn why(&self, refused: &Refused) -> Option<(Kind, String)> {
+        let ids = refused
+            .identity
+            .map(|identity| (identity.target, identity.sender));
+        let told = match refused.why {
+            Refusal::Silent(0) => (
+                Kind::Silent,
+                "nothing came in time; a FIX initiator sends its Logon at once: look whether a probe or another protocol comes here".into(),
+            ),
+            Refusal::Silent(bytes) => (
+                Kind::Silent,
+                format!("{bytes} bytes came in time, but no whole message; look at the peer's Logon and at the network"),
+            ),
+            Refusal::Garbage => (
+                Kind::Garbage,
+                "what it sent first is no FIX message; look whether one side has TLS and the other not, or another protocol comes here".into(),
+            ),
+            Refusal::Unknown => {
+                let (ours, theirs) = ids.unwrap_or_default();
+                (
+                    Kind::Unknown,
+                    format!("unknown CompIDs; add a [SESSION] with SenderCompID={ours} and TargetCompID={theirs}, or correct the peer's"),
+                )
+            }
+            Refusal::OtherVersion(version) => (
+                Kind::Version,
+                format!(
+                    "wrong BeginString: the session of these CompIDs speaks {}; correct BeginString (over FIXT DefaultApplVerID) on one side",
+                    version.name()
+                ),
+            ),
+            Refusal::Busy(session) => (
+                Kind::Second,
+                format!(
+                    "a second connection: the session is connected to {}; look whether the peer runs twice, or has left the first one open",
+                    self.whereabouts(session)
+                ),
+            ),
+            Refusal::TemplateFull => (
+                Kind::NoRoom,
+                "the template has as many sessions as it may; raise DynamicSessionsMax if they are all wanted".into(),
+            ),
+            Refusal::NoRoom => (
+                Kind::NoRoom,
+                "it had said nothing for longest, and its place was needed; look who connects and says nothing".into(),
+            ),
+            // Who turned it away has said why.
+            Refusal::ByOwner => return None,
+        };
+        Some(told)
+    }
+
+    #[cold]
+    fn tell_garbled(&mut self, now: Nanos, id: ConnectionId, before: u64) {
+        let Some(session) = self.table.session_of(id) else {
+            return;
+        };
+        let state = self.table.session(session);
+        // Before the logon the end of the session tells of it.
+        if !matches!(state.status(), Status::Active | Status::LogoutSent) {
+            return;
+        }
+        let count = state.counters().get(Counter::FixMalformed) - before;
+        let why = state
+            .last_garbled()
+            .map(|why| why.to_string())
+            .unwrap_or_default();
+        let (name, at) = (self.session_name(session), self.whereabouts(session));
+        self.tell_of(
+            now,
+            session,
+            Kind::Garbled,
+            format_args!("{name}: {count} garbled message(s) from {at} skipped: {why}; what was lost is asked for when the next message comes"),
+        );
+    }
+
+    /// Tells of a connection that ended without a word of FIX.
+    #[cold]
+    fn tell_lost(&mut self, now: Nanos, session: Option<SessionId>, link: &Link) {
+        let at = link.stream.peer();
+        let how = match &link.broken {
+            Some(why) => why.clone(),
+            None if link.stream.was_reset() => "reset by the peer".into(),
+            None if link.is_closed => "closed by the peer".into(),
+            // By ourselves, which is told where it was decided.
+            None => return,
+        };
+        let Some(id) = session else {
+            let what = "before a Logon came; look whether a probe or another protocol comes here";
+            return self.tell_anybody(
+                now,
+                Kind::Silent,
+                format_args!("connection from {at} ended {what}: {how}"),
+            );
+        };
+        let state = self.table.session(id);
+        let role = state.config().role;
+        let what = match (state.status(), role) {
+            (Status::Active | Status::LogoutSent, _) => "lost without a Logout",
+            (Status::LogonSent | Status::LogonAwaited, _) => "ended before the logon was over",
+            // The session's own end has been told of.
+            _ => return,
+        };
+        let next = match (what, role) {
+            (_, Role::Initiator) => "the next host is tried, and what was missed asked for",
+            ("lost without a Logout", _) => {
+                "it may log on again, and what was missed is sent then; look at the peer and the network"
+            }
+            _ => "look at the peer's log for the reason",
+        };
+        let name = self.session_name(id);
+        self.tell_of(
+            now,
+            id,
+            Kind::Lost,
+            format_args!("{name}: connection with {at} {what}: {how}; {next}"),
+        );
     }
 
     /// Sends what sessions have to say by their timers and applications, and closes what is over.
@@ -978,8 +1329,9 @@ impl Engine {
                         }
                         return;
                     }
-                    Err(_) => {
+                    Err(e) => {
                         link.is_closed = true;
+                        link.broken = Some(e.to_string());
                         return;
                     }
                 }
@@ -987,8 +1339,9 @@ impl Engine {
             let Some(bytes) = self.table.poll_transmit(id, &mut self.output) else {
                 break;
             };
-            if link.stream.send(bytes).is_err() {
+            if let Err(e) = link.stream.send(bytes) {
                 link.is_closed = true;
+                link.broken = Some(e.to_string());
                 return;
             }
             if let Some(session) = session {
@@ -1011,6 +1364,9 @@ impl Engine {
     fn close<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let session = self.table.session_of(id);
         if let Some(mut link) = self.take_link(id) {
+            if !self.table.wants_close(id) {
+                self.tell_lost(now, session, &link);
+            }
             if let Some(watch) = link.watch {
                 self.waiter.forget(watch);
             }

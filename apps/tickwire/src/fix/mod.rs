@@ -22,6 +22,7 @@ mod secure;
 mod settings;
 mod stats;
 mod store;
+mod told;
 mod users;
 
 use std::path::Path;
@@ -96,7 +97,10 @@ struct Views {
 
 impl Views {
     fn new(args: &FixSessionArgs, setups: &[Setup]) -> Result<Views, Failure> {
-        let rows = setups.iter().map(|setup| setup.sessions_max()).sum();
+        let sessions: usize = setups.iter().map(|setup| setup.sessions_max()).sum();
+        // And one a thread for who never came to belong to a session.
+        let threads: std::collections::BTreeSet<u32> = setups.iter().map(|s| s.thread.number).collect();
+        let rows = sessions + threads.len();
         let shown = args.folder.as_ref();
         let shown = shown.map(|folder| Shown::new(folder, rows, args.metrics).map(Arc::new));
         Ok(Views {

@@ -6,7 +6,8 @@
 //! this thread       heartbeat, metrics over HTTP ───────────────────────►┘
 //! ```
 //! A row is live while its session is logged on, stale when it is not but was, building before the first logon, ended outside its
-//! hours. Steps of a message stand where a feed has its types of message.
+//! hours. Steps of a message stand where a feed has its types of message. One row a thread that listens counts the connections that never
+//! came to belong to a session.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -141,10 +142,15 @@ impl Shown {
 
     /// A row for a session, while there are any.
     pub(super) fn row(&self, config: &SessionConfig) -> Option<Row> {
+        self.named(format!("{} -> {}", config.sender, config.target))
+    }
+
+    /// A row of this name, while there are any.
+    pub(super) fn named(&self, name: String) -> Option<Row> {
         let next = |n: u16| (n < self.rows).then_some(n + 1);
         let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         let identity = SourceIdentity {
-            name: format!("{} -> {}", config.sender, config.target),
+            name,
             feed_name: PROTOCOL.into(),
             protocol: PROTOCOL.into(),
             feed: 0,

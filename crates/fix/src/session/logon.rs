@@ -145,6 +145,9 @@ impl<S: Store> Core<S> {
 
     pub(super) fn disconnected(&mut self, now: Nanos) {
         self.follow_clock(now);
+        if matches!(self.status, Status::Active | Status::LogoutSent) {
+            self.counters.bump(Counter::FixConnectionsLost);
+        }
         if self.config.reset_on_disconnect {
             self.reset_numbers();
         }
@@ -175,6 +178,11 @@ impl<S: Store> Core<S> {
         }
         if matches!(self.status, Status::LogonAwaited | Status::LogonSent) {
             self.counters.bump(Counter::FixLogonsRefused);
+        }
+        match reason {
+            DisconnectReason::LogonTimeout => self.counters.bump(Counter::FixLogonTimeouts),
+            DisconnectReason::HeartbeatTimeout => self.counters.bump(Counter::FixConnectionsLost),
+            _ => {}
         }
         self.set_status(Status::Closing);
         self.ending = Some(Event::Disconnect { reason, text });
@@ -400,7 +408,8 @@ impl<S: Store> Core<S> {
         self.send_admin(b"A", |e| {
             e.unsigned(tag::ENCRYPT_METHOD, 0);
             e.unsigned(tag::HEART_BT_INT, u64::from(heartbeat_s));
-            if reset {
+            // Both sides of 4.0 are configured to begin anew: it has no word for it.
+            if reset && config.version.is_since_41() {
                 e.char(tag::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if config.says_message_max {
