@@ -1,31 +1,70 @@
 //! A store that outlives the process: sequence numbers and sent messages in words of memory that a file is behind.
 //!
 //! ```text
-//! words 0       8          16                                                     capacity
-//!       ┌───────┬──────────┬──────────┬──────────┬─────┬──────────────┬ ─ ─ ─ ─ ─┐
-//!       │ fixed │ identity │ record   │ record   │ ... │ record       │          │   a ring: the oldest give way
-//!       └───────┴──────────┴──────────┴──────────┴─────┴──────────────┴ ─ ─ ─ ─ ─┘
-//! fixed:  magic · next_out · next_in · head · tail · resetting · period (head, tail: positions in the endless stream of words)
-//! record: seq · length and hash · the message's bytes, padded to words
+//! words 0              512            1024                                             1024 + ring
+//!       ┌──────────────┬──────────────┬──────────┬──────────┬─────┬──────────┬ ─ ─ ─ ─ ─┐
+//!       │ head A       │ head B       │ record   │ record   │ ... │ record   │          │   a ring: the oldest give way
+//!       └──────────────┴──────────────┴──────────┴──────────┴─────┴──────────┴ ─ ─ ─ ─ ─┘
+//! head:   magic · words of the ring · identity · hash ‖ hash · generation · next_out · next_in · begin · end · period · given way
+//! record: seq · length, check and hash · the message's bytes, padded to words
 //! ```
 //!
-//! **What survives.** Every store is one word, and they come in an order that makes each prefix of them a whole state:
-//! space is given up (`head`), the record written, then `tail` moved, then `next_out`. The process may be killed between any
-//! two: the message is in the store and will be sent again when the peer asks, or it is not and was never sent. Words that
-//! reached memory survive the process, not the machine; for that, sync the file (the owner's part, on another thread).
-//! After a crash of the machine the records are checked by their hashes, and what follows the first wrong one is cut.
+//! **What survives.** Each change of the numbers writes one of the two heads, in turn: it is marked as being written, filled, and
+//! its hash put last. The process may be killed between any two stores: the other head is whole, and says what was before.
+//! A record is whole before the head that counts it is written: its message is in the store and will be sent again when the peer
+//! asks, or it is not and was never sent. Words that reached memory survive the process, not the machine; for that, sync the file
+//! (the owner's part: [`Words::settle`]).
+//!
+//! **Damage.** Both heads and every record have hashes, those of records over their position too, so that nothing old is taken
+//! for something new. A store with one damaged head is opened by the other, and skips one number that may have been used; with
+//! two it is refused: numbers are never guessed. Between records, what is not whole is passed over to the next record that is,
+//! marked, and said ([`Recovery`]).
+//!
+//! **Finding a message.** Numbers ascend along the ring. Of each 512 words it is known where the first record begins: two bytes
+//! for 4 KiB, so that every message is found that the ring holds, whatever its size.
 
-use crate::store::{Store, StoreFailed};
+mod earlier;
+mod index;
+
+use crate::store::{NotKept, Store, StoreFailed};
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
+use index::BlockIndex;
 use tickwire_market::Nanos;
+
+pub use earlier::EarlierStore;
 
 /// Memory that outlives the process.
 pub trait Words {
     /// Its words, always the same ones.
     fn words(&self) -> &[AtomicU64];
+
+    /// Words up to `end` are about to be written: memory that grows makes sure that they are there.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    #[inline]
+    fn reach(&self, _end: usize) -> Result<(), StoreFailed> {
+        Ok(())
+    }
+
+    /// Why nothing that is written lasts any more, if so.
+    #[inline]
+    fn failure(&self) -> Option<StoreFailed> {
+        None
+    }
+
+    /// Brings everything written to where it must be before a message may be sent.
+    ///
+    /// # Errors
+    /// It cannot be brought there.
+    #[inline]
+    fn settle(&self) -> Result<(), StoreFailed> {
+        Ok(())
+    }
 }
 
 impl Words for Box<[AtomicU64]> {
@@ -34,39 +73,56 @@ impl Words for Box<[AtomicU64]> {
     }
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"TWFIXST1");
-const NEXT_OUT: usize = 1;
-const NEXT_IN: usize = 2;
-const HEAD: usize = 3;
-const TAIL: usize = 4;
-const RESETTING: usize = 5;
-const PERIOD: usize = 6;
-const IDENTITY: usize = 8;
+const MAGIC: u64 = u64::from_le_bytes(*b"TWFIXST2");
+
+/// Words of one head: a page of its own, so that what tears one leaves the other.
+const HEAD_WORDS: usize = 512;
+const RECORDS: usize = 2 * HEAD_WORDS;
+
+// The part of a head that never changes.
+const RING: usize = 1;
+const IDENTITY: usize = 2;
 const IDENTITY_WORDS: usize = 8;
-const RECORDS: usize = IDENTITY + IDENTITY_WORDS;
+const FIXED_HASH: usize = IDENTITY + IDENTITY_WORDS;
+
+// The part that does: eight words from here on, one line of the processor's cache.
+const STATE: usize = 16;
+const STATE_WORDS: usize = 8;
+/// In the place of a state's hash while the state is written. Hashes are odd.
+const BEING_WRITTEN: u64 = u64::from_le_bytes(*b"written ");
+
 /// Number and length of a record.
 const RECORD_HEAD: usize = 2;
-/// The fewest words a store can be made of: 4 KiB.
-const WORDS_MIN: usize = 512;
+/// A word that was damaged, in the place of a record's number.
+const PASSED_OVER: u64 = u64::MAX;
+/// The fewest words of a ring: 4 KiB.
+const RING_MIN: usize = 512;
 /// The longest message kept.
 const MESSAGE_MAX: usize = 64 << 10;
+/// At most so many holes are told apart; what is behind the last of them is counted with it.
+const HOLES_MAX: usize = 64;
 
 /// Above every number and position that a session can reach, with room to add to it.
 const NUMBER_MAX: u64 = 1 << 62;
+
+/// Bytes of the two heads, in front of the ring.
+pub const STORE_HEAD_BYTES: usize = RECORDS * 8;
 
 /// Why memory is no store, or not this session's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreError {
     /// It holds something else.
     NotAStore,
+    /// It is a store of the earlier format: [`EarlierStore`] reads it.
+    Earlier,
     /// It is another session's.
     OtherSession,
-    /// Its sequence numbers or positions cannot be right: none of a session's life comes near 2^62.
+    /// Both copies of its head are damaged: the sequence numbers are not known.
     Damaged,
-    /// It has fewer words than this.
-    TooSmall {
-        /// The fewest.
-        words: usize,
+    /// It ends within its head.
+    CutShort {
+        /// Bytes it has.
+        bytes: usize,
     },
 }
 
@@ -74,49 +130,206 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::NotAStore => f.write_str("holds something else than a FIX store"),
+            StoreError::Earlier => f.write_str("is a store of an earlier format"),
             StoreError::OtherSession => f.write_str("is the store of another session"),
-            StoreError::Damaged => {
-                f.write_str("has sequence numbers that cannot be right: they were overwritten")
-            }
-            StoreError::TooSmall { words } => write!(f, "is smaller than {} bytes", words * 8),
+            StoreError::Damaged => f.write_str(
+                "is damaged where its sequence numbers are, in both copies: they are not known, and not guessed",
+            ),
+            StoreError::CutShort { bytes } => write!(
+                f,
+                "is cut short: it has {bytes} bytes, and its sequence numbers need the first {STORE_HEAD_BYTES}"
+            ),
         }
     }
 }
 
 impl core::error::Error for StoreError {}
 
+/// Messages that may be missing between two that are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hole {
+    /// The number of the last message before it; 0 when it is the first.
+    pub after: u64,
+    /// The number of the first message behind it, or the next to be sent.
+    pub before: u64,
+    /// Bytes that were passed over.
+    pub bytes: u64,
+}
+
 /// What opening a store found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recovery {
     /// Messages that can be sent again.
     pub messages: u64,
-    /// Words after the last whole record, which were cut.
-    pub cut_words: u64,
+    /// The number of the oldest of them, 0 without any.
+    pub oldest: u64,
+    /// Damaged places, oldest first, at most 64: the last stands for all behind it.
+    pub holes: Vec<Hole>,
+    /// A copy of the head was damaged, and the number that may have been used last is passed over.
+    pub has_damaged_head: bool,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    seq: u64,
-    at: u64,
+impl Recovery {
+    /// Bytes that were passed over.
+    pub fn damaged_bytes(&self) -> u64 {
+        self.holes.iter().map(|hole| hole.bytes).sum()
+    }
 }
 
-/// See the module's description.
-pub struct LastingStore<M> {
-    memory: M,
-    /// Positions of records by their number, modulo the slots.
-    slots: Box<[Slot]>,
-    /// A message as bytes.
-    scratch: Box<[u8]>,
-    /// Words of the ring, a power of two.
-    capacity: u64,
-    recovery: Recovery,
+/// What the first words of a store say of the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreSize {
+    /// Bytes of the whole store.
+    pub bytes: usize,
+    /// Bytes from its beginning that have been written.
+    pub used: usize,
 }
 
-impl<M: fmt::Debug> fmt::Debug for LastingStore<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastingStore")
-            .field("memory", &self.memory)
-            .finish()
+/// The numbers that change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct State {
+    /// Counts the changes; the head with an even one is A.
+    generation: u64,
+    next_out: u64,
+    next_in: u64,
+    /// Where the oldest record begins, in the endless stream of words.
+    begin: u64,
+    /// Where the newest ends.
+    end: u64,
+    period: u64,
+    /// The highest number whose message has given way.
+    given_way: u64,
+}
+
+impl State {
+    const NEW: State = State {
+        generation: 1,
+        next_out: 1,
+        next_in: 1,
+        begin: 0,
+        end: 0,
+        period: 0,
+        given_way: 0,
+    };
+
+    #[inline]
+    fn words(&self) -> [u64; STATE_WORDS - 1] {
+        [
+            self.generation,
+            self.next_out,
+            self.next_in,
+            self.begin,
+            self.end,
+            self.period,
+            self.given_way,
+        ]
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let mut hash = Hash::new(MAGIC, STATE_WORDS as u64);
+        let words = self.words();
+        words.iter().enumerate().for_each(|(n, word)| hash.take(n, *word));
+        hash.finish() | 1
+    }
+
+    /// Where it is in the memory.
+    #[inline]
+    fn place(&self) -> usize {
+        (self.generation & 1) as usize * HEAD_WORDS + STATE
+    }
+
+    fn is_possible(&self, ring: u64) -> bool {
+        let numbers = [
+            self.next_out,
+            self.next_in,
+            self.end,
+            self.given_way,
+            self.generation,
+        ];
+        numbers.into_iter().all(|n| n < NUMBER_MAX)
+            && self.next_out > 0
+            && self.next_in > 0
+            && self.begin <= self.end
+            && self.end - self.begin <= ring
+    }
+
+    /// The one in a copy of the head, if it is whole; whether the copy was being written otherwise.
+    fn read(words: &[AtomicU64], copy: usize, ring: u64) -> Result<State, bool> {
+        let load = |n: usize| words[copy * HEAD_WORDS + STATE + n].load(Ordering::Acquire);
+        let hash = load(0);
+        let state = State {
+            generation: load(1),
+            next_out: load(2),
+            next_in: load(3),
+            begin: load(4),
+            end: load(5),
+            period: load(6),
+            given_way: load(7),
+        };
+        let is_whole =
+            hash == state.hash() && state.place() == copy * HEAD_WORDS + STATE && state.is_possible(ring);
+        is_whole.then_some(state).ok_or(hash == BEING_WRITTEN)
+    }
+}
+
+/// What the heads of a store say.
+#[derive(Clone, Copy)]
+struct Heads {
+    ring: u64,
+    identity: [u64; IDENTITY_WORDS],
+    state: State,
+    has_damage: bool,
+}
+
+impl Heads {
+    fn read(words: &[AtomicU64]) -> Result<Heads, StoreError> {
+        let load = |at: usize| words[at].load(Ordering::Acquire);
+        let magics = || [0, HEAD_WORDS].map(|at| words.get(at).map(|w| w.load(Ordering::Acquire)));
+        if magics()[0] == Some(earlier::MAGIC) {
+            return Err(StoreError::Earlier);
+        }
+        if words.len() < RECORDS {
+            return Err(match magics().contains(&Some(MAGIC)) || words.is_empty() {
+                true => StoreError::CutShort {
+                    bytes: words.len() * 8,
+                },
+                false => StoreError::NotAStore,
+            });
+        }
+        let fixed = |copy: usize| {
+            let at = copy * HEAD_WORDS;
+            let is_whole = load(at) == MAGIC
+                && load(at + FIXED_HASH) == fixed_hash((0..FIXED_HASH).map(|n| load(at + n)))
+                && load(at + RING).is_power_of_two()
+                && (RING_MIN as u64..NUMBER_MAX / 16).contains(&load(at + RING));
+            let mut identity = [0; IDENTITY_WORDS];
+            for (n, word) in identity.iter_mut().enumerate() {
+                *word = load(at + IDENTITY + n);
+            }
+            is_whole.then(|| (load(at + RING), identity))
+        };
+        let fixed = [fixed(0), fixed(1)];
+        let Some((ring, identity)) = fixed[0].or(fixed[1]) else {
+            let is_zero = (0..RECORDS).all(|at| load(at) == 0);
+            return Err(match magics().contains(&Some(MAGIC)) || is_zero {
+                true => StoreError::Damaged,
+                false => StoreError::NotAStore,
+            });
+        };
+        let has_damage = fixed.contains(&None) || fixed[0] != fixed[1];
+        let (state, is_torn) = match [0, 1].map(|copy| State::read(words, copy, ring)) {
+            [Ok(a), Ok(b)] if a.generation > b.generation => (a, false),
+            [Ok(_), Ok(b)] => (b, false),
+            [Ok(one), Err(is_written)] | [Err(is_written), Ok(one)] => (one, !is_written),
+            [Err(_), Err(_)] => return Err(StoreError::Damaged),
+        };
+        Ok(Heads {
+            ring,
+            identity,
+            state,
+            has_damage: has_damage || is_torn,
+        })
     }
 }
 
@@ -130,15 +343,15 @@ fn identity_words(identity: &[u8]) -> [u64; IDENTITY_WORDS] {
     words
 }
 
-/// A hash of a record: four independent lanes, as one would wait for its own multiplications. Word `n` goes to lane `n % 4`.
+/// A hash of words: four independent lanes, as one would wait for its own multiplications. Word `n` goes to lane `n % 4`.
 struct Hash([u64; 4]);
 
 impl Hash {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;
 
     #[inline]
-    fn new(seq: u64, len: u64) -> Hash {
-        Hash([seq ^ Hash::K, len.wrapping_mul(Hash::K), Hash::K, !Hash::K])
+    fn new(first: u64, second: u64) -> Hash {
+        Hash([first ^ Hash::K, second.wrapping_mul(Hash::K), Hash::K, !Hash::K])
     }
 
     #[inline]
@@ -148,18 +361,55 @@ impl Hash {
     }
 
     #[inline]
-    fn finish(self) -> u32 {
-        let all = self.0.into_iter().fold(0_u64, |all, lane| {
+    fn finish(self) -> u64 {
+        self.0.into_iter().fold(0_u64, |all, lane| {
             (all.rotate_left(17) ^ lane).wrapping_mul(Hash::K)
-        });
-        (all >> 32) as u32
+        })
     }
 }
 
-fn hash(seq: u64, len: u64, words: impl Iterator<Item = u64>) -> u32 {
-    let mut hash = Hash::new(seq, len);
+fn fixed_hash(words: impl Iterator<Item = u64>) -> u64 {
+    let mut hash = Hash::new(0, FIXED_HASH as u64);
     words.enumerate().for_each(|(n, word)| hash.take(n, word));
-    hash.finish()
+    hash.finish() | 1
+}
+
+/// A record's number and length, and what both are checked by before its message is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RecordHead {
+    seq: u64,
+    len: usize,
+}
+
+impl RecordHead {
+    const LEN_BITS: u32 = 17;
+    const CHECK_BITS: u32 = 15;
+
+    /// Words of the whole record.
+    #[inline]
+    fn words(self) -> u64 {
+        RECORD_HEAD as u64 + self.len.div_ceil(8) as u64
+    }
+
+    /// Of a record at this position: what is found in another place is another's, or of an earlier lap.
+    #[inline]
+    fn check(self, at: u64) -> u64 {
+        let mixed = (self.seq ^ at.rotate_left(32) ^ (self.len as u64) << 48).wrapping_mul(Hash::K);
+        mixed >> (64 - Self::CHECK_BITS)
+    }
+
+    #[inline]
+    fn hash(self, at: u64) -> Hash {
+        Hash::new(
+            self.seq ^ at.wrapping_mul(Hash::K).rotate_left(31),
+            self.len as u64,
+        )
+    }
+
+    #[inline]
+    fn second_word(self, at: u64, hash: Hash) -> u64 {
+        self.len as u64 | self.check(at) << Self::LEN_BITS | hash.finish() >> 32 << 32
+    }
 }
 
 /// Puts the words of a message into places for exactly as many, whole groups of four first; their hash goes on.
@@ -175,92 +425,186 @@ fn put_words(places: &[AtomicU64], message: &[u8], hash: &mut Hash) {
         }
     }
     for (lane, (place, bytes)) in of_rest.iter().zip(rest.chunks(8)).enumerate() {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let word = u64::from_le_bytes(word);
+        let word = word_of(bytes);
         place.store(word, Ordering::Release);
         hash.take(lane, word);
     }
 }
 
+/// Up to eight bytes as a word.
+#[inline]
+fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
+/// See the module's description.
+pub struct LastingStore<M> {
+    memory: M,
+    /// What the newest head says: read from here, so that memory that is lost does not change numbers.
+    state: State,
+    index: BlockIndex,
+    /// A message as bytes.
+    scratch: Box<[u8]>,
+    /// Words of the ring, a power of two.
+    ring: u64,
+    /// A message or its number was put in since the memory was settled.
+    is_unsettled: bool,
+    recovery: Recovery,
+}
+
+impl<M: fmt::Debug> fmt::Debug for LastingStore<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastingStore")
+            .field("memory", &self.memory)
+            .finish()
+    }
+}
+
+/// Bytes of a store whose ring has room for `bytes` of messages, or the next power of two from 4 KiB on.
+pub const fn store_bytes(bytes: usize) -> usize {
+    let words = bytes.div_ceil(8).next_power_of_two();
+    RECORDS * 8 + 8 * if words < RING_MIN { RING_MIN } else { words }
+}
+
+/// What the first [`STORE_HEAD_BYTES`] of a store say of its size.
+///
+/// # Errors
+/// They are no store's, or damaged.
+pub fn store_size(head: &[u8]) -> Result<StoreSize, StoreError> {
+    let words: Vec<AtomicU64> = head
+        .chunks(8)
+        .map(|bytes| AtomicU64::new(word_of(bytes)))
+        .collect();
+    let heads = match Heads::read(&words) {
+        Err(StoreError::CutShort { .. }) => Err(StoreError::CutShort { bytes: head.len() }),
+        heads => heads,
+    }?;
+    let used = heads.state.end.min(heads.ring) as usize;
+    Ok(StoreSize {
+        bytes: (RECORDS + heads.ring as usize) * 8,
+        used: (RECORDS + used) * 8,
+    })
+}
+
+/// The first bytes of a new store of `bytes` (see [`store_bytes`]).
+pub fn new_store(identity: &[u8], bytes: usize) -> Vec<u8> {
+    let ring = (bytes / 8).saturating_sub(RECORDS).max(RING_MIN).ilog2();
+    let mut head = [0_u64; HEAD_WORDS];
+    (head[0], head[RING]) = (MAGIC, 1 << ring);
+    head[IDENTITY..FIXED_HASH].copy_from_slice(&identity_words(identity));
+    head[FIXED_HASH] = fixed_hash(head[..FIXED_HASH].iter().copied());
+    let mut words = Vec::with_capacity(RECORDS);
+    for generation in 0..2 {
+        let state = State {
+            generation,
+            ..State::NEW
+        };
+        head[STATE] = state.hash();
+        head[STATE + 1..STATE + STATE_WORDS].copy_from_slice(&state.words());
+        words.extend_from_slice(&head);
+    }
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 impl<M: Words> LastingStore<M> {
-    /// Opens what is there, or begins anew in memory of zeros. `messages` is how many of the newest can be found for a resend.
+    /// Makes a new store in memory that holds nothing, and opens it.
     ///
     /// # Errors
-    /// The memory holds something else, or another session's store: nothing is changed then.
-    pub fn open(memory: M, identity: &[u8], messages: usize) -> Result<LastingStore<M>, StoreError> {
+    /// The memory has fewer words than the two heads and a ring of 4 KiB.
+    pub fn begin(memory: M, identity: &[u8]) -> Result<LastingStore<M>, StoreError> {
         let words = memory.words();
-        if words.len() < WORDS_MIN {
-            return Err(StoreError::TooSmall { words: WORDS_MIN });
+        if words.len() < RECORDS + RING_MIN {
+            return Err(StoreError::CutShort {
+                bytes: words.len() * 8,
+            });
         }
-        let own = identity_words(identity);
-        let load = |at: usize| words[at].load(Ordering::Relaxed);
-        match load(0) {
-            MAGIC => {
-                if (0..IDENTITY_WORDS).any(|n| load(IDENTITY + n) != own[n]) {
-                    return Err(StoreError::OtherSession);
-                }
-            }
-            0 => {
-                for (n, word) in own.into_iter().enumerate() {
-                    words[IDENTITY + n].store(word, Ordering::Release);
-                }
-                for at in [HEAD, TAIL] {
-                    words[at].store(0, Ordering::Release);
-                }
-                for at in [NEXT_OUT, NEXT_IN] {
-                    words[at].store(1, Ordering::Release);
-                }
-                words[0].store(MAGIC, Ordering::Release);
-            }
-            _ => return Err(StoreError::NotAStore),
+        let head = new_store(identity, words.len() * 8);
+        for (word, bytes) in words.iter().zip(head.as_chunks::<8>().0) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Release);
         }
-        LastingStore::recovered(memory, messages)
+        LastingStore::open(memory, identity)
     }
 
-    /// Opens a copy of a store, whosever it is, to look at it.
+    /// Opens what is there. Damage is marked in the memory.
     ///
     /// # Errors
-    /// The memory holds something else, or numbers that cannot be right.
-    pub fn inspect(memory: M, messages: usize) -> Result<LastingStore<M>, StoreError> {
-        let words = memory.words();
-        if words.len() < WORDS_MIN || words[0].load(Ordering::Relaxed) != MAGIC {
-            return Err(StoreError::NotAStore);
+    /// The memory holds something else, another session's store or one whose numbers are not known: nothing is changed then.
+    pub fn open(memory: M, identity: &[u8]) -> Result<LastingStore<M>, StoreError> {
+        let heads = Heads::read(memory.words())?;
+        if heads.identity != identity_words(identity) {
+            return Err(StoreError::OtherSession);
         }
-        LastingStore::recovered(memory, messages)
+        LastingStore::recovered(memory, heads)
     }
 
-    fn recovered(memory: M, messages: usize) -> Result<LastingStore<M>, StoreError> {
-        let load = |at: usize| memory.words()[at].load(Ordering::Relaxed);
-        let numbers = [NEXT_OUT, NEXT_IN, HEAD, TAIL];
-        if numbers.into_iter().any(|at| load(at) >= NUMBER_MAX) {
-            return Err(StoreError::Damaged);
+    /// Opens a copy of a store, whosever it is, to look at it. `later` is a copy of its first words that was made after the rest
+    /// was copied, when somebody may have been writing meanwhile.
+    ///
+    /// # Errors
+    /// The memory holds something else, or numbers that are not known.
+    pub fn inspect(memory: M, later: Option<&[AtomicU64]>) -> Result<LastingStore<M>, StoreError> {
+        let mut heads = Heads::read(memory.words())?;
+        if let Some(later) = later {
+            let later = Heads::read(later)?.state;
+            let state = &mut heads.state;
+            // What gave way meanwhile was overwritten, what came meanwhile was not copied.
+            state.begin = state.begin.max(later.begin).min(state.end);
+            (state.next_out, state.next_in) = (later.next_out, later.next_in);
+            (state.given_way, state.period) = (later.given_way, later.period);
         }
-        let room = memory.words().len() - RECORDS;
+        LastingStore::recovered(memory, heads)
+    }
+
+    fn recovered(memory: M, heads: Heads) -> Result<LastingStore<M>, StoreError> {
+        let words = memory.words().len();
+        if ((words - RECORDS) as u64) < heads.ring {
+            return Err(StoreError::CutShort { bytes: words * 8 });
+        }
         let mut store = LastingStore {
             memory,
-            slots: vec![Slot::default(); messages.max(1).next_power_of_two()].into_boxed_slice(),
+            state: heads.state,
+            index: BlockIndex::new(heads.ring),
             scratch: vec![0; MESSAGE_MAX].into_boxed_slice(),
-            capacity: 1 << room.ilog2(),
-            recovery: Recovery::default(),
+            ring: heads.ring,
+            is_unsettled: false,
+            recovery: Recovery {
+                has_damaged_head: heads.has_damage,
+                ..Recovery::default()
+            },
         };
         store.recover();
+        if heads.has_damage {
+            store.repair_heads(&heads);
+        }
         Ok(store)
     }
 
     /// Hands out the messages that can be sent again, oldest first, with their numbers.
     pub fn for_each(&mut self, mut each: impl FnMut(u64, &[u8])) {
-        let next = self.next_out();
-        for seq in next.saturating_sub(self.slots.len() as u64)..next {
-            if let Some(message) = self.get(seq) {
-                each(seq, message);
+        let mut next = 0;
+        while let Some((head, at)) = self.find(next) {
+            if self.is_whole(head, at) {
+                each(head.seq, self.read(head, at));
             }
+            next = head.seq + 1;
         }
     }
 
     /// What opening it found.
-    pub fn recovery(&self) -> Recovery {
-        self.recovery
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// Bytes of the ring that messages are in.
+    pub fn bytes_used(&self) -> u64 {
+        (self.state.end - self.state.begin) * 8
+    }
+
+    /// Bytes of the ring.
+    pub fn bytes_max(&self) -> u64 {
+        self.ring * 8
     }
 
     /// The memory behind it.
@@ -269,348 +613,390 @@ impl<M: Words> LastingStore<M> {
     }
 
     #[inline]
-    fn load(&self, at: usize) -> u64 {
-        self.memory.words()[at].load(Ordering::Relaxed)
+    fn load(&self, at: u64) -> u64 {
+        self.memory.words()[self.place(at)].load(Ordering::Relaxed)
     }
 
     /// Release: no earlier store of this thread comes after it, so a killed process leaves a prefix of its stores.
     #[inline]
-    fn put(&self, at: usize, value: u64) {
-        self.memory.words()[at].store(value, Ordering::Release);
+    fn put(&self, place: usize, value: u64) {
+        self.memory.words()[place].store(value, Ordering::Release);
     }
 
     /// The place of a position in the endless stream.
     #[inline]
     fn place(&self, at: u64) -> usize {
-        RECORDS + (at & (self.capacity - 1)) as usize
+        RECORDS + (at & (self.ring - 1)) as usize
     }
 
-    /// Number, length and words of the record at a position, if it is whole and ends before `end`.
-    fn record(&self, at: u64, end: u64) -> Option<(u64, usize, u64)> {
-        let size = RECORD_HEAD as u64;
-        if at + size > end {
-            return None;
+    /// Writes the state into the older of the two heads.
+    #[inline]
+    fn commit(&mut self) {
+        self.state.generation += 1;
+        let first = self.state.place();
+        let Some((hash, rest)) = self
+            .memory
+            .words()
+            .get(first..first + STATE_WORDS)
+            .and_then(<[AtomicU64]>::split_first)
+        else {
+            return;
+        };
+        hash.store(BEING_WRITTEN, Ordering::Release);
+        for (place, word) in rest.iter().zip(self.state.words()) {
+            place.store(word, Ordering::Release);
         }
-        let (seq, second) = (self.load(self.place(at)), self.load(self.place(at + 1)));
-        let len = (second & 0xFFFF_FFFF) as usize;
-        let words = len.div_ceil(8) as u64;
-        if len == 0 || len > MESSAGE_MAX || at + size + words > end {
-            return None;
-        }
-        let body = (0..words).map(|n| self.load(self.place(at + size + n)));
-        ((second >> 32) as u32 == hash(seq, len as u64, body)).then_some((seq, len, size + words))
+        hash.store(self.state.hash(), Ordering::Release);
     }
 
-    /// Finds every record; cuts what follows the first that is not whole.
+    /// After a step of more than one: what the older head says would be more than a number behind, if the newer were damaged.
+    #[cold]
+    fn commit_to_both(&mut self) {
+        self.commit();
+    }
+
+    /// The head of the record at a position, if there is one that ends before `end`.
+    #[inline]
+    fn head_at(&self, at: u64, end: u64) -> Option<RecordHead> {
+        if at + RECORD_HEAD as u64 > end {
+            return None;
+        }
+        let (seq, second) = (self.load(at), self.load(at + 1));
+        let head = RecordHead {
+            seq,
+            len: (second & ((1 << RecordHead::LEN_BITS) - 1)) as usize,
+        };
+        let check = second >> RecordHead::LEN_BITS & ((1 << RecordHead::CHECK_BITS) - 1);
+        let is_one = (1..=MESSAGE_MAX).contains(&head.len)
+            && check == head.check(at)
+            && seq < NUMBER_MAX
+            && at + head.words() <= end;
+        is_one.then_some(head)
+    }
+
+    /// Whether a record's message is the one that was put there.
+    fn is_whole(&self, head: RecordHead, at: u64) -> bool {
+        let mut hash = head.hash(at);
+        for n in 0..head.words() - RECORD_HEAD as u64 {
+            hash.take(n as usize, self.load(at + RECORD_HEAD as u64 + n));
+        }
+        self.load(at + 1) == head.second_word(at, hash)
+    }
+
+    fn read(&mut self, head: RecordHead, at: u64) -> &[u8] {
+        for n in 0..head.len.div_ceil(8) {
+            let word = self.load(at + (RECORD_HEAD + n) as u64).to_le_bytes();
+            self.scratch[n * 8..n * 8 + 8].copy_from_slice(&word);
+        }
+        &self.scratch[..head.len]
+    }
+
+    // ---- opening ------------------------------------------------------------------------------------------------
+
+    /// Finds every record; marks what is not whole.
     fn recover(&mut self) {
-        if self.load(RESETTING) != 0 {
-            self.reset();
-        }
-        let (mut at, tail) = (self.load(HEAD), self.load(TAIL));
-        if at > tail || tail - at > self.capacity {
-            // The words that say where records are cannot be right: none is kept.
-            at = tail;
-            self.put(HEAD, tail);
-        }
-        let mut last = 0;
-        while at < tail {
-            let Some((seq, _, words)) = self
-                .record(at, tail)
-                .filter(|&(seq, ..)| seq > last && seq < NUMBER_MAX)
-            else {
-                break;
+        self.take_what_follows();
+        let (mut at, end) = (self.state.begin, self.state.end);
+        let (mut last, mut hole) = (0, 0);
+        while at < end {
+            let whole = self
+                .head_at(at, end)
+                .filter(|head| head.seq > last && self.is_whole(*head, at));
+            let Some(head) = whole else {
+                if self.load(at) != PASSED_OVER {
+                    self.put(self.place(at), PASSED_OVER);
+                }
+                hole += 1;
+                at += 1;
+                continue;
             };
-            self.remember(seq, at);
-            (last, at) = (seq, at + words);
+            self.note_hole(last, head.seq, core::mem::take(&mut hole));
+            self.index.note(at, head.words());
+            if last == 0 {
+                self.recovery.oldest = head.seq;
+            }
             self.recovery.messages += 1;
+            (last, at) = (head.seq, at + head.words());
         }
-        self.recovery.cut_words = tail - at;
-        if at < tail {
-            self.put(TAIL, at);
+        let used = u64::from(self.recovery.has_damaged_head);
+        self.state.next_out = self.state.next_out.max(last + 1) + used;
+        self.note_hole(last, self.state.next_out, hole);
+    }
+
+    /// Records behind the end: the process or the machine ended before the head that counts them was written.
+    fn take_what_follows(&mut self) {
+        let (begin, end) = (self.state.begin, self.state.end);
+        let limit = end + self.ring;
+        while let Some(head) = self
+            .head_at(self.state.end, limit)
+            .filter(|head| head.seq >= self.state.next_out && self.is_whole(*head, self.state.end))
+        {
+            self.state.end += head.words();
+            self.state.next_out = head.seq + 1;
         }
-        // Killed between the record and its number.
-        let next = self.load(NEXT_OUT).max(last + 1).max(1);
-        self.put(NEXT_OUT, next);
-        if self.load(NEXT_IN) == 0 {
-            self.put(NEXT_IN, 1);
+        let oldest = self.state.end.saturating_sub(self.ring);
+        if oldest > begin {
+            // What they overwrote has given way, up to the first that is whole.
+            let whole = (oldest..self.state.end).find_map(|at| {
+                let head = self.head_at(at, self.state.end)?;
+                self.is_whole(head, at).then_some((head, at))
+            });
+            let (before, at) =
+                whole.map_or((self.state.next_out, self.state.end), |(head, at)| (head.seq, at));
+            self.state.begin = at;
+            self.state.given_way = self.state.given_way.max(before.saturating_sub(1));
+        }
+        if self.state.end > end {
+            self.commit();
         }
     }
 
-    fn remember(&mut self, seq: u64, at: u64) {
-        let slot = seq as usize & (self.slots.len() - 1);
-        self.slots[slot] = Slot { seq, at };
+    fn note_hole(&mut self, after: u64, before: u64, words: u64) {
+        let holes = &mut self.recovery.holes;
+        let bytes = words * 8;
+        let is_full = holes.len() == HOLES_MAX;
+        match holes.last_mut().filter(|_| is_full) {
+            _ if words == 0 => {}
+            Some(last) => {
+                last.before = before;
+                last.bytes += bytes;
+            }
+            None => holes.push(Hole { after, before, bytes }),
+        }
+    }
+
+    /// Writes both heads anew.
+    fn repair_heads(&mut self, heads: &Heads) {
+        for copy in 0..2 {
+            let at = copy * HEAD_WORDS;
+            self.put(at, MAGIC);
+            self.put(at + RING, heads.ring);
+            for (n, word) in heads.identity.into_iter().enumerate() {
+                self.put(at + IDENTITY + n, word);
+            }
+            let fixed = (0..FIXED_HASH).map(|n| self.memory.words()[at + n].load(Ordering::Relaxed));
+            let hash = fixed_hash(fixed);
+            self.put(at + FIXED_HASH, hash);
+        }
+        self.commit();
+        self.commit();
+    }
+
+    // ---- the ring -----------------------------------------------------------------------------------------------
+
+    /// The first record from a position on.
+    #[inline]
+    fn record_from(&self, mut at: u64) -> Option<(RecordHead, u64)> {
+        let end = self.state.end;
+        while at < end {
+            if let Some(head) = self.head_at(at, end) {
+                return Some((head, at));
+            }
+            // Behind damage: to the end of its block word by word, as records may begin there that the index does not know.
+            at = match (at + 1).is_multiple_of(index::BLOCK) {
+                false => at + 1,
+                true => self.index.first_from(at + 1, end)?,
+            };
+        }
+        None
+    }
+
+    /// The first record with a number of at least `seq`.
+    fn find(&self, seq: u64) -> Option<(RecordHead, u64)> {
+        let (begin, end) = (self.state.begin, self.state.end);
+        let from = self.index.search(begin, end, |at| self.load(at) <= seq);
+        let mut next = self.record_from(from);
+        while let Some((head, at)) = next {
+            if head.seq >= seq {
+                return next;
+            }
+            next = self.record_from(at + head.words());
+        }
+        None
+    }
+
+    /// Gives up the oldest messages until there is room for a record of so many words, and some more: the head need not be
+    /// written for every one.
+    #[cold]
+    fn give_way(&mut self, words: u64) {
+        let batch = (self.ring / 64).min(4096);
+        let end = self.state.end;
+        let goal = (end + words + batch).saturating_sub(self.ring).min(end);
+        let mut next = self.record_from(self.state.begin);
+        while let Some((head, at)) = next.filter(|(_, at)| *at < goal) {
+            self.state.given_way = self.state.given_way.max(head.seq);
+            next = self.record_from(at + head.words());
+        }
+        self.state.begin = next.map_or(end, |(_, at)| at);
+        self.commit();
+    }
+
+    /// Forgets the messages from a number on.
+    #[cold]
+    fn forget_from(&mut self, seq: u64) {
+        let Some((_, end)) = self.find(seq) else { return };
+        let mut forgotten = Vec::new();
+        let mut next = self.record_from(end);
+        while let Some((head, at)) = next {
+            forgotten.push(at);
+            next = self.record_from(at + head.words());
+        }
+        self.state.end = end;
+        self.commit();
+        // Or they would be taken for records that the head does not count yet; the newest first, so that none is left behind one
+        // that is marked.
+        while let Some(at) = forgotten.pop() {
+            self.put(self.place(at), PASSED_OVER);
+        }
+        self.index.clear();
+        let mut next = self.record_from(self.state.begin);
+        while let Some((head, at)) = next {
+            self.index.note(at, head.words());
+            next = self.record_from(at + head.words());
+        }
     }
 }
 
 impl<M: Words> Store for LastingStore<M> {
     #[inline]
     fn next_out(&self) -> u64 {
-        self.load(NEXT_OUT)
+        self.state.next_out
     }
 
     #[inline]
     fn next_in(&self) -> u64 {
-        self.load(NEXT_IN)
+        self.state.next_in
     }
 
+    /// A number that was used before forgets the messages from it on.
     #[inline]
     fn set_next_out(&mut self, seq: u64) {
-        self.put(NEXT_OUT, seq);
+        let is_next = seq == self.state.next_out + 1;
+        let is_used = seq < self.state.next_out;
+        self.state.next_out = seq;
+        self.is_unsettled = true;
+        if is_used {
+            self.forget_from(seq);
+        }
+        self.commit();
+        if !is_next {
+            self.commit_to_both();
+        }
     }
 
     #[inline]
     fn set_next_in(&mut self, seq: u64) {
-        self.put(NEXT_IN, seq);
+        self.state.next_in = seq;
+        self.commit();
     }
 
     /// Fails for a message longer than 64 KiB or the whole ring, which can then not be sent.
     #[inline]
     fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed> {
-        let words = message.len().div_ceil(8) as u64;
-        let size = RECORD_HEAD as u64 + words;
-        if message.is_empty() || message.len() > MESSAGE_MAX || size > self.capacity {
-            return Err(StoreFailed);
+        let head = RecordHead {
+            seq,
+            len: message.len(),
+        };
+        let size = head.words();
+        if message.is_empty() || message.len() > MESSAGE_MAX || size > self.ring {
+            return Err(StoreFailed::TooLong);
         }
-        let tail = self.load(TAIL);
-        let mut head = self.load(HEAD);
-        if tail + size - head > self.capacity {
-            while tail + size - head > self.capacity {
-                let second = self.load(self.place(head + 1));
-                head += RECORD_HEAD as u64 + (second & 0xFFFF_FFFF).div_ceil(8);
-            }
-            self.put(HEAD, head);
+        if let Some(failed) = self.memory.failure() {
+            return Err(failed);
         }
-        let mut hash = Hash::new(seq, message.len() as u64);
-        let ring = &self.memory.words()[RECORDS..RECORDS + self.capacity as usize];
-        let first = self.place(tail + RECORD_HEAD as u64) - RECORDS;
-        let words = words as usize;
-        match ring.get(first..first + words) {
+        let at = self.state.end;
+        let first = self.place(at);
+        let end = (first as u64 + size).min(RECORDS as u64 + self.ring) as usize;
+        self.memory.reach(end)?;
+        if at + size - self.state.begin > self.ring {
+            self.give_way(size);
+        }
+        let mut hash = head.hash(at);
+        let ring = &self.memory.words()[RECORDS..RECORDS + self.ring as usize];
+        let body = self.place(at + RECORD_HEAD as u64) - RECORDS;
+        match ring.get(body..body + size as usize - RECORD_HEAD) {
             Some(places) => put_words(places, message, &mut hash),
             None => {
-                // Over the end of the ring and on from its beginning.
                 for (n, bytes) in message.chunks(8).enumerate() {
-                    let mut word = [0; 8];
-                    word[..bytes.len()].copy_from_slice(bytes);
-                    let word = u64::from_le_bytes(word);
-                    ring[(first + n) & (ring.len() - 1)].store(word, Ordering::Release);
+                    let word = word_of(bytes);
+                    ring[(body + n) & (ring.len() - 1)].store(word, Ordering::Release);
                     hash.take(n, word);
                 }
             }
         }
-        self.put(self.place(tail), seq);
-        let second = message.len() as u64 | u64::from(hash.finish()) << 32;
-        self.put(self.place(tail + 1), second);
-        self.put(TAIL, tail + size);
-        self.put(NEXT_OUT, seq + 1);
-        self.remember(seq, tail);
+        self.put(first, seq);
+        self.put(self.place(at + 1), head.second_word(at, hash));
+        self.index.note(at, size);
+        self.state.end = at + size;
+        self.state.next_out = seq + 1;
+        self.is_unsettled = true;
+        self.commit();
         Ok(())
     }
 
     fn get(&mut self, seq: u64) -> Option<&[u8]> {
-        let slot = self.slots[seq as usize & (self.slots.len() - 1)];
-        if slot.seq != seq || seq == 0 || slot.at < self.load(HEAD) {
-            return None;
+        let (head, at) = self.find(seq).filter(|(head, _)| head.seq == seq)?;
+        self.is_whole(head, at).then(|| self.read(head, at))
+    }
+
+    fn next_kept(&mut self, from: u64) -> Option<u64> {
+        let mut next = self.find(from);
+        while let Some((head, at)) = next {
+            if self.is_whole(head, at) {
+                return Some(head.seq);
+            }
+            next = self.record_from(at + head.words());
         }
-        let (found, len, words) = self.record(slot.at, self.load(TAIL))?;
-        if found != seq {
-            return None;
+        None
+    }
+
+    fn not_kept(&self, from: u64, to: u64) -> Option<NotKept> {
+        let given_way = NotKept::within(from, to, 0, self.state.given_way + 1);
+        let holes = self.recovery.holes.iter();
+        let holes = holes.filter_map(|hole| NotKept::within(from, to, hole.after, hole.before));
+        given_way.into_iter().chain(holes).reduce(NotKept::and)
+    }
+
+    fn settle(&mut self) -> Result<(), StoreFailed> {
+        if let Some(failed) = self.memory.failure() {
+            return Err(failed);
         }
-        for n in RECORD_HEAD as u64..words {
-            let at = (n as usize - RECORD_HEAD) * 8;
-            let word = self.load(self.place(slot.at + n)).to_le_bytes();
-            self.scratch[at..at + 8].copy_from_slice(&word);
+        if core::mem::take(&mut self.is_unsettled) {
+            self.memory.settle()?;
         }
-        Some(&self.scratch[..len])
+        Ok(())
     }
 
     fn reset(&mut self) {
-        self.slots.fill(Slot::default());
-        let tail = self.load(TAIL);
-        // Whoever opens the store of a process that was killed in between finishes it.
-        self.put(RESETTING, 1);
-        self.put(HEAD, tail);
-        self.put(NEXT_OUT, 1);
-        self.put(NEXT_IN, 1);
-        self.put(RESETTING, 0);
+        self.index.clear();
+        self.recovery.holes.clear();
+        let State {
+            generation,
+            end,
+            period,
+            ..
+        } = self.state;
+        self.state = State {
+            generation,
+            begin: end,
+            end,
+            period,
+            ..State::NEW
+        };
+        self.is_unsettled = true;
+        self.commit();
+        self.commit_to_both();
     }
 
     fn period(&self) -> Nanos {
-        Nanos(self.load(PERIOD))
+        Nanos(self.state.period)
     }
 
     fn set_period(&mut self, start: Nanos) {
-        self.put(PERIOD, start.0);
+        self.state.period = start.0;
+        self.commit();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeMap;
-    use std::vec::Vec;
-
-    /// Memory that stops taking stores after some: the process was killed there.
-    #[derive(Debug, Clone)]
-    struct Image(Vec<u64>);
-
-    fn memory(words: usize) -> Box<[AtomicU64]> {
-        (0..words).map(|_| AtomicU64::new(0)).collect()
-    }
-
-    fn image(memory: &[AtomicU64]) -> Image {
-        Image(memory.iter().map(|w| w.load(Ordering::Relaxed)).collect())
-    }
-
-    fn restored(image: &Image) -> Box<[AtomicU64]> {
-        image.0.iter().map(|w| AtomicU64::new(*w)).collect()
-    }
-
-    fn message(seq: u64, len: usize) -> Vec<u8> {
-        (0..len).map(|n| (seq as usize * 31 + n * 7) as u8).collect()
-    }
-
-    #[test]
-    fn what_was_stored_is_there_after_opening_again() {
-        let mut store = LastingStore::open(memory(2048), b"A>B", 64).unwrap();
-        for seq in 1..=40 {
-            store.append(seq, &message(seq, 1 + seq as usize * 5)).unwrap();
-        }
-        store.set_next_out(43);
-        store.set_next_in(17);
-        store.set_period(Nanos(1_795_226_141_000_000_000));
-        let mut again = LastingStore::open(restored(&image(store.memory())), b"A>B", 64).unwrap();
-        assert_eq!((again.next_out(), again.next_in()), (43, 17));
-        assert_eq!(again.recovery().cut_words, 0);
-        for seq in 1..=40 {
-            let expected = store.get(seq).map(<[u8]>::to_vec);
-            assert_eq!(again.get(seq).map(<[u8]>::to_vec), expected);
-            if let Some(kept) = expected {
-                assert_eq!(kept, message(seq, 1 + seq as usize * 5));
-            }
-        }
-        assert!(again.recovery().messages > 20);
-        again.reset();
-        assert_eq!(again.period(), Nanos(1_795_226_141_000_000_000));
-        assert_eq!(again.get(40), None);
-        assert_eq!((again.next_out(), again.next_in()), (1, 1));
-    }
-
-    #[test]
-    fn other_memory_is_refused_and_left_alone() {
-        let store = LastingStore::open(memory(512), b"A>B", 8).unwrap();
-        let other = restored(&image(store.memory()));
-        assert_eq!(
-            LastingStore::open(other, b"A>C", 8).unwrap_err(),
-            StoreError::OtherSession
-        );
-        let foreign = memory(512);
-        foreign[0].store(7, Ordering::Relaxed);
-        assert_eq!(
-            LastingStore::open(foreign, b"A>B", 8).unwrap_err(),
-            StoreError::NotAStore
-        );
-        let overwritten = restored(&image(store.memory()));
-        overwritten[NEXT_OUT].store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(
-            LastingStore::open(overwritten, b"A>B", 8).unwrap_err(),
-            StoreError::Damaged
-        );
-        assert!(matches!(
-            LastingStore::open(memory(16), b"A>B", 8).unwrap_err(),
-            StoreError::TooSmall { .. }
-        ));
-    }
-
-    proptest! {
-        /// The words of the last few stores were torn by a crash of the machine: whatever they are now, what is found is
-        /// what was stored, and nothing behind a hole.
-        #[test]
-        fn torn_words_are_never_taken_for_messages(
-            lengths in prop::collection::vec(1_usize..200, 1..60),
-            torn in prop::collection::vec((0_usize..512, any::<u64>()), 1..6),
-        ) {
-            let mut store = LastingStore::open(memory(512 + RECORDS), b"A>B", 64).unwrap();
-            let mut sent = BTreeMap::new();
-            for (n, len) in lengths.into_iter().enumerate() {
-                let seq = n as u64 + 1;
-                store.append(seq, &message(seq, len)).unwrap();
-                sent.insert(seq, message(seq, len));
-            }
-            let mut image = image(store.memory());
-            for (at, word) in torn {
-                image.0[RECORDS + at] = word;
-            }
-            let mut again = LastingStore::open(restored(&image), b"A>B", 64).unwrap();
-            prop_assert_eq!(again.next_out(), sent.len() as u64 + 1);
-            for (seq, expected) in &sent {
-                if let Some(found) = again.get(*seq) {
-                    prop_assert_eq!(found, &expected[..]);
-                }
-            }
-            // It goes on from there.
-            let next = again.next_out();
-            again.append(next, b"8=FIX").unwrap();
-            prop_assert_eq!(again.get(next), Some(&b"8=FIX"[..]));
-        }
-
-        /// The process was killed between any two stores of a reset: the numbers are the old ones or both 1, never one of each,
-        /// and no message of before is given for one of after.
-        #[test]
-        fn every_prefix_of_a_reset_is_a_whole_state(before in 1_u64..60, kill in 0_usize..6) {
-            let mut store = LastingStore::open(memory(512 + RECORDS), b"A>B", 64).unwrap();
-            for seq in 1..=before {
-                store.append(seq, &message(seq, 40)).unwrap();
-            }
-            store.set_next_in(before + 7);
-            store.set_period(Nanos(5));
-            let mut killed = image(store.memory());
-            let tail = killed.0[TAIL];
-            let order = [(RESETTING, 1), (HEAD, tail), (NEXT_OUT, 1), (NEXT_IN, 1), (RESETTING, 0)];
-            for (at, value) in order.into_iter().take(kill) {
-                killed.0[at] = value;
-            }
-            let mut again = LastingStore::open(restored(&killed), b"A>B", 64).unwrap();
-            let numbers = (again.next_out(), again.next_in());
-            prop_assert_eq!(numbers, if kill == 0 { (before + 1, before + 7) } else { (1, 1) });
-            prop_assert_eq!(again.period(), Nanos(5));
-            for seq in 1..=before {
-                prop_assert!(kill == 0 || again.get(seq).is_none());
-            }
-            again.append(again.next_out(), b"8=FIX").unwrap();
-            store.reset();
-            prop_assert_eq!((store.next_out(), store.next_in()), (1, 1));
-        }
-
-        /// The process was killed between any two stores of an append: the message is there with its number used, or not.
-        #[test]
-        fn every_prefix_of_an_append_is_a_whole_state(len in 1_usize..300, before in 1_u64..120, kill in 0_usize..64) {
-            let mut store = LastingStore::open(memory(512 + RECORDS), b"A>B", 64).unwrap();
-            for seq in 1..=before {
-                store.append(seq, &message(seq, 40)).unwrap();
-            }
-            let old = image(store.memory());
-            let next = before + 1;
-            store.append(next, &message(next, len)).unwrap();
-            let new = image(store.memory());
-            // The stores in their order: what gives way, the record, where it ends, its number.
-            let tail = old.0[TAIL];
-            let place = |at: u64| RECORDS + (at & 511) as usize;
-            let mut order: Vec<usize> = std::vec![HEAD];
-            order.extend((tail + 2..new.0[TAIL]).map(place));
-            order.extend([place(tail), place(tail + 1), TAIL, NEXT_OUT]);
-            let mut killed = old.clone();
-            for at in order.iter().take(kill) {
-                killed.0[*at] = new.0[*at];
-            }
-            let mut again = LastingStore::open(restored(&killed), b"A>B", 64).unwrap();
-            let is_there = again.get(next).map(<[u8]>::to_vec);
-            prop_assert_eq!(again.next_out(), if is_there.is_some() { next + 1 } else { next });
-            if let Some(found) = is_there {
-                prop_assert_eq!(found, message(next, len));
-            }
-            prop_assert_eq!(again.recovery().cut_words, 0);
-        }
-    }
-}
+mod tests;

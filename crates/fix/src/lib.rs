@@ -52,7 +52,10 @@ pub use fields::{Field, Fields};
 pub use group::{Group, RepeatingGroup};
 pub use header::{Identity, Opening, identify, is_header};
 pub use hosts::{Attempt, HostOrder, Hosts, HostsConfig};
-pub use lasting::{LastingStore, Recovery, StoreError, Words};
+pub use lasting::{
+    EarlierStore, Hole, LastingStore, Recovery, STORE_HEAD_BYTES, StoreError, StoreSize, Words, new_store,
+    store_bytes, store_size,
+};
 pub use message::{
     AppMessage, BusinessMessageReject, CancelKind, ExecType, ExecutionReport, NewOrderSingle, OrdStatus,
     OrderCancelReject, OrderCancelReplaceRequest, OrderCancelRequest, business_reject_reason, cxl_rej_reason,
@@ -65,7 +68,7 @@ pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
 pub use session::{DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};
-pub use store::{MemoryStore, Store, StoreFailed};
+pub use store::{MemoryStore, NotKept, Store, StoreFailed};
 pub use template::{NewOrder, OrderTemplate};
 pub use text::{CompId, Id, MsgType, Reason, Text};
 pub use throttle::{Excess, Throttle};

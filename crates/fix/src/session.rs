@@ -26,7 +26,7 @@ use crate::message::{AppMessage, BusinessMessageReject, business_reject_reason};
 use crate::quoting::{MassQuoteHead, MassQuoteTemplate, QuotePrices};
 use crate::reject::{Fault, SessionRejectReason};
 use crate::schedule::Hours;
-use crate::store::{MemoryStore, Store};
+use crate::store::{MemoryStore, NotKept, Store, StoreFailed};
 use crate::tag;
 use crate::template::{NewOrder, OrderTemplate};
 use crate::text::{CompId, Id, MsgType, Reason};
@@ -179,6 +179,16 @@ pub enum Event {
         /// Text (58).
         text: Reason,
     },
+    /// The peer asked for messages that the store no longer has: their numbers went out as gap fills. Messages of the session
+    /// itself, which are never kept, may be among them.
+    NotKept {
+        /// The lowest of the numbers.
+        first: SeqNo,
+        /// The highest.
+        last: SeqNo,
+        /// How many.
+        count: u64,
+    },
     /// Cancel what is open at or from this peer ([`SessionConfig::cancel_on`]): its connection was lost, and it did not log
     /// on again in time.
     CancelOrders {
@@ -307,6 +317,7 @@ impl<S: Store> Session<S> {
                 gap: None,
                 seen_max: 0,
                 resend: None,
+                not_kept: None,
                 out: Bytes::new(config.transmit_bytes.max(4096).max(2 * message_max)),
                 writer: Writer {
                     scratch: vec![0; message_max].into_boxed_slice(),
@@ -453,7 +464,7 @@ impl<S: Store> Session<S> {
         }
         let n = self.core.out.as_slice().len().min(buf.len());
         let n = self.core.released(n);
-        if n == 0 {
+        if n == 0 || !self.core.settle() {
             return None;
         }
         buf[..n].copy_from_slice(&self.core.out.as_slice()[..n]);
@@ -856,6 +867,8 @@ struct Core<S> {
     /// Highest sequence number received on this connection.
     seen_max: u64,
     resend: Option<Resend>,
+    /// Numbers that were filled and not told of yet.
+    not_kept: Option<NotKept>,
     out: Bytes,
     writer: Writer,
     events: Ring<Event>,
@@ -916,6 +929,7 @@ impl<S: Store> Core<S> {
         self.out.clear();
         self.gap = None;
         self.resend = None;
+        self.not_kept = None;
         self.seen_max = 0;
         self.test_outstanding = false;
         self.heartbeat_ns = 0;
@@ -1510,10 +1524,11 @@ impl<S: Store> Core<S> {
             return Err(SendError::Backlog);
         }
         match is_kept && self.config.keeps_messages {
-            true => self
-                .store
-                .append(seq, bytes)
-                .map_err(|_| SendError::StoreFailed)?,
+            true => {
+                if let Err(failed) = self.store.append(seq, bytes) {
+                    return Err(self.store_failed(failed));
+                }
+            }
             false => self.store.set_next_out(seq + 1),
         }
         self.out.push(bytes);
@@ -1578,16 +1593,39 @@ impl<S: Store> Core<S> {
     /// A message has its number, and is kept for resends or not.
     #[inline]
     fn keep(&mut self, seq: u64, message: &[u8], is_kept: bool) -> Result<(), SendError> {
-        match is_kept && self.config.keeps_messages {
-            true => self
-                .store
-                .append(seq, message)
-                .map_err(|_| SendError::StoreFailed),
+        let kept = match is_kept && self.config.keeps_messages {
+            true => self.store.append(seq, message),
             false => {
                 self.store.set_next_out(seq + 1);
                 Ok(())
             }
+        };
+        // It is transmitted as soon as the caller has it.
+        let kept = kept.and_then(|()| self.store.settle());
+        kept.map_err(|failed| self.store_failed(failed))
+    }
+
+    /// What was put into the store may be sent; the session ends otherwise.
+    #[inline]
+    fn settle(&mut self) -> bool {
+        let settled = self.store.settle();
+        if let Err(failed) = settled {
+            self.store_failed(failed);
         }
+        settled.is_ok()
+    }
+
+    /// The store did not take a message: the session ends, unless it is the message alone that is wrong.
+    #[cold]
+    fn store_failed(&mut self, failed: StoreFailed) -> SendError {
+        if failed != StoreFailed::TooLong {
+            self.out.clear();
+            self.disconnect(
+                DisconnectReason::StoreFailed,
+                Reason::lossy(failed.text().as_bytes()),
+            );
+        }
+        SendError::StoreFailed
     }
 
     #[cold]
@@ -1699,10 +1737,12 @@ impl<S: Store> Core<S> {
             return;
         }
         let mut next = resend.next;
-        while next <= resend.last && self.store.get(next).is_none() {
-            next += 1;
+        if self.store.get(next).is_none() {
+            let kept = self.store.next_kept(next);
+            next = kept.unwrap_or(u64::MAX).min(resend.last + 1);
         }
         let queued = if next > resend.next {
+            self.tell_not_kept(resend.next, next);
             self.queue_gap_fill(resend.next, next)
         } else {
             next += 1;
@@ -1717,6 +1757,24 @@ impl<S: Store> Core<S> {
         self.resend = (next <= resend.last).then_some(Resend {
             next,
             last: resend.last,
+        });
+    }
+
+    /// Says which of the numbers that are filled were of messages that are gone; what finds no room is told with the next.
+    fn tell_not_kept(&mut self, from: u64, to: u64) {
+        let now = self.store.not_kept(from, to);
+        let both = [self.not_kept.take(), now].into_iter().flatten();
+        let Some(gone) = both.reduce(NotKept::and) else {
+            return;
+        };
+        if self.events.room() <= EVENTS_PER_MESSAGE {
+            self.not_kept = Some(gone);
+            return;
+        }
+        self.events.push(Event::NotKept {
+            first: SeqNo(gone.first),
+            last: SeqNo(gone.last),
+            count: gone.count,
         });
     }
 

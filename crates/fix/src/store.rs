@@ -2,11 +2,73 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::fmt;
 use tickwire_market::Nanos;
 
-/// A store could not keep a message; the message has not been sent.
+/// Why a store could not keep a message; the message has not been sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoreFailed;
+pub enum StoreFailed {
+    /// The message is longer than the store takes; the others are kept.
+    TooLong,
+    /// There is no room for the store to grow.
+    NoRoom,
+    /// The memory behind it is gone: its file was made shorter or removed while it was in use.
+    Lost,
+    /// It could not be brought to the disk.
+    NotOnDisk,
+}
+
+impl StoreFailed {
+    /// What it means, as the reason of a session's end.
+    pub fn text(self) -> &'static str {
+        match self {
+            StoreFailed::TooLong => "a message is longer than the store takes",
+            StoreFailed::NoRoom => "the store's file cannot grow: no room on the disk",
+            StoreFailed::Lost => "the store's file was cut or removed in use",
+            StoreFailed::NotOnDisk => "the store could not be brought to the disk",
+        }
+    }
+}
+
+impl fmt::Display for StoreFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Numbers whose messages a store no longer has, or may have had: messages of the session itself, which are never kept, may be
+/// among them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotKept {
+    /// The lowest.
+    pub first: u64,
+    /// The highest.
+    pub last: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl NotKept {
+    /// The numbers from `from` on and below `to` that lie between two others.
+    pub fn within(from: u64, to: u64, after: u64, before: u64) -> Option<NotKept> {
+        let (first, end) = (from.max(after.saturating_add(1)), to.min(before));
+        (first < end).then(|| NotKept {
+            first,
+            last: end - 1,
+            count: end - first,
+        })
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: NotKept) -> NotKept {
+        NotKept {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+            count: self.count.saturating_add(other.count),
+        }
+    }
+}
 
 /// Keeps sent application messages and both sequence numbers. Session messages are not kept: resends replace them by
 /// a gap fill, as they do messages the store no longer has.
@@ -23,6 +85,21 @@ pub trait Store {
     fn append(&mut self, seq: u64, message: &[u8]) -> Result<(), StoreFailed>;
     /// The message sent under this number, `None` if it was not appended or is no longer kept.
     fn get(&mut self, seq: u64) -> Option<&[u8]>;
+    /// The lowest number from `from` on whose message is kept.
+    fn next_kept(&mut self, from: u64) -> Option<u64> {
+        (from..self.next_out()).find(|seq| self.get(*seq).is_some())
+    }
+    /// The numbers from `from` on and below `to` whose messages were kept and are not any more.
+    fn not_kept(&self, _from: u64, _to: u64) -> Option<NotKept> {
+        None
+    }
+    /// Everything put in so far is where it must be before a message may be sent. Called before bytes go out.
+    ///
+    /// # Errors
+    /// It is not, and will not be: the session has to end.
+    fn settle(&mut self) -> Result<(), StoreFailed> {
+        Ok(())
+    }
     /// Forgets all messages; both numbers become 1.
     fn reset(&mut self);
     /// When the session period began that the numbers belong to; zero when none is known.
@@ -57,6 +134,19 @@ impl<T: Store + ?Sized> Store for Box<T> {
         (**self).get(seq)
     }
 
+    fn next_kept(&mut self, from: u64) -> Option<u64> {
+        (**self).next_kept(from)
+    }
+
+    fn not_kept(&self, from: u64, to: u64) -> Option<NotKept> {
+        (**self).not_kept(from, to)
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Result<(), StoreFailed> {
+        (**self).settle()
+    }
+
     fn reset(&mut self) {
         (**self).reset();
     }
@@ -87,6 +177,8 @@ pub struct MemoryStore {
     slots: Box<[Slot]>,
     written: u64,
     period: Nanos,
+    /// The highest number whose place another message took.
+    given_way: u64,
 }
 
 impl MemoryStore {
@@ -99,7 +191,14 @@ impl MemoryStore {
             slots: vec![Slot::default(); messages.max(1).next_power_of_two()].into_boxed_slice(),
             written: 0,
             period: Nanos::ZERO,
+            given_way: 0,
         }
+    }
+
+    /// Whether the bytes of a message are still its own.
+    #[inline]
+    fn has(&self, slot: &Slot) -> bool {
+        slot.len > 0 && self.written <= slot.at + self.bytes.len() as u64
     }
 }
 
@@ -144,11 +243,14 @@ impl Store for MemoryStore {
             to.copy_from_slice(message);
             self.written = at + message.len() as u64;
             let slot = seq as usize & (self.slots.len() - 1);
+            self.given_way = self.given_way.max(self.slots[slot].seq);
             self.slots[slot] = Slot {
                 seq,
                 at,
                 len: message.len() as u32,
             };
+        } else {
+            self.given_way = seq;
         }
         Ok(())
     }
@@ -156,15 +258,32 @@ impl Store for MemoryStore {
     fn get(&mut self, seq: u64) -> Option<&[u8]> {
         let slot = self.slots[seq as usize & (self.slots.len() - 1)];
         let size = self.bytes.len() as u64;
-        if slot.seq != seq || slot.len == 0 || self.written > slot.at + size {
+        if slot.seq != seq || !self.has(&slot) {
             return None;
         }
         let offset = (slot.at & (size - 1)) as usize;
         self.bytes.get(offset..offset + slot.len as usize)
     }
 
+    fn next_kept(&mut self, from: u64) -> Option<u64> {
+        if self.get(from).is_some() {
+            return Some(from);
+        }
+        let kept = self
+            .slots
+            .iter()
+            .filter(|slot| slot.seq >= from && self.has(slot));
+        kept.map(|slot| slot.seq).min()
+    }
+
+    fn not_kept(&self, from: u64, to: u64) -> Option<NotKept> {
+        let overwritten = self.slots.iter().filter(|slot| !self.has(slot));
+        let given_way = overwritten.map(|slot| slot.seq).fold(self.given_way, u64::max);
+        NotKept::within(from, to, 0, given_way + 1)
+    }
+
     fn reset(&mut self) {
-        (self.next_out, self.next_in) = (1, 1);
+        (self.next_out, self.next_in, self.given_way) = (1, 1, 0);
         self.slots.fill(Slot::default());
     }
 

@@ -24,7 +24,7 @@ type Words = Box<[AtomicU64]>;
 type Lasting = LastingStore<Words>;
 
 fn store(words: Words, name: &str) -> Lasting {
-    LastingStore::open(words, name.as_bytes(), 8_192).expect("a store that was whole")
+    LastingStore::open(words, name.as_bytes()).expect("a store that was whole")
 }
 
 /// What is in a file when its process is killed.
@@ -35,8 +35,10 @@ fn file_of(store: &Lasting) -> Words {
         .collect()
 }
 
-fn empty_file() -> Words {
-    (0..WORDS).map(|_| AtomicU64::new(0)).collect()
+/// A store that is new.
+fn new_store(name: &str) -> Lasting {
+    let words: Words = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+    LastingStore::begin(words, name.as_bytes()).expect("room for a store")
 }
 
 /// What the application of one side sent and got; it survives its process.
@@ -155,10 +157,10 @@ impl World {
         for version in Version::ALL {
             let terms = Terms::new(&mut rng);
             let theirs = config(Role::Acceptor, version, terms);
-            acceptor.add(theirs, store(empty_file(), "acceptor"), None);
+            acceptor.add(theirs, new_store("acceptor"), None);
             let ours = config(Role::Initiator, version, terms);
             initiators.push(Initiator {
-                session: Session::with_store(ours, store(empty_file(), "initiator")),
+                session: Session::with_store(ours, new_store("initiator")),
                 link: None,
                 traffic: Traffic::default(),
                 clock_off: 0,
