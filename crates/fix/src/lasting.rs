@@ -183,6 +183,10 @@ pub struct StoreSize {
     pub bytes: usize,
     /// Bytes from its beginning that have been written.
     pub used: usize,
+    /// The number of the next message to send.
+    pub next_out: u64,
+    /// One copy of the head is damaged, or was being written.
+    pub is_half: bool,
 }
 
 /// The numbers that change.
@@ -280,6 +284,8 @@ struct Heads {
     identity: [u64; IDENTITY_WORDS],
     state: State,
     has_damage: bool,
+    /// One state is all there is, for whatever reason.
+    is_half: bool,
 }
 
 impl Heads {
@@ -318,7 +324,9 @@ impl Heads {
             });
         };
         let has_damage = fixed.contains(&None) || fixed[0] != fixed[1];
-        let (state, is_torn) = match [0, 1].map(|copy| State::read(words, copy, ring)) {
+        let states = [0, 1].map(|copy| State::read(words, copy, ring));
+        let is_half = has_damage || states.iter().any(Result::is_err);
+        let (state, is_torn) = match states {
             [Ok(a), Ok(b)] if a.generation > b.generation => (a, false),
             [Ok(_), Ok(b)] => (b, false),
             [Ok(one), Err(is_written)] | [Err(is_written), Ok(one)] => (one, !is_written),
@@ -329,6 +337,7 @@ impl Heads {
             identity,
             state,
             has_damage: has_damage || is_torn,
+            is_half,
         })
     }
 }
@@ -485,6 +494,8 @@ pub fn store_size(head: &[u8]) -> Result<StoreSize, StoreError> {
     Ok(StoreSize {
         bytes: (RECORDS + heads.ring as usize) * 8,
         used: (RECORDS + used) * 8,
+        next_out: heads.state.next_out,
+        is_half: heads.is_half,
     })
 }
 
@@ -718,8 +729,16 @@ impl<M: Words> LastingStore<M> {
             self.recovery.messages += 1;
             (last, at) = (head.seq, at + head.words());
         }
-        let used = u64::from(self.recovery.has_damaged_head);
-        self.state.next_out = self.state.next_out.max(last + 1) + used;
+        self.state.next_out = self.state.next_out.max(last + 1);
+        if self.recovery.has_damaged_head {
+            // The number that may have been used is passed over, with a mark in the ring, so that it stays known.
+            self.state.next_out += 1;
+            if self.state.end - self.state.begin < self.ring {
+                self.put(self.place(end), PASSED_OVER);
+                self.state.end += 1;
+                hole += 1;
+            }
+        }
         self.note_hole(last, self.state.next_out, hole);
     }
 
@@ -824,10 +843,12 @@ impl<M: Words> LastingStore<M> {
         let goal = (end + words + batch).saturating_sub(self.ring).min(end);
         let mut next = self.record_from(self.state.begin);
         while let Some((head, at)) = next.filter(|(_, at)| *at < goal) {
-            self.state.given_way = self.state.given_way.max(head.seq);
             next = self.record_from(at + head.words());
         }
-        self.state.begin = next.map_or(end, |(_, at)| at);
+        // Up to the next that is kept, as there may be damage in between.
+        let (before, begin) = next.map_or((self.state.next_out, end), |(head, at)| (head.seq, at));
+        self.state.given_way = self.state.given_way.max(before - 1);
+        self.state.begin = begin;
         self.commit();
     }
 
@@ -848,12 +869,7 @@ impl<M: Words> LastingStore<M> {
         while let Some(at) = forgotten.pop() {
             self.put(self.place(at), PASSED_OVER);
         }
-        self.index.clear();
-        let mut next = self.record_from(self.state.begin);
-        while let Some((head, at)) = next {
-            self.index.note(at, head.words());
-            next = self.record_from(at + head.words());
-        }
+        self.index.cut(end);
     }
 }
 
@@ -888,6 +904,8 @@ impl<M: Words> Store for LastingStore<M> {
     fn set_next_in(&mut self, seq: u64) {
         self.state.next_in = seq;
         self.commit();
+        // Memory that grows does so from the first message that comes, before the first is sent. Nothing is written there yet.
+        let _ = self.memory.reach(self.place(self.state.end));
     }
 
     /// Fails for a message longer than 64 KiB or the whole ring, which can then not be sent.

@@ -704,7 +704,7 @@ pub(crate) fn fix_fields() -> Vec<Vec<u8>> {
 /// Operations of a store: messages until the ring is full, a crash without and with damage, a reset.
 pub(crate) fn fix_store_operations() -> Vec<Vec<u8>> {
     let messages = |n: usize| [1, 33, 66, 99].into_iter().cycle().take(n).collect::<Vec<u8>>();
-    let damage = |at: u8| vec![15, at, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let damage = |at: u8| vec![15, at % 4, at, 4, 1, 2, 3, 4, 5, 6, 7, 8];
     vec![
         [
             messages(40),
@@ -712,6 +712,7 @@ pub(crate) fn fix_store_operations() -> Vec<Vec<u8>> {
             messages(9),
             vec![4, 5, 14],
             messages(3),
+            vec![44],
             vec![7],
         ]
         .concat(),

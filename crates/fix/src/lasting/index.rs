@@ -30,10 +30,10 @@ impl BlockIndex {
         (block & (self.first.len() as u64 - 1)) as usize
     }
 
-    /// Where the first record of a block begins.
+    /// Where the first record of a block begins. What is there of a block that nothing was noted for yet is of a lap ago.
     fn start(&self, block: u64) -> Option<u64> {
         let offset = self.first[self.slot(block)];
-        (offset != NONE).then(|| block * BLOCK + u64::from(offset))
+        (offset != NONE && block < self.next).then(|| block * BLOCK + u64::from(offset))
     }
 
     /// A record of so many words begins here, behind all others.
@@ -41,6 +41,11 @@ impl BlockIndex {
     pub(super) fn note(&mut self, at: u64, words: u64) {
         let block = at / BLOCK;
         if block >= self.next {
+            // Damage may have taken all that began in the blocks between.
+            for passed in self.next.max(block.saturating_sub(self.first.len() as u64))..block {
+                let slot = self.slot(passed);
+                self.first[slot] = NONE;
+            }
             let slot = self.slot(block);
             self.first[slot] = (at % BLOCK) as u16;
             self.next = block + 1;
@@ -55,6 +60,13 @@ impl BlockIndex {
     pub(super) fn clear(&mut self) {
         self.first.fill(NONE);
         self.next = 0;
+    }
+
+    /// No record begins from here on any more.
+    pub(super) fn cut(&mut self, at: u64) {
+        let block = at / BLOCK;
+        let is_known = self.start(block).is_some_and(|start| start < at);
+        self.next = self.next.min(block + u64::from(is_known));
     }
 
     /// The first known record from the beginning of a block on.

@@ -1,3 +1,5 @@
+//! Stores in memory that is killed between any two words, torn, overwritten and opened again.
+
 extern crate std;
 use super::*;
 use proptest::prelude::*;
@@ -241,6 +243,47 @@ fn a_flipped_byte_costs_one_message_and_says_which() {
         sent.insert(seq, message(seq, 100));
     }
     assert!(check(&mut third, &sent) > 800);
+    // What was missing has given way with its neighbours, and the next process knows.
+    assert!(reopened(&image(third.memory())).not_kept(401, 402).is_some());
+}
+
+/// The newest message is damaged where the ring begins again: the oldest ones, in the same block a lap ago, are found all the same.
+#[test]
+fn damage_to_the_newest_message_does_not_hide_the_oldest() {
+    let mut store = begun(SMALL);
+    // Records of 16 words: the last begins with the second lap.
+    for seq in 1..=33 {
+        store.append(seq, &message(seq, 112)).unwrap();
+    }
+    let (begin, end) = (store.state.begin, store.state.end);
+    assert!(begin > 0 && end > RING_MIN as u64);
+    let mut words = image(store.memory());
+    words[store.place(end - 1)] ^= 1;
+    let mut again = reopened(&words);
+    let oldest = store.next_kept(1).unwrap();
+    for seq in oldest..33 {
+        assert_eq!(again.get(seq), Some(&message(seq, 112)[..]), "message {seq}");
+    }
+    assert!(again.not_kept(33, 34).is_some());
+}
+
+/// A number is set back behind damage: what lies between is still found.
+#[test]
+fn a_number_set_back_behind_damage_leaves_what_is_before_it() {
+    let mut store = begun(RECORDS + 4 * RING_MIN);
+    for seq in 1..=120 {
+        store.append(seq, &message(seq, 112)).unwrap();
+    }
+    let mut words = image(store.memory());
+    words[RECORDS + 3 * 16 + 5] ^= 1;
+    let mut again = reopened(&words);
+    again.set_next_out(100);
+    for seq in (1..100).filter(|seq| *seq != 4) {
+        assert_eq!(again.get(seq), Some(&message(seq, 112)[..]), "message {seq}");
+    }
+    again.append(100, b"8=FIX").unwrap();
+    assert_eq!(again.get(100), Some(&b"8=FIX"[..]));
+    assert_eq!(again.next_kept(101), None);
 }
 
 #[test]
@@ -311,6 +354,8 @@ fn a_new_file_begins_with_what_begins_a_new_store() {
     let size = StoreSize {
         bytes,
         used: STORE_HEAD_BYTES,
+        next_out: 1,
+        is_half: false,
     };
     assert_eq!(store_size(&head), Ok(size));
     assert_eq!(store_size(&head[..99]), Err(StoreError::CutShort { bytes: 99 }));

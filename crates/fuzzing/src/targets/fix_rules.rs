@@ -1,5 +1,6 @@
 //! FIX: dictionaries of any text, messages of any fields against one, and stores in memory that holds anything.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Choices;
@@ -97,48 +98,96 @@ fn with_message(fields: &[(u32, Vec<u8>)], then: impl FnOnce(&Message<'_>)) {
     }
 }
 
-/// Words of the store that the target works on: a ring of 512 words behind its head.
-const WORDS: usize = 640;
+/// Words of the store that the target works on: two heads and a ring of 512 words.
+const WORDS: usize = 1024 + 512;
 
-/// Whatever the memory holds, opening it ends; a message it gives is one that was appended, and it goes on from there.
+/// Damages words as crashes, broken disks and people do: one word, one bit, zeros, words from elsewhere. `None` at the end of the
+/// choices.
+fn damage(choices: &mut Choices<'_>, words: &mut [u64]) -> Option<()> {
+    let kind = choices.byte()?;
+    let at = choices.below(WORDS as u32)? as usize;
+    let number = choices.number()?;
+    let count = (number >> 8) as usize % 64 + 1;
+    let from = (number >> 16) as usize % WORDS;
+    match kind % 4 {
+        0 => words[at] = number,
+        1 => words[at] ^= 1 << (number % 64),
+        2 => words.iter_mut().skip(at).take(count).for_each(|word| *word = 0),
+        _ => {
+            let planted: Vec<u64> = words.iter().skip(from).take(count).copied().collect();
+            words
+                .iter_mut()
+                .skip(at)
+                .zip(planted)
+                .for_each(|(word, other)| *word = other);
+        }
+    }
+    Some(())
+}
+
+/// Whatever the memory holds, opening it ends: refused, or with no number that was used before. A message it gives is one that was
+/// appended, one that it has not is told of, and it goes on from there.
 pub fn fix_store(bytes: &[u8]) {
     let mut choices = Choices::new(bytes);
     let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-    let mut store = LastingStore::open(words, b"E>T", 32).expect("zeros are a new store");
+    let mut store = LastingStore::begin(words, b"E>T").expect("room for a store");
+    let mut sent = BTreeSet::new();
     while let Some(what) = choices.byte() {
         match what % 8 {
             0..=3 => {
                 let seq = store.next_out();
-                let _ = store.append(seq, &text(seq, usize::from(what) * 2 + 1));
+                if store.append(seq, &text(seq, usize::from(what) * 2 + 1)).is_ok() {
+                    sent.insert(seq);
+                }
+            }
+            4 if what & 8 != 0 => {
+                let next = store.next_out().saturating_sub(u64::from(what >> 4)).max(1);
+                store.set_next_out(next);
+                sent.split_off(&next);
             }
             4 => store.set_next_out(store.next_out() + u64::from(what)),
             5 => store.set_next_in(store.next_in() + 1),
-            6 if what & 8 != 0 => store.reset(),
+            6 if what & 8 != 0 => {
+                store.reset();
+                sent.clear();
+            }
             _ => {
                 // The machine crashed, or somebody wrote there.
                 let torn = usize::from(what >> 3) % 4;
                 let mut copy: Vec<u64> = store.memory().iter().map(|w| w.load(Ordering::Relaxed)).collect();
                 for _ in 0..torn {
-                    let (Some(at), Some(value)) = (choices.below(WORDS as u32), choices.number()) else {
+                    if damage(&mut choices, &mut copy).is_none() {
                         return;
-                    };
-                    copy[at as usize] = value;
+                    }
                 }
+                let before = store.next_out();
                 let words: Box<[AtomicU64]> = copy.into_iter().map(AtomicU64::new).collect();
-                match LastingStore::open(words, b"E>T", 32) {
+                match LastingStore::open(words, b"E>T") {
                     Ok(opened) => store = opened,
                     Err(error) => {
                         assert!(torn > 0, "{error} without any damage");
                         return;
                     }
                 }
+                assert!(
+                    store.next_out() >= before,
+                    "{before} was used, {} is next",
+                    store.next_out()
+                );
             }
         }
         let next = store.next_out();
         for seq in next.saturating_sub(40)..next {
-            if let Some(kept) = store.get(seq) {
-                let expected = text(seq, kept.len());
-                assert_eq!(kept, expected, "message {seq} is another one");
+            let is_told = store.not_kept(seq, seq + 1).is_some();
+            match store.get(seq) {
+                Some(kept) => {
+                    let expected = text(seq, kept.len());
+                    assert_eq!(kept, expected, "message {seq} is another one");
+                }
+                None => assert!(
+                    is_told || !sent.contains(&seq),
+                    "message {seq} is missing without a word"
+                ),
             }
         }
         assert_eq!(store.get(next), None);
