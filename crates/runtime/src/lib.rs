@@ -5,7 +5,7 @@
 //! [`clock::Clock::now`]. Recorded input takes the same way in: [`capture::CaptureReader`] reads packets from pcap and
 //! pcapng files, [`itchfile::ItchFile`] length-framed messages.
 //!
-//! Unsafe code lives here in small wrapper types (`sys`, `alloc`, `clock`, the ring of `inbox`), each block with its proof. Every error says
+//! Unsafe code lives here in small wrapper types (`sys`, `mapping`, `alloc`, `clock`, the ring of `inbox`), each block with its proof. Every error says
 //! what failed, where, and what to do about it.
 //!
 //! **Invariant.** Nothing here knows a venue, a protocol or a strategy.
@@ -20,6 +20,7 @@ pub mod host;
 pub mod inbox;
 pub mod interface;
 pub mod itchfile;
+mod mapping;
 pub mod netns;
 pub mod pace;
 pub mod shared;

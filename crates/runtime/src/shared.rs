@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickwire_market::Nanos;
 use tickwire_shm::{AttachError, Layout, ReadWord, Reader, RegionState};
 
+use crate::mapping::Mapping;
 use crate::sys;
 
 /// The file in the folder that holds the region.
@@ -84,7 +85,7 @@ const RIGHTS: &str = "check who owns it and its permissions";
 /// Shared memory that this process writes.
 #[derive(Debug)]
 pub struct SharedMemory {
-    memory: sys::Mapping,
+    memory: Mapping,
     /// Holds the lock: open for as long as this lives.
     file: File,
     path: PathBuf,
@@ -126,9 +127,11 @@ impl SharedMemory {
         if !is_same_file(&file, &new_path) {
             return Err(in_use());
         }
-        let sized = file.set_len(0).and_then(|()| sys::allocate(file.as_fd(), bytes));
+        let sized = file
+            .set_len(0)
+            .and_then(|()| sys::allocate(file.as_fd(), 0, bytes));
         sized.map_err(failed("reserve memory for", &new_path, ROOM))?;
-        let memory = sys::Mapping::writable(file.as_fd(), bytes).map_err(failed("map", &new_path, ROOM))?;
+        let memory = Mapping::writable(file.as_fd(), bytes).map_err(failed("map", &new_path, ROOM))?;
         Ok(SharedMemory {
             memory,
             file,
@@ -153,6 +156,12 @@ impl SharedMemory {
         Ok(())
     }
 
+    /// Whether the file was made shorter: what is written reaches nobody any more. A system call.
+    pub fn is_cut(&self) -> bool {
+        let bytes = std::mem::size_of_val(self.words()) as u64;
+        self.memory.is_lost() || self.file.metadata().is_ok_and(|data| data.len() < bytes)
+    }
+
     /// Where it is published.
     pub fn path(&self) -> &Path {
         &self.path
@@ -171,7 +180,7 @@ impl Drop for SharedMemory {
 /// Shared memory of another process, read-only: a store through it is not possible, and would be refused by the processor.
 #[derive(Debug)]
 pub struct SharedView {
-    memory: sys::Mapping,
+    memory: Mapping,
     file: File,
     path: PathBuf,
 }
@@ -189,7 +198,7 @@ impl SharedView {
             _ => failed("open", path, RIGHTS)(source),
         })?;
         let bytes = file.metadata().map_err(failed("look at", path, RIGHTS))?.len() as usize;
-        let memory = sys::Mapping::read_only(file.as_fd(), bytes).map_err(failed(
+        let memory = Mapping::read_only(file.as_fd(), bytes).map_err(failed(
             "map",
             path,
             "give the folder that `tickwire feed` was started with",
@@ -204,6 +213,12 @@ impl SharedView {
     /// Its words.
     pub fn words(&self) -> &[ReadWord] {
         self.memory.read_words()
+    }
+
+    /// Whether the file was made shorter: what is read is zeros, at least in part. A system call.
+    pub fn is_cut(&self) -> bool {
+        let bytes = std::mem::size_of_val(self.words()) as u64;
+        self.memory.is_lost() || self.file.metadata().is_ok_and(|data| data.len() < bytes)
     }
 
     /// Whether the process that made it still holds its lock. A system call or two.
@@ -225,7 +240,8 @@ impl SharedView {
     }
 }
 
-fn is_same_file(file: &File, path: &Path) -> bool {
+/// Whether an open file is the one at a path.
+pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
     let id = |data: fs::Metadata| (data.dev(), data.ino());
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(theirs)) => id(ours) == id(theirs),
@@ -245,7 +261,8 @@ pub enum WriterHealth {
     },
     /// It ended in an orderly way.
     Ended,
-    /// It is gone, killed or crashed. What can be read is the last it said, a book being written then stays busy.
+    /// It is gone, killed or crashed, and what can be read is the last it said, a book being written then stays busy; or its file
+    /// was made shorter in use, and nothing there can be trusted.
     Dead,
 }
 
@@ -307,6 +324,9 @@ impl Attachment {
 
     /// How the writer is. A system call or two: ask a few times a second, not for every book.
     pub fn health(&self) -> WriterHealth {
+        if self.view.is_cut() {
+            return WriterHealth::Dead;
+        }
         if self.reader().state() == Some(RegionState::Ended) {
             return WriterHealth::Ended;
         }

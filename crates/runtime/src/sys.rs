@@ -6,12 +6,9 @@ use std::io;
 use std::mem::{MaybeUninit, size_of, size_of_val};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::AtomicU64;
-
-use tickwire_shm::ReadWord;
 
 /// The result of a call that returns -1 and sets `errno` on failure.
-fn check(ret: libc::c_int) -> io::Result<libc::c_int> {
+pub(crate) fn check(ret: libc::c_int) -> io::Result<libc::c_int> {
     if ret < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -400,87 +397,14 @@ pub(crate) fn unlock(fd: BorrowedFd<'_>) {
     unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) };
 }
 
-/// Gives a file `bytes` that the file system has set aside, so that no access to them can fail later.
-pub(crate) fn allocate(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+/// Gives a file bytes from `from` to `to` that the file system has set aside, so that no access to them can fail later for want
+/// of room.
+pub(crate) fn allocate(fd: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<()> {
+    let len = to.saturating_sub(from);
     // SAFETY: no memory is involved.
-    match unsafe { libc::posix_fallocate(fd.as_raw_fd(), 0, bytes as libc::off_t) } {
+    match unsafe { libc::posix_fallocate(fd.as_raw_fd(), from as libc::off_t, len as libc::off_t) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
-/// A file's bytes as memory, shared with every other process that maps it; unmapped when dropped.
-#[derive(Debug)]
-pub(crate) struct Mapping {
-    address: std::ptr::NonNull<AtomicU64>,
-    bytes: usize,
-    writable: bool,
-}
-
-// SAFETY: the memory belongs to the mapping and not to a thread; it is reached through atomics only.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    /// Maps the first `bytes` of a file to be read and written, with all their pages. The file must be as long, and must never
-    /// become shorter.
-    pub(crate) fn writable(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
-        Mapping::new(fd, bytes, true)
-    }
-
-    /// As [`Mapping::writable`], to be read only.
-    pub(crate) fn read_only(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapping> {
-        Mapping::new(fd, bytes, false)
-    }
-
-    fn new(fd: BorrowedFd<'_>, bytes: usize, writable: bool) -> io::Result<Mapping> {
-        let access = if writable {
-            libc::PROT_READ | libc::PROT_WRITE
-        } else {
-            libc::PROT_READ
-        };
-        // SAFETY: the kernel chooses the address, so nothing that exists is mapped over; the descriptor is open.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                access,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        match std::ptr::NonNull::new(address.cast::<AtomicU64>()) {
-            Some(address) if address.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping {
-                address,
-                bytes,
-                writable,
-            }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// The words, of a mapping that can be written.
-    pub(crate) fn words(&self) -> &[AtomicU64] {
-        assert!(self.writable, "a read-only mapping has no words to write");
-        // SAFETY: so many whole words are mapped, page-aligned, until `self` is dropped; any bits are a valid `AtomicU64`; other
-        // processes change them with atomic instructions only.
-        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.bytes / 8) }
-    }
-
-    /// The words, to be read only.
-    pub(crate) fn read_words(&self) -> &[ReadWord] {
-        // SAFETY: as in `words`; `ReadWord` is a transparent `AtomicU64` that is only ever loaded from, relaxed and of the size of a
-        // pointer, which `core::sync::atomic` allows on read-only memory.
-        unsafe { std::slice::from_raw_parts(self.address.as_ptr().cast(), self.bytes / 8) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length and not unmapped since; nothing borrowed from it outlives it.
-        unsafe { libc::munmap(self.address.as_ptr().cast(), self.bytes) };
     }
 }
 
