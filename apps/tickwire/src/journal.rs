@@ -98,6 +98,15 @@ impl Journal {
                     recovered.marks
                 )));
             }
+            if let Some(behind) = reader.whole_behind() {
+                return Err(Failure::check(format!(
+                    "journal {place}: damaged at byte {at}, with whole records from byte {behind} on: what happened after it cannot be told, \
+                     and nothing was changed; give back a copy of the file, move it away to begin a new day, or go on without what followed: \
+                     `truncate -s {at} {place}`",
+                    place = path.display(),
+                    at = reader.place()
+                )));
+            }
             (JournalWriter::after(reader.place()), recovered, reader.place())
         };
         // Behind the last whole record nothing counts.

@@ -33,6 +33,8 @@ pub const JOURNAL_BYTES_MAX: usize = 1 << 16;
 const HEAD: usize = 8;
 /// Time and kind.
 const FIXED: usize = 9;
+/// The most that follows them: a connection's number and its bytes.
+const BODY_MAX: usize = JOURNAL_BYTES_MAX + 2;
 
 /// One thing that came in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -274,6 +276,18 @@ impl<'a> JournalReader<'a> {
     pub fn torn(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
+
+    /// Where the next whole record begins behind one that is not: the journal was not cut short there but damaged, and what the damage
+    /// took cannot be replayed. A sum covers a record's place, so that an old record in another place is not taken for one.
+    pub fn whole_behind(&self) -> Option<u64> {
+        let mut later = (self.at + 1..self.bytes.len()).filter(|at| {
+            let length = word(self.bytes, *at).map_or(0, |length| length as usize);
+            let body = || self.bytes.get(at + HEAD..)?.get(..length);
+            let is_possible = (FIXED..=FIXED + BODY_MAX).contains(&length);
+            is_possible && body().is_some_and(|body| word(self.bytes, at + 4) == Some(sum(*at as u64, body)))
+        });
+        later.next().map(|at| at as u64)
+    }
 }
 
 impl<'a> Iterator for JournalReader<'a> {
@@ -386,6 +400,29 @@ mod tests {
         writer.put(Nanos(1), &Input::Time);
         let longer = [&whole[..], writer.pending()].concat();
         assert_eq!(JournalReader::new(&longer).unwrap().count(), INPUTS.len() + 1);
+    }
+
+    /// A flipped byte anywhere but in the last record: there are whole ones behind it, and they are not to be cut away.
+    #[test]
+    fn damage_in_the_midst_is_told_from_a_journal_that_was_cut() {
+        let whole = journal();
+        let mut reader = JournalReader::new(&whole).unwrap();
+        let first = reader.place() as usize;
+        let mut last = first;
+        while let Some(place) = Some(reader.place()).filter(|_| reader.next().is_some()) {
+            last = place as usize;
+        }
+        assert_eq!(reader.whole_behind(), None);
+        for at in first..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            let mut damaged = JournalReader::new(&bytes).unwrap();
+            damaged.by_ref().for_each(drop);
+            assert_eq!(damaged.whole_behind().is_some(), at < last, "byte {at}");
+            let mut cut = JournalReader::new(&whole[..at]).unwrap();
+            cut.by_ref().for_each(drop);
+            assert_eq!(cut.whole_behind(), None, "cut at {at}");
+        }
     }
 
     #[test]

@@ -401,6 +401,7 @@ impl FixDesk {
                 | Event::CancelOrders { .. }
                 | Event::App { .. }
                 | Event::Gap { .. }
+                | Event::NotKept { .. }
                 | Event::Rejected { .. } => {}
             }
         }
