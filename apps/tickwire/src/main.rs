@@ -12,6 +12,7 @@ mod cep;
 mod channels;
 mod cli;
 mod config;
+mod console;
 mod daemon;
 mod decode;
 mod demo;
@@ -77,7 +78,9 @@ fn main() -> ExitCode {
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
-    let done = run(&cli.command).and_then(|code| out::failure().map_or(Ok(code), Err));
+    let done = run(&cli.command);
+    console::finish();
+    let done = done.and_then(|code| out::failure().map_or(Ok(code), Err));
     match done {
         Ok(code) => code,
         Err(failure) => {

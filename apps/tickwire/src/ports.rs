@@ -16,6 +16,7 @@ use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender,
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::channels::InterfaceName;
+use crate::console::warn;
 use crate::failure::Failure;
 
 /// Connections of each kind served at once; further ones are closed at once.
@@ -541,7 +542,7 @@ impl Link {
                 let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
                 match std::thread::Builder::new().name("connect".into()).spawn(connect) {
                     Ok(opening) => self.state = LinkState::Opening(opening),
-                    Err(e) => eprintln!("warning: no thread to connect to {address}: {e}"),
+                    Err(e) => warn(format_args!("no thread to connect to {address}: {e}")),
                 }
             }
             LinkState::Closed => {}
@@ -554,7 +555,7 @@ impl Link {
                 failed => {
                     self.failures = self.failures.saturating_add(1);
                     if let (Ok(Err(e)), 1) = (failed, self.failures) {
-                        eprintln!("warning: no {} connection yet: {e}", self.port.name());
+                        warn(format_args!("no {} connection yet: {e}", self.port.name()));
                     }
                     channel.disconnected(now, self.port, sink);
                 }

@@ -393,6 +393,9 @@ impl<'a, C: Channel> Trader<'a, C> {
                         text.as_str()
                     )));
                 }
+                Event::NotKept { first, last, count } => crate::console::warn(format_args!(
+                    "the exchange asked for messages that are no longer kept: {count} numbers, {first} to {last}, were sent as gap fills"
+                )),
                 Event::Disconnect { reason, text } => {
                     self.transmit_fix()?;
                     self.hot.session.handle_disconnected(now);
@@ -432,10 +435,10 @@ impl<'a, C: Channel> Trader<'a, C> {
         // What does not fit is counted as unmatched and stops trading where a fill is concerned.
         let done = self.hot.rule.on_report(&report);
         if let (Ok(change), ReportKind::Broken { qty, price, .. }) = (done, report.kind) {
-            eprintln!(
-                "warning: the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
+            crate::console::warn(format_args!(
+                "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
                 change.order.id.0
-            );
+            ));
         }
     }
 

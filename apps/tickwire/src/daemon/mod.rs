@@ -45,6 +45,7 @@ use tickwire_shm::{Identity, Reader, Region, RegionConfig, RegionState, SourceId
 use crate::channels::FeedFile;
 use crate::cli::FeedArgs;
 use crate::config::Config;
+use crate::console::warn;
 use crate::failure::Failure;
 use crate::tape::Stopping;
 use crate::views::MetricsServer;
@@ -482,7 +483,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let notifier = Notifier::from_environment();
         print!("{}", self.opening());
         notifier.say(&format!("READY=1\nSTATUS={}\n", self.status_line()));
-        let outcome = self.look_after(running, &mut waiter, &mut control, metrics, &notifier);
+        let outcome = self.look_after(running, memory, &mut waiter, &mut control, metrics, &notifier);
         notifier.say("STOPPING=1\n");
         outcome
     }
@@ -490,6 +491,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
     fn look_after(
         &self,
         running: &mut Running<'_>,
+        memory: &SharedMemory,
         waiter: &mut Waiter,
         control: &mut ControlSocket,
         mut metrics: Option<MetricsServer>,
@@ -526,6 +528,12 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 return Ok(());
             }
             self.interrupted()?;
+            if memory.is_cut() {
+                return Err(Failure::system(format!(
+                    "{} was made shorter while it is in use: what readers see cannot be trusted any more; start the feed handler again",
+                    memory.path().display()
+                )));
+            }
             let now = Instant::now();
             if now >= next_status {
                 next_status = now + Duration::from_secs(1);
@@ -534,7 +542,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             if now >= next_latency {
                 next_latency = now + latency_every;
                 if let Err(e) = self.write_latencies() {
-                    eprintln!("warning: {e}");
+                    warn(format_args!("{e}"));
                 }
             }
         }
@@ -568,12 +576,12 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         if matches!(notice, Notice::NoBookSlot(..) | Notice::NoSuperSlot(_)) {
             *named += 1;
             match *named {
-                NAMED_MAX => eprintln!("warning: further books without room are counted, not named"),
+                NAMED_MAX => warn(format_args!("further books without room are counted, not named")),
                 n if n > NAMED_MAX => return,
                 _ => {}
             }
         }
-        eprintln!("warning: {text}");
+        warn(format_args!("{text}"));
     }
 
     /// What is said once everything is ready.

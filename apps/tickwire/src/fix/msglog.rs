@@ -3,15 +3,18 @@
 //! The loop of sessions copies bytes into a bounded ring and goes on; the thread puts messages together, masks passwords and
 //! writes. When the ring is full the piece is dropped and counted: a session never waits for a disk. Files and lines are as
 //! QuickFIX writes them: `BEGINSTRING-SENDER-TARGET.messages.current.log`, a time, ` : ` and the message.
+//!
+//! A file that cannot be written, because its disk is full, is tried again; up to 1 MiB of whole lines waits for it, what comes
+//! then is lost and counted. When there is room again, a line says how many were lost, from when to when and why.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tickwire_fix::{Precision, SessionId, Stamp};
 use tickwire_market::Nanos;
@@ -20,6 +23,7 @@ use tickwire_runtime::spsc::{self, Consumer, Producer};
 use super::engine::Way;
 use super::message::{self, Framer};
 use super::settings::Setup;
+use crate::console::warn;
 use crate::failure::Failure;
 
 /// Pieces in the ring: 4 MiB.
@@ -27,6 +31,11 @@ const PIECES: usize = 1 << 13;
 const PIECE_BYTES: usize = 488;
 /// How long the thread sleeps when there is nothing to write.
 const IDLE: Duration = Duration::from_millis(2);
+
+/// Bytes that wait for a file that cannot be written.
+const WAITING_MAX: usize = 1 << 20;
+/// How often a file that could not be written is tried again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// What a piece is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,10 +62,18 @@ pub(super) struct MessageLog {
     producer: Option<Producer<Piece>>,
     /// Whether a session is logged.
     wanted: Vec<bool>,
-    dropped: Arc<AtomicU64>,
+    dropped: Arc<Dropped>,
     writer: Option<JoinHandle<()>>,
     /// To the thread: the files of a session that was not there when it began.
     added: mpsc::Sender<Added>,
+}
+
+/// Pieces for which the ring had no room.
+#[derive(Default)]
+struct Dropped {
+    count: AtomicU64,
+    /// When the last one came.
+    last: AtomicU64,
 }
 
 /// Files of a session that comes later.
@@ -67,10 +84,10 @@ struct Added {
 
 /// The files of one session.
 struct Files {
-    messages: Option<BufWriter<File>>,
-    events: Option<BufWriter<File>>,
+    messages: Option<LogFile>,
+    events: Option<LogFile>,
     /// Application messages only.
-    copy: Option<BufWriter<File>>,
+    copy: Option<LogFile>,
     framers: [Framer; 2],
 }
 
@@ -86,13 +103,14 @@ impl MessageLog {
         let (added, additions) = mpsc::channel();
         let wanted = files.iter().map(Option::is_some).collect();
         let (producer, consumer) = spsc::ring(PIECES);
-        let dropped = Arc::new(AtomicU64::new(0));
+        let dropped = Arc::new(Dropped::default());
         let writer = Writer {
             consumer,
             files,
             additions,
             dropped: dropped.clone(),
             said: 0,
+            last: Nanos::ZERO,
             stamp: Stamp::new(Precision::Nanos),
         };
         let writer = std::thread::Builder::new()
@@ -139,7 +157,7 @@ impl MessageLog {
 
     /// Pieces for which there was no room.
     pub(super) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.count.load(Ordering::Relaxed)
     }
 
     fn put(&mut self, at: Nanos, id: SessionId, kind: Kind, bytes: &[u8]) {
@@ -156,7 +174,8 @@ impl MessageLog {
             };
             piece.bytes[..part.len()].copy_from_slice(part);
             if producer.push(piece).is_err() {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
+                self.dropped.last.store(at.0, Ordering::Relaxed);
+                self.dropped.count.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
@@ -200,19 +219,141 @@ impl Files {
         }))
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn all(&mut self) -> impl Iterator<Item = &mut LogFile> {
         let all = [&mut self.messages, &mut self.events, &mut self.copy];
-        all.into_iter().flatten().try_for_each(Write::flush)
+        all.into_iter().flatten()
     }
 }
 
-fn open_append(path: &Path) -> std::io::Result<BufWriter<File>> {
+fn open_append(path: &Path) -> io::Result<LogFile> {
     let file = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
         .open(path)?;
-    Ok(BufWriter::new(file))
+    Ok(LogFile::new(path, file))
+}
+
+/// Lines that were not written.
+struct Lost {
+    count: u64,
+    first: Nanos,
+    last: Nanos,
+}
+
+/// A file that lines are added to, whole ones only.
+struct LogFile<W = File> {
+    path: PathBuf,
+    to: W,
+    /// Lines that are not written yet; the first may have been begun.
+    waiting: Vec<u8>,
+    /// Since it could not be written: why, when it is tried again, what was lost.
+    trouble: Option<(io::Error, Instant)>,
+    lost: Option<Lost>,
+}
+
+impl<W: Write> LogFile<W> {
+    fn new(path: &Path, to: W) -> LogFile<W> {
+        LogFile {
+            path: path.to_owned(),
+            to,
+            waiting: Vec::new(),
+            trouble: None,
+            lost: None,
+        }
+    }
+
+    fn line(&mut self, at: Nanos, stamp: &mut Stamp, text: &[u8]) {
+        let is_full = self.trouble.is_some() && self.waiting.len() >= WAITING_MAX;
+        if is_full || self.lost.is_some() {
+            let lost = self.lost.get_or_insert(Lost {
+                count: 0,
+                first: at,
+                last: at,
+            });
+            lost.count += 1;
+            lost.last = at;
+            return;
+        }
+        for part in [stamp.format(at), b" : ", text, b"\n"] {
+            self.waiting.extend_from_slice(part);
+        }
+        if self.trouble.is_none() && self.waiting.len() >= 1 << 16 {
+            self.flush(stamp, false);
+        }
+    }
+
+    /// Writes what waits, as far as there is room. A file in trouble is tried now and then, at once with `is_last`.
+    fn flush(&mut self, stamp: &mut Stamp, is_last: bool) {
+        if self
+            .trouble
+            .as_ref()
+            .is_some_and(|(_, at)| !is_last && Instant::now() < *at)
+        {
+            return;
+        }
+        if let Err(e) = self.write() {
+            if self.trouble.is_none() {
+                warn(format_args!(
+                    "{} cannot be written: {e}; it is tried again until it can, and what is lost meanwhile is counted",
+                    self.path.display()
+                ));
+            }
+            self.trouble = Some((e, Instant::now() + RETRY));
+            return;
+        }
+        let trouble = self.trouble.take();
+        if let (Some((why, _)), Some(lost)) = (&trouble, self.lost.take()) {
+            let (first, last) = (text_of(stamp, lost.first), text_of(stamp, lost.last));
+            let said = format!(
+                "{} lines were not written, from {first} to {last}: {why}",
+                lost.count
+            );
+            self.line(lost.last, stamp, said.as_bytes());
+            warn(format_args!("{}: {said}", self.path.display()));
+            return self.flush(stamp, is_last);
+        }
+        if trouble.is_some() {
+            warn(format_args!(
+                "{} is written again, nothing was lost",
+                self.path.display()
+            ));
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        let result = loop {
+            match self.to.write(&self.waiting[written..]) {
+                _ if written == self.waiting.len() => break Ok(()),
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => written += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => break Err(e),
+            }
+        };
+        self.waiting.drain(..written);
+        result
+    }
+
+    /// What never found room.
+    fn give_up(&mut self, stamp: &mut Stamp) {
+        let of_lost = |lost: &Lost| lost.count;
+        let waiting = self.waiting.iter().filter(|b| **b == b'\n').count() as u64;
+        let count = waiting + self.lost.as_ref().map_or(0, of_lost);
+        if let (Some((why, _)), true) = (&self.trouble, count > 0) {
+            let since = self.lost.as_ref().map(|lost| text_of(stamp, lost.first));
+            let since = since.map_or(String::new(), |since| format!(", some of them since {since}"));
+            warn(format_args!(
+                "{}: {count} lines were never written{since}: {why}",
+                self.path.display()
+            ));
+        }
+    }
+}
+
+fn text_of(stamp: &mut Stamp, at: Nanos) -> String {
+    String::from_utf8_lossy(stamp.format(at)).into_owned()
 }
 
 /// The thread's end.
@@ -220,9 +361,11 @@ struct Writer {
     consumer: Consumer<Piece>,
     files: Vec<Option<Files>>,
     additions: mpsc::Receiver<Added>,
-    dropped: Arc<AtomicU64>,
+    dropped: Arc<Dropped>,
     /// Of these, so many have been told of.
     said: u64,
+    /// When the last piece came that was written.
+    last: Nanos,
     stamp: Stamp,
 }
 
@@ -231,20 +374,19 @@ impl Writer {
         loop {
             let is_last = self.consumer.is_abandoned();
             let mut wrote = false;
+            let before = self.last;
             while let Some(piece) = self.consumer.pop() {
                 wrote = true;
                 // Files come before the first piece that is for them.
                 self.add();
-                if let Err(e) = self.write(&piece) {
-                    // What is left is dropped and counted, as when the disk is slow.
-                    eprintln!("warning: the message log ends: {e}");
-                    return;
-                }
+                self.write(&piece);
+                self.last = piece.at;
             }
-            if wrote {
-                self.say_dropped();
-                for files in self.files.iter_mut().flatten() {
-                    let _ = files.flush();
+            self.say_dropped(before);
+            for file in self.files.iter_mut().flatten().flat_map(Files::all) {
+                file.flush(&mut self.stamp, is_last);
+                if is_last {
+                    file.give_up(&mut self.stamp);
                 }
             }
             match is_last {
@@ -261,60 +403,60 @@ impl Writer {
                 self.files.resize_with(session + 1, || None);
             }
             if let Some(mut before) = std::mem::replace(&mut self.files[session], files) {
-                let _ = before.flush();
+                for file in before.all() {
+                    file.flush(&mut self.stamp, true);
+                    file.give_up(&mut self.stamp);
+                }
             }
         }
     }
 
-    fn write(&mut self, piece: &Piece) -> std::io::Result<()> {
+    fn write(&mut self, piece: &Piece) {
         let Some(Some(files)) = self.files.get_mut(piece.session as usize) else {
-            return Ok(());
+            return;
         };
-        let time = self.stamp.format(piece.at);
+        let stamp = &mut self.stamp;
         let bytes = &piece.bytes[..piece.len as usize];
-        let line = |to: &mut Option<BufWriter<File>>, text: &[u8]| {
-            let Some(to) = to else { return Ok(()) };
-            to.write_all(time)?;
-            to.write_all(b" : ")?;
-            to.write_all(text)?;
-            to.write_all(b"\n")
+        let mut line = |to: &mut Option<LogFile>, text: &[u8]| {
+            if let Some(to) = to {
+                to.line(piece.at, stamp, text);
+            }
         };
         match piece.kind {
             Kind::Event => line(&mut files.events, bytes),
-            Kind::Closed => {
-                files.framers.iter_mut().for_each(Framer::clear);
-                Ok(())
-            }
+            Kind::Closed => files.framers.iter_mut().for_each(Framer::clear),
             Kind::Bytes(way) => {
-                let mut written = Ok(());
                 let (messages, copy) = (&mut files.messages, &mut files.copy);
                 files.framers[way as usize].take(bytes, |m| {
                     let mut own = m.to_vec();
                     message::mask(&mut own);
-                    if written.is_ok() {
-                        written = line(messages, &own);
-                    }
-                    if written.is_ok() && copy.is_some() && message::is_application(m) {
-                        written = line(copy, m);
+                    line(messages, &own);
+                    if copy.is_some() && message::is_application(m) {
+                        line(copy, m);
                     }
                 });
-                written
             }
         }
     }
 
-    fn say_dropped(&mut self) {
-        let dropped = self.dropped.load(Ordering::Relaxed);
-        if dropped > self.said {
-            let text = format!(
-                "{} pieces were not logged: the disk is too slow\n",
-                dropped - self.said
-            );
-            self.said = dropped;
-            eprint!("warning: {text}");
-            if let Some(events) = self.files.iter_mut().flatten().find_map(|f| f.events.as_mut()) {
-                let _ = events.write_all(text.as_bytes());
-            }
+    /// Says how many pieces found no room in the ring, and when: after `before`, until the last of them came.
+    fn say_dropped(&mut self, before: Nanos) {
+        let dropped = self.dropped.count.load(Ordering::Relaxed);
+        if dropped == self.said {
+            return;
+        }
+        let last = Nanos(self.dropped.last.load(Ordering::Relaxed));
+        let text = format!(
+            "{} pieces were not logged, from {} to {}: the disk is too slow",
+            dropped - self.said,
+            text_of(&mut self.stamp, before),
+            text_of(&mut self.stamp, last)
+        );
+        self.said = dropped;
+        warn(format_args!("{text}"));
+        let mut events = self.files.iter_mut().flatten().filter_map(|f| f.events.as_mut());
+        if let Some(events) = events.next() {
+            events.line(last, &mut self.stamp, text.as_bytes());
         }
     }
 }
@@ -335,7 +477,7 @@ mod tests {
         };
         let (added, additions) = mpsc::channel();
         let (producer, consumer) = spsc::ring(4);
-        let dropped = Arc::new(AtomicU64::new(0));
+        let dropped = Arc::new(Dropped::default());
         let mut log = MessageLog {
             producer: Some(producer),
             wanted: vec![true],
@@ -360,6 +502,7 @@ mod tests {
             additions,
             dropped,
             said: 0,
+            last: Nanos::ZERO,
             stamp: Stamp::new(Precision::Nanos),
         };
         writer.run();
@@ -380,5 +523,63 @@ mod tests {
         let copy = fs::read_to_string(folder.join("c")).unwrap();
         assert!(copy.is_empty(), "a Logon is no application message: {copy}");
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A disk with room for so many bytes.
+    struct Disk {
+        written: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room);
+            if n == 0 && !bytes.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= n;
+            self.written.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The disk is full in the middle of a line, lines wait and are lost; with room again it goes on where it was and says what is
+    /// missing.
+    #[test]
+    fn a_full_disk_costs_what_does_not_fit_and_the_log_goes_on() {
+        let mut stamp = Stamp::new(Precision::Millis);
+        let disk = Disk {
+            written: Vec::new(),
+            room: 100,
+        };
+        let mut log = LogFile::new(Path::new("m"), disk);
+        let text = [b'x'; 1000];
+        for n in 0..3000 {
+            log.line(Nanos(n * 1_000_000_000), &mut stamp, &text);
+            log.flush(&mut stamp, n < 5);
+        }
+        assert_eq!(log.to.written.len(), 100);
+        let lost = log.lost.as_ref().unwrap().count;
+        assert!((1500..2500).contains(&lost), "{lost}");
+        log.to.room = usize::MAX;
+        log.flush(&mut stamp, true);
+        log.line(Nanos(3000 * 1_000_000_000), &mut stamp, b"8=FIX and so on");
+        log.flush(&mut stamp, false);
+        let written = String::from_utf8(log.to.written.clone()).unwrap();
+        let lines: Vec<&str> = written.lines().collect();
+        let whole = 3000 - lost as usize;
+        assert_eq!(lines.len(), whole + 2);
+        assert!(
+            lines[..whole].iter().all(|line| line.len() == 1000 + 24),
+            "cut lines"
+        );
+        let first = text_of(&mut stamp, Nanos(whole as u64 * 1_000_000_000));
+        let said = format!("{lost} lines were not written, from {first} to 19700101-00:49:59.000");
+        assert!(lines[whole].contains(&said), "{}", lines[whole]);
+        assert!(lines[whole + 1].ends_with(" : 8=FIX and so on"));
     }
 }

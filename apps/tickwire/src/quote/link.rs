@@ -15,6 +15,7 @@ use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use super::path::QuoteSession;
+use crate::console::warn;
 use crate::failure::Failure;
 use crate::hot::OrderOut;
 
@@ -90,7 +91,7 @@ impl Link {
         if now.since(self.up_since) > LASTING_NS {
             self.attempts = 0;
         }
-        eprintln!("tickwire: {why}; every quote went with it");
+        warn(format_args!("{why}; every quote went with it"));
         self.fail(now, why);
     }
 
@@ -126,7 +127,7 @@ impl Link {
         };
         let why = match dialing.try_recv() {
             Ok(Ok(stream)) => {
-                eprintln!("tickwire: connected again, attempt {}", self.attempts);
+                warn(format_args!("connected again, attempt {}", self.attempts));
                 self.watch = Some(waiter.watch(&stream));
                 (self.down, self.up_since) = (None, now);
                 return Ok(Some(stream));

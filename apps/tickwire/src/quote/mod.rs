@@ -475,9 +475,9 @@ impl<C: Channel> Floor<C> {
         }
         let elsewhere = path.restore(&recovered);
         if elsewhere > 0 {
-            eprintln!(
-                "warning: {elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
-            );
+            crate::console::warn(format_args!(
+                "{elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
+            ));
         }
         if let Some(first) = ladders.first() {
             take_ladders(now, &mut path, first);

@@ -739,7 +739,7 @@ impl Work {
         if let Err(failure) = pinned.and_then(|()| self.work()) {
             // Quotes of a ladder that is not renewed any more: pulled, and not resumed by themselves.
             self.shared.pull();
-            eprintln!("tickwire: pricing ended: {failure}; every quote is pulled");
+            crate::console::warn(format_args!("pricing ended: {failure}; every quote is pulled"));
             self.priced.failure = Some(failure.message);
         }
         let Exposure { delta, gamma, vega } = self.pricer.exposure();
