@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Lines that wait for a reader.
 const LINES: usize = 1 << 14;
 /// How long [`finish`] waits for a reader who does not read on.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(2);
 

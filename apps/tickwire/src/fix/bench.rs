@@ -26,6 +26,8 @@ use crate::failure::Failure;
 const WARM_UP: u64 = 200;
 /// Messages of the store's measurement.
 const STORED: u64 = 200_000;
+/// Times that a store is brought to the disk in each round of its measurement.
+const SYNCED: u64 = 100;
 
 /// Where the round trips of one kind go.
 struct Series {
@@ -497,44 +499,69 @@ impl Store for NullStore {
     }
 }
 
-/// What it costs to keep a message of 223 bytes: a store in a file beside none, least of several rounds.
-fn stores(folder: &Path) -> Result<(), Failure> {
+/// A store of the measurement, with more lines of configuration.
+fn store_of(folder: &Path, name: &str, more: &str) -> Result<Box<dyn Store + Send>, Failure> {
     let text = format!(
-        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n{}",
-        "FileStorePath=store\nFileStoreMegabytes=16\n"
+        "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID={name}\nSocketAcceptPort=0\nUseDataDictionary=N\n\
+         FileStorePath=store\nFileStoreMegabytes=16\n{more}"
     );
-    let path = folder.join("store.cfg");
+    let path = folder.join(format!("{name}.cfg"));
     std::fs::write(&path, text)
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
     let setups = settings::load(&path, Wanted::Only(Role::Acceptor))?;
-    let mut file = super::store::open(&setups[0], true)?;
+    super::store::open(&setups[0], true)
+}
+
+/// Puts messages into a store, so many before each settling; nanoseconds for one.
+fn keep(store: &mut dyn Store, clock: &Clock, messages: u64, group: u64) -> Result<f64, Failure> {
+    let refused = |_| Failure::check("the store refused a message");
+    let message = black_box([b'm'; 223]);
+    let begin = tsc();
+    for n in 1..=messages {
+        store.append(store.next_out(), &message).map_err(refused)?;
+        if n % group == 0 {
+            store.settle().map_err(refused)?;
+        }
+    }
+    let ns = clock.span_ns(tsc() - begin);
+    let newest = store.next_out() - 1;
+    match store.get(newest).is_none_or(|kept| kept == message) {
+        true => Ok(ns as f64 / messages as f64),
+        false => Err(Failure::check("the store does not have what it was given")),
+    }
+}
+
+/// What it costs to keep a message of 223 bytes: a store in a file beside none, and one that is on the disk before it is sent. Least of
+/// several rounds.
+fn stores(folder: &Path) -> Result<(), Failure> {
+    let clock = Clock::calibrate();
     let mut null: Box<dyn Store + Send> = Box::new(NullStore {
         next_out: 1,
         next_in: 1,
     });
-    let clock = Clock::calibrate();
-    let message = black_box([b'm'; 223]);
-    let mut least = [u64::MAX; 2];
+    let mut file = store_of(folder, "file", "")?;
+    let mut least = [f64::MAX; 2];
     for _ in 0..7 {
-        for (at, store) in [&mut null, &mut file].into_iter().enumerate() {
-            let begin = tsc();
-            for _ in 0..STORED {
-                let seq = store.next_out();
-                store
-                    .append(seq, &message)
-                    .map_err(|_| Failure::check("the store refused a message"))?;
-            }
-            least[at] = least[at].min(clock.span_ns(tsc() - begin));
+        for (least, store) in least.iter_mut().zip([&mut null, &mut file]) {
+            *least = least.min(keep(store.as_mut(), &clock, STORED, 1)?);
         }
     }
-    let newest = file.next_out() - 1;
-    if file.get(newest) != Some(&message[..]) {
-        return Err(Failure::check("the store does not have what it was given"));
-    }
-    let [null, file] = least.map(|ns| ns as f64 / STORED as f64);
+    let [null, file] = least;
     println!(
         "a message of 223 bytes kept in a file: {file:.1} ns, {:.1} ns over no store",
         file - null
     );
+    let mut disk = store_of(folder, "disk", "FileStoreSync=Y\n")?;
+    for group in [1, 16, 256] {
+        let mut least = f64::MAX;
+        for _ in 0..3 {
+            least = least.min(keep(disk.as_mut(), &clock, SYNCED * group, group)?);
+        }
+        println!(
+            "on the disk of {} before it is sent (FileStoreSync=Y), {group} at a time: {:.1} us a message",
+            folder.display(),
+            least / 1000.0
+        );
+    }
     Ok(())
 }

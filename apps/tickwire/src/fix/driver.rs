@@ -9,9 +9,10 @@ use tickwire_fix::{Event, Precision, SessionId, Stamp, Status, tag};
 use tickwire_market::Nanos;
 use tickwire_runtime::wake::Waker;
 
-use super::engine::{Application, Engine, Flow, Table, Way, say};
+use super::engine::{Application, Engine, Flow, Table, Way};
 use super::message::{self, Framer, TagValue};
 use super::script::{self, Step, Want};
+use crate::console::say;
 use crate::failure::Failure;
 
 /// Messages that wait to be taken by a step; the oldest are dropped at a prompt, a script has failed.

@@ -12,6 +12,7 @@ use tickwire_market::Nanos;
 use super::engine::Table;
 use super::message::{self, Framer, TagValue};
 use super::settings::Setup;
+use crate::console::warn;
 use crate::failure::Failure;
 
 /// Copies that wait for a logon; the oldest give way, which is said.
@@ -131,7 +132,7 @@ impl DropCopies {
                     // It is taken up again when there is room.
                     Err(SendError::Backlog) => break,
                     Ok(_) => {}
-                    Err(why) => eprintln!("warning: a drop copy was not sent: {why:?}"),
+                    Err(why) => warn(format_args!("a drop copy was not sent: {why:?}")),
                 }
                 route.waiting.pop_front();
             }
@@ -145,10 +146,10 @@ impl Route {
             self.waiting.pop_front();
             self.dropped += 1;
             if self.dropped.is_power_of_two() {
-                eprintln!(
-                    "warning: {} drop copies lost: their session is not logged on",
+                warn(format_args!(
+                    "{} drop copies lost: their session is not logged on",
                     self.dropped
-                );
+                ));
             }
         }
         let own = (ON_BEHALF_OF, self.senders[sender].clone());

@@ -32,6 +32,7 @@ use super::settings::{Host, Setup, Tls, TransportSetup};
 use super::stats::{Row, Shown};
 use super::told::{Kind, Limiter};
 use super::users::Users;
+use crate::console::{say, warn};
 use crate::failure::Failure;
 
 /// Sessions and their connections.
@@ -256,12 +257,6 @@ fn boxed(fields: Vec<(u32, Vec<u8>)>) -> Box<[(u32, Box<[u8]>)]> {
 
 fn system(e: impl std::fmt::Display) -> Failure {
     Failure::system(e.to_string())
-}
-
-/// A line for the user. Whoever reads them may be gone.
-pub(super) fn say(text: std::fmt::Arguments<'_>) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 impl Outgoing {
@@ -594,7 +589,7 @@ impl Engine {
                 Ok(None) => return Ok(()),
                 Err(e) if is_shortage(&e) => {
                     // The peer waits in the kernel's queue; those who are here go on.
-                    eprintln!("warning: a connection was not accepted: {e}");
+                    warn(format_args!("a connection was not accepted: {e}"));
                     return Ok(());
                 }
                 Err(e) => return Err(Failure::system(format!("accepting a connection failed: {e}"))),
@@ -724,10 +719,10 @@ impl Engine {
             Ok(Some(id)) => id,
             Ok(None) => return,
             Err(why) => {
-                eprintln!(
-                    "warning: {} is turned away: {}",
+                warn(format_args!(
+                    "{} is turned away: {}",
                     newcomer.config.target, why.message
-                );
+                ));
                 return self.table.turn_away(newcomer.connection);
             }
         };
@@ -752,10 +747,10 @@ impl Engine {
         if let Some(log) = &mut self.log
             && let Err(why) = log.add(id, &setup)
         {
-            eprintln!(
-                "warning: {} is not logged: {}",
+            warn(format_args!(
+                "{} is not logged: {}",
                 newcomer.config.target, why.message
-            );
+            ));
         }
         app.on_admitted(id);
     }
@@ -763,8 +758,7 @@ impl Engine {
     /// The session of a template that has never logged on leaves nothing behind.
     fn forget_fleeting(&mut self, id: SessionId) {
         if let Some(path) = self.own[id.0].fleeting.take() {
-            // Whoever removed it before has done what was to be done.
-            let _ = std::fs::remove_file(path);
+            super::store::remove(&path);
         }
     }
 
@@ -791,7 +785,7 @@ impl Engine {
             match std::thread::Builder::new().name("fix-connect".into()).spawn(open) {
                 Ok(_) => outgoing.is_opening = true,
                 Err(e) => {
-                    eprintln!("warning: no thread to connect by: {e}");
+                    warn(format_args!("no thread to connect by: {e}"));
                     outgoing.ended(now);
                 }
             }
@@ -807,7 +801,7 @@ impl Engine {
             Err(why) => {
                 outgoing.ended(now);
                 let wait_s = outgoing.due.since(now) as f64 / 1e9;
-                return eprintln!("warning: {why}; trying {} in {wait_s:.1} s", outgoing.host());
+                return warn(format_args!("{why}; trying {} in {wait_s:.1} s", outgoing.host()));
             }
         };
         match self.table.connect_as(now, outgoing.session) {
@@ -1005,6 +999,17 @@ impl Engine {
                         now,
                         id,
                         format_args!("{peer} is gone: what it has open is to be cancelled"),
+                    );
+                }
+                Event::NotKept { first, last, count } => {
+                    let peer = self.table.session(id).peer();
+                    self.tell(
+                        now,
+                        id,
+                        format_args!(
+                            "{peer} asked for messages that the store no longer has: {count} numbers, {first} to {last}, were sent as gap \
+                             fills; a larger FileStoreMegabytes keeps more"
+                        ),
                     );
                 }
                 Event::Disconnect { reason, text } => {

@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tickwire_fix::dict::Dictionary;
-use tickwire_fix::{LastingStore, Store, tag};
+use tickwire_fix::{Store, tag};
 use tickwire_runtime::signal::StopFlag;
 
 use super::message::{self, Framer, TagValue};
@@ -19,8 +18,6 @@ use crate::failure::Failure;
 
 /// How often a followed file is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-/// Messages of a store that are looked at: the newest.
-const STORE_MESSAGES: usize = 1 << 20;
 
 /// A file and how far it was read.
 enum Source {
@@ -103,7 +100,8 @@ impl Source {
     fn open(path: &Path) -> Result<Source, Failure> {
         let mut file = File::open(path).map_err(|e| cannot_read(path, &e))?;
         let mut magic = [0; 8];
-        let is_store = file.read_exact(&mut magic).is_ok() && magic == *b"TWFIXST1";
+        let is_store =
+            file.read_exact(&mut magic).is_ok() && (magic == *b"TWFIXST1" || magic == *b"TWFIXST2");
         file.seek(SeekFrom::Start(0)).map_err(|e| cannot_read(path, &e))?;
         let path = path.to_owned();
         Ok(match is_store {
@@ -130,8 +128,10 @@ impl Source {
     fn read(&mut self, each: &mut dyn FnMut(Option<&str>, &[u8])) -> Result<(), Failure> {
         match self {
             Source::Store { path, next, shown } => {
-                let now = store_next(path).map_err(|e| cannot_read(path, &e))?;
-                if now == *next {
+                let file = File::open(&*path).map_err(|e| cannot_read(path, &e))?;
+                let (_, size) = super::store::head_of(&file).map_err(|e| cannot_read(path, &e))?;
+                let now = size.map(|size| size.next_out).unwrap_or(0);
+                if now == *next && now > 0 {
                     return Ok(());
                 }
                 // Numbers that began anew are others.
@@ -139,14 +139,7 @@ impl Source {
                     *shown = 0;
                 }
                 *next = now;
-                let bytes = std::fs::read(&*path).map_err(|e| cannot_read(path, &e))?;
-                let (words, _) = bytes.as_chunks::<8>();
-                let words: Box<[AtomicU64]> = words
-                    .iter()
-                    .map(|w| AtomicU64::new(u64::from_le_bytes(*w)))
-                    .collect();
-                let mut store = LastingStore::inspect(words, STORE_MESSAGES)
-                    .map_err(|e| Failure::check(format!("{} {e}", path.display())))?;
+                let mut store = super::store::look_at(path)?;
                 store.for_each(|seq, message| {
                     if seq >= *shown {
                         each(None, message);
@@ -160,16 +153,6 @@ impl Source {
             }
         }
     }
-}
-
-/// The number of the next message, as a store's file says: its second word.
-fn store_next(path: &Path) -> io::Result<u64> {
-    let mut words = [[0; 8]; 2];
-    let mut file = File::open(path)?;
-    for word in &mut words {
-        file.read_exact(word)?;
-    }
-    Ok(u64::from_le_bytes(words[1]))
 }
 
 /// Lines of a message log: a time, something, a message with real separators or bars.

@@ -6,7 +6,7 @@
 
 use Does::{Alias, Ignored, Read, Refused};
 
-use super::engine::say;
+use crate::console::say;
 
 /// One setting.
 #[derive(Debug)]
@@ -308,9 +308,10 @@ pub(super) const KNOWN: &[Known] = &[
     // Stores.
     known("PersistMessages", "CJN", Read("`N`: messages are not kept, and gap-filled when asked for again; numbers are, where there is a FileStorePath")),
     known("FileStorePath", "CJN", Read("a folder; without it messages and numbers are in memory only")),
+    known("FileStoreReserve", "T", Read("`Y`: all of the store's room is set aside at the start")),
     known("FileStoreMegabytes", "T", Read("room for messages to send again, each session (64)")),
     known("FileStoreSyncMilliseconds", "T", Read("how often the store is brought to the disk")),
-    known("FileStoreSync", "J", Read("`Y`: brought to the disk every millisecond, by another thread")),
+    known("FileStoreSync", "J", Read("`Y`: nothing is sent before it is on the disk")),
     known("FileStoreMaxCachedMsgs", "J", Ignored("the store is in memory as a whole", &[])),
     known("MySQLStoreDatabase", "C", Ignored(DATABASE_STORE, &[])),
     known("MySQLStoreUser", "C", Ignored(DATABASE_STORE, &[])),

@@ -144,12 +144,19 @@ pub(super) enum Wanted {
     All,
 }
 
+/// The largest store, 64 GiB: all of it has addresses from the start.
+const MEGABYTES_MAX: u64 = 1 << 16;
+
 /// How a session's store lasts.
 #[derive(Clone, Debug)]
 pub(super) struct StoreSetup {
     pub(super) path: PathBuf,
-    /// Its size when it is new.
+    /// Bytes of messages that it has room for, when it is new.
     pub(super) bytes: usize,
+    /// All of them are set aside in the file system at the start; it grows as it is needed otherwise.
+    pub(super) is_reserved: bool,
+    /// Nothing is sent before it is on the disk.
+    pub(super) syncs_before_sending: bool,
     /// How often it is brought to the disk, if at all: without, it survives the process and not the machine.
     pub(super) sync_every_ms: Option<u64>,
 }
@@ -312,9 +319,11 @@ impl Reader {
 
     fn store(&self, section: &Section, config: Option<&SessionConfig>) -> Option<StoreSetup> {
         let number = |text: &str| text.parse::<u64>().ok().filter(|n| *n > 0);
-        let mib = section.parsed("FileStoreMegabytes", "a number from 1 on", number);
+        let room = |text: &str| number(text).filter(|mib| *mib <= MEGABYTES_MAX);
+        let mib = section.parsed("FileStoreMegabytes", "a number from 1 to 65536", room);
         let sync_every_ms = section.parsed("FileStoreSyncMilliseconds", "a number from 1 on", number);
-        let syncs = section.flag("FileStoreSync", false);
+        let is_reserved = section.flag("FileStoreReserve", false);
+        let syncs_before_sending = section.flag("FileStoreSync", false);
         let (folder, _) = section.text("FileStorePath")?;
         let config = config?;
         let mib = match config.keeps_messages {
@@ -325,7 +334,9 @@ impl Reader {
         Some(StoreSetup {
             path: self.folder.join(folder).join(store_file(config)),
             bytes: (mib as usize) << 20,
-            sync_every_ms: sync_every_ms.or(syncs.then_some(1)),
+            is_reserved,
+            syncs_before_sending,
+            sync_every_ms,
         })
     }
 

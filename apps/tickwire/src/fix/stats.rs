@@ -23,6 +23,7 @@ use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_shm::{Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter};
 
 use super::probes::STEPS;
+use crate::console::warn;
 use crate::daemon::Held;
 use crate::failure::Failure;
 use crate::views::MetricsServer;
@@ -118,6 +119,12 @@ impl Shown {
             let is_over = is_over.clone();
             move || {
                 while !is_over.load(Ordering::Relaxed) {
+                    if memory.is_cut() {
+                        return warn(format_args!(
+                            "{} was made shorter while it is in use: nothing is shown there any more; start again to show sessions",
+                            memory.path().display()
+                        ));
+                    }
                     region.heartbeat(monotonic());
                     if let Some(metrics) = &mut metrics {
                         metrics.poll();

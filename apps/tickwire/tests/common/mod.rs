@@ -83,10 +83,40 @@ impl Acceptor {
 
     /// The same with further arguments.
     pub(crate) fn with(config: &Path, args: &[&str]) -> Acceptor {
-        let mut child = tickwire()
-            .args(["fix", "acceptor", "-c"])
-            .arg(config)
-            .args(args)
+        let mut command = tickwire();
+        command.args(["fix", "acceptor", "-c"]).arg(config).args(args);
+        Acceptor::of(command)
+    }
+
+    /// In a mount namespace with an empty file system of so many bytes at `folder`; `None`, said loudly, where that needs rights
+    /// that we do not have.
+    pub(crate) fn on_small_disk(config: &Path, folder: &Path, bytes: usize) -> Option<Acceptor> {
+        let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {}", folder.display());
+        let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).output();
+        if !may.is_ok_and(|done| done.status.success()) {
+            eprintln!(
+                "SKIPPED: a mount namespace with a small tmpfs needs root (or CAP_SYS_ADMIN) and unshare(1)"
+            );
+            return None;
+        }
+        let mut command = Command::new("unshare");
+        let run = format!(
+            "{mount} && exec {} fix acceptor -c {}",
+            env!("CARGO_BIN_EXE_tickwire"),
+            config.display()
+        );
+        command.args(["-m", "sh", "-c", &run]);
+        Some(Acceptor::of(command))
+    }
+
+    /// A path as the process sees it.
+    pub(crate) fn sees(&self, path: &Path) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.process.0.id()));
+        root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn of(mut command: Command) -> Acceptor {
+        let mut child = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the program starts");
