@@ -62,7 +62,7 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
 fn dictionary(version: Option<&str>) -> Result<(), Failure> {
     let names: Vec<&str> = standard_names().collect();
     let Some(version) = version else {
-        print_out(&names.join("\n"));
+        println!("{}", names.join("\n"));
         return Ok(());
     };
     let xml = standard_xml(&version.to_ascii_uppercase()).ok_or_else(|| {
@@ -71,14 +71,8 @@ fn dictionary(version: Option<&str>) -> Result<(), Failure> {
             names.join(", ")
         ))
     })?;
-    print_out(xml.trim_end());
+    println!("{}", xml.trim_end());
     Ok(())
-}
-
-/// What a command was asked for. Whoever reads it may be gone; nothing else waits for him here.
-fn print_out(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
