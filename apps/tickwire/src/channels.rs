@@ -34,7 +34,7 @@ pub(crate) use interface::InterfaceName;
 
 use crate::failure::Failure;
 use crate::ports::Ports;
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, XdpRelease};
 
 /// The word for the project's own small FAST template set in the place of a file.
 pub(crate) const BUILT_IN: &str = "builtin";
@@ -57,6 +57,9 @@ pub(crate) struct FeedConfig {
     /// FAST template files (MOEX), relative to the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<PathBuf>,
+    /// Which release of XDP the packets are of, for `decode`: "2.1" or "2.5"; without it, told by the messages themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) xdp: Option<XdpRelease>,
     /// MoldUDP64 session, exactly 10 characters (ITCH, UQDF); without it the first session seen is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
@@ -186,6 +189,7 @@ impl FeedConfig {
                 Protocol::Moex => vec![PathBuf::from(BUILT_IN)],
                 _ => Vec::new(),
             },
+            xdp: None,
             session: None,
             consolidate: None,
             silence_ms: None,
@@ -505,6 +509,14 @@ fn check_feed(feed: &FeedConfig) -> Result<(), (&'static str, String)> {
             return Err(("templates", message));
         }
     }
+    if feed.xdp.is_some() && feed.protocol() != Protocol::Xdp {
+        let message = format!(
+            "feed {}: xdp is for NYSE's XDP, not for {}",
+            feed.name(),
+            feed.protocol()
+        );
+        return Err(("xdp", message));
+    }
     if let Some(session) = &feed.session {
         if !matches!(feed.protocol(), Protocol::Itch50 | Protocol::Uqdf) {
             let message = format!("feed {}: {} has no session name", feed.name(), feed.protocol());
@@ -637,6 +649,7 @@ struct SpannedFeed {
     venue: Option<Spanned<IgnoredAny>>,
     protocol: Option<Spanned<IgnoredAny>>,
     templates: Option<Spanned<IgnoredAny>>,
+    xdp: Option<Spanned<IgnoredAny>>,
     session: Option<Spanned<IgnoredAny>>,
     consolidate: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
@@ -652,6 +665,7 @@ fn line_of(text: &str, fault: &Fault) -> Option<usize> {
             "name" => &feed.get_ref().name,
             "protocol" => &feed.get_ref().protocol,
             "templates" => &feed.get_ref().templates,
+            "xdp" => &feed.get_ref().xdp,
             "session" => &feed.get_ref().session,
             "consolidate" => &feed.get_ref().consolidate,
             _ => &feed.get_ref().venue,

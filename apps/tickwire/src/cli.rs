@@ -561,6 +561,9 @@ pub(crate) struct DecodeArgs {
     /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     pub(crate) templates: Vec<PathBuf>,
+    /// Which release of NYSE's XDP packets are of; without it, told by the messages themselves, and marked where they do not
+    #[arg(long, value_enum, value_name = "V", conflicts_with = "config")]
+    pub(crate) xdp: Option<crate::protocol::XdpRelease>,
     /// Print the header of every packet too, as an object with "Header"
     #[arg(long)]
     pub(crate) headers: bool,

@@ -35,7 +35,7 @@ const HELD_MAX: usize = 4096;
 const NAMED_MAX: usize = 8;
 
 /// Members of every object; a field of such a name is shown as `Message.Field`.
-const MEMBERS: [&str; 16] = [
+const MEMBERS: [&str; 17] = [
     "File",
     "Packet",
     "Number",
@@ -52,6 +52,7 @@ const MEMBERS: [&str; 16] = [
     "Message",
     "Error",
     "UnreadBytes",
+    "Ambiguous",
 ];
 
 /// What `--protocol` may say.
@@ -360,10 +361,11 @@ impl Routes {
             )),
             Some(Payloads::Stream(leg)) => Ok(Routes::Streams(leg)),
             Some(Payloads::Feed(protocol)) => {
-                Reader::new(protocol, &templates).map(Routes::One).map_err(config)
+                let reader = Reader::new(protocol, &templates).map_err(config)?;
+                Ok(Routes::One(reader.with_xdp(args.xdp)))
             }
             None => Detector::new(&templates)
-                .map(|detector| Routes::Detect(Box::new(detector), VecDeque::new()))
+                .map(|detector| Routes::Detect(Box::new(detector.with_xdp(args.xdp)), VecDeque::new()))
                 .map_err(config),
         }
     }
@@ -462,7 +464,9 @@ impl Walk {
                 ..Origin::default()
             };
             match &mut self.routes {
-                Routes::One(reader) => out.read(reader, origin, udp.payload)?,
+                Routes::One(reader) => {
+                    out.read(reader.next_is(udp.destination, &[]), origin, udp.payload)?;
+                }
                 Routes::Feeds(file, readers) => {
                     let source = file.find(udp.source).filter(|d| d.port == Port::Requests);
                     match file.find(udp.destination).or(source) {
@@ -538,7 +542,9 @@ fn feed_reader(path: &Path, feed: &FeedConfig) -> Result<Reader, String> {
         .iter()
         .map(|file| protocol::templates(file))
         .collect::<Result<_, _>>()?;
-    Reader::new(feed.protocol(), &templates).map_err(|e| format!("feed {}: {e}", feed.name()))
+    let reader =
+        Reader::new(feed.protocol(), &templates).map_err(|e| format!("feed {}: {e}", feed.name()))?;
+    Ok(reader.with_xdp(feed.xdp))
 }
 
 fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, W>) -> Result<(), Stop> {
@@ -556,6 +562,7 @@ fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, 
             &mut Told {
                 origin,
                 trailing: 0,
+                ambiguous: None,
                 out,
             },
         )?;
@@ -582,6 +589,7 @@ impl<W: Write> Output<'_, W> {
             &mut Told {
                 origin,
                 trailing: 0,
+                ambiguous: None,
                 out: self,
             },
         )
@@ -597,6 +605,7 @@ impl<W: Write> Output<'_, W> {
             &mut Told {
                 origin,
                 trailing: 0,
+                ambiguous: None,
                 out: self,
             },
         )
@@ -612,7 +621,11 @@ impl<W: Write> Output<'_, W> {
     ) -> Result<(), Stop> {
         match verdict {
             Verdict::Is(protocol) | Verdict::Idle(protocol) => {
-                self.read(detector.reader(protocol), origin, payload)
+                let reader = match origin.destination {
+                    Some(destination) => detector.reader_for(protocol, destination),
+                    None => detector.reader(protocol),
+                };
+                self.read(reader, origin, payload)
             }
             Verdict::Wait | Verdict::Unknown => {
                 if let Some(destination) = origin.destination {
@@ -690,6 +703,8 @@ struct Told<'o, 'a, 'b, W: Write> {
     origin: Origin<'o>,
     /// Bytes behind the packet.
     trailing: usize,
+    /// What else the next message may be read as.
+    ambiguous: Option<String>,
     out: &'b mut Output<'a, W>,
 }
 
@@ -704,6 +719,7 @@ impl<W: Write> Shared<'_, '_, '_, '_, W> {
         tell(&mut Told {
             origin: self.origin,
             trailing: 0,
+            ambiguous: None,
             out: &mut **self.out.borrow_mut(),
         })
     }
@@ -761,13 +777,23 @@ impl<W: Write> Sink for Told<'_, '_, '_, W> {
         self.out.count_printed()
     }
 
+    fn ambiguous(&mut self, readings: &str) {
+        self.out.tally.ambiguous += 1;
+        self.ambiguous = Some(readings.to_string());
+    }
+
     fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Stop> {
         self.out.tally.messages += 1;
         if !self.out.wanted(message.kind, message.name) {
+            self.ambiguous = None;
             return Ok(());
         }
+        let ambiguous = self.ambiguous.take();
         self.out.put(&self.origin, place, |line| {
             line.text("Message", message.name);
+            if let Some(readings) = &ambiguous {
+                line.text("Ambiguous", readings);
+            }
             line.taken(&MEMBERS, message.name);
             (message.fields)(line);
             if message.unread > 0 {

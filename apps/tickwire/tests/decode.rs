@@ -552,3 +552,80 @@ fn every_frame_that_gives_nothing_is_named_and_makes_the_exit_code_1() {
     let (code, _, said) = decode(&["--protocol", "cqs", "--type", "0x21"], &whole);
     assert!(code == Some(2) && said.contains("QL LongQuote"), "{said}");
 }
+
+/// A packet of XDP to 239.8.1.3:32003: these messages, numbered from 1.
+fn xdp_packet(messages: &[Vec<u8>]) -> Vec<u8> {
+    let body = messages.concat();
+    let mut packet = ((16 + body.len()) as u16).to_le_bytes().to_vec();
+    packet.extend([11, messages.len() as u8, 1, 0, 0, 0]);
+    packet.extend([0; 8]);
+    packet.extend(body);
+    packet
+}
+
+#[test]
+fn releases_of_xdp_are_told_apart_and_prices_have_the_scale_of_their_symbol() {
+    let folder = Folder::new("xdp");
+    // Symbol 5 with four decimals; an execution with these last four bytes; an order of a symbol never mapped.
+    let mapping = unhex(
+        "2C00 0300 05000000 414243 0000000000000000 00 0100 01 4E 04 45 6400 00000000 00000000 00 59 0100 0100 0000",
+    );
+    let execution = |tail: &str| {
+        unhex(&format!(
+            "2A00 6700 01000000 05000000 01000000 0900000000000000 07000000 40420F00 64000000 01 02 {tail}"
+        ))
+    };
+    let add = |symbol: u8, splits: u8| {
+        let mut add =
+            unhex("2700 6400 01000000 00000000 01000000 0900000000000000 40420F00 64000000 42 2020202020 00");
+        (add[8], add[38]) = (symbol, splits);
+        add
+    };
+    let one = |messages: &[Vec<u8>]| sent(&folder, &[("239.8.1.3:32003", xdp_packet(messages))]);
+    // Conditions that the specification has: Pillar.
+    let (code, objects, said) = decode(&[], &one(&[mapping.clone(), execution("40202020"), add(6, 0)]));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        (&objects[1]["TradeCond1"], &objects[1]["PriceScale"]),
+        (&"@".into(), &4.into())
+    );
+    assert_eq!(objects[1]["Price"].to_string(), "100.0");
+    // Never mapped: the number on the wire, and said so.
+    assert_eq!(
+        (&objects[2]["Price"], &objects[2]["PriceScale"]),
+        (&1_000_000.into(), &serde_json::Value::Null)
+    );
+    // None of them: an execution id of XDP 2.1, and what else differs with it.
+    let (_, objects, _) = decode(&[], &one(&[mapping.clone(), execution("01020304"), add(5, 3)]));
+    assert_eq!(
+        (&objects[1]["DBExecID"], &objects[1]["NumParitySplits"]),
+        (&0x0403_0201.into(), &2.into())
+    );
+    assert!(objects[1]["TradeCond1"].is_null() && objects[2]["NumParitySplits"] == 3);
+    // Said by the user.
+    let (_, objects, _) = decode(&["--xdp", "2.1"], &one(&[execution("40202020")]));
+    assert_eq!(objects[0]["DBExecID"], 0x2020_2040);
+    // Nothing tells, and it matters: marked.
+    let (_, objects, said) = decode(&[], &one(&[add(5, 3), add(5, 0)]));
+    assert_eq!(column(&objects, "Ambiguous"), ["xdp 2.1", "-"]);
+    assert!(said.contains("1 marked \"Ambiguous\""), "{said}");
+    let (_, objects, _) = decode(&["--xdp", "2.5"], &one(&[add(5, 3)]));
+    assert_eq!(column(&objects, "Ambiguous"), ["-"]);
+}
+
+#[test]
+fn a_price_that_two_kinds_of_pitch_read_otherwise_is_marked() {
+    let folder = Folder::new("sign");
+    // A short modification at 434.71, or at -220.65.
+    let modify = unhex("1B00 01 01 01000000 1328 1CE40600 F2EA1DD12ED5983C 0100 CFA9 01");
+    let low = unhex("1B00 01 01 01000000 1328 1CE40600 F2EA1DD12ED5983C 0100 CF29 01");
+    let file = sent(&folder, &[("239.1.1.1:1", modify), ("239.1.1.1:1", low)]);
+    let (code, objects, said) = decode(&[], &file);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(column(&objects, "Protocol"), ["pitch", "pitch"]);
+    assert_eq!(column(&objects, "Ambiguous"), ["pitch-complex", "-"]);
+    assert_eq!(objects[0]["Price"].to_string(), "434.71");
+    let (_, objects, _) = decode(&["--protocol", "pitch-complex"], &file);
+    assert_eq!(objects[0]["Price"].to_string(), "-220.65");
+    assert_eq!(column(&objects, "Ambiguous"), ["-", "-"]);
+}

@@ -362,7 +362,7 @@ impl XdpDecoder {
         event.qty = Volume(m.volume.get().into());
         event.price = price(unit, m.price)?;
         event.ref_id = m.trade_id.get().into();
-        event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
+        event.code = conditions(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
         event.flags = event
             .flags
             .with(EventFlags::AT_OTHER_PRICE)
@@ -376,7 +376,7 @@ impl XdpDecoder {
         event.qty = Volume(m.volume.get().into());
         event.price = price(unit, m.price)?;
         event.ref_id = m.trade_id.get().into();
-        event.code = code(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
+        event.code = conditions(&[m.trade_cond1.0, m.trade_cond2.0, m.trade_cond3.0, m.trade_cond4.0]);
         event.flags = event
             .flags
             .with(EventFlags::NO_SIDE)
@@ -894,6 +894,15 @@ fn price(unit: i64, field: I32) -> Result<Price, Malformed> {
 
 /// A venue code padded with NULs; at most eight bytes.
 #[inline(always)]
+/// The conditions of a trade; nothing where an XDP 2.1 sender has an execution id in their place.
+fn conditions(text: &[u8; 4]) -> [u8; 8] {
+    if xdp::trade_conditions(*text) {
+        code(text)
+    } else {
+        [0; 8]
+    }
+}
+
 fn code(text: &[u8]) -> [u8; 8] {
     let mut code = [0; 8];
     for (to, from) in code.iter_mut().zip(text) {

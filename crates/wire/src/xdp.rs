@@ -157,6 +157,8 @@ macro_rules! xdp_messages {
     };
 }
 
+pub mod v21;
+
 xdp_messages! {
 /// Continues the refresh of an instrument in another packet. Common Client 2.4.p, "Refresh Header".
 35 RefreshContinuation = "RefreshContinuation", 8 below RefreshHeader {
@@ -656,6 +658,49 @@ wire_enum! {
         /// `MsgType` or `MsgSize` of the request are wrong.
         b'9' => BadRequest;
     }
+}
+
+/// Which releases of the specification a message is laid out by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Release {
+    /// XDP 2.1 to 2.3, of 2017 and before: [`v21`].
+    Xdp21,
+    /// 2.5, on Pillar: this module.
+    Pillar25,
+}
+
+/// What a message tells about its release by itself: the size of an imbalance, conditions of a trade that are or are not among
+/// those the specification has, the side of a modification. `None` where its bytes are good in both.
+pub fn release(message: &[u8]) -> Option<Release> {
+    let letters = |at: usize| {
+        let conditions = message.get(at..at + 4)?.first_chunk::<4>()?;
+        Some(match trade_conditions(*conditions) {
+            true => Release::Pillar25,
+            false => Release::Xdp21,
+        })
+    };
+    match (message_type(message)?, message.len()) {
+        (105, Imbalance::SIZE..) => Some(Release::Pillar25),
+        (105, ImbalanceXdp21::SIZE) => Some(Release::Xdp21),
+        (103, OrderExecution::SIZE) => letters(38),
+        (110, NonDisplayedTrade::SIZE) => letters(29),
+        (101, ModifyOrder::SIZE) => match message[33] {
+            b'B' | b'S' => Some(Release::Pillar25),
+            _ => Some(Release::Xdp21),
+        },
+        (104, ReplaceOrder::SIZE) if matches!(message[40], b'B' | b'S') => Some(Release::Pillar25),
+        _ => None,
+    }
+}
+
+/// Whether these are conditions 1 to 4 of a trade in 2.5: in XDP 2.1 other things stand in their place.
+#[inline]
+pub const fn trade_conditions(conditions: [u8; 4]) -> bool {
+    let [first, second, third, fourth] = conditions;
+    matches!(first, b'@' | b'C' | b'7' | b'V' | b' ')
+        && matches!(second, b' ' | b'F' | b'O' | b'5' | b'6' | b'7')
+        && matches!(third, b' ' | b'T' | b'U' | b'Z')
+        && matches!(fourth, b' ' | b'I' | b'V')
 }
 
 /// The side of a `Side` field, `None` for other bytes than `B` and `S`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tickwire_wire::fast::Plan;
 
-use super::{Header, Message, Place, Protocol, Reader, Sink};
+use super::{Header, Message, Place, Protocol, Reader, Sink, XdpRelease};
 
 /// Packets to one destination after which it is settled one way or the other.
 const PACKETS_MAX: u32 = 16;
@@ -64,6 +64,8 @@ enum State {
 pub(crate) struct Detector {
     readers: Vec<Reader>,
     destinations: HashMap<SocketAddr, State>,
+    /// What a destination may be of as well, where a kind of PITCH was preferred to others.
+    others: HashMap<SocketAddr, Vec<Protocol>>,
     open: usize,
 }
 
@@ -81,8 +83,24 @@ impl Detector {
         Ok(Detector {
             readers,
             destinations: HashMap::new(),
+            others: HashMap::new(),
             open: 0,
         })
+    }
+
+    /// Packets of XDP are of this release.
+    pub(crate) fn with_xdp(mut self, release: Option<XdpRelease>) -> Detector {
+        let readers = std::mem::take(&mut self.readers);
+        self.readers = readers.into_iter().map(|r| r.with_xdp(release)).collect();
+        self
+    }
+
+    /// The reader of a protocol that it knows, for a packet to this destination.
+    pub(crate) fn reader_for(&mut self, protocol: Protocol, destination: SocketAddr) -> &mut Reader {
+        let others = self.others.get(&destination).map_or(&[][..], |others| others);
+        let found = self.readers.iter_mut().find(|r| r.protocol() == protocol);
+        let found = found.expect("verdicts name protocols that have a reader");
+        found.next_is(destination, others)
     }
 
     /// The reader of a protocol that it knows.
@@ -168,7 +186,10 @@ impl Detector {
         let next = match left[..] {
             [] => State::Unknown,
             [one] => State::Settled(one),
-            [first, ..] if left.iter().all(pitch) => State::Settled(first),
+            [first, ..] if left.iter().all(pitch) => {
+                self.others.insert(destination, std::mem::take(left));
+                State::Settled(first)
+            }
             _ => {
                 return Err(Ambiguous {
                     destination,

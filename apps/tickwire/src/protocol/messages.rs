@@ -9,7 +9,7 @@ use tickwire_wire::moldudp64::{self, Payload};
 use tickwire_wire::sbe::Visit as SbeVisit;
 use tickwire_wire::{Malformed, cqs, fast, ilink3, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
 
-use super::{Header, Kind, Message, Place, Protocol, Reader, Sink};
+use super::{Header, Kind, Message, Place, Protocol, Reader, Sink, XdpState};
 use crate::json::JsonLine;
 
 /// Tells of a message whose fields are a flat list, or that it cannot be read.
@@ -49,9 +49,10 @@ impl Reader {
             Protocol::Itch50 => mold(payload, sink, itch_message),
             Protocol::Uqdf => mold(payload, sink, uqdf_message),
             Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
-                pitch_packet(self.protocol, payload, sink)
+                let others = std::mem::take(&mut self.others);
+                pitch_packet(self.protocol, &others, payload, sink)
             }
-            Protocol::Xdp => xdp_packet(payload, sink),
+            Protocol::Xdp => xdp_packet(&mut self.xdp, payload, sink),
             Protocol::Openbook => openbook_packet(payload, sink),
             Protocol::Cqs => cqs_block(payload, sink),
             Protocol::Mdp3 => mdp3_packet(payload, sink),
@@ -161,7 +162,52 @@ fn uqdf_fields(message: &uqdf::Message<'_>, line: &mut JsonLine<'_>) {
     }
 }
 
-fn pitch_packet<S: Sink>(family: Protocol, payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
+/// Shows the fields of a message of one kind of PITCH; `None` if it does not read all of it.
+fn pitch_fields(family: Protocol, bytes: &[u8]) -> Option<(u8, &'static str, usize, Fields)> {
+    fn shown(visit: impl FnOnce(&mut dyn FnMut(&'static str, FieldValue<'_>))) -> Fields {
+        let mut fields = Fields::new();
+        visit(&mut |name, value| fields.push((name, value.to_string())));
+        fields
+    }
+    Some(match family {
+        Protocol::PitchOptions => {
+            let m = pitch::options::parse(bytes).ok()?;
+            (m.kind(), m.name(), m.as_bytes().len(), shown(|f| m.visit(f)))
+        }
+        Protocol::PitchComplex => {
+            let m = pitch::complex::parse(bytes).ok()?;
+            (m.kind(), m.name(), m.as_bytes().len(), shown(|f| m.visit(f)))
+        }
+        Protocol::PitchFutures => {
+            let m = pitch::futures::parse(bytes).ok()?;
+            (m.kind(), m.name(), m.as_bytes().len(), shown(|f| m.visit(f)))
+        }
+        _ => {
+            let m = pitch::parse(bytes).ok()?;
+            (m.kind(), m.name(), m.as_bytes().len(), shown(|f| m.visit(f)))
+        }
+    })
+}
+
+/// Names and values as they are shown.
+type Fields = Vec<(&'static str, String)>;
+
+/// The kinds of PITCH that read a message whole as well, and other values in it.
+fn other_readings(family: Protocol, others: &[Protocol], bytes: &[u8]) -> Option<String> {
+    let own = pitch_fields(family, bytes)?;
+    let differs = |other: &&Protocol| {
+        pitch_fields(**other, bytes).is_some_and(|read| read.2 == bytes.len() && read.3 != own.3)
+    };
+    let names: Vec<_> = others.iter().filter(differs).map(|p| p.name()).collect();
+    (!names.is_empty()).then(|| names.join(" or "))
+}
+
+fn pitch_packet<S: Sink>(
+    family: Protocol,
+    others: &[Protocol],
+    payload: &[u8],
+    sink: &mut S,
+) -> Result<(), S::Stop> {
     let packet = checked!(sink, payload, pitch::packet(payload));
     let (header, _) = checked!(sink, payload, prefix::<pitch::UnitHeader>(payload));
     sink.header(Header {
@@ -179,6 +225,11 @@ fn pitch_packet<S: Sink>(family: Protocol, payload: &[u8], sink: &mut S) -> Resu
         return sink.idle(place(seq), "Heartbeat");
     }
     for bytes in packet.messages.clone() {
+        if !others.is_empty()
+            && let Some(readings) = other_readings(family, others, bytes)
+        {
+            sink.ambiguous(&readings);
+        }
         match family {
             Protocol::PitchOptions => {
                 tell!(sink, place(seq), bytes, pitch::options::parse(bytes), Kind::Byte)?
@@ -198,7 +249,7 @@ fn pitch_packet<S: Sink>(family: Protocol, payload: &[u8], sink: &mut S) -> Resu
     Ok(())
 }
 
-fn xdp_packet<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
+fn xdp_packet<S: Sink>(state: &mut XdpState, payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
     let packet = checked!(sink, payload, xdp::parse_packet(payload));
     sink.header(Header {
         name: "PacketHeader",
@@ -216,9 +267,82 @@ fn xdp_packet<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
             .map_or("Empty".to_string(), |flag| format!("{flag:?}"));
         return sink.idle(place(first), &name);
     }
-    let number = |kind: u16| Kind::Number(kind.into());
+    let told = state.told;
+    let channel = state.channel();
+    // What any message of the packet tells holds for all of them.
+    for bytes in packet.messages.clone() {
+        channel.learn(bytes);
+    }
     for (seq, bytes) in (first..).zip(packet.messages) {
-        tell!(sink, place(seq), bytes, xdp::parse(bytes), number)?;
+        let scale = xdp::symbol_index(bytes).and_then(|index| channel.scales.get(&index).copied());
+        let (release, is_guess) = match told.or(channel.release) {
+            Some(release) => (release, false),
+            None => (xdp::Release::Pillar25, true),
+        };
+        let older = xdp::v21::parse(bytes).ok();
+        let newer = match xdp::parse(bytes) {
+            Ok(message) => message,
+            Err(error) => {
+                sink.malformed(place(seq), &error, bytes)?;
+                continue;
+            }
+        };
+        if let Some(older) = older.filter(|_| is_guess) {
+            // Alike but for what the one calls reserved and the other a number of 0.
+            let values = |visit: &dyn Fn(&mut dyn FnMut(&'static str, FieldValue<'_>))| {
+                let mut fields = Fields::new();
+                visit(&mut |name, value| fields.push((name, value.to_string())));
+                fields.retain(|(name, value)| {
+                    !(*name == "Reserved" || name.ends_with("Splits")) || value != "0"
+                });
+                fields
+            };
+            if values(&|f| older.visit(f)) != values(&|f| newer.visit(f)) {
+                sink.ambiguous("xdp 2.1");
+            }
+        }
+        let older = older.filter(|_| release == xdp::Release::Xdp21);
+        let (name, length) = match &older {
+            Some(older) => (older.name(), older.as_bytes().len()),
+            None => (newer.name(), newer.as_bytes().len()),
+        };
+        let is_mapping = newer.kind() == xdp::SymbolIndexMapping::KIND;
+        sink.message(
+            place(seq),
+            Message {
+                kind: Kind::Number(newer.kind().into()),
+                name,
+                unread: bytes.len() - length,
+                fields: &|line: &mut JsonLine<'_>| {
+                    let mut has_price = false;
+                    // Prices are the only numbers of XDP with a sign.
+                    let mut show = |name: &'static str, value: FieldValue<'_>| match (value, scale) {
+                        (FieldValue::Signed(mantissa), scale) => {
+                            has_price = true;
+                            line.field(
+                                name,
+                                match scale {
+                                    Some(decimals) => FieldValue::Decimal {
+                                        mantissa: mantissa.into(),
+                                        decimals,
+                                    },
+                                    None => value,
+                                },
+                            );
+                        }
+                        _ => line.field(name, value),
+                    };
+                    match &older {
+                        Some(older) => older.visit(&mut show),
+                        None => newer.visit(&mut show),
+                    }
+                    if has_price && !is_mapping {
+                        let scale = scale.map_or(FieldValue::Null, |s| FieldValue::Unsigned(s.into()));
+                        line.field("PriceScale", scale);
+                    }
+                },
+            },
+        )?;
     }
     Ok(())
 }

@@ -9,7 +9,9 @@ mod messages;
 pub(crate) use detect::{Ambiguous, Detector, Verdict};
 pub(crate) use messages::{ilink3_fields, mdp3_fields, sbe_step};
 
+use std::collections::HashMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tickwire_market::{Port, TypeForm, Venue};
 use tickwire_wire::fast::{Limits, Plan};
-use tickwire_wire::moex;
+use tickwire_wire::{moex, xdp};
 
 use crate::channels::BUILT_IN;
 use crate::json::JsonLine;
@@ -202,6 +204,9 @@ pub(crate) trait Sink {
     /// The packet has no message; what that means.
     fn idle(&mut self, place: Place<'_>, name: &str) -> Result<(), Self::Stop>;
 
+    /// Of the message that comes next: others read it whole too, and find other values in it.
+    fn ambiguous(&mut self, _readings: &str) {}
+
     /// A message.
     fn message(&mut self, place: Place<'_>, message: Message<'_>) -> Result<(), Self::Stop>;
 
@@ -220,6 +225,77 @@ pub(crate) struct Reader {
     protocol: Protocol,
     /// Of [`Protocol::Moex`]: one for each template file.
     moex: Vec<moex::Decoder>,
+    /// Of PITCH: other kinds that the packets so far may be of, for the packet that comes next.
+    others: Vec<Protocol>,
+    xdp: XdpState,
+}
+
+/// Which release of XDP packets are of, as users say it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum XdpRelease {
+    /// XDP 2.1 to 2.3, of 2017 and before
+    #[value(name = "2.1")]
+    #[serde(rename = "2.1")]
+    Xdp21,
+    /// 2.5, on Pillar
+    #[value(name = "2.5")]
+    #[serde(rename = "2.5")]
+    Pillar25,
+}
+
+impl XdpRelease {
+    const fn layouts(self) -> xdp::Release {
+        match self {
+            XdpRelease::Xdp21 => xdp::Release::Xdp21,
+            XdpRelease::Pillar25 => xdp::Release::Pillar25,
+        }
+    }
+}
+
+/// What earlier packets of XDP tell about later ones: the release, and the scale of each instrument's prices.
+#[derive(Clone, Default, Debug)]
+struct XdpState {
+    told: Option<xdp::Release>,
+    /// Where the packet that comes next goes; of a feed that a configuration names all are one.
+    at: Option<SocketAddr>,
+    channels: HashMap<Option<SocketAddr>, XdpChannel>,
+}
+
+#[derive(Clone, Default, Debug)]
+struct XdpChannel {
+    release: Option<xdp::Release>,
+    /// Decimals of prices, by symbol index.
+    scales: HashMap<u32, u8>,
+}
+
+impl XdpState {
+    /// Symbol indexes of a channel that are remembered: more than any venue has.
+    const SCALES_MAX: usize = 1 << 18;
+    /// Destinations likewise.
+    const CHANNELS_MAX: usize = 1 << 12;
+
+    fn channel(&mut self) -> &mut XdpChannel {
+        let at = self.at.take();
+        if self.channels.len() >= XdpState::CHANNELS_MAX && !self.channels.contains_key(&at) {
+            self.channels.clear();
+        }
+        self.channels.entry(at).or_default()
+    }
+}
+
+impl XdpChannel {
+    fn learn(&mut self, message: &[u8]) {
+        if self.release.is_none() {
+            self.release = xdp::release(message);
+        }
+        if let Ok(xdp::Message::SymbolIndexMapping(mapping)) = xdp::parse(message)
+            && mapping.price_scale_code <= 18
+            && self.scales.len() < XdpState::SCALES_MAX
+        {
+            self.scales
+                .insert(mapping.symbol_index.get(), mapping.price_scale_code);
+        }
+    }
 }
 
 impl Reader {
@@ -241,7 +317,26 @@ impl Reader {
                 .map_err(|e| format!("not a template file of MOEX: {e}"))?,
             _ => Vec::new(),
         };
-        Ok(Reader { protocol, moex })
+        Ok(Reader {
+            protocol,
+            moex,
+            others: Vec::new(),
+            xdp: XdpState::default(),
+        })
+    }
+
+    /// Packets of XDP are of this release, whatever they look like.
+    pub(crate) fn with_xdp(mut self, release: Option<XdpRelease>) -> Reader {
+        self.xdp.told = release.map(XdpRelease::layouts);
+        self
+    }
+
+    /// The packet that comes next goes to this address, and may be of these protocols too.
+    pub(crate) fn next_is(&mut self, destination: SocketAddr, others: &[Protocol]) -> &mut Reader {
+        self.xdp.at = Some(destination);
+        self.others.clear();
+        self.others.extend(others.iter().filter(|p| **p != self.protocol));
+        self
     }
 
     /// What it reads.
