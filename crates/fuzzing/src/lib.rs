@@ -180,6 +180,12 @@ pub const TARGETS: &[Target] = &[
         targets::capture,
     ),
     target(
+        "capture_frames",
+        "every frame is counted once, fragments and streams are put together within bounds",
+        seeds::capture_frames,
+        targets::capture_frames,
+    ),
+    target(
         "fix_decode",
         "the fast decoder sees the fields the naive one sees",
         seeds::fix_messages,

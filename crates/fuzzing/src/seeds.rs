@@ -534,6 +534,58 @@ pub(crate) fn captures() -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Frames behind their lengths: a datagram in two fragments, segments of a stream, what is around them.
+pub(crate) fn capture_frames() -> Vec<Vec<u8>> {
+    let ip = |protocol: u8, place: u16, body: &[u8]| {
+        let len = (20 + body.len() as u16).to_be_bytes();
+        let place = place.to_be_bytes();
+        let head = [
+            &[0x45, 0][..],
+            &len,
+            &[0, 7],
+            &place,
+            &[64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2],
+        ]
+        .concat();
+        [&[0; 12][..], &[8, 0], &head, body].concat()
+    };
+    let segment = |seq: u8, flags: u8, payload: &[u8]| {
+        let head = [
+            &[
+                0, 1, 0, 2, 0, 0, 0, seq, 0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0,
+            ][..],
+            payload,
+        ]
+        .concat();
+        ip(6, 0x4000, &head)
+    };
+    let datagram = [&[0, 1, 0, 2, 0, 24, 0, 0][..], &[7; 16]].concat();
+    let inner = ip(17, 0, &datagram);
+    let frames = |frames: &[Vec<u8>]| {
+        let framed = frames
+            .iter()
+            .map(|f| [&(f.len() as u16).to_le_bytes()[..], f].concat());
+        [&[1][..], &framed.collect::<Vec<_>>().concat()].concat()
+    };
+    let pieces = frames(&[ip(17, 0x2000, &datagram[..16]), ip(17, 2, &datagram[16..])]);
+    let stream = frames(&[
+        segment(0, 2, b""),
+        segment(4, 0x18, b"def"),
+        segment(1, 0x18, b"abc"),
+        segment(2, 0x18, b"bcde"),
+    ]);
+    let gre = frames(&[ip(
+        47,
+        0,
+        &[
+            &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0][..],
+            &inner,
+        ]
+        .concat(),
+    )]);
+    none().into_iter().chain([pieces, stream, gre]).collect()
+}
+
 /// A pcapng block: type, length, body padded to 32 bits, length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let padding = vec![0; body.len().next_multiple_of(4) - body.len()];

@@ -23,19 +23,22 @@ use crate::run::{cargo, root, target_dir};
 const HELP: &str = "\
 Compares `tickwire decode` with tshark and public dissectors, field by field.
 
-  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--capture FILE=PROTOCOL[:SCRIPT]]...
-                     [--simulate] [--report FILE]
+  cargo xtask oracle --dissectors DIR [--only PROTOCOL] [--captures DIR] [--packets DIR]...
+                     [--capture FILE=PROTOCOL[:SCRIPT]]... [--simulate] [--report FILE]
 
   --dissectors DIR           a clone of https://github.com/Open-Markets-Initiative/wireshark-lua
   --only PROTOCOL            only captures of this protocol
   --captures DIR             recorded captures (default: captures under $TICKWIRE_SHARED or ../shared)
+  --packets DIR              a folder of further captures too, laid out as the public packet repository is (a clone of
+                             https://github.com/Open-Markets-Initiative/omi-data-packets, at any commit); repeatable
   --capture FILE=PROTOCOL[:SCRIPT]
                              this capture too, for example one that the simulator wrote; repeatable. The script
                              without _Dissector.lua, by default the protocol's in xtask/src/oracle/oracle.toml
   --simulate                 captures that the simulator writes, a few hundredths of a second of each feed, too
   --report FILE              writes what is printed at the end as Markdown
 
-docs/oracle.md says what is compared and what is not. Exit code 1: a difference, or tshark or a script is missing.
+docs/oracle.md says what is compared and what is not. Exit code 1: a difference, a capture without a row in the table or of
+which the packets are taken for another protocol, or tshark or a script is missing.
 ";
 
 /// What was asked for.
@@ -44,6 +47,8 @@ struct Args {
     dissectors: PathBuf,
     only: Option<String>,
     captures: Option<PathBuf>,
+    /// Folders laid out as the public packet repository.
+    packets: Vec<PathBuf>,
     /// File, protocol, script if it is not the protocol's.
     extra: Vec<(PathBuf, String, Option<String>)>,
     simulate: bool,
@@ -107,6 +112,7 @@ fn parse(words: &[&str], table: &Table) -> Result<Option<Args>, String> {
             "--dissectors" => args.dissectors = PathBuf::from(value),
             "--only" => args.only = Some(known(value)?),
             "--captures" => args.captures = Some(PathBuf::from(value)),
+            "--packets" => args.packets.push(PathBuf::from(value)),
             "--report" => args.report = Some(PathBuf::from(value)),
             "--capture" => {
                 let (file, protocol) = value
@@ -165,7 +171,19 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
         let name = path.file_name()?.to_str()?.to_owned();
         Some((format!("specimens/{name}"), path))
     }));
+    for folder in &args.packets {
+        let mut more = Vec::new();
+        find(folder, &mut more);
+        if more.is_empty() {
+            return Err(format!("no capture under {}", folder.display()));
+        }
+        names.extend(more.into_iter().map(|path| {
+            let rel = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+            (format!("packets/{rel}"), path)
+        }));
+    }
     names.sort();
+    names.dedup_by(|a, b| a.0 == b.0);
     let mut jobs = Vec::new();
     let (mut without, mut unknown) = (Vec::new(), Vec::new());
     for (name, path) in names {
@@ -205,6 +223,18 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
         }
         rows.push((job, tally));
     }
+    let mut mistaken = Vec::new();
+    for job in &jobs {
+        if let Err(why) = recognised(&program, job) {
+            println!("{}: without --protocol: {why}", job.name);
+            mistaken.push(job.name.as_str());
+        }
+    }
+    println!(
+        "recognised by their packets alone: {} of {} captures",
+        jobs.len() - mistaken.len(),
+        jobs.len()
+    );
     for name in &unknown {
         println!("{name}: no row in xtask/src/oracle/oracle.toml: tickwire unknown, tshark unknown");
     }
@@ -221,7 +251,7 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
         fs::write(path, head + "\n" + &text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
     }
     let differences: usize = rows.iter().map(|(_, tally)| tally.differences.len()).sum();
-    Ok(differences + unknown.len() == 0)
+    Ok(differences + unknown.len() + mistaken.len() == 0)
 }
 
 fn recorded<'a>(table: &'a Table, row: &'a Capture, name: String, path: PathBuf) -> Job<'a> {
@@ -355,6 +385,44 @@ fn decode(program: &Path, job: &Job<'_>) -> Result<Vec<ours::Line>, String> {
     text.lines()
         .map(|line| ours::parse(line).ok_or(format!("tickwire decode printed no JSON object: {line}")))
         .collect()
+}
+
+/// Whether `tickwire decode` finds the protocol of the capture out by itself. Kinds of PITCH share layouts: one may stand for
+/// another, which `decode` marks where it matters; heartbeats are shared, and bytes that fit two protocols are refused.
+fn recognised(program: &Path, job: &Job<'_>) -> Result<(), String> {
+    let output = Command::new(program)
+        .arg("decode")
+        .arg(&job.path)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Says that it cannot tell, and what to do.
+    if output.status.code() == Some(2) && said.contains(job.decode) {
+        return Ok(());
+    }
+    let family = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().filter_map(ours::parse);
+    let (mut right, mut wrong) = (0, Vec::new());
+    for line in lines.filter(|line| line.message != "Heartbeat") {
+        match line.origin("Protocol") {
+            Some(ours::Value::Text(name)) => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                if family(&name) == family(job.decode) {
+                    right += 1;
+                } else {
+                    wrong.push(name);
+                }
+            }
+            _ => wrong.push("nothing".to_owned()),
+        }
+    }
+    match (right, wrong.first()) {
+        (_, Some(name)) => Err(format!("taken for {name}")),
+        (0, None) if !text.contains("Heartbeat") => Err(said.lines().last().unwrap_or_default().to_owned()),
+        _ => Ok(()),
+    }
 }
 
 /// The version of tshark, installed when it is missing.

@@ -32,7 +32,7 @@ pub use nyse::{nyse_feed, nyse_server};
 pub use options::{option_terms, quote_orders, quoter};
 pub use order_entry::{journal, mass_quotes, order_entry};
 pub use pitch::pitch_servers;
-pub use runtime::capture;
+pub use runtime::{capture, capture_frames};
 pub(crate) use shm::region_bytes;
 pub use shm::shared_region;
 pub use sip::sip_channels;
