@@ -164,11 +164,6 @@ fn uqdf_fields(message: &uqdf::Message<'_>, line: &mut JsonLine<'_>) {
 
 /// Shows the fields of a message of one kind of PITCH; `None` if it does not read all of it.
 fn pitch_fields(family: Protocol, bytes: &[u8]) -> Option<(u8, &'static str, usize, Fields)> {
-    fn shown(visit: impl FnOnce(&mut dyn FnMut(&'static str, FieldValue<'_>))) -> Fields {
-        let mut fields = Fields::new();
-        visit(&mut |name, value| fields.push((name, value.to_string())));
-        fields
-    }
     Some(match family {
         Protocol::PitchOptions => {
             let m = pitch::options::parse(bytes).ok()?;
@@ -191,6 +186,12 @@ fn pitch_fields(family: Protocol, bytes: &[u8]) -> Option<(u8, &'static str, usi
 
 /// Names and values as they are shown.
 type Fields = Vec<(&'static str, String)>;
+
+fn shown(visit: impl FnOnce(&mut dyn FnMut(&'static str, FieldValue<'_>))) -> Fields {
+    let mut fields = Fields::new();
+    visit(&mut |name, value| fields.push((name, value.to_string())));
+    fields
+}
 
 /// The kinds of PITCH that read a message whole as well, and other values in it.
 fn other_readings(family: Protocol, others: &[Protocol], bytes: &[u8]) -> Option<String> {
@@ -289,15 +290,14 @@ fn xdp_packet<S: Sink>(state: &mut XdpState, payload: &[u8], sink: &mut S) -> Re
         };
         if let Some(older) = older.filter(|_| is_guess) {
             // Alike but for what the one calls reserved and the other a number of 0.
-            let values = |visit: &dyn Fn(&mut dyn FnMut(&'static str, FieldValue<'_>))| {
-                let mut fields = Fields::new();
-                visit(&mut |name, value| fields.push((name, value.to_string())));
+            let readings = [shown(|f| older.visit(f)), shown(|f| newer.visit(f))];
+            let [older, newer] = readings.map(|mut fields| {
                 fields.retain(|(name, value)| {
                     !(*name == "Reserved" || name.ends_with("Splits")) || value != "0"
                 });
                 fields
-            };
-            if values(&|f| older.visit(f)) != values(&|f| newer.visit(f)) {
+            });
+            if older != newer {
                 sink.ambiguous("xdp 2.1");
             }
         }
