@@ -36,7 +36,7 @@ pub use quoter::{
     ENTRIES_MAX, Fill, Ladder, LadderFull, MarketGuard, MarketNeed, MassQuote, NO_ASK, NO_BID, OffMarket,
     PriceGrid, Protection, PullReason, Pulled, QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter,
     QuoterConfig, Quoting, QuotingError, QuotingState, Row, SideOutcome, SideReport, SideReportKind,
-    SideRequest, SideRequestKind, SideSink,
+    SideRequest, SideRequestKind, SideSink, SilenceConfig,
 };
 pub use risk::{Risk, RiskConfig, RiskReject};
 pub use taker::BestOfferTaker;

@@ -233,6 +233,30 @@ impl Window {
         };
         true
     }
+
+    /// Whether so many more, from 1 on, are admitted now.
+    #[inline]
+    pub(crate) fn has_room(&self, now: Nanos, count: u32) -> bool {
+        let (count, len) = (count as usize, self.times.len());
+        // The oldest that would have to go for the last of them.
+        let last = self.oldest + count.saturating_sub(1);
+        count <= len && {
+            let time = self.times[if last >= len { last - len } else { last }];
+            time.is_none_or(|then| now.since(then) >= self.window_ns)
+        }
+    }
+
+    /// Counts one that has gone, whether it was admitted or not.
+    #[inline]
+    pub(crate) fn charge(&mut self, now: Nanos) {
+        if self.take(now) {
+            return;
+        }
+        if let Some(oldest) = self.times.get_mut(self.oldest) {
+            *oldest = Some(now);
+            self.oldest = (self.oldest + 1) % self.times.len();
+        }
+    }
 }
 
 #[cfg(test)]

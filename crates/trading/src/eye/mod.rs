@@ -149,7 +149,7 @@ pub enum EyeOff {
     LateAnswer,
     /// A fill fits no order: we do not know our position.
     Unmatched,
-    /// By the kill switch, until [`Eye::revive`].
+    /// By the kill switch, or because quoting was pulled for a reason that stays, until [`Eye::revive`].
     Killed,
 }
 
@@ -163,6 +163,22 @@ pub trait OwnQuotes {
     fn open_all(&self) -> [u64; 2] {
         [0; 2]
     }
+
+    /// Whether an order in an option may leave now, beside so many others that were sent and are not counted there yet, itself included: not
+    /// while quoting is pulled, for whatever reason, and not above the session's rate of messages.
+    fn admits(&self, now: Nanos, uncounted: u32) -> bool {
+        let _ = (now, uncounted);
+        true
+    }
+
+    /// How much more may trade on a side by the quoter's own limits, the eye's orders under way not counted.
+    fn room(&self, side: Side) -> Exposure {
+        let _ = side;
+        Exposure {
+            contracts: u64::MAX,
+            premium: u64::MAX,
+        }
+    }
 }
 
 impl OwnQuotes for Quoter {
@@ -174,6 +190,16 @@ impl OwnQuotes for Quoter {
     #[inline]
     fn open_all(&self) -> [u64; 2] {
         Quoter::open_all(self)
+    }
+
+    #[inline]
+    fn admits(&self, now: Nanos, uncounted: u32) -> bool {
+        self.admits_beside(now, uncounted)
+    }
+
+    #[inline]
+    fn room(&self, side: Side) -> Exposure {
+        self.room_beside(side)
     }
 }
 
@@ -252,6 +278,8 @@ pub struct Eye {
     calm_at: Nanos,
     state: EyeState,
     has_session: bool,
+    /// Orders sent since [`Eye::take_sent`].
+    uncounted: u32,
     counters: Counters,
 }
 
@@ -303,6 +331,7 @@ impl Eye {
             calm_at: Nanos::ZERO,
             state: EyeState::Off(EyeOff::Disarmed),
             has_session: false,
+            uncounted: 0,
             counters: Counters::default(),
         }
     }
@@ -367,6 +396,20 @@ impl Eye {
         if (ask <= buys || bid >= sells) && self.may_trade(now) {
             self.cross(now, option, (buys, sells), &cause_of(update), own, sink);
         }
+    }
+
+    /// What is known of the underlying may be long past: the thread stood still, or market data was silent. Nothing leaves until it has been
+    /// good again for [`EyeConfig::calm_ns`].
+    pub fn distrust(&mut self, now: Nanos) {
+        self.look = None;
+        self.calm_at = self.calm_at.max(now.after(self.config.calm_ns));
+    }
+
+    /// Orders sent since this was last asked for, hedges included: they count towards the session's rate of messages
+    /// ([`Quoter::on_sent_beside`]).
+    #[inline]
+    pub fn take_sent(&mut self) -> u32 {
+        core::mem::take(&mut self.uncounted)
     }
 
     /// The options' feed has a gap: nothing is known of an option until its book changes next.
@@ -521,7 +564,10 @@ impl Eye {
         if is_own {
             return self.counters.bump(Counter::EyeOwn);
         }
-        let qty = self.room(now, at, (side, limit), own.open_all()[side as usize]);
+        if !own.admits(now, self.uncounted + 1) {
+            return self.counters.bump(Counter::EyeThrottled);
+        }
+        let qty = self.room(now, at, (side, limit), own);
         if qty == 0 {
             return self.counters.bump(Counter::EyeCapped);
         }
@@ -547,9 +593,10 @@ impl Eye {
         self.send(now, tag, &order, sink);
     }
 
-    /// How many contracts every limit leaves, with so many quoted on the same side.
+    /// How many contracts every limit leaves: the eye's own, with what is quoted on the same side, and those of the quoter.
     #[inline]
-    fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), quoted: u64) -> u32 {
+    fn room(&mut self, now: Nanos, at: usize, (side, limit): (Side, u16), own: &impl OwnQuotes) -> u32 {
+        let quoted = own.open_all()[side as usize];
         let shown = self.shown[at][!side as usize];
         let most = u64::from(shown.min(self.sizes[at]));
         let (held, position_max) = match side {
@@ -562,7 +609,10 @@ impl Eye {
         let premium = self.config.premium_max[side as usize].saturating_sub(self.premium[side as usize])
             / u64::from(limit.max(1));
         let window = self.taken.room(now);
-        most.min(position).min(premium).min(window) as u32
+        let (theirs, open) = (own.room(side), self.open[side as usize]);
+        let by_quoter = (theirs.premium.saturating_sub(open.premium) / u64::from(limit.max(1)))
+            .min(theirs.contracts.saturating_sub(open.contracts));
+        most.min(position).min(premium).min(window).min(by_quoter) as u32
     }
 
     fn is_full(&self) -> bool {
@@ -596,6 +646,7 @@ impl Eye {
             cause,
         };
         if sink.order(tag.option, &intent) {
+            self.uncounted += 1;
             self.counters.bump(Counter::OrdersSent);
         } else {
             self.counters.bump(Counter::EyeThrottled);

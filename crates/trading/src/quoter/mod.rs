@@ -21,6 +21,7 @@ mod flight;
 pub(crate) mod ladder;
 mod market;
 mod orders;
+mod silence;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -37,6 +38,8 @@ pub use market::{MarketGuard, MarketNeed, OffMarket, Pulled};
 pub use orders::{
     QuoteLive, QuoteOrders, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
 };
+use silence::Silence;
+pub use silence::SilenceConfig;
 use table::Table;
 use tickwire_market::{
     BookState, BookUpdate, Cause, Counter, Counters, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side,
@@ -80,7 +83,7 @@ pub struct QuoterConfig {
     pub trigger_ticks: u16,
     /// A quote is not improved before it has lived so long, in nanoseconds. Default 0.
     pub life_min_ns: u64,
-    /// Mass quotes within `window_ns`. Default 500. When a quote that must move has no room in it, everything is pulled.
+    /// Messages within `window_ns`: mass quotes, and orders beside them. Default 500. When a quote that must move has no room in it, everything is pulled.
     pub messages_max: u32,
     /// Of these, mass quotes that only improve. Default 400.
     pub improvements_max: u32,
@@ -105,6 +108,12 @@ pub struct QuoterConfig {
     pub answer_max_ns: u64,
     /// The operator's client must be heard this often; 0 is no such need. Default 0.
     pub heartbeat_ns: u64,
+    /// The longest time between two turns of the loop ([`Quoter::on_turn`]) that is no stall; 0 is any. Default 250 ms.
+    pub stall_ns: u64,
+    /// When the market data of the underlying is silent ([`Quoter::on_packet`]).
+    pub silence: SilenceConfig,
+    /// How long the underlying's own book may be without a change ([`Quoter::on_change`]), in nanoseconds; 0 is for any time. Default 0.
+    pub underlying_silence_ns: u64,
     /// Most contracts held, bought less sold, if every bid traded.
     pub long_max: u64,
     /// Most contracts short if every offer traded.
@@ -142,6 +151,9 @@ impl Default for QuoterConfig {
             calm_ns: 100 * Nanos::MILLI,
             answer_max_ns: Nanos::SECOND,
             heartbeat_ns: 0,
+            stall_ns: 250 * Nanos::MILLI,
+            silence: SilenceConfig::default(),
+            underlying_silence_ns: 0,
             long_max: 1_000_000,
             short_max: 1_000_000,
             quoted_max: 1_000_000,
@@ -151,9 +163,23 @@ impl Default for QuoterConfig {
     }
 }
 
-/// Why every quote was taken away.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum PullReason {
+/// Declares the reasons, and the list of all of them.
+macro_rules! pull_reasons {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Why every quote was taken away.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum PullReason {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl PullReason {
+            /// Every reason, in the order of their declaration.
+            pub const ALL: &[PullReason] = &[$(PullReason::$name),*];
+        }
+    };
+}
+
+pull_reasons! {
     /// An operator.
     Operator,
     /// The operator's client was not heard.
@@ -186,6 +212,12 @@ pub enum PullReason {
     Loss,
     /// The venue took a trade back: what is held is not what was decided on.
     BrokenTrade,
+    /// The thread that quotes did not run for longer than [`QuoterConfig::stall_ns`]: what it saw last may be long past.
+    Stall,
+    /// No packet of the underlying's market data came for longer than [`QuoterConfig::silence`] allows.
+    Silence,
+    /// The underlying's own book did not change for longer than [`QuoterConfig::underlying_silence_ns`].
+    SilentUnderlying,
 }
 
 impl PullReason {
@@ -198,6 +230,9 @@ impl PullReason {
                 | PullReason::WideUnderlying
                 | PullReason::Jump
                 | PullReason::NoRow
+                | PullReason::Stall
+                | PullReason::Silence
+                | PullReason::SilentUnderlying
         )
     }
 }
@@ -346,6 +381,13 @@ pub struct Quoter {
     /// The underlying is not to be trusted before then.
     calm_at: Nanos,
     heard: Nanos,
+    /// The last turn of the loop, and the last change of the underlying's book; zero before the first.
+    turned: Nanos,
+    changed: Nanos,
+    silence: Silence,
+    /// How often quoting stopped, by [`PullReason::ALL`].
+    pulls: [u64; PullReason::ALL.len()],
+    last_pull: Option<PullReason>,
     must_reset: bool,
     reset_in: Option<u64>,
     wants_disconnect: bool,
@@ -396,6 +438,11 @@ impl Quoter {
             look: None,
             calm_at: Nanos::ZERO,
             heard: Nanos::ZERO,
+            turned: Nanos::ZERO,
+            changed: Nanos::ZERO,
+            silence: Silence::new(config.silence),
+            pulls: [0; PullReason::ALL.len()],
+            last_pull: None,
             must_reset: false,
             reset_in: None,
             wants_disconnect: false,
@@ -452,6 +499,54 @@ impl Quoter {
             self.look = None;
         }
         self.pull_for(now, reason, cause, sink);
+    }
+
+    /// A packet of the underlying's market data was received, whatever it holds: its channel is not silent.
+    #[inline]
+    pub fn on_packet(&mut self, now: Nanos) {
+        self.silence.on_packet(now);
+    }
+
+    /// The market data changed the underlying's book.
+    #[inline]
+    pub fn on_change(&mut self, now: Nanos) {
+        self.changed = now;
+    }
+
+    /// A turn of the loop begins, before anything else is done in it. One that comes too late after the turn before pulls everything, as
+    /// does market data that is silent: what is quoted by may be long past. Either passes by itself. How long the loop stood still,
+    /// in nanoseconds, if it was too long; what waits in the sockets then is older than it seems, see [`Quoter::on_backlog`].
+    #[inline]
+    pub fn on_turn(&mut self, now: Nanos, sink: &mut impl QuoteSink) -> Option<u64> {
+        let before = core::mem::replace(&mut self.turned, now);
+        let stood = now.since(before);
+        if self.config.stall_ns > 0 && stood > self.config.stall_ns && before != Nanos::ZERO {
+            // Nobody listened meanwhile: that nothing was heard says nothing of the venue.
+            self.silence.restart(now);
+            self.changed = now;
+            self.distrust(now, PullReason::Stall, self.last_cause(), sink);
+            return Some(stood);
+        }
+        let underlying_max = self.config.underlying_silence_ns;
+        if self.silence.is_silent(now) {
+            self.distrust(now, PullReason::Silence, self.last_cause(), sink);
+        } else if underlying_max > 0
+            && self.changed != Nanos::ZERO
+            && now.since(self.changed) > underlying_max
+        {
+            self.distrust(now, PullReason::SilentUnderlying, self.last_cause(), sink);
+        }
+        None
+    }
+
+    /// After a stall, packets of the meantime still wait to be read: nothing is quoted by them.
+    pub fn on_backlog(&mut self, now: Nanos) {
+        self.calm_at = self.calm_at.max(now.after(self.config.calm_ns));
+    }
+
+    /// How long market data may be silent now, in nanoseconds; `None` for any time.
+    pub fn silence_max_ns(&self) -> Option<u64> {
+        self.silence.limit_ns()
     }
 
     /// The market of an option changed: best prices of *others* ([`Quoter::is_own`]) by side, and whether its book is to be trusted. With
@@ -768,24 +863,38 @@ impl Quoter {
     /// Works out how much more may be quoted, if everything traded.
     #[inline]
     fn measure_room(&mut self) {
-        let room = |limit: u64, held: i64, open: u64, beside: u64| {
+        for side in 0..2 {
+            let mut room = self.room_of(side);
+            room.contracts = room.contracts.saturating_sub(self.beside[side].contracts);
+            room.premium = room.premium.saturating_sub(self.beside[side].premium);
+            self.room[side] = room;
+        }
+        let [bids, asks] = self.open_all;
+        self.room_all = self
+            .config
+            .quoted_max
+            .saturating_sub(bids.contracts)
+            .saturating_sub(asks.contracts);
+    }
+
+    /// How much more may trade on a side if all quotes did; orders beside them are not in it.
+    #[inline]
+    fn room_of(&self, side: usize) -> Exposure {
+        let room = |limit: u64, held: i64, open: u64| {
             // What is held the other way makes room.
             limit
                 .saturating_add_signed(held.saturating_neg())
                 .saturating_sub(open)
-                .saturating_sub(beside)
         };
-        let contracts_max = [self.config.long_max, self.config.short_max];
-        let held = [(self.net, self.paid), (-self.net, -self.paid)];
-        for side in 0..2 {
-            let (open, beside, (net, paid)) = (self.open_all[side], self.beside[side], held[side]);
-            self.room[side] = Exposure {
-                contracts: room(contracts_max[side], net, open.contracts, beside.contracts),
-                premium: room(self.config.premium_max[side], paid, open.premium, beside.premium),
-            };
+        let (contracts_max, net, paid) = match side {
+            0 => (self.config.long_max, self.net, self.paid),
+            _ => (self.config.short_max, -self.net, -self.paid),
+        };
+        let open = self.open_all[side];
+        Exposure {
+            contracts: room(contracts_max, net, open.contracts),
+            premium: room(self.config.premium_max[side], paid, open.premium),
         }
-        let [bids, asks] = self.open_all;
-        self.room_all = room(self.config.quoted_max, 0, bids.contracts, asks.contracts);
     }
 
     /// Sends the message being filled, which is empty then; `false` if it may not or could not leave. One without entries need not.
@@ -974,6 +1083,7 @@ impl Quoter {
         self.must_reset = true;
         // A pull under way is answered all the same, and its reason is the stronger one.
         if self.state == State::Quoting {
+            self.note_pull(PullReason::VenueProtection);
             self.state = State::Halted(PullReason::VenueProtection);
         }
     }
@@ -1053,6 +1163,37 @@ impl Quoter {
         self.paid = self.paid.saturating_add(paid);
     }
 
+    /// An execution of an order beside the quotes, of an electronic eye for instance: it counts towards what is held, and towards our own
+    /// protection as one of a quote does.
+    pub fn on_fill_beside(&mut self, now: Nanos, fill: &Fill, sink: &mut impl QuoteSink) {
+        let signed = fill.signed();
+        self.add_net(signed, fill.paid());
+        if self.count(now, fill, signed) {
+            self.pull_for(now, PullReason::Protection, self.last_cause(), sink);
+        }
+    }
+
+    /// So many orders left by the session beside the quotes: they count towards the rate of messages.
+    #[inline]
+    pub fn on_sent_beside(&mut self, now: Nanos, orders: u32) {
+        for _ in 0..orders {
+            self.messages.charge(now);
+        }
+    }
+
+    /// Whether an order beside the quotes may leave, the one of this number since [`Quoter::on_sent_beside`]: quotes go out, and the rate of
+    /// messages has room for it.
+    #[inline]
+    pub(crate) fn admits_beside(&self, now: Nanos, nth: u32) -> bool {
+        self.state == State::Quoting && self.messages.has_room(now, nth)
+    }
+
+    /// How much more may trade on a side by this quoter's limits if all quotes did; orders beside them are not in it.
+    #[inline]
+    pub(crate) fn room_beside(&self, side: Side) -> Exposure {
+        self.room_of(side as usize)
+    }
+
     /// Orders in options that are under way beside the quotes, by side: they count as if they had traded.
     #[inline]
     pub fn set_beside(&mut self, open: [Exposure; 2]) {
@@ -1083,6 +1224,9 @@ impl Quoter {
         // Whether a reset arrived is not known: it is asked for again.
         self.must_reset |= self.reset_in.take().is_some();
         self.forget_all();
+        if self.state == State::Quoting {
+            self.note_pull(PullReason::NoSession);
+        }
         self.state = match self.state {
             State::Quoting => State::Halted(PullReason::NoSession),
             // What passes by itself would, without a session.
@@ -1256,6 +1400,16 @@ impl Quoter {
         }
     }
 
+    /// How often quoting stopped, by [`PullReason::ALL`]; where a reason that stays took the place of one that passes, both count.
+    pub fn pulls(&self) -> &[u64] {
+        &self.pulls
+    }
+
+    /// Why quoting stopped last.
+    pub fn last_pull(&self) -> Option<PullReason> {
+        self.last_pull
+    }
+
     /// What the venue was last told of a quote and accepted, in ticks: [`NO_BID`] and [`NO_ASK`] where nothing is live.
     pub fn live(&self, quote: u16) -> (u16, u16) {
         let at = usize::from(quote);
@@ -1365,20 +1519,28 @@ impl Quoter {
         self.pull_for(now, PullReason::Unmatched, self.last_cause(), sink);
     }
 
+    fn note_pull(&mut self, reason: PullReason) {
+        self.pulls[reason as usize] += 1;
+        self.last_pull = Some(reason);
+    }
+
     #[cold]
     fn pull_for(&mut self, now: Nanos, reason: PullReason, cause: Cause, sink: &mut impl QuoteSink) {
         match self.state {
             State::Quoting => {
                 self.counters.bump(Counter::QuotePulls);
+                self.note_pull(reason);
                 self.try_cancel(now, reason, now, cause, sink);
             }
             // A reason that stays replaces one that passes.
             State::Pulling(before, id, since) if before.is_passing() && !reason.is_passing() => {
+                self.note_pull(reason);
                 self.state = State::Pulling(reason, id, since);
             }
             State::Halted(before)
                 if !reason.is_passing() && (before.is_passing() || before == PullReason::NoSession) =>
             {
+                self.note_pull(reason);
                 self.state = State::Halted(reason);
             }
             _ => {}
