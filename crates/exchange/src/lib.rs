@@ -58,7 +58,10 @@ mod xdp;
 pub use breaks::BreaksConfig;
 pub use broadcast::{Broadcast, Outlet};
 pub use cqs::{CqsLineConfig, CqsPublisher, CqsPublisherConfig, CqsReset};
-pub use desk::{ClientOrder, ClientQuote, DeskConfig, FixPort, OuchPort, Outcome, Route};
+pub use desk::{
+    ClientEvent, ClientNotice, ClientOrder, ClientQuote, ClientState, DeskConfig, FixPort, OuchPort, Outcome,
+    Route,
+};
 pub use displayed::{DisplayedLevels, LevelChange};
 pub use engine::{Engine, EngineConfig, PRICE_MAX, PROTECTIONS_MAX, TRADES_KEPT};
 pub use flow::{Flow, FlowConfig, OrderKinds};

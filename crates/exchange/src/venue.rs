@@ -18,7 +18,7 @@ use tickwire_market::{InstrumentId, Level, Nanos, Port, Side, TradingStatus, Ven
 
 use crate::breaks::BreaksConfig;
 use crate::broadcast::{Broadcast, Outlet};
-use crate::desk::{ClientOrder, ClientQuote, Desk, DeskConfig, Floor};
+use crate::desk::{ClientNotice, ClientOrder, ClientQuote, ClientState, Desk, DeskConfig, Floor, Route};
 use crate::engine::{Engine, EngineConfig};
 use crate::flow::FlowConfig;
 use crate::order::{BreakReason, Firm, Reject, StateHash};
@@ -371,6 +371,21 @@ impl Exchange {
         let time = self.venue_time(now);
         let (desk, mut floor) = self.floor(time);
         desk.disconnect(id, now, &mut floor);
+    }
+
+    /// What happened to a client's session: who came and went, why, and what was cancelled with it. Nobody has to ask; the oldest are lost then.
+    pub fn poll_client_notice(&mut self) -> Option<ClientNotice> {
+        self.desk.poll_notice()
+    }
+
+    /// How every client stands.
+    pub fn clients(&self) -> Vec<ClientState> {
+        self.desk.clients()
+    }
+
+    /// What a client is called: its CompID, or its user name.
+    pub fn client_name(&self, route: Route) -> &str {
+        self.desk.client_name(route)
     }
 
     /// Every order that clients sent, in the order of arrival.

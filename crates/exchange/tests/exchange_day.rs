@@ -926,6 +926,8 @@ fn quoted_day(seed: u64) -> QuotedDay {
         firm: Firm(7),
         reset_on_logon: false,
         cancel_on_disconnect: true,
+        cancel_on_missed_heartbeats: false,
+        heartbeat_s_max: None,
         self_trade: SelfTrade::CancelOldest,
     };
     let limits = Protection {

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tickwire_exchange::{
-    Applied, AuctionTimes, BreakReason, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm, FixPort,
-    FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig, Protection,
-    Reject, SelfTrade, TradingAction, listings,
+    Applied, AuctionTimes, BreakReason, ClientEvent, DayPhase, DeskConfig, Exchange, ExchangeConfig, Firm,
+    FixPort, FlowConfig, Input, JournalReader, JournalWriter, Market, OuchPort, Outcome, PaceConfig,
+    Protection, Reject, SelfTrade, TradingAction, listings,
 };
 use tickwire_fix::dict::{Dictionary, Validation};
 use tickwire_fix::{
-    CompId, Encoder, Event, ExecType, ExecutionReport, MemoryStore, Role, Rules, Session, SessionConfig,
-    Status, Store, Version,
+    CompId, DisconnectReason, Encoder, Event, ExecType, ExecutionReport, MemoryStore, Role, Rules, Session,
+    SessionConfig, Status, Store, Version,
 };
 use tickwire_market::{Counter, InstrumentId, Nanos, Price, Side, TradingStatus, Venue};
 use tickwire_testdata as testdata;
@@ -81,6 +81,8 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
         firm: Firm(firm),
         reset_on_logon: false,
         cancel_on_disconnect: false,
+        cancel_on_missed_heartbeats: false,
+        heartbeat_s_max: None,
         self_trade: SelfTrade::Allow,
     };
     let quoter = |(version, firm)| FixPort {
@@ -2109,4 +2111,206 @@ fn a_broken_trade_of_a_quote_is_told_and_an_auction_is_not_broken() {
 /// A price where nobody trades.
 fn world_low(price: Price) -> Price {
     Price::from_raw(price.raw() - 30 * 10_000_000)
+}
+
+/// A market maker's session of its own kind.
+fn heartbeat_market(disconnect: bool, missed: bool) -> Market {
+    market_but(|config| {
+        config.desk.sessions = vec![FixPort {
+            comp_id: comp("MAKER"),
+            version: Version::Fix44,
+            firm: Firm(7),
+            reset_on_logon: true,
+            cancel_on_disconnect: disconnect,
+            cancel_on_missed_heartbeats: missed,
+            heartbeat_s_max: Some(5),
+            self_trade: SelfTrade::Allow,
+        }];
+    })
+}
+
+/// Its client, which says nothing more once it is not moved any more.
+struct Maker(Session<MemoryStore>);
+
+impl Maker {
+    fn asking_for(heartbeat_s: u32) -> Maker {
+        let config = SessionConfig {
+            any_message: true,
+            reset_on_logon: true,
+            heartbeat_s,
+            ..SessionConfig::new(Role::Initiator, comp("MAKER"), comp("EXCHANGE"))
+        };
+        Maker(Session::with_store(config, MemoryStore::new(64, 1 << 16)))
+    }
+
+    /// Moves bytes both ways; what the exchange said, without its bytes between fields.
+    fn turn(&mut self, world: &mut World) -> String {
+        let mut buffer = [0; 4096];
+        let mut said = String::new();
+        loop {
+            let mut moved = false;
+            while let Some(bytes) = self.0.poll_transmit(&mut buffer) {
+                world.input(&Input::Bytes(0, bytes));
+                moved = true;
+            }
+            let bytes = world.drain(0);
+            said += &bytes.escape_ascii().to_string().replace("\\x01", "|");
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let taken = self.0.handle_bytes(world.now, rest);
+                rest = &rest[taken..];
+                while self.0.poll_event().is_some() {}
+                moved = true;
+            }
+            if !moved {
+                return said;
+            }
+        }
+    }
+
+    /// Logs on and leaves a quote and an order in the book.
+    fn quote(&mut self, world: &mut World) {
+        world.connect(0);
+        self.0.handle_connected(world.now);
+        self.turn(world);
+        assert_eq!(self.0.status(), Status::Active);
+        let (bid, offer) = (world.far(Side::Bid), world.far(Side::Ask));
+        let entries = [("s", "1", "AAPL", (bid, 100), (offer, 100))];
+        let sent = self
+            .0
+            .send_any(world.now, b"i", |e| mass_quote(e, "q1", b'0', false, &entries));
+        sent.unwrap();
+        let sent = self.0.send_any(world.now, b"D", |e| {
+            e.text(11, b"o1");
+            limit_order(e, Side::Bid, bid, 10);
+        });
+        sent.unwrap();
+        self.turn(world);
+    }
+}
+
+/// Open orders and quoted sides of it.
+fn live(world: &World) -> (u32, u32) {
+    let clients = world.market.exchange(0).clients();
+    (clients[0].orders, clients[0].quoted_sides)
+}
+
+fn notices(world: &mut World) -> Vec<ClientEvent> {
+    let exchange = world.market.exchange_mut(0);
+    std::iter::from_fn(|| exchange.poll_client_notice())
+        .map(|notice| notice.event)
+        .collect()
+}
+
+#[test]
+fn what_a_client_leaves_is_cancelled_when_its_heartbeats_stop_if_its_session_says_so() {
+    let kinds: [(fn() -> Market, bool, bool); 4] = [
+        (|| heartbeat_market(false, false), false, false),
+        (|| heartbeat_market(false, true), false, true),
+        (|| heartbeat_market(true, false), true, false),
+        (|| heartbeat_market(true, true), true, true),
+    ];
+    for (make, disconnect, missed) in kinds {
+        let mut world = World::of(make);
+        let mut maker = Maker::asking_for(5);
+        maker.quote(&mut world);
+        assert_eq!(live(&world), (1, 2));
+        assert_eq!(notices(&mut world), [ClientEvent::LoggedOn { heartbeat_s: 5 }]);
+        // While it answers, it may say nothing of its own for as long as it likes.
+        for _ in 0..100 {
+            world.pass(Nanos::SECOND);
+            maker.0.handle_timeout(world.now);
+            maker.turn(&mut world);
+        }
+        assert_eq!(live(&world), (1, 2), "{disconnect} {missed}");
+        // It is stopped: asked after 1.2 intervals, given up after 2.4, and not a step before.
+        let begun = world.now;
+        let mut asked = None;
+        while world.now.since(begun) < 12 * Nanos::SECOND - 20 * Nanos::MILLI {
+            assert_eq!(live(&world), (1, 2), "after {} ns", world.now.since(begun));
+            world.pass(10 * Nanos::MILLI);
+            let bytes = world.drain(0);
+            if bytes.escape_ascii().to_string().contains("35=1") {
+                asked.get_or_insert(world.now.since(begun));
+            }
+        }
+        let asked = asked.unwrap();
+        assert!((5 * Nanos::SECOND..=6 * Nanos::SECOND + 10 * Nanos::MILLI).contains(&asked));
+        for _ in 0..3 {
+            world.pass(10 * Nanos::MILLI);
+        }
+        let goes = disconnect || missed;
+        assert_eq!(live(&world), if goes { (0, 0) } else { (1, 2) });
+        assert!(world.market.exchange(0).wants_close(0));
+        let said = notices(&mut world);
+        assert!(
+            matches!(
+                said[0],
+                ClientEvent::Ended {
+                    reason: DisconnectReason::HeartbeatTimeout,
+                    ..
+                }
+            ),
+            "{said:?}"
+        );
+        match said[1] {
+            ClientEvent::Cancelled {
+                orders: 1,
+                quotes: 1,
+                silent_ns: Some(silent),
+            } if goes => assert!(
+                (12 * Nanos::SECOND..13 * Nanos::SECOND).contains(&silent),
+                "{silent}"
+            ),
+            ClientEvent::Left { orders: 1, quotes: 1 } if !goes => {}
+            _ => panic!("{said:?}"),
+        }
+        // The connection goes after it; what has gone does not go twice.
+        world.input(&Input::Disconnect(0));
+        let said = notices(&mut world);
+        assert_eq!(said[0], ClientEvent::Disconnected);
+        assert_eq!(said.len(), if goes { 1 } else { 2 }, "{said:?}");
+        world.finish();
+    }
+}
+
+#[test]
+fn a_connection_that_is_lost_takes_what_is_open_with_it_only_if_its_session_says_so() {
+    let kinds: [(fn() -> Market, bool); 2] = [
+        (|| heartbeat_market(false, true), false),
+        (|| heartbeat_market(true, false), true),
+    ];
+    for (make, goes) in kinds {
+        let mut world = World::of(make);
+        Maker::asking_for(1).quote(&mut world);
+        world.input(&Input::Disconnect(0));
+        assert_eq!(live(&world), if goes { (0, 0) } else { (1, 2) });
+        let said = notices(&mut world);
+        let left = ClientEvent::Left { orders: 1, quotes: 1 };
+        let gone = ClientEvent::Cancelled {
+            orders: 1,
+            quotes: 1,
+            silent_ns: None,
+        };
+        assert_eq!(
+            said[1..],
+            [ClientEvent::Disconnected, if goes { gone } else { left }]
+        );
+    }
+}
+
+#[test]
+fn a_session_with_short_heartbeats_takes_no_longer_ones_and_none_without() {
+    for (asked, is_taken) in [(1, true), (5, true), (6, false), (30, false), (0, false)] {
+        let mut world = World::of(|| heartbeat_market(true, true));
+        let mut maker = Maker::asking_for(asked);
+        world.connect(0);
+        maker.0.handle_connected(world.now);
+        let said = maker.turn(&mut world);
+        assert_eq!(maker.0.status() == Status::Active, is_taken, "{asked}: {said}");
+        assert!(
+            is_taken || said.contains("58=HeartBtInt is not within the limits of this session"),
+            "{said}"
+        );
+    }
 }

@@ -347,6 +347,11 @@ impl<S: Store> Session<S> {
         }
     }
 
+    /// For how long the peer was not heard when time was last told, in nanoseconds.
+    pub fn silent_ns(&self) -> u64 {
+        self.core.now.since(self.core.last_received)
+    }
+
     /// Where the session stands.
     pub fn status(&self) -> Status {
         self.core.status
@@ -530,6 +535,17 @@ impl<S: Store> Session<S> {
     ) -> Result<SeqNo, SendError> {
         self.core.follow_clock(now);
         self.core.send_paced(msg_type, true, |e, _| fields(e))
+    }
+
+    /// The same, and does not keep it: asked for again, it is gap-filled. For what must not be done later than now.
+    pub fn send_any_passing(
+        &mut self,
+        now: Nanos,
+        msg_type: &[u8],
+        fields: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<SeqNo, SendError> {
+        self.core.follow_clock(now);
+        self.core.send_paced(msg_type, false, |e, _| fields(e))
     }
 
     /// Answers the message of the last [`Event::Message`] as one that the application does not know.

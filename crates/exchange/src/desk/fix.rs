@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 
 use tickwire_fix::{
     Acceptor, CompId, ConnectionId, Encoder, Event, Fault, Id, MemoryStore, Message, Precision, Role,
-    SendError, SessionConfig, SessionId, Stamp, Store, Version, business_reject_reason, cxl_rej_reason,
-    ord_rej_reason, tag,
+    SendError, SessionConfig, SessionId, Stamp, Status, Store, Version, business_reject_reason,
+    cxl_rej_reason, ord_rej_reason, tag,
 };
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, SeqNo, Side, Symbol, TimeInForce, Venue,
@@ -21,7 +21,8 @@ use tickwire_market::{
 use super::ouch::OuchDesk;
 use super::quotes::{self, MassQuoting, QuoteCanceling, QuoteOut, StatusAsking};
 use super::{
-    ClientOrder, DeskConfig, FixPort, Hands, Hold, Outcome, Refusal, Route, Saying, Told, Why, deliver,
+    ClientEvent, ClientOrder, DeskConfig, FixPort, Hands, Hold, Outcome, Refusal, Route, Saying, Told, Why,
+    deliver,
 };
 use crate::order::{BreakReason, CancelReason, Firm, NewOrder, Owner, Reject, SelfTrade, StateHash};
 
@@ -171,6 +172,8 @@ pub(super) struct FixDesk {
     template: FixPort,
     waiting_max: usize,
     reports_lost: u64,
+    /// Sessions that came and went.
+    events: VecDeque<(usize, ClientEvent)>,
     now: Nanos,
 }
 
@@ -183,6 +186,8 @@ impl FixDesk {
             firm: Firm::NONE,
             reset_on_logon: config.reset_on_logon,
             cancel_on_disconnect: true,
+            cancel_on_missed_heartbeats: true,
+            heartbeat_s_max: None,
             self_trade: SelfTrade::Allow,
         };
         let mut ports = Vec::new();
@@ -201,8 +206,40 @@ impl FixDesk {
             template,
             waiting_max: config.waiting_max,
             reports_lost: 0,
+            events: VecDeque::new(),
             now: Nanos::ZERO,
         }
+    }
+
+    pub(super) fn sessions(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whose risk a session's orders are, and whether it is in force.
+    pub(super) fn standing(&self, session: usize) -> (Firm, bool) {
+        let status = self.table.session(SessionId(session)).status();
+        (self.ports[session].port.firm, status == Status::Active)
+    }
+
+    pub(super) fn name(&self, session: usize) -> &str {
+        self.ports
+            .get(session)
+            .map_or("", |port| port.port.comp_id.as_str())
+    }
+
+    /// The next session that came or went, and how.
+    pub(super) fn poll_client_event(&mut self) -> Option<(usize, ClientEvent)> {
+        self.events.pop_front()
+    }
+
+    /// Whether what is open of a session goes with its heartbeats, and for how long it was not heard, in nanoseconds.
+    pub(super) fn cancels_silent(&self, session: usize) -> (bool, u64) {
+        let port = self.ports[session].port;
+        let silent_ns = self.table.session(SessionId(session)).silent_ns();
+        (
+            port.cancel_on_disconnect || port.cancel_on_missed_heartbeats,
+            silent_ns,
+        )
     }
 
     pub(super) fn reports_lost(&self) -> u64 {
@@ -231,14 +268,17 @@ impl FixDesk {
         }
     }
 
-    /// Whose open orders are to be cancelled.
-    pub(super) fn disconnect(&mut self, id: usize, now: Nanos) -> Option<Route> {
+    /// Whose connection it was, and whether its open orders are to be cancelled.
+    pub(super) fn disconnect(&mut self, id: usize, now: Nanos) -> Option<(Route, bool)> {
         self.now = now;
         let connection = self.connections.get_mut(id)?.take()?;
         let session = self.table.session_of(connection);
         self.table.disconnect(now, connection);
-        let session = session.filter(|s| self.ports[s.0].port.cancel_on_disconnect)?;
-        Some(Route::Fix(session.0))
+        let session = session?;
+        Some((
+            Route::Fix(session.0),
+            self.ports[session.0].port.cancel_on_disconnect,
+        ))
     }
 
     pub(super) fn has_clients(&self) -> bool {
@@ -393,11 +433,17 @@ impl FixDesk {
             any = true;
             match event {
                 Event::Message { .. } => self.on_message(id, hands, ouch),
-                Event::LoggedOn { .. } => self.flush(id.0),
-                // Connections are closed when `wants_close` says so. Sessions here ask nobody about logons and cancel
-                // nothing of themselves.
-                Event::Disconnect { .. }
-                | Event::LogonRequested { .. }
+                Event::LoggedOn { heartbeat_s, .. } => {
+                    self.events
+                        .push_back((id.0, ClientEvent::LoggedOn { heartbeat_s }));
+                    self.flush(id.0);
+                }
+                // Its connection is closed when `wants_close` says so.
+                Event::Disconnect { reason, text } => {
+                    self.events.push_back((id.0, ClientEvent::Ended { reason, text }));
+                }
+                // Sessions here ask nobody about logons and cancel nothing of themselves.
+                Event::LogonRequested { .. }
                 | Event::CancelOrders { .. }
                 | Event::App { .. }
                 | Event::Gap { .. }
@@ -494,6 +540,8 @@ fn session_of(comp_id: CompId, port: &FixPort) -> SessionConfig {
     SessionConfig {
         any_message: true,
         reset_on_logon: port.reset_on_logon,
+        heartbeat_s_min: u32::from(port.heartbeat_s_max.is_some()),
+        heartbeat_s_max: port.heartbeat_s_max.unwrap_or(config.heartbeat_s_max),
         // A mass quote of as many entries as are taken.
         receive_bytes: 64 << 10,
         fields_max: 8 * quotes::ENTRIES_MAX,

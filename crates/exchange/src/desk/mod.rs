@@ -11,6 +11,7 @@
 //! **Invariant.** What the desk does depends on its inputs alone (bytes, times, connections): the same inputs make the same
 //! ledger, the same sequence numbers and the same bytes. The journal relies on it.
 
+mod clients;
 mod fix;
 mod ouch;
 mod quotes;
@@ -18,7 +19,7 @@ mod quotes;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tickwire_fix::{CompId, Id, Version};
+use tickwire_fix::{CompId, DisconnectReason, Id, Version};
 use tickwire_market::{
     Cause, InstrumentId, Nanos, OrderId, OrderType, Price, Qty, Side, Symbol, TimeInForce, TradingStatus,
 };
@@ -37,6 +38,8 @@ use crate::rules::{AuctionKind, TradingAction};
 use crate::tape::Tape;
 use crate::tape::{Listing, VenueTime};
 
+use clients::Notices;
+pub use clients::{ClientEvent, ClientNotice, ClientState};
 use fix::FixDesk;
 use ouch::OuchDesk;
 pub use quotes::ClientQuote;
@@ -53,8 +56,13 @@ pub struct FixPort {
     pub firm: Firm,
     /// Both sequence numbers start at 1 with every logon.
     pub reset_on_logon: bool,
-    /// Its open orders are cancelled when its connection is lost, or it logs out.
+    /// Its open orders and quotes are cancelled when its connection is lost, or it logs out.
     pub cancel_on_disconnect: bool,
+    /// They are when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not answered. So they are with
+    /// `cancel_on_disconnect`, too.
+    pub cancel_on_missed_heartbeats: bool,
+    /// The longest HeartBtInt (108) that its logon may ask for, in seconds, where it must ask for one; `None`: any, and none.
+    pub heartbeat_s_max: Option<u32>,
     /// What its orders do when they meet one of their firm and do not say it themselves.
     pub self_trade: SelfTrade,
 }
@@ -389,6 +397,7 @@ pub(crate) struct Desk {
     fix: FixDesk,
     ouch: OuchDesk,
     fix_connections: usize,
+    notices: Notices,
 }
 
 /// What a port may do while it handles its bytes: the other halves of the desk.
@@ -421,6 +430,7 @@ impl Desk {
             fix: FixDesk::new(config),
             ouch: OuchDesk::new(config),
             fix_connections: config.connections,
+            notices: Notices::default(),
         }
     }
 
@@ -481,9 +491,98 @@ impl Desk {
             None => self.fix.disconnect(id, now),
             Some(id) => self.ouch.disconnect(id),
         };
-        if let Some(route) = gone {
+        if let Some((route, cancels)) = gone {
+            self.notices.push(now, route, ClientEvent::Disconnected);
+            self.leave(now, floor, route, cancels, None);
+        }
+    }
+
+    /// A client is not there any more: what is open of it goes, or stays.
+    fn leave(
+        &mut self,
+        now: Nanos,
+        floor: &mut Floor<'_>,
+        route: Route,
+        cancels: bool,
+        silent_ns: Option<u64>,
+    ) {
+        let event = if cancels {
             let is_of = |session| Route::Fix(session) == route;
-            self.sweep(now, floor, |order| order.route == route, is_of, b'A');
+            let (orders, quotes) = self.sweep(now, floor, |order| order.route == route, is_of, b'A');
+            ClientEvent::Cancelled {
+                orders,
+                quotes,
+                silent_ns,
+            }
+        } else {
+            let open = |order: &&ClientOrder| order.route == route && order.outcome == Outcome::Open;
+            ClientEvent::Left {
+                orders: self.books.ledger.iter().filter(open).count() as u32,
+                quotes: self.books.quotes.open_of(route).0,
+            }
+        };
+        let is_nothing = matches!(
+            event,
+            ClientEvent::Cancelled {
+                orders: 0,
+                quotes: 0,
+                silent_ns: None
+            } | ClientEvent::Left { orders: 0, quotes: 0 }
+        );
+        if !is_nothing {
+            self.notices.push(now, route, event);
+        }
+    }
+
+    /// Does what follows from sessions that came and went: one whose heartbeats stopped is not waited for to be disconnected.
+    fn follow_sessions(&mut self, now: Nanos, floor: &mut Floor<'_>) {
+        while let Some((session, event)) = self.fix.poll_client_event() {
+            let route = Route::Fix(session);
+            self.notices.push(now, route, event);
+            if let ClientEvent::Ended {
+                reason: DisconnectReason::HeartbeatTimeout,
+                ..
+            } = event
+            {
+                let (cancels, silent_ns) = self.fix.cancels_silent(session);
+                self.leave(now, floor, route, cancels, Some(silent_ns));
+            }
+        }
+    }
+
+    /// What happened to a client's session.
+    pub(crate) fn poll_notice(&mut self) -> Option<ClientNotice> {
+        self.notices.pop()
+    }
+
+    /// How every client stands: those of FIX, then those of OUCH.
+    pub(crate) fn clients(&self) -> Vec<ClientState> {
+        let fix = (0..self.fix.sessions()).map(|at| (Route::Fix(at), self.fix.standing(at)));
+        let ouch = (0..self.ouch.ports()).map(|at| (Route::Ouch(at), self.ouch.standing(at)));
+        let state = |(route, (firm, is_logged_on)): (Route, (Firm, bool))| {
+            let (_, quoted_sides, by_quotes) = self.books.quotes.open_of(route);
+            let mut state = ClientState {
+                route,
+                firm,
+                is_logged_on,
+                orders: 0,
+                quoted_sides,
+                traded: by_quotes,
+            };
+            for order in self.books.ledger.iter().filter(|order| order.route == route) {
+                state.orders += u32::from(order.outcome == Outcome::Open);
+                state.traded += u64::from(order.executed().0);
+            }
+            state
+        };
+        fix.chain(ouch).map(state).collect()
+    }
+
+    /// What a client is called: its CompID, or its user name; empty if there is none of this route.
+    pub(crate) fn client_name(&self, route: Route) -> &str {
+        match route {
+            Route::Fix(session) => self.fix.name(session),
+            Route::Ouch(port) => self.ouch.name(port),
         }
     }
 
@@ -521,6 +620,7 @@ impl Desk {
             Some(id) => self.ouch.handle_bytes(id, bytes, &mut hands, &mut self.fix),
         };
         debug_assert!(said.is_empty(), "ports deliver what they did");
+        self.follow_sessions(now, floor);
         taken
     }
 
@@ -534,6 +634,7 @@ impl Desk {
         };
         self.fix.handle_timeout(&mut hands, &mut self.ouch);
         self.ouch.handle_timeout(now);
+        self.follow_sessions(now, floor);
     }
 
     pub(crate) fn poll_transmit<'b>(&mut self, id: usize, buf: &'b mut [u8]) -> Option<&'b [u8]> {
@@ -647,7 +748,8 @@ impl Desk {
         self.ouch.end(time);
     }
 
-    /// Cancels open orders that fit, and the quotes of sessions that do: `why` is their UnsolicitedCancelType.
+    /// Cancels open orders that fit, and the quotes of sessions that do: `why` is their UnsolicitedCancelType. How many orders, and how many
+    /// quoted instruments.
     fn sweep(
         &mut self,
         now: Nanos,
@@ -655,12 +757,14 @@ impl Desk {
         which: impl Fn(&ClientOrder) -> bool,
         quotes_of: impl Fn(usize) -> bool,
         why: u8,
-    ) {
+    ) -> (u32, u32) {
         self.act_and_tell(now, floor, |hands| {
-            hands.sweep(which);
+            let orders = hands.sweep(which);
             let gone = hands.withdraw(|quote| quotes_of(quote.session));
+            let quotes = gone.len() as u32;
             hands.tell_removed(gone, why);
-        });
+            (orders, quotes)
+        })
     }
 
     /// Hears what the market's own flow does to clients' orders; [`Reports::deliver`] tells it.

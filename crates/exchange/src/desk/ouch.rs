@@ -167,14 +167,31 @@ impl OuchDesk {
         }
     }
 
-    /// Whose open orders are to be cancelled.
-    pub(super) fn disconnect(&mut self, id: usize) -> Option<Route> {
+    pub(super) fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whose risk a user's orders are, and whether he is logged in.
+    pub(super) fn standing(&self, port: usize) -> (crate::order::Firm, bool) {
+        let port = &self.ports[port];
+        (port.port.firm, port.connection.is_some())
+    }
+
+    pub(super) fn name(&self, port: usize) -> &str {
+        let port = self.ports.get(port);
+        let name = port.map(|port| port.port.username.trimmed());
+        name.and_then(|name| core::str::from_utf8(name).ok())
+            .unwrap_or("")
+    }
+
+    /// Whose connection it was, and whether his open orders are to be cancelled.
+    pub(super) fn disconnect(&mut self, id: usize) -> Option<(Route, bool)> {
         let connection = self.connections.get_mut(id)?;
         connection.soup.disconnect();
         let at = connection.port.take()?;
         let port = &mut self.ports[at];
         port.connection = None;
-        port.port.cancel_on_disconnect.then_some(Route::Ouch(at))
+        Some((Route::Ouch(at), port.port.cancel_on_disconnect))
     }
 
     pub(super) fn wants_close(&self, id: usize) -> bool {

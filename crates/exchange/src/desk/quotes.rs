@@ -186,6 +186,21 @@ impl Quotes {
         })
     }
 
+    /// What a session quotes: instruments, their sides in the book, and contracts traded in the day.
+    pub(super) fn open_of(&self, route: Route) -> (u32, u32, u64) {
+        let mut sum = (0, 0, 0);
+        for quote in self
+            .rows
+            .iter()
+            .filter(|quote| Route::Fix(quote.session) == route)
+        {
+            sum.0 += u32::from(quote.is_open());
+            sum.1 += quote.sides.iter().filter(|side| side.is_open).count() as u32;
+            sum.2 += quote.traded.iter().sum::<u64>();
+        }
+        sum
+    }
+
     /// Numbers and quantities of every quote.
     pub(super) fn hash(&self, hash: &mut StateHash) {
         for quote in &self.rows {
