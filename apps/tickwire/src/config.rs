@@ -70,7 +70,8 @@ pub(crate) struct OrderEntrySection {
     pub(crate) exchange_comp_id: CompId,
     /// CompID of the trader.
     pub(crate) trader_comp_id: CompId,
-    /// HeartBtInt, seconds.
+    /// HeartBtInt that our clients ask for, trader and quoter, seconds; a session may say its own. The venue gives up who was not heard for 2.4
+    /// times as long.
     pub(crate) heartbeat_s: u32,
     /// Whether clients that are not in `session` are let in as well: with FIX 4.4, numbers from 1 with every logon, and their
     /// orders go with the connection.
@@ -340,6 +341,8 @@ ranged! {
     Rate(u32) 1u32..=5_000_000, "messages per second";
     /// Length of a session.
     DurationS(f64) 0.1..=86_400.0, "seconds";
+    /// HeartBtInt of a session.
+    HeartbeatS(u32) 1u32..=3_600, "seconds";
     /// Number of instruments.
     Symbols(u32) 1u32..=60_000, "instruments";
     /// Quantity of an order.
@@ -390,6 +393,19 @@ impl Default for OrderEntrySection {
             protection: Vec::new(),
             ouch: None,
         }
+    }
+}
+
+impl OrderEntrySection {
+    /// What is said of the session of a client.
+    pub(crate) fn session_of(&self, comp_id: CompId) -> Option<&FixSession> {
+        self.session.iter().find(|session| session.comp_id == comp_id)
+    }
+
+    /// HeartBtInt that a client asks for, seconds.
+    pub(crate) fn heartbeat_s_of(&self, comp_id: CompId) -> u32 {
+        let own = self.session_of(comp_id).and_then(|session| session.heartbeat_s);
+        own.map_or(self.heartbeat_s, |own| own.0)
     }
 }
 

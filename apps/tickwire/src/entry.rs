@@ -14,7 +14,7 @@ use tickwire_fix::{CompId as FixId, Version};
 use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Qty};
 use tickwire_wire::layout::Alpha;
 
-use crate::config::{CompId, OrderEntrySection, Probability, SymbolName};
+use crate::config::{CompId, HeartbeatS, OrderEntrySection, Probability, SymbolName};
 
 /// OUCH connections at once.
 pub(crate) const OUCH_CONNECTIONS: usize = 4;
@@ -33,9 +33,17 @@ pub(crate) struct FixSession {
     /// Both sequence numbers start at 1 with every logon.
     #[serde(default)]
     pub(crate) reset_on_logon: bool,
-    /// Its open orders are cancelled when its connection is lost.
+    /// Its open orders and quotes are cancelled when its connection is lost or closed, whatever the reason.
     #[serde(default)]
     pub(crate) cancel_on_disconnect: bool,
+    /// They are cancelled when its heartbeats stop: nothing came for 2.4 intervals, and a TestRequest was not answered. A session that is cancelled
+    /// on disconnect is cancelled then too.
+    #[serde(default)]
+    pub(crate) cancel_on_missed_heartbeats: bool,
+    /// HeartBtInt of this session, 1 to 3600 seconds: our own client asks for it, and the exchange refuses a logon that asks for a longer one
+    /// or for none. Short for sessions that quote. Without it, clients ask for `order_entry.heartbeat_s`, and the exchange takes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) heartbeat_s: Option<HeartbeatS>,
     /// What its orders do when they meet one of their firm: `allow`, `cancel-newest`, `cancel-oldest`, `cancel-both`,
     /// `decrement`.
     #[serde(default)]
@@ -559,6 +567,8 @@ pub(crate) fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfi
         firm: Firm(s.firm.0),
         reset_on_logon: s.reset_on_logon,
         cancel_on_disconnect: s.cancel_on_disconnect,
+        cancel_on_missed_heartbeats: s.cancel_on_missed_heartbeats,
+        heartbeat_s_max: s.heartbeat_s.map(|s| s.0),
         self_trade: s.self_trade.into(),
     };
     let user = |u: &OuchUser| OuchPort {

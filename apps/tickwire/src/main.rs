@@ -26,6 +26,7 @@ mod journal;
 mod json;
 mod lab;
 mod latency_file;
+mod notes;
 mod operator;
 mod play;
 mod played;

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tickwire_exchange::{Applied, BreakReason, DayPhase, Input, Market, Reject, TradingAction};
+use tickwire_exchange::{
+    Applied, BreakReason, ClientEvent, DayPhase, Input, Listing, Market, Reject, TradingAction,
+};
 use tickwire_market::{InstrumentId, Nanos, TradingStatus};
 
 use crate::daemon::control::Answer;
@@ -77,16 +79,31 @@ pub(crate) fn tell(socket: &Path, words: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was typed, as one argument or several.
+/// What was typed, as one argument or several. A symbol may have spaces ("ESH7 C690000"), with quotation marks around it or without.
 fn parse(words: &[String]) -> Result<Request, String> {
-    let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
-    let unknown = || format!("{:?} says nothing to an exchange; {WORDS}", words.join(" "));
-    Ok(match words[..] {
-        ["status"] => Request::Status {},
-        ["halt", name] => Request::Halt { symbol: name.into() },
-        ["call", name] => Request::Call { symbol: name.into() },
-        ["resume", name] => Request::Resume { symbol: name.into() },
-        ["break", trade, ref reason @ ..] => Request::Break {
+    let text = words.join(" ");
+    let text = text.trim();
+    let unknown = || format!("{text:?} says nothing to an exchange; {WORDS}");
+    let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let symbol = || {
+        let mut bare = rest;
+        for mark in ['"', '\''] {
+            let inner = bare.strip_prefix(mark).and_then(|inner| inner.strip_suffix(mark));
+            bare = inner.unwrap_or(bare);
+        }
+        match bare.is_empty() {
+            true => Err(unknown()),
+            false => Ok(bare.to_string()),
+        }
+    };
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    Ok(match (verb, &words[..]) {
+        ("status", []) => Request::Status {},
+        ("halt", _) => Request::Halt { symbol: symbol()? },
+        ("call", _) => Request::Call { symbol: symbol()? },
+        ("resume", _) => Request::Resume { symbol: symbol()? },
+        ("break", [trade, reason @ ..]) => Request::Break {
             trade: trade.parse().map_err(|_| unknown())?,
             reason: match *reason {
                 [] | ["erroneous"] => Reason::Erroneous,
@@ -95,7 +112,7 @@ fn parse(words: &[String]) -> Result<Request, String> {
                 _ => return Err(unknown()),
             },
         },
-        ["lose", packets, ref line @ ..] => Request::Lose {
+        ("lose", [packets, line @ ..]) => Request::Lose {
             packets: packets.parse().map_err(|_| unknown())?,
             line: match *line {
                 [] => None,
@@ -104,8 +121,8 @@ fn parse(words: &[String]) -> Result<Request, String> {
                 _ => return Err(unknown()),
             },
         },
-        ["disconnect"] => Request::Disconnect {},
-        ["close"] => Request::Close {},
+        ("disconnect", []) => Request::Disconnect {},
+        ("close", []) => Request::Close {},
         _ => return Err(unknown()),
     })
 }
@@ -142,7 +159,12 @@ impl Operator<'_> {
         let listings = self.market.exchange(0).listings();
         let listing = listings.iter().find(|listing| listing.symbol.as_str() == symbol);
         let id = listing
-            .ok_or_else(|| format!("no instrument is called {symbol:?}"))?
+            .ok_or_else(|| {
+                format!(
+                    "no instrument is called {symbol:?}; the first ones are {}",
+                    first(listings)
+                )
+            })?
             .id;
         let deed = match action {
             TradingAction::Halt => "halted",
@@ -245,6 +267,18 @@ impl Operator<'_> {
             "messages": self.market.total(),
             "orders": first.ledger().len(),
             "connections": self.connections,
+            "clients": first
+                .clients()
+                .iter()
+                .map(|client| json!({
+                    "name": first.client_name(client.route),
+                    "firm": client.firm.0,
+                    "logged_on": client.is_logged_on,
+                    "orders": client.orders,
+                    "quoted_sides": client.quoted_sides,
+                    "traded": client.traded,
+                }))
+                .collect::<Vec<_>>(),
             "last_trade": first.engine().last_match_number(),
             "halted": halted,
         })
@@ -269,6 +303,56 @@ impl Answer for Operator<'_> {
             Request::Close {} => self.close(),
             Request::Status {} => Ok(self.status()),
         }
+    }
+}
+
+/// What the first instruments are called.
+fn first(listings: &[Listing]) -> String {
+    let names: Vec<String> = listings
+        .iter()
+        .take(5)
+        .map(|l| format!("{:?}", l.symbol.as_str()))
+        .collect();
+    names.join(", ")
+}
+
+/// A line about what happened to a client's session.
+pub(crate) fn client_line(name: &str, event: &ClientEvent) -> String {
+    let what = |orders: u32, quotes: u32| format!("{orders} open orders and {quotes} quoted instruments");
+    match event {
+        ClientEvent::LoggedOn { heartbeat_s: 0 } => format!("client {name} logged on, without heartbeats"),
+        ClientEvent::LoggedOn { heartbeat_s } => {
+            format!("client {name} logged on, heartbeats every {heartbeat_s} s")
+        }
+        ClientEvent::Ended { reason, text } => {
+            let text = text.as_str();
+            let colon = if text.is_empty() { "" } else { ": " };
+            format!("client {name}: the session ended: {reason}{colon}{text}")
+        }
+        ClientEvent::Disconnected => format!("client {name}: the connection is closed"),
+        ClientEvent::Cancelled {
+            orders,
+            quotes,
+            silent_ns: Some(ns),
+        } => format!(
+            "client {name}: heartbeats missed, nothing heard for {:.2} s and a test request not answered: {} cancelled",
+            *ns as f64 / 1e9,
+            what(*orders, *quotes)
+        ),
+        ClientEvent::Cancelled {
+            orders,
+            quotes,
+            silent_ns: None,
+        } => {
+            format!(
+                "client {name}: {} cancelled with the connection",
+                what(*orders, *quotes)
+            )
+        }
+        ClientEvent::Left { orders, quotes } => format!(
+            "client {name}: {} stay without a session: neither cancel_on_disconnect nor cancel_on_missed_heartbeats says otherwise",
+            what(*orders, *quotes)
+        ),
     }
 }
 
@@ -323,6 +407,34 @@ mod tests {
                 r#"{"do":"lose","packets":3,"line":"b"}"#,
             ),
             ("status", Request::Status {}, r#"{"do":"status"}"#),
+            (
+                "halt/ESH7 C690000",
+                Request::Halt {
+                    symbol: "ESH7 C690000".into(),
+                },
+                r#"{"do":"halt","symbol":"ESH7 C690000"}"#,
+            ),
+            (
+                "call ESH7 C690000",
+                Request::Call {
+                    symbol: "ESH7 C690000".into(),
+                },
+                r#"{"do":"call","symbol":"ESH7 C690000"}"#,
+            ),
+            (
+                "resume \"ESH7 C690000\"",
+                Request::Resume {
+                    symbol: "ESH7 C690000".into(),
+                },
+                r#"{"do":"resume","symbol":"ESH7 C690000"}"#,
+            ),
+            (
+                "resume/ESH7/C690000",
+                Request::Resume {
+                    symbol: "ESH7 C690000".into(),
+                },
+                r#"{"do":"resume","symbol":"ESH7 C690000"}"#,
+            ),
         ] {
             assert_eq!(said(text), Ok(request.clone()));
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
@@ -331,7 +443,8 @@ mod tests {
         for text in [
             "",
             "halt",
-            "halt A B",
+            "halt \"\"",
+            "status x",
             "break",
             "break x",
             "break 1 why",

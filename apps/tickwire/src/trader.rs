@@ -90,7 +90,7 @@ pub(crate) fn session_of(c: &Config) -> Session {
         id(c.order_entry.trader_comp_id.0),
         id(c.order_entry.exchange_comp_id.0),
     );
-    session.heartbeat_s = c.order_entry.heartbeat_s;
+    session.heartbeat_s = c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id);
     session.reset_on_logon = true;
     session.precision = Precision::Nanos;
     Session::new(session)

@@ -27,7 +27,8 @@ use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
 use crate::journal::{Journal, TRANSMIT_MAX};
-use crate::operator::Operator;
+use crate::notes::Notes;
+use crate::operator::{self, Operator};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
 use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, write_json};
 use crate::wiring;
@@ -295,7 +296,8 @@ pub(crate) fn run(
             }
         );
     }
-    let served = venue.serve(is_child, stop);
+    let notes = (!is_child).then(Notes::start).transpose()?;
+    let served = venue.serve(is_child, notes.as_ref(), stop);
     // However it ends: what came in is kept, and what it came to.
     let (now, mark) = (venue.clock.now(), Input::Mark(venue.market.state_hash()));
     if venue.journal.is_some() {
@@ -391,7 +393,7 @@ impl<'a> Venue<'a> {
         })
     }
 
-    fn serve(&mut self, is_child: bool, stop: &StopFlag) -> Result<(), Failure> {
+    fn serve(&mut self, is_child: bool, notes: Option<&Notes>, stop: &StopFlag) -> Result<(), Failure> {
         let mut buffer = vec![0_u8; 1 << 16];
         let mut next_look = Nanos::ZERO;
         if !self.config.exchange.start_on_logon && self.opened.is_none() {
@@ -429,6 +431,7 @@ impl<'a> Venue<'a> {
                 }
                 self.accept(now)?;
                 self.hear_operator()?;
+                self.tell_of_clients(notes);
                 self.progress(is_child, now);
                 if self.is_done(now) {
                     return Ok(());
@@ -499,6 +502,17 @@ impl<'a> Venue<'a> {
             self.admit(now, stream, CONNECTIONS..CLIENTS);
         }
         Ok(())
+    }
+
+    /// Tells the terminal who came and went, why, and what was cancelled with it.
+    fn tell_of_clients(&mut self, notes: Option<&Notes>) {
+        let exchange = self.market.exchange_mut(0);
+        while let Some(notice) = exchange.poll_client_notice() {
+            if let Some(notes) = notes {
+                let name = exchange.client_name(notice.route);
+                notes.say(operator::client_line(name, &notice.event));
+            }
+        }
     }
 
     /// Does what is asked for through the control socket.

@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, Guard, free_ports, lives, run, signal, text, tickwire};
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -389,6 +389,8 @@ struct Venue {
     cable: Cable,
     /// What a quoter of it is configured with, whose orders go by the cable.
     config: toml::Table,
+    /// What it tells its terminal.
+    complaints: PathBuf,
 }
 
 impl Venue {
@@ -414,6 +416,10 @@ impl Venue {
             config[section]["core"] = (-1).into();
         }
         config["exchange"]["duration_s"] = 3600.0.into();
+        config["exchange"]
+            .as_table_mut()
+            .expect("a section")
+            .insert("control".into(), "desk".into());
         config["quoter"]
             .as_table_mut()
             .expect("a section")
@@ -423,20 +429,27 @@ impl Venue {
         let port = address.rsplit(':').next().expect("a port");
         let cable = Cable::to(port.parse().expect("a port"));
         config["order_entry"]["address"] = format!("127.0.0.1:{}", cable.port).into();
+        let complaints = folder.0.join("venue-complaints");
         let exchange = tickwire()
             .args(["exchange", "-c"])
             .arg(&venue_config)
             .arg("--results")
             .arg(&folder.0)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(&complaints).expect("a file"))
             .spawn()
             .expect("the program starts");
         Venue {
             exchange: Guard(exchange),
             cable,
             config,
+            complaints,
         }
+    }
+
+    /// What it told its terminal.
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.complaints).expect("what it said")
     }
 }
 
@@ -447,6 +460,7 @@ fn a_quoter_that_finds_no_way_back_ends_with_code_4_and_says_how_often_it_tried(
         exchange: _exchange,
         cable,
         mut config,
+        ..
     } = Venue::start(&folder);
     config["quoter"]["limits"]
         .as_table_mut()
@@ -488,6 +502,169 @@ fn a_quoter_that_finds_no_way_back_ends_with_code_4_and_says_how_often_it_tried(
     );
 }
 
+/// What a running process says of itself through its control socket.
+fn status(program: &str, socket: &Path) -> Option<serde_json::Value> {
+    let socket = socket.to_str().expect("a path of text");
+    let said = run(&[program, "--tell", "status", "--socket", socket]);
+    said.status
+        .success()
+        .then(|| serde_json::from_slice(&said.stdout).expect("an answer is JSON"))
+}
+
+/// Waits until something is so.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what} never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A venue with a quoter that quotes, both to be asked.
+struct Quoting {
+    venue: Venue,
+    quoter: Guard,
+    desk: PathBuf,
+    complaints: PathBuf,
+    folder: Folder,
+}
+
+impl Quoting {
+    fn start(name: &str) -> Quoting {
+        let folder = Folder::new(name);
+        let venue = Venue::start(&folder);
+        let config = folder.file("quoting.toml", venue.config.to_string());
+        let complaints = folder.0.join("complaints");
+        let start = || {
+            let complaints = std::fs::File::create(&complaints).expect("a file");
+            let child = tickwire()
+                .args(["quote", "-c"])
+                .arg(&config)
+                .stdout(Stdio::null())
+                .stderr(complaints)
+                .spawn();
+            Guard(child.expect("the program starts"))
+        };
+        let mut quoting = Quoting {
+            venue,
+            quoter: start(),
+            desk: folder.0.join("desk"),
+            complaints: complaints.clone(),
+            folder,
+        };
+        wait_for("a quote at the venue", || {
+            if quoting.quoter.0.try_wait().expect("a child").is_some() {
+                // It came before the exchange listened.
+                quoting.quoter = start();
+            }
+            (quoting.of_quoter("quoted_sides") > 0).then_some(())
+        });
+        quoting
+    }
+
+    /// What the exchange says of the quoter's session.
+    fn of_quoter(&self, what: &str) -> u64 {
+        let status = status("exchange", &self.desk).unwrap_or_default();
+        let clients = status["clients"].as_array().cloned().unwrap_or_default();
+        let own = clients.iter().find(|client| client["name"] == "QUOTER");
+        own.map_or(0, |own| own[what].as_u64().expect("a number"))
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.complaints).expect("what it said")
+    }
+
+    /// Ctrl-C; what it said in all.
+    fn stop(mut self) -> String {
+        signal("INT", self.quoter.0.id());
+        let ended = self.quoter.wait(PATIENCE).expect("it ends");
+        let said = self.said();
+        assert_eq!(ended.code(), Some(130), "{said}");
+        assert_eq!(self.of_quoter("quoted_sides"), 0, "{said}");
+        // It left by itself: nobody is blamed for that.
+        assert!(said.contains("every quote was cancelled"), "{said}");
+        assert!(!said.contains("closed the connection"), "{said}");
+        signal("INT", self.venue.exchange.0.id());
+        self.venue.exchange.wait(PATIENCE).expect("it ends");
+        said
+    }
+}
+
+#[test]
+fn a_quoter_that_is_stopped_has_nothing_live_and_says_why_when_it_goes_on() {
+    let quoting = Quoting::start("stopped-quoter");
+    signal("STOP", quoting.quoter.0.id());
+    let begun = Instant::now();
+    wait_for("an empty book", || {
+        (quoting.of_quoter("quoted_sides") + quoting.of_quoter("orders") == 0).then_some(())
+    });
+    eprintln!(
+        "nothing is live {:.2} s after the quoter was stopped; heartbeats are every second",
+        begun.elapsed().as_secs_f64()
+    );
+    let heard = quoting.venue.said();
+    assert!(
+        heard.contains("client QUOTER: heartbeats missed") && heard.contains("quoted instruments cancelled"),
+        "{heard}"
+    );
+    let traded = quoting.of_quoter("traded");
+    let messages = |quoting: &Quoting| {
+        status("exchange", &quoting.desk).expect("it answers")["messages"]
+            .as_u64()
+            .expect("a number")
+    };
+    let before = messages(&quoting);
+    wait_for("more of the market", || {
+        (messages(&quoting) > before + 4_000).then_some(())
+    });
+    assert_eq!(
+        quoting.of_quoter("traded"),
+        traded,
+        "it traded while it was stopped"
+    );
+    signal("CONT", quoting.quoter.0.id());
+    wait_for("quotes again", || {
+        (quoting.of_quoter("quoted_sides") > 0).then_some(())
+    });
+    let said = wait_for("what it says of it", || {
+        let said = quoting.said();
+        (said.contains("Stall") && said.contains("connected again")).then_some(said)
+    });
+    assert!(said.contains("the quoting thread did not run for"), "{said}");
+    let own = status("quote", &quoting.folder.0).expect("it answers");
+    assert!(own["pulls"]["Stall"].as_u64() >= Some(1), "{own}");
+    quoting.stop();
+}
+
+#[test]
+fn a_quoter_that_hears_no_market_data_pulls_waits_and_goes_on() {
+    let quoting = Quoting::start("silent-venue");
+    let own = || status("quote", &quoting.folder.0).expect("it answers");
+    signal("STOP", quoting.venue.exchange.0.id());
+    let pulled = wait_for("a pull", || {
+        let own = own();
+        (own["pulls"]["Silence"].as_u64() >= Some(1) && own["state"] != "quoting").then_some(own)
+    });
+    assert!(
+        pulled["reason"] == "Silence" || pulled["reason"] == "NoSession",
+        "{pulled}"
+    );
+    let said = wait_for("what it says of it", || {
+        let said = quoting.said();
+        said.contains("Silence: no packet of the underlying's channel for")
+            .then_some(said)
+    });
+    signal("CONT", quoting.venue.exchange.0.id());
+    wait_for("quotes again", || {
+        (own()["state"] == "quoting" && quoting.of_quoter("quoted_sides") > 0).then_some(())
+    });
+    assert!(!said.contains("not even a heartbeat"), "{said}");
+    quoting.stop();
+}
+
 #[test]
 fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_says() {
     let folder = Folder::new("killed-quoter");
@@ -496,6 +673,7 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
         mut exchange,
         cable,
         mut config,
+        ..
     } = Venue::start(&folder);
     let by_mass_quotes = folder.file("killed.toml", config.to_string());
     config["quoter"]

@@ -68,6 +68,20 @@ impl Protocol {
         Protocol::Moex,
     ];
 
+    /// How long a channel of the venue may be silent before it sends a heartbeat, in seconds: MoldUDP64 and the Cboe's units send one every
+    /// second, CME after 30, NYSE after 60; of the others none is published, or half a minute and more.
+    pub(crate) const fn heartbeat_s(self) -> u32 {
+        match self {
+            Protocol::Itch50
+            | Protocol::Uqdf
+            | Protocol::Pitch
+            | Protocol::PitchOptions
+            | Protocol::PitchFutures => 1,
+            Protocol::Mdp3 | Protocol::Moex => 30,
+            Protocol::Xdp | Protocol::Openbook | Protocol::Cqs => 60,
+        }
+    }
+
     /// The name on the command line, in configurations and in reports.
     pub(crate) const fn name(self) -> &'static str {
         match self {

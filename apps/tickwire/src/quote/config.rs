@@ -8,10 +8,16 @@ use tickwire_options::Kind;
 use tickwire_trading::portfolio::LossBy;
 use tickwire_trading::{
     ENTRIES_MAX, EyeConfig, HedgeConfig, MarketGuard, MarketNeed, Protection, QuoteTerms, QuoterConfig,
+    SilenceConfig,
 };
 
 use crate::config::{CompId, SymbolName, Wait};
 use crate::entry::{DateText, PriceText};
+use crate::protocol::Protocol;
+
+/// The longest silence of market data that is believed by itself: what a venue has that sends a heartbeat every two seconds. Those of CME come
+/// after thirty, which is too long to quote by nothing.
+const SILENCE_MAX_NS: u64 = 5 * Nanos::SECOND;
 
 /// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at `order_entry.address`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -222,7 +228,7 @@ pub(crate) struct LimitsSection {
     pub(crate) size_max: u32,
     /// Price of an option, in points, above which nothing is quoted and the eye trades nothing; 0 is no limit.
     pub(crate) price_max: u64,
-    /// Mass quotes a second; when a quote that must move has no room in it, all are pulled.
+    /// Messages a second: mass quotes, and orders of the eye; when a quote that must move has no room in it, all are pulled.
     pub(crate) messages_per_s: u32,
     /// Of these, mass quotes that only improve.
     pub(crate) improvements_per_s: u32,
@@ -230,6 +236,15 @@ pub(crate) struct LimitsSection {
     pub(crate) answer_max_ms: u32,
     /// The operator must be heard this often (`tickwire quote --tell heartbeat`), milliseconds; 0 is no such need.
     pub(crate) heartbeat_ms: u32,
+    /// The quoting thread pulls everything when it finds that it did not run for so long (stopped, swapped out, its core taken), before it does
+    /// anything else, milliseconds; 0: it does not look.
+    pub(crate) stall_ms: u32,
+    /// Everything is pulled when no packet of the underlying's channel came for so long, milliseconds, and quoted again when they come; 0: however
+    /// long. "auto" follows the channel: three times its longest pause of the last seconds, at least 250, at most 2.5 heartbeats of
+    /// the venue or 5000.
+    pub(crate) silence_ms: SilenceMs,
+    /// The same when the underlying's own book did not change for so long, whatever else its channel sends; 0: however long.
+    pub(crate) underlying_silence_ms: u32,
     /// Attempts to take a lost session up again before the run ends with exit code 4; 0: none.
     pub(crate) reconnects_max: u32,
     /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
@@ -260,6 +275,68 @@ impl From<LossMark> for LossBy {
             LossMark::Theo => LossBy::Theo,
             LossMark::Market => LossBy::Market,
         }
+    }
+}
+
+/// For how long market data may be silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SilenceMs {
+    /// As the channel and the venue have it.
+    Auto,
+    /// Milliseconds; 0 is for any time.
+    Fixed(u32),
+}
+
+impl SilenceMs {
+    /// As the quoter takes it, on a feed of this protocol.
+    pub(crate) fn limits(self, protocol: Protocol) -> SilenceConfig {
+        let longest = u64::from(protocol.heartbeat_s()) * 5 * Nanos::SECOND / 2;
+        match self {
+            SilenceMs::Auto => SilenceConfig {
+                least_ns: 250 * Nanos::MILLI,
+                most_ns: longest.min(SILENCE_MAX_NS),
+            },
+            SilenceMs::Fixed(ms) => SilenceConfig {
+                least_ns: u64::from(ms) * Nanos::MILLI,
+                most_ns: u64::from(ms) * Nanos::MILLI,
+            },
+        }
+    }
+}
+
+impl Serialize for SilenceMs {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SilenceMs::Auto => serializer.serialize_str("auto"),
+            SilenceMs::Fixed(ms) => serializer.serialize_u32(*ms),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SilenceMs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<SilenceMs, D::Error> {
+        struct Reader;
+        impl serde::de::Visitor<'_> for Reader {
+            type Value = SilenceMs;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("milliseconds, 0 to 4294967295, or \"auto\"")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<SilenceMs, E> {
+                u32::try_from(value)
+                    .map(SilenceMs::Fixed)
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<SilenceMs, E> {
+                match value {
+                    "auto" => Ok(SilenceMs::Auto),
+                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(value), &self)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Reader)
     }
 }
 
@@ -322,7 +399,8 @@ pub(crate) struct EyeSection {
     pub(crate) orders_per_s: u32,
     /// How long an option is left alone after its order was answered, milliseconds.
     pub(crate) cool_down_ms: u32,
-    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too.
+    /// Most contracts held if every order of the eye and every quote traded: those of the quotes count too. Whatever is said here, the eye
+    /// stays within `quoter.limits` as well.
     pub(crate) long_max: u64,
     /// Most contracts short.
     pub(crate) short_max: u64,
@@ -517,6 +595,9 @@ impl Default for LimitsSection {
             improvements_per_s: 400,
             answer_max_ms: 1_000,
             heartbeat_ms: 0,
+            stall_ms: 250,
+            silence_ms: SilenceMs::Auto,
+            underlying_silence_ms: 0,
             reconnects_max: 10,
             reconnect_ms: 200,
             loss_max: 0,
@@ -744,6 +825,7 @@ impl QuoterSection {
         underlying: InstrumentId,
         (ticks, value): ([Price; 2], PointValue),
         quotes: u16,
+        protocol: Protocol,
     ) -> QuoterConfig {
         let (t, l, p) = (&self.trigger, &self.limits, &self.protection);
         let millis = |ms: u32| u64::from(ms) * Nanos::MILLI;
@@ -776,6 +858,9 @@ impl QuoterSection {
             calm_ns: millis(t.calm_ms),
             answer_max_ns: millis(l.answer_max_ms),
             heartbeat_ns: millis(l.heartbeat_ms),
+            stall_ns: millis(l.stall_ms),
+            silence: l.silence_ms.limits(protocol),
+            underlying_silence_ns: millis(l.underlying_silence_ms),
             long_max: l.long_max,
             short_max: l.short_max,
             quoted_max: l.quoted_max,

@@ -136,7 +136,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          [[quoter.eye.terms]]\nedge = 3.0\nedge_relative = 0.0002\nwidth_min = 6.0\nlean_delta = 0.02\n\
          [order_entry]\nexchange_comp_id = \"EXCHANGE\"\nanyone = false\n\
          [[order_entry.session]]\ncomp_id = \"QUOTER\"\nversion = \"FIX.4.4\"\nfirm = {FIRM}\n\
-         cancel_on_disconnect = true\n\
+         cancel_on_disconnect = true\ncancel_on_missed_heartbeats = true\nheartbeat_s = 1\n\
          [[order_entry.session]]\ncomp_id = \"RIVAL\"\nversion = \"FIX.4.4\"\nfirm = 2\nreset_on_logon = true\n\
          [[order_entry.protection]]\nfirm = {FIRM}\ngroup = 1\nwindow_ms = 1000\ncontracts = 20000\n\
          [[exchange.instrument]]\nsymbol = \"ESX6\"\nkind = \"future\"\nprice = \"{FRONT}\"\ntick = \"25\"\n\

@@ -15,9 +15,9 @@ use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use super::path::QuoteSession;
-use crate::console::warn;
 use crate::failure::Failure;
 use crate::hot::OrderOut;
+use crate::notes::Notes;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,6 +49,9 @@ pub(super) struct Link {
     attempts: u32,
     up_since: Nanos,
     down: Option<Down>,
+    /// We have logged out: its end is no loss.
+    is_leaving: bool,
+    notes: Notes,
 }
 
 /// There is no connection.
@@ -66,6 +69,7 @@ impl Link {
         wait_ns: u64,
         watch: Watch,
         now: Nanos,
+        notes: Notes,
     ) -> Link {
         Link {
             address,
@@ -75,7 +79,19 @@ impl Link {
             attempts: 0,
             up_since: now,
             down: None,
+            is_leaving: false,
+            notes,
         }
+    }
+
+    /// Tells the terminal.
+    pub(super) fn say(&self, line: String) {
+        self.notes.say(line);
+    }
+
+    /// We have logged out: the venue closes the connection, as it should.
+    pub(super) fn leave(&mut self) {
+        self.is_leaving = true;
     }
 
     /// Whether there is a connection.
@@ -91,7 +107,9 @@ impl Link {
         if now.since(self.up_since) > LASTING_NS {
             self.attempts = 0;
         }
-        warn(format_args!("{why}; every quote went with it"));
+        if !self.is_leaving {
+            self.say(format!("{why}; every quote went with it"));
+        }
         self.fail(now, why);
     }
 
@@ -127,7 +145,7 @@ impl Link {
         };
         let why = match dialing.try_recv() {
             Ok(Ok(stream)) => {
-                warn(format_args!("connected again, attempt {}", self.attempts));
+                self.say(format!("connected again, attempt {}", self.attempts));
                 self.watch = Some(waiter.watch(&stream));
                 (self.down, self.up_since) = (None, now);
                 return Ok(Some(stream));

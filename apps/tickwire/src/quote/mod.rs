@@ -55,6 +55,7 @@ pub(crate) use report::{QuoterResults, summary};
 use crate::config::{Config, Waiting};
 use crate::demo::Notice;
 use crate::failure::Failure;
+use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{counters_by_id, write_json};
 use crate::trader::{SILENCE_NS, books_of};
@@ -77,7 +78,9 @@ const PACKETS_PER_LOOK: u32 = 16;
 const CHAIN_QUIET_NS: u64 = Nanos::SECOND;
 /// Fills on their way to the pricing thread.
 const TRADES_MAX: usize = 1 << 16;
-/// Of the session's store when it is new: nothing is kept for resends but cancels.
+/// How a run ends that has ended well.
+const CANCELLED: &str = "every quote was cancelled";
+/// Of the session's store when it is new: nothing is kept for resends.
 const STORE_BYTES: usize = 1 << 20;
 
 pub(crate) fn run(
@@ -131,10 +134,9 @@ impl Run<'_> {
         let id = |s: tickwire_market::Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
         let ids = [id(self.section.comp_id.0), id(entry.exchange_comp_id.0)];
         let version = entry
-            .session
-            .iter()
-            .find(|session| session.comp_id == self.section.comp_id)
+            .session_of(self.section.comp_id)
             .map_or(Version::Fix44, |session| session.version.0);
+        let heartbeat_s = entry.heartbeat_s_of(self.section.comp_id);
         if self.section.entry == QuoteEntry::Orders && version < Version::Fix43 {
             return Err(Failure::config(format!(
                 "quoter.entry = \"orders\" needs FIX 4.3 or above, whose OrderMassCancelRequest (q) takes all of them away; {} of order_entry.session has {}",
@@ -143,7 +145,7 @@ impl Run<'_> {
             )));
         }
         let Some(folder) = &self.section.state else {
-            return Ok((None, session_of(ids, version, true)));
+            return Ok((None, session_of(ids, version, true, heartbeat_s)));
         };
         let (file, recovered) = FillsFile::open(&folder.join("fills"))?;
         let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
@@ -163,7 +165,7 @@ impl Run<'_> {
                 }
             );
         }
-        let session = lasting_session(ids, version, store);
+        let session = lasting_session(ids, version, heartbeat_s, store);
         Ok((Some(State { file, recovered }), session))
     }
 }
@@ -275,7 +277,15 @@ impl<C: Channel> Floor<C> {
         let watch = waiter.watch(&stream);
         let limits = &run.section.limits;
         let wait_ns = u64::from(limits.reconnect_ms) * Nanos::MILLI;
-        let link = Link::new(address, limits.reconnects_max, wait_ns, watch, run.clock.now());
+        let notes = Notes::start()?;
+        let link = Link::new(
+            address,
+            limits.reconnects_max,
+            wait_ns,
+            watch,
+            run.clock.now(),
+            notes,
+        );
         let talk = Talk {
             stream,
             session,
@@ -340,13 +350,13 @@ impl<C: Channel> Floor<C> {
         }
     }
 
-    /// What the lines hold, up to a bound; `after` each packet with the time stamp counter at its receipt.
+    /// What the lines hold, up to a bound; `after` each packet with the time stamp counter at its receipt. Whether they hold nothing more.
     #[inline]
     fn receive<S: EventSink>(
         &mut self,
         sink: &mut S,
         mut after: impl FnMut(&mut S, &Clock, u64),
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         for _ in 0..PACKETS_PER_LOOK {
             let mut any = false;
             for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
@@ -361,10 +371,10 @@ impl<C: Channel> Floor<C> {
                 after(sink, &self.clock, arrived);
             }
             if !any {
-                break;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Recovery, requests, timers of the channel.
@@ -443,9 +453,12 @@ impl<C: Channel> Floor<C> {
         let symbols: Vec<_> = chain.options.iter().map(|option| option.symbol).collect();
         let ticks = [chain.underlying_tick, chain.steps.tick];
         let setup = QuoteSetup {
-            quoter: run
-                .section
-                .quoter(chain.underlying, (ticks, chain.option_value), ids.len() as u16),
+            quoter: run.section.quoter(
+                chain.underlying,
+                (ticks, chain.option_value),
+                ids.len() as u16,
+                run.config.feed[0].protocol(),
+            ),
             instruments: &ids,
             symbols: &symbols,
             deltas: ladders.deltas(),
@@ -532,10 +545,18 @@ impl<C: Channel> Floor<C> {
         let mut next_rehearsal = (spins && rehearse_ns > 0).then_some(Nanos::ZERO);
         let mut end = End::Quoting;
         let mut is_priced = true;
+        let mut told = Told::default();
+        let mut is_behind = false;
         loop {
+            let now = self.clock.now();
+            if let Some(stood) = path.turn(now) {
+                // Before anything of the meantime is read.
+                is_behind = true;
+                told.stood = stood;
+            }
             let mut sent = path.wire.sent[0];
-            self.receive(path, |path, clock, arrived| {
-                path.settle(clock.nanos_at(arrived));
+            let is_read = self.receive(path, |path, clock, arrived| {
+                path.packet(clock.nanos_at(arrived));
                 if path.wire.sent[0] != sent {
                     sent = path.wire.sent[0];
                     let took = clock.span_ns(tsc().saturating_sub(arrived));
@@ -543,6 +564,10 @@ impl<C: Channel> Floor<C> {
                 }
             })?;
             let now = self.clock.now();
+            if is_behind {
+                path.backlog(now);
+                is_behind = !is_read;
+            }
             while let Some(made) = ladders.next() {
                 if let Some(before) = take_ladders(now, path, made) {
                     ladders.give_back(before);
@@ -594,8 +619,11 @@ impl<C: Channel> Floor<C> {
                     self.clock.resync();
                 }
                 next_look = now.after(100 * Nanos::MILLI);
-                figures.note(path);
+                path.look_up(now);
                 shared.note(path);
+                if !run.is_child {
+                    told.tell(path, link);
+                }
                 if let Some(mut view) = ladders.view() {
                     path.look(now, &mut view);
                     ladders.show(view);
@@ -662,33 +690,31 @@ impl<C: Channel> Floor<C> {
         path.wire.out.replace(Entry(None));
     }
 
-    /// The end, step by step: everything is pulled, the venue confirms, we log out.
+    /// The end, step by step: everything is pulled, the venue confirms, we log out. Market data that is silent is no end: nothing is quoted
+    /// until it comes again.
     fn conclude<T: Trades>(
         &mut self,
         run: &Run<'_>,
         now: Nanos,
         path: &mut QuotePath<Entry, T>,
         end: &mut End,
-        link: &Link,
+        link: &mut Link,
     ) -> Result<Option<Result<(), Failure>>, Failure> {
         let stopped = run.stop.reason();
-        let last = Nanos(self.channel.last_packet().0.max(self.started.0));
-        let is_silent = !self.channel.is_done() && now.since(last) > SILENCE_NS;
-        let done = || match stopped {
-            Some(reason) => Err(Failure::interrupted(format!(
-                "{reason}; every quote was cancelled"
-            ))),
-            None if is_silent => Err(Failure::peer_lost(format!(
-                "no packet on {} for {} s, not even a heartbeat; every quote was cancelled",
-                self.intake.groups(),
-                SILENCE_NS / Nanos::SECOND
-            ))),
+        let done = |how: &str| match stopped {
+            Some(reason) => Err(Failure::interrupted(format!("{reason}; {how}"))),
             None => Ok(()),
         };
-        let is_over = self.channel.is_done() || stopped.is_some() || is_silent;
+        let is_over = self.channel.is_done() || stopped.is_some();
         if !link.is_up() || path.ended.is_some() {
             // Without a session nothing is quoted: there is nothing to wait for.
-            return Ok((is_over || !matches!(end, End::Quoting)).then(done));
+            let how = match end {
+                End::LoggingOut { .. } => CANCELLED,
+                _ => {
+                    "the session with the venue was lost before it confirmed that quotes were cancelled: it cancels them with the session"
+                }
+            };
+            return Ok((is_over || !matches!(end, End::Quoting)).then(|| done(how)));
         }
         if path.quoter.wants_disconnect() {
             return Ok(Some(Err(Failure::peer_lost(
@@ -705,6 +731,8 @@ impl<C: Channel> Floor<C> {
                 if is_empty && path.is_still() {
                     path.wire.session.logout(now, "end of quoting");
                     path.wire.transmit();
+                    // What comes now is the answer to that.
+                    link.leave();
                     *end = End::LoggingOut { since: now };
                 } else if now.since(since) > 2 * Nanos::SECOND {
                     return Ok(Some(Err(Failure::peer_lost(
@@ -712,7 +740,9 @@ impl<C: Channel> Floor<C> {
                     ))));
                 }
             }
-            End::LoggingOut { since } if now.since(since) > 2 * Nanos::SECOND => return Ok(Some(done())),
+            End::LoggingOut { since } if now.since(since) > 2 * Nanos::SECOND => {
+                return Ok(Some(done(CANCELLED)));
+            }
             End::Quoting | End::LoggingOut { .. } => {}
         }
         Ok(None)
@@ -745,7 +775,7 @@ impl<C: Channel> Floor<C> {
             eye_orders: path.wire.orders_sent,
             repeated_fills: path.repeated,
             unread_answers: path.unread,
-            pulls: figures.pulls,
+            pulls: pulls_by_name(path.quoter.pulls()),
             packet_to_quotes: figures.packet_to_quotes,
             priced,
             host: crate::report::host(&self.clock, Some(&self.waiting)),
@@ -788,23 +818,73 @@ enum End {
 struct Figures {
     /// From a packet's receipt to the last mass quote it caused, of those that caused any.
     packet_to_quotes: Histogram,
-    /// How often quoting was seen to have stopped, by reason.
-    pulls: std::collections::BTreeMap<String, u64>,
-    last: Option<PullReason>,
 }
 
-impl Figures {
-    fn note<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>) {
-        let reason = match path.quoter.state() {
-            QuotingState::Quoting => None,
-            QuotingState::Pulling(reason) | QuotingState::Halted(reason) => Some(reason),
-        };
-        if reason != self.last
-            && let Some(reason) = reason
-        {
-            *self.pulls.entry(format!("{reason:?}")).or_default() += 1;
+/// How often quoting stopped, by reason, of those that it did stop for.
+fn pulls_by_name(pulls: &[u64]) -> std::collections::BTreeMap<String, u64> {
+    let all = PullReason::ALL.iter().zip(pulls);
+    all.filter(|(_, count)| **count > 0)
+        .map(|(reason, count)| (format!("{reason:?}"), *count))
+        .collect()
+}
+
+/// What the terminal was told of pulls.
+#[derive(Default)]
+struct Told {
+    pulls: [u64; PullReason::ALL.len()],
+    /// How long the loop stood still last, in nanoseconds.
+    stood: u64,
+    is_pulled: bool,
+}
+
+impl Told {
+    /// Says why quoting stopped since it was last called, and that it goes on.
+    #[cold]
+    fn say<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
+        let pulls = path.quoter.pulls();
+        for ((reason, told), count) in PullReason::ALL.iter().zip(&mut self.pulls).zip(pulls) {
+            let more = count - core::mem::replace(told, *count);
+            if more == 0 || *reason == PullReason::NoSession {
+                // Of a lost session [`Link::lost`] tells.
+                continue;
+            }
+            let why = match reason {
+                PullReason::Stall => format!(
+                    ": the quoting thread did not run for {:.3} s",
+                    self.stood as f64 / 1e9
+                ),
+                PullReason::Silence => path.quoter.silence_max_ns().map_or(String::new(), |limit| {
+                    format!(
+                        ": no packet of the underlying's channel for {} ms",
+                        limit / Nanos::MILLI
+                    )
+                }),
+                _ => String::new(),
+            };
+            let times = if more > 1 {
+                format!(", {more} times")
+            } else {
+                String::new()
+            };
+            let goes_on = match reason.is_passing() {
+                true => "quoting goes on when the underlying is good again",
+                false => "until `tickwire quote --tell resume`",
+            };
+            link.say(format!(
+                "every quote was pulled, {reason:?}{times}{why}; {goes_on}"
+            ));
+            self.is_pulled = true;
         }
-        self.last = reason;
+        if self.is_pulled && path.quoter.state() == QuotingState::Quoting {
+            self.is_pulled = false;
+            link.say("quoting again".to_string());
+        }
+    }
+
+    fn tell<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
+        if self.is_pulled || self.pulls[..] != *path.quoter.pulls() {
+            self.say(path, link);
+        }
     }
 }
 

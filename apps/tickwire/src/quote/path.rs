@@ -22,8 +22,8 @@ use tickwire_market::{
     MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
 };
 use tickwire_trading::{
-    Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, QuoteSink, Quoter,
-    QuoterConfig, QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
+    Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, PullReason, QuoteSink,
+    Quoter, QuoterConfig, QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
 };
 
 use super::account::{Off, Seen, View};
@@ -180,13 +180,17 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
     #[cold]
     fn cancel_all(&mut self, id: u64, _: &Cause) -> bool {
         let now = self.now;
+        // Nor is it kept: with a connection that is lost the venue cancels by itself, and when it is asked for again it would cancel, and
+        // confirm, quotes of the next one.
         let sent = match &mut self.entry {
-            Entry::MassQuotes(_) => self.session.send_any(now, b"Z", |e| put_cancel_all_quotes(e, id)),
+            Entry::MassQuotes(_) => self
+                .session
+                .send_any_passing(now, b"Z", |e| put_cancel_all_quotes(e, id)),
             Entry::Orders(entry) => {
                 let name = entry.begin_cancel(now, id);
                 let sent = self
                     .session
-                    .send_any(now, b"q", |e| put_cancel_all_orders(e, name, now));
+                    .send_any_passing(now, b"q", |e| put_cancel_all_orders(e, name, now));
                 if sent.is_err() {
                     entry.drop_cancel();
                 }
@@ -283,11 +287,12 @@ pub(crate) struct QuotePath<O, T> {
 }
 
 /// The initiator's side of a market maker's session, `sender` to `target`, kept in memory. With `resets`, its first logon begins with 1
-/// anew. A connection that is lost is taken up where it was: executions of the time between are sent again.
-pub(crate) fn session_of(ids: [CompId; 2], version: Version, resets: bool) -> QuoteSession {
+/// anew. A connection that is lost is taken up where it was: executions of the time between are sent again. `heartbeat_s` is HeartBtInt (108):
+/// the venue gives up who was not heard for 2.4 times as long, and cancels.
+pub(crate) fn session_of(ids: [CompId; 2], version: Version, resets: bool, heartbeat_s: u32) -> QuoteSession {
     let config = SessionConfig {
         reset_on_logon: resets,
-        ..session_config(ids, version)
+        ..session_config(ids, version, heartbeat_s)
     };
     let store = MemoryStore::new(config.store_messages, config.store_bytes);
     Session::with_store(config, Box::new(store))
@@ -297,13 +302,15 @@ pub(crate) fn session_of(ids: [CompId; 2], version: Version, resets: bool) -> Qu
 pub(crate) fn lasting_session(
     ids: [CompId; 2],
     version: Version,
+    heartbeat_s: u32,
     store: Box<dyn Store + Send>,
 ) -> QuoteSession {
-    Session::with_store(session_config(ids, version), store)
+    Session::with_store(session_config(ids, version, heartbeat_s), store)
 }
 
-fn session_config([sender, target]: [CompId; 2], version: Version) -> SessionConfig {
+fn session_config([sender, target]: [CompId; 2], version: Version, heartbeat_s: u32) -> SessionConfig {
     SessionConfig {
+        heartbeat_s,
         any_message: true,
         precision: Precision::Micros,
         receive_bytes: 256 << 10,
@@ -480,6 +487,60 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         Ok(())
     }
 
+    /// A turn of the loop begins, before anything else is done in it: whether it comes in time, and market data does ([`Quoter::on_turn`]). For
+    /// how long the loop stood still, in nanoseconds, if that was too long: everything is pulled.
+    #[inline]
+    pub(crate) fn turn(&mut self, now: Nanos) -> Option<u64> {
+        self.wire.now = now;
+        let stood = self.quoter.on_turn(now, &mut self.wire);
+        if self.quoter.state() != QuotingState::Quoting {
+            self.stop_eye(now);
+        }
+        stood
+    }
+
+    /// One reason stops both: what pulls quotes for as long as nobody resumes turns the eye off, and what the underlying is not trusted for
+    /// leaves it idle.
+    #[cold]
+    fn stop_eye(&mut self, now: Nanos) {
+        let (QuotingState::Pulling(reason) | QuotingState::Halted(reason)) = self.quoter.state() else {
+            return;
+        };
+        let Some(eye) = &mut self.eye else { return };
+        match reason {
+            PullReason::Stall | PullReason::Silence | PullReason::SilentUnderlying => eye.distrust(now),
+            PullReason::NoSession => {}
+            reason if reason.is_passing() => {}
+            _ => eye.kill(),
+        }
+    }
+
+    /// Packets of a time that the loop stood still still wait to be read.
+    #[cold]
+    pub(crate) fn backlog(&mut self, now: Nanos) {
+        self.quoter.on_backlog(now);
+        if let Some(eye) = &mut self.eye {
+            eye.distrust(now);
+        }
+    }
+
+    /// After a pull that passes: looks at the underlying as it stands, in case that it does not change.
+    pub(crate) fn look_up(&mut self, now: Nanos) {
+        let state = self.quoter.state();
+        if matches!(state, QuotingState::Halted(reason) if reason.is_passing())
+            && self.top.state == BookState::Live
+        {
+            self.tick(now);
+        }
+    }
+
+    /// A packet is over that was received now: market data is not silent, and what it changed is quoted.
+    #[inline]
+    pub(crate) fn packet(&mut self, now: Nanos) {
+        self.quoter.on_packet(now);
+        self.settle(now);
+    }
+
     /// A packet is over: what it changed is quoted, even where the venue forgot to say that its event is over.
     #[inline]
     pub(crate) fn settle(&mut self, now: Nanos) {
@@ -496,7 +557,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.wire.now = now;
         if let Some(eye) = &mut self.eye {
             eye.on_underlying(now, &self.top, &self.quoter, &mut self.wire);
-            self.quoter.set_beside(eye.open());
+            count_eye(&mut self.quoter, eye, now);
         }
         self.quoter.on_underlying(now, &self.top, &mut self.wire);
         self.wire.out.let_go();
@@ -537,7 +598,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             };
             if let Some(eye) = &mut self.eye {
                 eye.on_option(now, *quote, &update, &self.quoter, &mut self.wire);
-                self.quoter.set_beside(eye.open());
+                count_eye(&mut self.quoter, eye, now);
             }
             let others = others(
                 &self.books,
@@ -619,7 +680,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         match &mut self.eye {
             Some(eye) => {
                 let before = eye.replace_ladder(now, ladder, &self.quoter, &mut self.wire);
-                self.quoter.set_beside(eye.open());
+                count_eye(&mut self.quoter, eye, now);
                 before
             }
             None => Some(ladder),
@@ -713,7 +774,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             // An order that did not arrive is not sent again, and one that did has been answered.
             eye.forget_open(now);
             eye.on_logon();
-            self.quoter.set_beside(eye.open());
+            count_eye(&mut self.quoter, eye, now);
         }
         self.quoter.on_logon(now);
     }
@@ -803,6 +864,9 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             self.wire.transmit();
         }
         self.catch_up(now);
+        if self.quoter.state() != QuotingState::Quoting {
+            self.stop_eye(now);
+        }
         self.wire.out.let_go();
     }
 
@@ -982,7 +1046,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
         let id = report.cl_ord_id.to_number();
         if let Some(id) = id.filter(|id| *id >= ORDERS_FROM && id % 2 == 0) {
-            self.order_traded(now, report, id, !report.side);
+            self.order_traded(now, report, id, !report.side, is_late);
             return self.pull_by(now, |quoter, wire| quoter.pull_on_break(now, wire));
         }
         // Which place it has now, if it was of a process before this one.
@@ -1019,11 +1083,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         if report.exec_type == ExecType::Trade && self.is_booked(report, is_late) {
             return;
         }
-        self.order_traded(now, report, id, report.side);
+        self.order_traded(now, report, id, report.side, is_late);
     }
 
     /// The same when what traded is not in the positions yet; it is booked on `side`: the other one where the trade is taken back.
-    fn order_traded(&mut self, now: Nanos, report: &ExecutionReport, id: u64, side: Side) {
+    fn order_traded(&mut self, now: Nanos, report: &ExecutionReport, id: u64, side: Side, is_late: bool) {
         let Some(kind) = report_kind(report) else { return };
         let told = OrderReport {
             id: ClientOrderId(id.saturating_sub(self.wire.first_order) / 2),
@@ -1033,7 +1097,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let quote = self.quote_by_name(&report.symbol);
         let outcome = self.eye.as_mut().map(|eye| {
             let outcome = eye.on_report(now, &told, &mut self.wire);
-            self.quoter.set_beside(eye.open());
+            count_eye(&mut self.quoter, eye, now);
             outcome
         });
         let is_unknown = match outcome {
@@ -1053,8 +1117,16 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                     ReportKind::Broken { .. } => self.eye_contracts.saturating_sub(contracts),
                     _ => self.eye_contracts + contracts,
                 };
-                let paid = self.paid(signed(&trade), trade.last_px.unwrap_or_default());
-                self.quoter.add_net(signed(&trade), paid);
+                match self.fill_of(quote, &trade) {
+                    // It trips the protection of both.
+                    Some(fill) if matches!(kind, ReportKind::Filled { .. }) && !is_late => {
+                        self.quoter.on_fill_beside(now, &fill, &mut self.wire);
+                    }
+                    _ => {
+                        let paid = self.paid(signed(&trade), trade.last_px.unwrap_or_default());
+                        self.quoter.add_net(signed(&trade), paid);
+                    }
+                }
                 if let (Some(eye), true) = (&mut self.eye, is_unknown) {
                     eye.hold(quote, signed(&trade));
                 }
@@ -1253,6 +1325,13 @@ fn others(
     })
 }
 
+/// What the eye has under way and has sent counts towards the quoter's limits.
+#[inline]
+fn count_eye(quoter: &mut Quoter, eye: &mut Eye, now: Nanos) {
+    quoter.set_beside(eye.open());
+    quoter.on_sent_beside(now, eye.take_sent());
+}
+
 /// Contracts that an execution bought, below 0 sold.
 fn signed(report: &ExecutionReport) -> i64 {
     let qty = i64::from(report.last_qty.0);
@@ -1271,6 +1350,7 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
                 if self.status != TradingStatus::Trading {
                     self.top.state = BookState::Stale;
                 }
+                self.quoter.on_change(event.recv_ts);
                 self.is_new = true;
             }
             Applied::Update(update) => {
@@ -1283,7 +1363,7 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
                     self.wire.now = event.recv_ts;
                     if let Some(eye) = &mut self.eye {
                         eye.on_option(event.recv_ts, quote, update, &self.quoter, &mut self.wire);
-                        self.quoter.set_beside(eye.open());
+                        count_eye(&mut self.quoter, eye, event.recv_ts);
                     }
                     let is_live = update.state == BookState::Live;
                     let now = event.recv_ts;

@@ -4,6 +4,7 @@
 //! to be filled again, so that there are never more than [`LADDERS`] of each size. They go by rings ([`tickwire_runtime::spsc`]), one each
 //! way, where a model checker has looked for a row that is read while it is filled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -69,9 +70,11 @@ pub(crate) struct Shared {
     /// What of these was obeyed; written by the thread that quotes.
     obeyed: [AtomicU64; 6],
     ends: AtomicBool,
-    /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then [`PullReason`] as it is listed; mass
-    /// quotes sent; contracts held.
-    state: [AtomicU64; 2],
+    /// For the operator: whether quotes go out (0), are being taken away (1) or not there (2), then the reason by its place in
+    /// [`PullReason::ALL`]; the same of the last pull, from 1 on; mass quotes sent; contracts held.
+    state: [AtomicU64; 3],
+    /// How often quoting stopped, by reason.
+    pulled: [AtomicU64; PullReason::ALL.len()],
     messages: AtomicU64,
     net: AtomicI64,
     /// The eye's: 0 there is none, 1 it trades, from 2 on [`EYE_OFF`]; orders sent, contracts traded and those of the underlying still to
@@ -93,26 +96,6 @@ const EYE_OFF: [EyeOff; 5] = [
     EyeOff::Killed,
 ];
 
-/// Every reason, in a fixed order.
-const REASONS: [PullReason; 16] = [
-    PullReason::Operator,
-    PullReason::Heartbeat,
-    PullReason::StaleUnderlying,
-    PullReason::CrossedUnderlying,
-    PullReason::WideUnderlying,
-    PullReason::Jump,
-    PullReason::NoRow,
-    PullReason::Rate,
-    PullReason::LateAnswer,
-    PullReason::Unmatched,
-    PullReason::Rejected,
-    PullReason::Protection,
-    PullReason::VenueProtection,
-    PullReason::NoSession,
-    PullReason::Loss,
-    PullReason::BrokenTrade,
-];
-
 impl Shared {
     pub(crate) fn new(half_tick: i64) -> Shared {
         Shared {
@@ -126,7 +109,8 @@ impl Shared {
             eye_off: AtomicU64::new(0),
             obeyed: [const { AtomicU64::new(0) }; 6],
             ends: AtomicBool::new(false),
-            state: [const { AtomicU64::new(0) }; 2],
+            state: [const { AtomicU64::new(0) }; 3],
+            pulled: [const { AtomicU64::new(0) }; PullReason::ALL.len()],
             messages: AtomicU64::new(0),
             net: AtomicI64::new(0),
             eye: [const { AtomicU64::new(0) }; 3],
@@ -143,9 +127,14 @@ impl Shared {
             QuotingState::Pulling(reason) => (1, Some(reason)),
             QuotingState::Halted(reason) => (2, Some(reason)),
         };
-        let place = reason.and_then(|reason| REASONS.iter().position(|r| *r == reason));
         self.state[0].store(state, Ordering::Relaxed);
-        self.state[1].store(place.unwrap_or(0) as u64, Ordering::Relaxed);
+        let place = reason.map_or(0, |reason| reason as u64);
+        self.state[1].store(place, Ordering::Relaxed);
+        let last = path.quoter.last_pull().map_or(0, |reason| 1 + reason as u64);
+        self.state[2].store(last, Ordering::Relaxed);
+        for (word, count) in self.pulled.iter().zip(path.quoter.pulls()) {
+            word.store(*count, Ordering::Relaxed);
+        }
         self.messages.store(path.wire.sent[0], Ordering::Relaxed);
         self.net.store(path.quoter.net(), Ordering::Relaxed);
         for (word, options) in self.off_market.iter().zip(path.quoter.off_markets()) {
@@ -182,10 +171,18 @@ impl Shared {
     /// What was last noted, for the operator.
     pub(crate) fn status(&self) -> Value {
         let word = |at: usize| self.state[at].load(Ordering::Relaxed) as usize;
-        let reason = REASONS.get(word(1)).map(|reason| format!("{reason:?}"));
+        let named = |place: usize| PullReason::ALL.get(place).map(|reason| format!("{reason:?}"));
+        let reason = named(word(1));
+        let counts = PullReason::ALL.iter().zip(&self.pulled);
+        let pulls: BTreeMap<String, u64> = counts
+            .map(|(reason, count)| (format!("{reason:?}"), count.load(Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
         json!({
             "state": (["quoting", "pulling", "halted"][word(0).min(2)]),
             "reason": (if word(0) == 0 { None } else { reason }),
+            "last_pull": (word(2).checked_sub(1).and_then(named)),
+            "pulls": (pulls),
             "half_tick": (self.half_tick.load(Ordering::Relaxed)),
             "mass_quotes": (self.messages.load(Ordering::Relaxed)),
             "net": (self.net.load(Ordering::Relaxed)),

@@ -308,7 +308,7 @@ impl<C: Channel> World<C> {
         let surface = flat_surface(section, &smiles, now, front).unwrap();
         let first = (now, half_tick);
         let pricer = Pricer::new(section, &mut chain, surface, &smiles, &Expiries, first).unwrap();
-        let mut session = path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), false);
+        let mut session = path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), false, 1);
         session.handle_connected(now);
         let rival = SessionConfig {
             reset_on_logon: true,
@@ -322,6 +322,7 @@ impl<C: Channel> World<C> {
                 chain.underlying,
                 ([chain.underlying_tick, chain.steps.tick], chain.option_value),
                 ids.len() as u16,
+                Protocol::Mdp3,
             ),
             instruments: &ids,
             symbols: &symbols,
@@ -1152,7 +1153,7 @@ fn begins(answer: Option<u8>) -> (bool, bool) {
         instruments: &[InstrumentId(1)],
         symbols: &[Symbol::new(b"OPT").unwrap()],
         deltas: &[500],
-        session: path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true),
+        session: path::session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true, 1),
         by_orders: true,
         first_order: 0,
     };

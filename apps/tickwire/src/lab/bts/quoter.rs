@@ -26,6 +26,7 @@ use super::venue::Venue;
 use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::lab::run::Places;
+use crate::protocol::Protocol;
 use crate::quote::{
     Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades,
     decimals_of, flat_surface, session_of,
@@ -158,7 +159,7 @@ impl Made {
         let mut ladder = Box::new(Ladder::new(count, (2 * reach + 1) as usize));
         pricer.fill(&mut ladder, tape.begin, reach)?;
         let ticks = ([chain.underlying_tick, chain.steps.tick], chain.option_value);
-        let base = section.quoter(chain.underlying, ticks, count as u16);
+        let base = section.quoter(chain.underlying, ticks, count as u16, Protocol::Mdp3);
         Ok(Made {
             // What is measured is not how a rate is kept.
             config: QuoterConfig {
@@ -189,7 +190,7 @@ impl Made {
     /// The session of the quoter.
     fn session() -> QuoteSession {
         let comp = |name: &str| CompId::new(name.as_bytes()).unwrap_or(CompId::EMPTY);
-        session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true)
+        session_of([comp("QUOTER"), comp("EXCHANGE")], Default::default(), true, 30)
     }
 
     /// Prices that should stand at a price of the future.
