@@ -2113,6 +2113,8 @@ fn world_low(price: Price) -> Price {
     Price::from_raw(price.raw() - 30 * 10_000_000)
 }
 
+type MakeMarket = fn() -> Market;
+
 /// A market maker's session of its own kind.
 fn heartbeat_market(disconnect: bool, missed: bool) -> Market {
     market_but(|config| {
@@ -2204,7 +2206,7 @@ fn notices(world: &mut World) -> Vec<ClientEvent> {
 
 #[test]
 fn what_a_client_leaves_is_cancelled_when_its_heartbeats_stop_if_its_session_says_so() {
-    let kinds: [(fn() -> Market, bool, bool); 4] = [
+    let kinds: [(MakeMarket, bool, bool); 4] = [
         (|| heartbeat_market(false, false), false, false),
         (|| heartbeat_market(false, true), false, true),
         (|| heartbeat_market(true, false), true, false),
@@ -2276,7 +2278,7 @@ fn what_a_client_leaves_is_cancelled_when_its_heartbeats_stop_if_its_session_say
 
 #[test]
 fn a_connection_that_is_lost_takes_what_is_open_with_it_only_if_its_session_says_so() {
-    let kinds: [(fn() -> Market, bool); 2] = [
+    let kinds: [(MakeMarket, bool); 2] = [
         (|| heartbeat_market(false, true), false),
         (|| heartbeat_market(true, false), true),
     ];
