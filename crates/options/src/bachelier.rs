@@ -7,6 +7,7 @@
 //! Domain: all finite F and K, T >= 0, σ >= 0. Relative error of the price below 1e-14 · max(1, x²).
 
 use crate::normal::{cdf, decay, density};
+use crate::terms::times;
 use crate::{Greeks, Invalid, Terms};
 
 /// The value in points.
@@ -14,18 +15,21 @@ pub fn price(terms: &Terms) -> Result<f64, Invalid> {
     terms.check(false)?;
     let s = terms.deviation();
     if s == 0.0 {
-        return Ok(terms.certain());
+        return Terms::finite(terms.certain());
     }
     let x = (terms.forward - terms.strike).abs() / s;
-    Ok(terms.certain() + terms.discount() * s * time_value(x))
+    Terms::finite(terms.certain() + times(terms.discount() * s, time_value(x)))
 }
 
 /// The value and every Greek.
+///
+/// # Errors
+/// What of the terms is no term; [`Invalid::Overflow`] where one of the results would be infinite.
 pub fn greeks(terms: &Terms) -> Result<Greeks, Invalid> {
     let price = price(terms)?;
     let s = terms.deviation();
     if s == 0.0 {
-        return Ok(terms.certain_greeks());
+        return terms.certain_greeks().finite();
     }
     let Terms {
         forward,
@@ -40,18 +44,19 @@ pub fn greeks(terms: &Terms) -> Result<Greeks, Invalid> {
     let weight = df * density(d);
     let delta = kind.sign() * df * cdf(kind.sign() * d);
     let vega = weight * libm::sqrt(years);
-    Ok(Greeks {
+    Greeks {
         price,
         delta,
-        gamma: weight / s,
+        gamma: times(weight, 1.0 / s),
         vega,
-        theta: rate * price - vega * vol / (2.0 * years),
+        theta: rate * price - times(vega, vol / (2.0 * years)),
         rho: -years * price,
-        vanna: -weight * d / vol,
-        volga: vega * d * d / vol,
-        charm: rate * delta + weight * d / (2.0 * years),
-        veta: vega * (rate - (1.0 + d * d) / (2.0 * years)),
-    })
+        vanna: -times(weight, d / vol),
+        volga: times(times(vega, d), d / vol),
+        charm: rate * delta + times(weight, d / (2.0 * years)),
+        veta: times(vega, rate - (1.0 + d * d) / (2.0 * years)),
+    }
+    .finite()
 }
 
 /// Time value of the option that is out of the money, in units of df·s: `x = |F − K|/s`.

@@ -10,6 +10,7 @@
 //! A value below 1e-307 is 0.
 
 use crate::normal::{INV_SQRT_2PI, cdf, exp_half_square, mills, mills_difference, uses_series};
+use crate::terms::times;
 use crate::{Greeks, Invalid, Kind, Terms};
 
 /// The value in points.
@@ -24,19 +25,22 @@ pub fn price(terms: &Terms) -> Result<f64, Invalid> {
     terms.check(true)?;
     let s = terms.log_deviation();
     if s == 0.0 {
-        return Ok(terms.certain());
+        return Terms::finite(terms.certain());
     }
     let ln = ln_ratio(terms.forward, terms.strike);
     let scale = libm::sqrt(terms.forward) * libm::sqrt(terms.strike);
-    Ok(terms.certain() + terms.discount() * scale * time_value(ln.abs() / s, 0.5 * s))
+    Terms::finite(terms.certain() + terms.discount() * scale * time_value(ln.abs() / s, 0.5 * s))
 }
 
 /// The value and every Greek.
+///
+/// # Errors
+/// What of the terms is no term; [`Invalid::Overflow`] where one of the results would be infinite.
 pub fn greeks(terms: &Terms) -> Result<Greeks, Invalid> {
     let price = price(terms)?;
     let s = terms.log_deviation();
     if s == 0.0 {
-        return Ok(terms.certain_greeks());
+        return terms.certain_greeks().finite();
     }
     let Terms {
         forward,
@@ -59,18 +63,19 @@ pub fn greeks(terms: &Terms) -> Result<Greeks, Invalid> {
     let density = weight / forward; // df·φ(d1)
     let delta = kind.sign() * df * cdf(kind.sign() * d1);
     let vega = weight * libm::sqrt(years);
-    Ok(Greeks {
+    Greeks {
         price,
         delta,
-        gamma: density / (forward * s),
+        gamma: times(density / forward, 1.0 / s),
         vega,
-        theta: rate * price - vega * vol / (2.0 * years),
+        theta: rate * price - times(vega, vol / (2.0 * years)),
         rho: -years * price,
-        vanna: -density * d2 / vol,
-        volga: vega * d1 * d2 / vol,
-        charm: rate * delta + density * d2 / (2.0 * years),
-        veta: vega * (rate - (1.0 + d1 * d2) / (2.0 * years)),
-    })
+        vanna: -times(density, d2 / vol),
+        volga: times(times(vega, d1), d2 / vol),
+        charm: rate * delta + times(density, d2 / (2.0 * years)),
+        veta: times(vega, rate - (1.0 + d1 * d2) / (2.0 * years)),
+    }
+    .finite()
 }
 
 /// The largest value an option can have, whatever its volatility: df·F of a call, df·K of a put.
@@ -214,6 +219,45 @@ pub(crate) mod tests {
         );
     }
 
+    fn are_numbers_or_named(terms: &Terms) -> Result<(), TestCaseError> {
+        for model in [greeks, bachelier::greeks] {
+            if let Ok(g) = model(terms) {
+                let all = [
+                    g.price, g.delta, g.gamma, g.vega, g.theta, g.rho, g.vanna, g.volga, g.charm, g.veta,
+                ];
+                prop_assert!(all.iter().all(|x| x.is_finite()), "{g:?} {terms:?}");
+            }
+        }
+        for price in [price(terms), bachelier::price(terms)].into_iter().flatten() {
+            prop_assert!(price.is_finite() && price >= 0.0, "{price} {terms:?}");
+        }
+        Ok(())
+    }
+
+    /// Where vega is 0 to the last digit and a year's part of it without bound, their product was none.
+    #[test]
+    fn the_change_of_vega_is_a_number_where_there_is_no_time_left() {
+        let terms = Terms {
+            forward: 100.0,
+            strike: 101.0,
+            years: 1e-310,
+            vol: 0.2,
+            rate: 0.0,
+            kind: Kind::Call,
+        };
+        for model in [greeks, bachelier::greeks] {
+            assert_eq!(model(&terms).map(|g| g.veta), Ok(0.0));
+        }
+        let beyond = Terms {
+            forward: 1e-3,
+            strike: 1e-3,
+            years: 1e-10,
+            vol: 1e-303,
+            ..terms
+        };
+        assert_eq!(greeks(&beyond), Err(Invalid::Overflow));
+    }
+
     proptest! {
         #[test]
         fn calls_and_puts_are_at_parity_and_within_their_bounds(terms in anywhere()) {
@@ -263,8 +307,35 @@ pub(crate) mod tests {
                 if let Ok(value) = price(&terms) {
                     prop_assert!(value >= 0.0, "{value} {terms:?}");
                 }
-                let _ = (greeks(&terms), bachelier::greeks(&terms));
+                are_numbers_or_named(&terms)?;
             }
+        }
+
+        #[test]
+        fn every_greek_is_a_number_or_the_terms_have_none(
+            e in prop::array::uniform4(-320.0f64..308.0), rate in -700.0f64..700.0, is_call in any::<bool>(), near in -3.0f64..3.0,
+        ) {
+            let [forward, strike, years, vol] = e.map(|e| 10.0f64.powf(e));
+            let kind = if is_call { Kind::Call } else { Kind::Put };
+            let wild = Terms { forward, strike, years, vol, rate: rate / years.max(1.0), kind };
+            let at_the_money = Terms { strike: forward * (1.0 + near * f64::EPSILON), ..wild };
+            for terms in [wild, at_the_money, Terms { strike: forward * near.exp(), ..wild }] {
+                are_numbers_or_named(&terms)?;
+            }
+        }
+
+        #[test]
+        fn whatever_a_market_has_has_every_greek(
+            forward in -6.0f64..9.0, x in -60.0f64..60.0, years in -10.0f64..2.0, vol in -5.0f64..2.0, rate in -0.5f64..1.0,
+            is_call in any::<bool>(),
+        ) {
+            let [forward, years, vol] = [forward, years, vol].map(|e| 10.0f64.powf(e));
+            let kind = if is_call { Kind::Call } else { Kind::Put };
+            let strike = (forward * (x * vol * years.sqrt()).clamp(-40.0, 40.0).exp()).max(1e-12);
+            let terms = Terms { forward, strike, years, vol, rate, kind };
+            prop_assert!(greeks(&terms).is_ok(), "{terms:?}: {:?}", greeks(&terms));
+            let normal = Terms { vol: vol * forward, ..terms };
+            prop_assert!(bachelier::greeks(&normal).is_ok(), "{normal:?}: {:?}", bachelier::greeks(&normal));
         }
     }
 

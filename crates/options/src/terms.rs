@@ -59,6 +59,8 @@ pub enum Invalid {
     Vol,
     /// Not finite, or such that discounting over- or underflows (|rate · years| > 700).
     Rate,
+    /// Each of them is good, and the value or a Greek is larger than a double holds: terms some hundred orders of magnitude from any market's.
+    Overflow,
 }
 
 impl fmt::Display for Invalid {
@@ -69,6 +71,7 @@ impl fmt::Display for Invalid {
             Invalid::Years => "years to expiry must be a finite number, at least 0",
             Invalid::Vol => "volatility must be a finite number, at least 0",
             Invalid::Rate => "rate must be a finite number with |rate * years| at most 700",
+            Invalid::Overflow => "the value or a Greek of these terms is larger than a double holds",
         })
     }
 }
@@ -108,6 +111,15 @@ impl Terms {
     /// The same for a logarithm: beyond 1000 an option is worth its maximum to the last digit, and sums stay finite.
     pub(crate) fn log_deviation(&self) -> f64 {
         self.deviation().min(1e3)
+    }
+
+    /// The value, if it is one.
+    pub(crate) fn finite(value: f64) -> Result<f64, Invalid> {
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(Invalid::Overflow)
+        }
     }
 
     /// The value without volatility: discounted intrinsic value.
@@ -163,4 +175,24 @@ pub struct Greeks {
     pub charm: f64,
     /// −∂²V/∂σ∂T: change of vega per year that passes.
     pub veta: f64,
+}
+
+impl Greeks {
+    /// These, if each is a finite number.
+    pub(crate) fn finite(self) -> Result<Greeks, Invalid> {
+        let all = [
+            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga,
+            self.charm, self.veta,
+        ];
+        if all.iter().all(|x| x.is_finite()) {
+            Ok(self)
+        } else {
+            Err(Invalid::Overflow)
+        }
+    }
+}
+
+/// A density times what grows slower than it falls: 0 where the density is 0 to the last digit, however large the rest.
+pub(crate) fn times(density: f64, rest: f64) -> f64 {
+    if density == 0.0 { 0.0 } else { density * rest }
 }

@@ -998,3 +998,119 @@ fn nothing_is_allocated_from_the_first_look_on() {
     assert_eq!(count.allocations, 0);
     assert!(sent.orders.len() > 100, "{}", sent.orders.len());
 }
+
+/// A quoter beside the eye whose quotes are in nobody's way.
+struct Beside<'q>(&'q Quoter);
+
+impl OwnQuotes for Beside<'_> {
+    fn quoted(&self, _: u16) -> Option<(u16, u16)> {
+        Some((NO_BID, NO_ASK))
+    }
+
+    fn admits(&self, now: Nanos, uncounted: u32) -> bool {
+        OwnQuotes::admits(self.0, now, uncounted)
+    }
+
+    fn room(&self, side: Side) -> Exposure {
+        OwnQuotes::room(self.0, side)
+    }
+}
+
+/// Takes everything.
+struct Nowhere;
+
+impl crate::QuoteSink for Nowhere {
+    fn mass_quote(&mut self, _: &crate::MassQuote<'_>) -> bool {
+        true
+    }
+
+    fn cancel_all(&mut self, _: u64, _: &Cause) -> bool {
+        true
+    }
+}
+
+#[test]
+fn whatever_pulls_the_quotes_stops_the_eye_and_their_limits_are_its_own() {
+    let (buys, _) = triggers(40);
+    let offer = market(9, 40, [(buys - 20) * TICK, (buys - 3) * TICK], [5, 7]);
+    let now = Nanos(5);
+    // Contracts ordered beside a quoter to which something was done.
+    let ordered = |limits: crate::QuoterConfig, prepare: &dyn Fn(&mut Quoter)| {
+        let (mut eye, mut sent) = ready(config());
+        let mut quoter = Quoter::new(limits);
+        quoter.on_logon(now);
+        prepare(&mut quoter);
+        eye.on_option(now, 40, &offer, &Beside(&quoter), &mut sent);
+        sent.orders
+            .iter()
+            .map(|(_, order)| match order {
+                OrderIntent::New { qty, .. } => qty.0,
+                _ => 0,
+            })
+            .sum::<u32>()
+    };
+    let limits = crate::QuoterConfig {
+        quotes: QUOTES as u16,
+        ..crate::QuoterConfig::default()
+    };
+    assert_eq!(ordered(limits, &|_| ()), 7);
+    assert_eq!(ordered(limits, &|quoter| quoter.pull(now, &mut Nowhere)), 0);
+    assert_eq!(
+        ordered(limits, &|quoter| quoter.pull_on_loss(now, &mut Nowhere)),
+        0
+    );
+    assert_eq!(
+        ordered(limits, &|quoter| quoter.pull_on_break(now, &mut Nowhere)),
+        0
+    );
+    assert_eq!(ordered(limits, &Quoter::on_protected), 0);
+    assert_eq!(ordered(limits, &Quoter::on_disconnect), 0);
+    let stalled = |quoter: &mut Quoter| {
+        quoter.on_turn(Nanos(1), &mut Nowhere);
+        assert!(quoter.on_turn(Nanos(Nanos::SECOND), &mut Nowhere).is_some());
+    };
+    assert_eq!(ordered(limits, &stalled), 0);
+    let silent = |quoter: &mut Quoter| {
+        quoter.on_packet(Nanos(1));
+        quoter.on_turn(Nanos(Nanos::SECOND), &mut Nowhere);
+        assert_eq!(
+            quoter.state(),
+            crate::QuotingState::Pulling(crate::PullReason::Silence)
+        );
+    };
+    assert_eq!(ordered(limits, &silent), 0);
+    // Its position, what it paid, and its rate.
+    let few = crate::QuoterConfig {
+        long_max: 3,
+        ..limits
+    };
+    assert_eq!(ordered(few, &|_| ()), 3);
+    assert_eq!(ordered(few, &|quoter| quoter.add_net(2, 0)), 1);
+    let poor = crate::QuoterConfig {
+        premium_max: [2 * buys as u64, u64::MAX],
+        ..limits
+    };
+    assert_eq!(ordered(poor, &|_| ()), 2);
+    let slow = crate::QuoterConfig {
+        messages_max: 10,
+        ..limits
+    };
+    assert_eq!(ordered(slow, &|quoter| quoter.on_sent_beside(now, 9)), 7);
+    assert_eq!(ordered(slow, &|quoter| quoter.on_sent_beside(now, 10)), 0);
+}
+
+#[test]
+fn what_is_not_trusted_any_more_leaves_it_idle_for_a_while() {
+    let (mut eye, mut sent) = ready(config());
+    let (buys, _) = triggers(40);
+    let offer = market(9, 40, [(buys - 20) * TICK, (buys - 3) * TICK], [5, 7]);
+    let at = Nanos(Nanos::SECOND);
+    eye.distrust(at);
+    eye.on_option(at.after(1), 40, &offer, &NoQuotes, &mut sent);
+    assert!(sent.orders.is_empty(), "nothing is known of the underlying");
+    let calm = config().calm_ns;
+    eye.on_underlying(at.after(calm - 1), &look(10, 8_000, 2), &NoQuotes, &mut sent);
+    assert!(sent.orders.is_empty(), "not calm yet");
+    eye.on_underlying(at.after(calm), &look(11, 8_000, 2), &NoQuotes, &mut sent);
+    assert_eq!((sent.orders.len(), eye.take_sent(), eye.take_sent()), (1, 1, 0));
+}

@@ -1169,3 +1169,152 @@ fn a_side_that_would_cost_more_than_it_may_is_not_quoted() {
     assert_eq!(paid, venue.paid);
     assert!(paid as u64 + venue.premium(0) <= config.premium_max[0]);
 }
+
+/// Turns of the loop, a millisecond apart, with a packet in each of them or in none.
+fn turns(
+    quoter: &mut Quoter,
+    venue: &mut Venue,
+    random: &mut Random,
+    ms: core::ops::Range<u64>,
+    heard: bool,
+) {
+    for ms in ms {
+        let now = Nanos(ms * Nanos::MILLI);
+        assert_eq!(quoter.on_turn(now, venue), None, "at {ms} ms");
+        if heard {
+            quoter.on_packet(now);
+            quoter.on_change(now);
+            quoter.on_underlying(now, &look(ms, 8_000, 2), venue);
+        }
+        venue.drain(now, quoter, random);
+    }
+}
+
+#[test]
+fn a_loop_that_stood_still_pulls_before_anything_else_and_quotes_again_when_all_is_read() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    turns(&mut quoter, &mut venue, &mut random, 1..1_000, true);
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    // As long as may be, and then a millisecond more.
+    let stall = quoter.config.stall_ns;
+    let last = Nanos(999 * Nanos::MILLI);
+    let on_time = last.after(stall);
+    assert_eq!(quoter.on_turn(on_time, &mut venue), None);
+    let late = on_time.after(stall + 1);
+    assert_eq!(quoter.on_turn(late, &mut venue), Some(stall + 1));
+    assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::Stall));
+    assert!(matches!(venue.requests.front(), Some(Request::CancelAll(_))));
+    venue.drain(late, &mut quoter, &mut random);
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Stall));
+    assert_eq!((venue.resting(0), venue.resting(1)), (0, 0));
+    // What it reads now is old, however good it looks, for as long as more waits.
+    let mut now = late;
+    for step in 0..300 {
+        now = now.after(Nanos::MILLI);
+        quoter.on_turn(now, &mut venue);
+        quoter.on_underlying(now, &look(2_000 + step, 8_030, 2), &mut venue);
+        quoter.on_packet(now);
+        quoter.on_backlog(now);
+        assert!(venue.requests.is_empty(), "quoted by what is old, step {step}");
+    }
+    for step in 0..200 {
+        now = now.after(Nanos::MILLI);
+        quoter.on_turn(now, &mut venue);
+        quoter.on_packet(now);
+        quoter.on_underlying(now, &look(3_000 + step, 8_030, 2), &mut venue);
+        venue.drain(now, &mut quoter, &mut random);
+        let calm = now.since(late) >= 300 * Nanos::MILLI + quoter.config.calm_ns;
+        assert_eq!(quoter.state() == QuotingState::Quoting, calm, "step {step}");
+    }
+    assert!(is_equal(&quoter, &venue) && venue.resting(0) > 0);
+    assert_eq!(quoter.pulls()[PullReason::Stall as usize], 1);
+    assert_eq!(quoter.last_pull(), Some(PullReason::Stall));
+    assert_eq!(quoter.pulls().iter().sum::<u64>(), 1);
+}
+
+#[test]
+fn silent_market_data_pulls_under_its_name_and_passes() {
+    let underlying_silence_ns = 400 * Nanos::MILLI;
+    let (mut quoter, mut venue, mut random) = running(QuoterConfig {
+        underlying_silence_ns,
+        ..config()
+    });
+    turns(&mut quoter, &mut venue, &mut random, 1..1_000, true);
+    turns(&mut quoter, &mut venue, &mut random, 1_000..1_249, false);
+    assert_eq!(quoter.state(), QuotingState::Quoting, "249 ms are no silence");
+    turns(&mut quoter, &mut venue, &mut random, 1_249..1_251, false);
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Silence));
+    assert_eq!((venue.resting(0), venue.resting(1)), (0, 0));
+    turns(&mut quoter, &mut venue, &mut random, 1_251..60_000, false);
+    // It comes again, and is believed when it has been there for a while.
+    turns(&mut quoter, &mut venue, &mut random, 60_000..60_099, true);
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Silence));
+    turns(&mut quoter, &mut venue, &mut random, 60_099..60_102, true);
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    assert!(venue.resting(0) > 0);
+    // Others are heard of on its channel, the underlying is not.
+    let mut now = 60_102;
+    while quoter.state() == QuotingState::Quoting {
+        assert!(now < 60_600, "the underlying is silent");
+        quoter.on_turn(Nanos(now * Nanos::MILLI), &mut venue);
+        quoter.on_packet(Nanos(now * Nanos::MILLI));
+        now += 1;
+    }
+    assert_eq!(
+        quoter.state(),
+        QuotingState::Pulling(PullReason::SilentUnderlying)
+    );
+    assert_eq!(now, 60_101 + 400 + 2, "its last change was at 60 101 ms");
+}
+
+#[test]
+fn neither_is_looked_for_where_it_is_turned_off() {
+    let none = SilenceConfig {
+        least_ns: 0,
+        most_ns: 0,
+    };
+    let (mut quoter, mut venue, _) = running(QuoterConfig {
+        stall_ns: 0,
+        silence: none,
+        ..config()
+    });
+    for second in 1..100 {
+        assert_eq!(quoter.on_turn(Nanos(second * Nanos::SECOND), &mut venue), None);
+    }
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+}
+
+#[test]
+fn a_fill_beside_the_quotes_counts_towards_protection_and_an_order_towards_the_rate() {
+    let protection = Protection {
+        contracts: 10,
+        window_ns: Nanos::SECOND,
+        ..Protection::default()
+    };
+    let (mut quoter, mut venue, _) = running(QuoterConfig {
+        protection,
+        long_max: 10_000,
+        messages_max: 40,
+        ..config()
+    });
+    let now = Nanos(5 * Nanos::SECOND);
+    let fill = Fill {
+        quote: 40,
+        side: Side::Bid,
+        qty: Qty(9),
+        ticks: 10,
+        delta_milli: 500,
+    };
+    let before = quoter.room_beside(Side::Bid);
+    quoter.on_fill_beside(now, &fill, &mut venue);
+    assert_eq!((quoter.net(), quoter.paid()), (9, 90));
+    assert_eq!(quoter.room_beside(Side::Bid).contracts, before.contracts - 9);
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    assert!(quoter.admits_beside(now, 40) && !quoter.admits_beside(now, 41));
+    quoter.on_sent_beside(now, 39);
+    assert!(quoter.admits_beside(now, 1) && !quoter.admits_beside(now, 2));
+    assert!(quoter.admits_beside(now.after(Nanos::SECOND), 40));
+    quoter.on_fill_beside(now, &Fill { qty: Qty(1), ..fill }, &mut venue);
+    assert_eq!(quoter.state(), QuotingState::Pulling(PullReason::Protection));
+    assert!(!quoter.admits_beside(now.after(Nanos::SECOND), 1), "it is pulled");
+}
