@@ -8,6 +8,7 @@ mod bare;
 mod bindings;
 mod fuzz;
 mod interop;
+mod keys;
 mod licences;
 mod oracle;
 mod purity;

@@ -38,6 +38,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("fuzz target", fuzz_targets()),
         ("ci", ci()),
         ("counted cores", counted_cores()),
+        ("unread key", crate::keys::unread()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
