@@ -76,6 +76,7 @@ impl Protocol {
             | Protocol::Uqdf
             | Protocol::Pitch
             | Protocol::PitchOptions
+            | Protocol::PitchComplex
             | Protocol::PitchFutures => 1,
             Protocol::Mdp3 | Protocol::Moex => 30,
             Protocol::Xdp | Protocol::Openbook | Protocol::Cqs => 60,
