@@ -57,8 +57,9 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Does what can be done without waiting. `page` is asked for the page of a path, `None` where there is none.
-    pub(crate) fn poll(&mut self, now: Instant, mut page: impl FnMut(&str) -> Option<Page>) {
+    /// Does what can be done without waiting. `page` is asked for the page of a path, in a form that the second text, the
+    /// request's `Accept`, allows; `None` where there is none.
+    pub(crate) fn poll(&mut self, now: Instant, mut page: impl FnMut(&str, &str) -> Option<Page>) {
         while self.connections.len() < CONNECTIONS_MAX {
             // Any error but "nobody there" is of a connection that has gone again.
             match self.listener.accept() {
@@ -83,7 +84,7 @@ impl Server {
 
 impl Connection {
     /// Goes on with it; `false` when it is over.
-    fn work(&mut self, page: &mut impl FnMut(&str) -> Option<Page>) -> bool {
+    fn work(&mut self, page: &mut impl FnMut(&str, &str) -> Option<Page>) -> bool {
         if self.answer.is_empty() {
             match self.receive() {
                 Ok(true) => self.answer = answer(&self.request, page),
@@ -136,9 +137,11 @@ fn head(request: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a request asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Request<'a> {
     path: &'a str,
+    /// All fields `Accept`, joined by commas; nothing where there is none.
+    accept: String,
     /// GET wants the page, HEAD only what is said about it.
     wants_body: bool,
 }
@@ -146,14 +149,14 @@ struct Request<'a> {
 /// A status line.
 type Refusal = &'static str;
 
-fn answer(request: &[u8], page: &mut impl FnMut(&str) -> Option<Page>) -> Vec<u8> {
+fn answer(request: &[u8], page: &mut impl FnMut(&str, &str) -> Option<Page>) -> Vec<u8> {
     let asked = match head(request) {
         None => Err("431 Request Header Fields Too Large"),
         Some(head) => read(head),
     };
     let (status, found, wants_body) = match asked {
         Err(refusal) => (refusal, None, true),
-        Ok(request) => match page(request.path) {
+        Ok(request) => match page(request.path, &request.accept) {
             Some(page) => ("200 OK", Some(page), request.wants_body),
             None => ("404 Not Found", None, request.wants_body),
         },
@@ -205,13 +208,17 @@ fn read(head: &[u8]) -> Result<Request<'_>, Refusal> {
     if !matches!(digits, "1.0" | "1.1") {
         return Err("505 HTTP Version Not Supported");
     }
-    let mut hosts = 0;
+    let (mut hosts, mut accept) = (0, String::new());
     for line in lines {
-        let (name, _) = line.split_once(':').ok_or(BAD)?;
+        let (name, value) = line.split_once(':').ok_or(BAD)?;
         if !is_token(name) {
             return Err(BAD);
         }
         hosts += usize::from(name.eq_ignore_ascii_case("host"));
+        if name.eq_ignore_ascii_case("accept") {
+            accept.push_str(value);
+            accept.push(',');
+        }
     }
     if hosts > 1 || (digits == "1.1" && hosts == 0) {
         return Err(BAD);
@@ -223,6 +230,7 @@ fn read(head: &[u8]) -> Result<Request<'_>, Refusal> {
     };
     Ok(Request {
         path: path(target).ok_or(BAD)?,
+        accept,
         wants_body,
     })
 }
@@ -242,7 +250,7 @@ fn path(target: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn pages(path: &str) -> Option<Page> {
+    fn pages(path: &str, _accept: &str) -> Option<Page> {
         (path == "/metrics").then(|| Page {
             content_type: "text/plain",
             body: "up 1\n".repeat(100_000),

@@ -1,4 +1,4 @@
-//! The metrics page: OpenMetrics 1.0 text of one reading.
+//! The metrics page of one reading: OpenMetrics 1.0 text, or Prometheus's text format 0.0.4, as the one who asks prefers.
 //!
 //! Every counter of the one table is a counter of its own name, `tickwire_<id>_total`, with the table's sentence as its help.
 //! Metrics of a source carry `feed`, `source` (the channel), `venue`; latencies per message type are per feed, for there are many.
@@ -10,8 +10,42 @@ use tickwire_market::Counter;
 use super::model::{Condition, Distribution, Reading, Room, Source, State};
 use super::top::kinds_of;
 
-/// What the answer is (OpenMetrics 1.0, "Content type").
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// How the page is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus's text format 0.0.4, which every scraper reads. It has neither units nor types of states and information, which
+    /// are gauges in it, and a counter's type stands at the name with `_total`.
+    Text,
+}
+
+impl Format {
+    /// What a header field `Accept` prefers (RFC 9110 §12.5.1): the older format unless OpenMetrics is named and not liked less.
+    pub(crate) fn accepted(accept: &str) -> Format {
+        let quality = |wanted: &str| {
+            accept.split(',').find_map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                let is_it = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(wanted));
+                let q = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+                // A quality that is no number is as good as none.
+                is_it.then(|| q.and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0))
+            })
+        };
+        match quality("application/openmetrics-text") {
+            Some(open) if open > 0.0 && open >= quality("text/plain").unwrap_or(0.0) => Format::OpenMetrics,
+            _ => Format::Text,
+        }
+    }
+
+    /// The header field `Content-Type` of the answer.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
 
 /// Upper ends of the histogram buckets in nanoseconds: 63 ns, 127 ns, … 1.07 s. One less than powers of two, where a bucket
 /// of the region ends too: no latency is counted in the wrong one.
@@ -26,8 +60,11 @@ const BOUNDS_NS: [u64; 25] = {
 };
 
 /// The page. Without a reading it says that there is none.
-pub(crate) fn page(reading: Option<&Reading>) -> String {
-    let mut out = Exposition(String::with_capacity(64 * 1024));
+pub(crate) fn page(reading: Option<&Reading>, format: Format) -> String {
+    let mut out = Exposition {
+        text: String::with_capacity(64 * 1024),
+        format,
+    };
     out.family("tickwire_build", "info", "", "The version of the program.");
     out.sample(
         "tickwire_build_info",
@@ -48,7 +85,10 @@ pub(crate) fn page(reading: Option<&Reading>) -> String {
         kinds(&mut out, reading);
         latencies(&mut out, reading);
     }
-    out.0 + "# EOF\n"
+    match format {
+        Format::OpenMetrics => out.text + "# EOF\n",
+        Format::Text => out.text,
+    }
 }
 
 fn daemon(out: &mut Exposition, reading: &Reading) {
@@ -265,22 +305,35 @@ fn seconds(ns: u64) -> String {
 }
 
 /// Text of the exposition format.
-struct Exposition(String);
+struct Exposition {
+    text: String,
+    format: Format,
+}
 
 impl Exposition {
     fn family(&mut self, name: &str, kind: &str, unit: &str, help: &str) {
-        let out = &mut self.0;
+        let out = &mut self.text;
+        let (name, kind) = match (self.format, kind) {
+            (Format::Text, "counter") => (format!("{name}_total"), kind),
+            (Format::Text, "info") => (format!("{name}_info"), "gauge"),
+            (Format::Text, "stateset") => (name.to_owned(), "gauge"),
+            _ => (name.to_owned(), kind),
+        };
         let _ = writeln!(out, "# TYPE {name} {kind}");
-        if !unit.is_empty() {
+        if !unit.is_empty() && self.format == Format::OpenMetrics {
             let _ = writeln!(out, "# UNIT {name} {unit}");
         }
         let _ = write!(out, "# HELP {name} ");
-        escape(out, help);
+        match self.format {
+            Format::OpenMetrics => escape(out, help),
+            // Quotes stand as they are there.
+            Format::Text => out.push_str(&help.replace('\\', "\\\\").replace('\n', "\\n")),
+        }
         out.push('\n');
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let out = &mut self.0;
+        let out = &mut self.text;
         out.push_str(name);
         for (at, (label, value)) in labels.iter().enumerate() {
             out.push(if at == 0 { '{' } else { ',' });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::http::{Page, Server};
-use super::metrics;
+use super::metrics::{self, Format};
 use super::region::{Detail, Watch};
 use crate::failure::Failure;
 
@@ -45,17 +45,19 @@ impl MetricsServer {
     /// Does what can be done without waiting; call it ten times a second.
     pub(crate) fn poll(&mut self) {
         let watch = &mut self.watch;
-        self.server.poll(Instant::now(), |path| page(path, watch));
+        self.server
+            .poll(Instant::now(), |path, accept| page(path, accept, watch));
     }
 }
 
-fn page(path: &str, watch: &mut Watch) -> Option<Page> {
+fn page(path: &str, accept: &str, watch: &mut Watch) -> Option<Page> {
     match path {
         "/metrics" => {
             let reading = watch.look().ok().map(|region| region.reading(Detail::Kinds));
+            let format = Format::accepted(accept);
             Some(Page {
-                content_type: metrics::CONTENT_TYPE,
-                body: metrics::page(reading.as_ref()),
+                content_type: format.content_type(),
+                body: metrics::page(reading.as_ref(), format),
             })
         }
         "/" => Some(Page {

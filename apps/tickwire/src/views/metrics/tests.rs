@@ -179,7 +179,7 @@ fn histograms(family: &str, samples: &[Sample]) {
 #[test]
 fn the_page_is_what_is_expected_and_a_strict_reader_accepts_it() {
     let (_, after) = examples::two_readings();
-    let text = page(Some(&after));
+    let text = page(Some(&after), Format::OpenMetrics);
     // A new counter in the table is no change of the form.
     let left_out = |line: &str| {
         let others = Counter::ALL
@@ -221,9 +221,12 @@ fn buckets_hold_what_their_bounds_say() {
     for ns in [63, 64, 127, 128, 255, (1 << 30) - 1, 1 << 30] {
         latency.record(ns);
     }
-    let mut out = Exposition("# TYPE t_seconds histogram\n".into());
+    let mut out = Exposition {
+        text: "# TYPE t_seconds histogram\n".into(),
+        format: Format::OpenMetrics,
+    };
     out.histogram("t_seconds", &[("feed", "x")], &latency);
-    let text = out.0 + "# EOF\n";
+    let text = out.text + "# EOF\n";
     let parsed = parse(&text);
     let bucket = |bound: &str| {
         parsed
@@ -243,7 +246,7 @@ fn buckets_hold_what_their_bounds_say() {
 fn names_from_outside_are_escaped() {
     let (_, mut reading) = examples::two_readings();
     reading.sources[0].name = "a\"b\\c\nd".into();
-    let parsed = parse(&page(Some(&reading)));
+    let parsed = parse(&page(Some(&reading), Format::OpenMetrics));
     assert!(
         parsed
             .samples
@@ -254,7 +257,7 @@ fn names_from_outside_are_escaped() {
 
 #[test]
 fn without_a_region_the_page_says_so() {
-    let parsed = parse(&page(None));
+    let parsed = parse(&page(None, Format::OpenMetrics));
     let readable: Vec<f64> = parsed
         .samples
         .iter()
@@ -299,7 +302,7 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
     );
     let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let (_, after) = examples::two_readings();
-    let parsed = parse(&page(Some(&after)));
+    let parsed = parse(&page(Some(&after), Format::OpenMetrics));
     let exported: BTreeSet<&str> = parsed.samples.iter().map(|(name, ..)| name.as_str()).collect();
     let labels: BTreeSet<&str> = parsed
         .samples
@@ -333,5 +336,83 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
                 assert!(labels.contains(label), "label {label} of {query} is not exported");
             }
         }
+    }
+}
+
+/// What a dashboard's variables stand for.
+fn filled(query: &str) -> String {
+    query.replace("$__rate_interval", "1m").replace("$feed", ".*")
+}
+
+#[test]
+fn every_query_of_the_dashboard_is_promql() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/grafana-tickwire.json"
+    );
+    let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut found = Vec::new();
+    queries(&dashboard, &mut found);
+    let expressions: Vec<&String> = found.iter().filter(|q| !q.starts_with("label_values(")).collect();
+    assert!(expressions.len() > 20, "{expressions:?}");
+    for query in expressions {
+        if let Err(why) = promql_parser::parser::parse(&filled(query)) {
+            panic!("{query}: {why}");
+        }
+    }
+    assert!(promql_parser::parser::parse("a + 2 * on (b) group_left () c").is_err());
+}
+
+#[test]
+fn the_text_format_says_the_same_samples_by_its_own_rules() {
+    let (_, after) = examples::two_readings();
+    let open = parse(&page(Some(&after), Format::OpenMetrics));
+    let text = page(Some(&after), Format::Text);
+    assert!(
+        !text.contains("# EOF") && !text.contains("# UNIT"),
+        "OpenMetrics only"
+    );
+    let (mut kinds, mut samples) = (BTreeMap::new(), Vec::new());
+    for line in text.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(rest) => {
+                let (name, kind) = rest.split_once(' ').expect("name and type");
+                assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+                assert!(kinds.insert(name, kind).is_none(), "{name} twice");
+            }
+            None if line.starts_with("# HELP ") => {}
+            None => samples.push(sample(line)),
+        }
+    }
+    assert_eq!(samples, open.samples);
+    for (name, ..) in &samples {
+        let is_typed = kinds.contains_key(name.as_str())
+            || ["_bucket", "_sum", "_count"]
+                .iter()
+                .filter_map(|suffix| name.strip_suffix(suffix))
+                .any(|family| kinds.get(family) == Some(&"histogram"));
+        assert!(is_typed, "{name} has no type");
+    }
+}
+
+#[test]
+fn who_asks_for_open_metrics_gets_it_and_everybody_else_the_older_format() {
+    for (accept, format) in [
+        ("", Format::Text),
+        ("*/*", Format::Text),
+        ("text/plain", Format::Text),
+        ("application/openmetrics-text", Format::OpenMetrics),
+        (
+            "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            Format::OpenMetrics,
+        ),
+        (
+            "application/openmetrics-text; q=0.3, text/plain; q=0.9",
+            Format::Text,
+        ),
+        ("application/openmetrics-text;q=0", Format::Text),
+        ("APPLICATION/OpenMetrics-Text;q=nonsense", Format::OpenMetrics),
+    ] {
+        assert_eq!(Format::accepted(accept), format, "{accept:?}");
     }
 }
