@@ -6,7 +6,7 @@
 //! `CI` is set: there it is a failure.
 
 use crate::run::{Context, Outcome, build_as_tested, cargo, root, target_dir, words};
-use crate::source::read;
+use crate::source::{files, read, shown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -305,6 +305,13 @@ fn python(ctx: &Context) -> Outcome {
         &["bindings/python/tests", "bindings/python/examples"],
     ]
     .concat();
+    // What readers copy out of the pages is held against the package like any program.
+    let snippets = match write_snippets(&dir.join("snippets")) {
+        Ok(paths) => paths,
+        Err(error) => return failed(&format!("the Python of the pages: {error}"), ""),
+    };
+    let pages: Vec<&str> = snippets.iter().map(String::as_str).collect();
+    let pages = [&config[..], &pages].concat();
     let stubs = ["-m", "mypy.stubtest", "tickwire"].to_vec();
     let config = [
         "-m",
@@ -315,7 +322,7 @@ fn python(ctx: &Context) -> Outcome {
         "bindings/python/pyproject.toml",
     ];
     let run = [&config[..], &["-p", "no:cacheprovider", "bindings/python/tests"]].concat();
-    for args in [package, programs, stubs, run] {
+    for args in [package, programs, pages, stubs, run] {
         let mut command = Command::new(&inside);
         command
             .args(args)
@@ -340,6 +347,51 @@ fn python(ctx: &Context) -> Outcome {
         all.passed += passed.max(1);
     }
     all
+}
+
+/// Every block of Python of our pages as a file of its own, named by page and line.
+fn write_snippets(folder: &Path) -> std::io::Result<Vec<String>> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder)?;
+    let mut paths = Vec::new();
+    for page in files("", "md") {
+        for (line, code) in python_of(&read(&page)) {
+            let name: String = shown(&page)
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+                .collect();
+            let path = folder.join(format!("{name}_line_{line}.py"));
+            std::fs::write(&path, code)?;
+            paths.push(path.display().to_string());
+        }
+    }
+    if paths.is_empty() {
+        return Err(std::io::Error::other("no page has any"));
+    }
+    Ok(paths)
+}
+
+/// The blocks of a page that are fenced as Python, with the line that each begins on.
+fn python_of(page: &str) -> Vec<(usize, String)> {
+    let mut blocks: Vec<(usize, String)> = Vec::new();
+    let mut is_python = false;
+    for (line, text) in (1..).zip(page.lines()) {
+        match text.trim_start().strip_prefix("```") {
+            Some("python") => {
+                is_python = true;
+                blocks.push((line + 1, String::new()));
+            }
+            Some(_) => is_python = false,
+            None if is_python => {
+                if let Some((_, code)) = blocks.last_mut() {
+                    code.push_str(text);
+                    code.push('\n');
+                }
+            }
+            None => {}
+        }
+    }
+    blocks
 }
 
 /// An environment with what the tests need; made anew when the list or the interpreter changed.
@@ -473,6 +525,17 @@ fn pytest_tally(output: &str) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_python_of_a_page_is_found_with_its_line() {
+        let page =
+            "text\n```python\nimport tickwire\n```\n```\nnot this\n```\n```python\na = 1\nb = 2\n```\n";
+        let expected = [
+            (3, "import tickwire\n".to_owned()),
+            (9, "a = 1\nb = 2\n".to_owned()),
+        ];
+        assert_eq!(python_of(page), expected);
+    }
 
     #[test]
     fn a_machine_without_network_is_told_from_a_package_that_is_not_there() {

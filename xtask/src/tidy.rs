@@ -33,6 +33,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("dead vector", dead_vectors()),
         ("ADR", adrs()),
         ("machine path", machine_paths()),
+        ("recorded data", recorded_data()),
         ("manifest", manifests()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
@@ -371,6 +372,27 @@ fn machine_paths() -> Vec<String> {
                     at + 1
                 ));
             }
+        }
+    }
+    findings
+}
+
+/// Recorded data is read through `crates/testdata`, which refuses what a test's mark does not name; so nobody else knows where it
+/// lies.
+fn recorded_data() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let (text, place) = (read(&path), shown(&path));
+        let is_own = ["crates/testdata/", "crates/recorded/", "xtask/"]
+            .iter()
+            .any(|own| place.starts_with(own));
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code: String = lines.collect();
+        let names_it = ["TICKWIRE_SHARED", concat!("../sha", "red")];
+        if !is_own && names_it.iter().any(|name| code.contains(name)) {
+            findings.push(format!(
+                "{place}: ask tickwire_testdata for recorded data: a test with #[recorded_data(...)], a benchmark by if_recorded"
+            ));
         }
     }
     findings

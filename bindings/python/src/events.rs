@@ -5,7 +5,7 @@ use crate::types::{self, BOOK_STATE, EVENT, EVENT_KIND, SIDE, TRADING_STATUS, Tr
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tickwire_market::{BookUpdate, MarketEvent, Nanos};
 use tickwire_shm::{Next, Record, RingCursor};
@@ -223,21 +223,24 @@ impl Events {
     }
 
     /// What comes next, after at most so long. Only when there is nothing is the writer asked for: what it left is read first.
-    fn wait(&self, until: Instant) -> Result<Next, Trouble> {
+    fn wait(&self, until: Instant) -> Result<(Next, Option<Arc<str>>), Trouble> {
         loop {
             let mut cursors = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
             let next = self.feed.get().with(|attached| {
                 if attached.generation() == cursors.generation {
                     match cursors.next(attached, self.wanted) {
                         Next::Empty => attached.check(false)?,
-                        found => return Ok(found),
+                        found => {
+                            let symbol = symbol_of(attached, &found);
+                            return Ok((found, symbol));
+                        }
                     }
                 }
                 cursors.follow(attached)?;
-                Ok(Next::Empty)
+                Ok((Next::Empty, None))
             })?;
             drop(cursors);
-            if next != Next::Empty || Instant::now() >= until {
+            if next.0 != Next::Empty || Instant::now() >= until {
                 return Ok(next);
             }
             std::thread::sleep(PAUSE);
@@ -276,12 +279,23 @@ impl Events {
                 .timeout
                 .map(|timeout| timeout.saturating_sub(start.elapsed()));
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            match py.detach(|| self.wait(Instant::now() + slice))? {
+            let (next, symbol) = py.detach(|| self.wait(Instant::now() + slice))?;
+            match next {
                 Next::Record(Record::Event(source, event)) => {
-                    return Ok(Some(Py::new(py, Event { source, event })?.into_any()));
+                    let event = Event {
+                        source,
+                        symbol,
+                        event: Box::new(event),
+                    };
+                    return Ok(Some(Py::new(py, event)?.into_any()));
                 }
                 Next::Record(Record::Update(source, update)) => {
-                    return Ok(Some(Py::new(py, Update { source, update })?.into_any()));
+                    let update = Update {
+                        source,
+                        symbol,
+                        update: Box::new(update),
+                    };
+                    return Ok(Some(Py::new(py, update)?.into_any()));
                 }
                 Next::Missed(count) if self.raises_missed => return Err(Trouble::Missed(count).into()),
                 Next::Missed(count) => return types::missed(py, count).map(Some),
@@ -319,17 +333,42 @@ impl Events {
     }
 }
 
+/// The symbol of a record's instrument.
+fn symbol_of(attached: &mut Attached, next: &Next) -> Option<Arc<str>> {
+    match next {
+        Next::Record(Record::Event(source, event)) => attached.symbol(*source, event.instrument.0),
+        Next::Record(Record::Update(source, update)) => attached.symbol(*source, update.instrument.0),
+        Next::Missed(_) | Next::Empty => None,
+    }
+}
+
+/// What a record is about, as it is shown.
+fn about(symbol: Option<&Arc<str>>, instrument: u32) -> String {
+    match symbol {
+        Some(symbol) => symbol.to_string(),
+        None => format!("instrument {instrument}"),
+    }
+}
+
 /// One thing that happened on a market. Which fields carry meaning depends on `kind`.
 #[pyclass(frozen, module = "tickwire")]
 pub(crate) struct Event {
     /// The source's number.
     #[pyo3(get)]
     source: u16,
-    event: MarketEvent,
+    symbol: Option<Arc<str>>,
+    /// On its own: it is aligned to a cache line, and Python aligns objects to 16 bytes.
+    event: Box<MarketEvent>,
 }
 
 #[pymethods]
 impl Event {
+    /// The instrument's symbol; None where it has no book.
+    #[getter]
+    fn symbol(&self) -> Option<&str> {
+        self.symbol.as_deref()
+    }
+
     /// What happened.
     #[getter]
     fn kind(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -457,9 +496,9 @@ impl Event {
 
     fn __repr__(&self) -> String {
         let e = &self.event;
-        let (kind, instrument, price) = (e.kind, e.instrument.0, e.price);
+        let (kind, about, price) = (e.kind, about(self.symbol.as_ref(), e.instrument.0), e.price);
         format!(
-            "<Event {} {kind:?} of instrument {instrument} on {}: {price} x {}>",
+            "<Event {} {kind:?} of {about} on {}: {price} x {}>",
             e.seq.0,
             e.venue.name(),
             e.qty.0
@@ -473,11 +512,19 @@ pub(crate) struct Update {
     /// The source's number.
     #[pyo3(get)]
     source: u16,
-    update: BookUpdate,
+    symbol: Option<Arc<str>>,
+    /// On its own, as the event.
+    update: Box<BookUpdate>,
 }
 
 #[pymethods]
 impl Update {
+    /// The instrument's symbol; None where it has no book.
+    #[getter]
+    fn symbol(&self) -> Option<&str> {
+        self.symbol.as_deref()
+    }
+
     /// Whether the book can be trusted.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -536,9 +583,9 @@ impl Update {
         let u = &self.update;
         let side = |at: usize| format!("{} x {}", u.price[at], u.qty[at].0);
         format!(
-            "<Update {} of instrument {} on {}: {} / {}>",
+            "<Update {} of {} on {}: {} / {}>",
             u.seq.0,
-            u.instrument.0,
+            about(self.symbol.as_ref(), u.instrument.0),
             u.venue.name(),
             side(0),
             side(1)

@@ -27,6 +27,9 @@ pub(crate) struct Attached {
     /// Slots of a symbol, with their sources.
     books: HashMap<String, Vec<(u32, u16)>>,
     supers: HashMap<String, u32>,
+    /// Symbols by source and instrument, of this many slots so far.
+    symbols: HashMap<(u16, u32), Arc<str>>,
+    symbols_of: u32,
     /// Names of sources and of their feeds, by number.
     sources: Vec<Option<(Arc<str>, Arc<str>)>>,
     feeds: Vec<String>,
@@ -42,6 +45,8 @@ impl Attached {
             checked: Nanos::ZERO,
             books: HashMap::new(),
             supers: HashMap::new(),
+            symbols: HashMap::new(),
+            symbols_of: 0,
             sources: Vec::new(),
             feeds: Vec::new(),
             book: Box::default(),
@@ -63,6 +68,8 @@ impl Attached {
     fn learn(&mut self) {
         self.books.clear();
         self.supers.clear();
+        self.symbols.clear();
+        self.symbols_of = 0;
         self.name_sources();
     }
 
@@ -99,6 +106,32 @@ impl Attached {
         }
         self.checked = time;
         Ok(())
+    }
+
+    /// Takes in the books that were claimed since the last look; what a slot holds never changes.
+    fn name_instruments(&mut self) {
+        let used = self.reader().books_used();
+        if used == self.symbols_of {
+            return;
+        }
+        let reader = self.attachment.reader();
+        let claimed = (self.symbols_of..used).map_while(|slot| reader.book_identity(slot));
+        let mut named = 0;
+        for book in claimed {
+            let symbol = book.symbol.as_str().into();
+            self.symbols.insert((book.source, book.instrument.0), symbol);
+            named += 1;
+        }
+        self.symbols_of += named;
+    }
+
+    /// The symbol of an instrument of a source; `None` where it has no book.
+    pub(crate) fn symbol(&mut self, source: u16, instrument: u32) -> Option<Arc<str>> {
+        let key = (source, instrument);
+        if !self.symbols.contains_key(&key) {
+            self.name_instruments();
+        }
+        self.symbols.get(&key).cloned()
     }
 
     fn names(&self, source: u16) -> Option<(&Arc<str>, &Arc<str>)> {
@@ -367,6 +400,15 @@ impl Feed {
                 .supers()
                 .map(|(_, symbol)| symbol.as_str().to_owned())
                 .collect())
+        })?)
+    }
+
+    /// The symbol of every instrument that has a book, by the source's number and the instrument's, as arrays of events have them.
+    fn symbols(&self) -> PyResult<HashMap<(u16, u32), String>> {
+        Ok(self.with_live(|attached| {
+            attached.name_instruments();
+            let named = attached.symbols.iter();
+            Ok(named.map(|(key, symbol)| (*key, symbol.to_string())).collect())
         })?)
     }
 

@@ -30,3 +30,18 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::CounterInfo>()?;
     module.add_function(wrap_pyfunction!(source::counter_table, module)?)
 }
+
+/// Python's allocator aligns objects to 16 bytes: a class that wants more would be read where it does not lie.
+const _: () = {
+    assert!(align_of::<feed::Feed>() <= 16);
+    assert!(align_of::<book::Book>() <= 16);
+    assert!(align_of::<book::SuperBook>() <= 16);
+    assert!(align_of::<book::National>() <= 16);
+    assert!(align_of::<events::Events>() <= 16);
+    assert!(align_of::<events::Event>() <= 16);
+    assert!(align_of::<events::Update>() <= 16);
+    assert!(align_of::<source::Source>() <= 16);
+    assert!(align_of::<source::Kind>() <= 16);
+    assert!(align_of::<source::Histogram>() <= 16);
+    assert!(align_of::<source::CounterInfo>() <= 16);
+};

@@ -33,6 +33,21 @@ def test_records_come_in_order(writer: Writer) -> None:
         assert [event.kind for event in only if isinstance(event, Event)][-1] is EventKind.EXECUTE
 
 
+def test_records_say_their_symbol(writer: Writer) -> None:
+    with Feed(writer.folder) as feed:
+        numbers = {source.name: source.number for source in feed.sources()}
+        instruments = {(numbers[source], feed.book(symbol, source).instrument): symbol for symbol, source in feed.books()}
+        assert feed.symbols() == instruments
+        records = list(feed.events(start="oldest", timeout=0))
+        assert len(records) == 24
+        for record in records:
+            assert not isinstance(record, Missed)
+            assert record.symbol == instruments[record.source, record.instrument]
+            assert f" of {record.symbol} on " in repr(record)
+        array = feed.events_array(1000)
+        assert {feed.symbols()[int(row["source"]), int(row["instrument"])] for row in array} <= set(instruments.values())
+
+
 def test_missed_records_are_counted(writer: Writer) -> None:
     with Feed(writer.folder) as feed:
         events, raising = feed.events(0, timeout=0), feed.events(0, timeout=0, on_missed="raise")
