@@ -21,7 +21,7 @@ use crate::vol::VolArgs;
 #[derive(Parser, Debug)]
 #[command(
     name = "tickwire",
-    version,
+    version = env!("TICKWIRE_VERSION"),
     max_term_width = 110,
     arg_required_else_help = true,
     after_help = "\

@@ -317,7 +317,7 @@ pub(crate) fn host(clock: &Clock, waiting: Option<&Waiting>) -> Vec<(String, Str
     let machine = Host::describe(clock);
     let mut facts = vec![(
         "version".to_string(),
-        format!("tickwire {}", env!("CARGO_PKG_VERSION")),
+        format!("tickwire {}", env!("TICKWIRE_VERSION")),
     )];
     facts.extend(
         machine

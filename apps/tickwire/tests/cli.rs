@@ -1,5 +1,8 @@
 //! Wrong input: one clear sentence, the right exit code.
 
+#[allow(dead_code, reason = "the build script's own entry")]
+#[path = "../build.rs"]
+mod build;
 mod common;
 
 use common::{Folder, free_ports, run, text};
@@ -226,4 +229,51 @@ fn a_slip_of_the_finger_is_answered_with_the_name_that_was_meant() {
     assert!(code == 2 && said.contains("did you mean quadra"), "{code} {said}");
     let (code, said) = failed(&run(&["lab", "run", "zzzzzzzz"]));
     assert!(code == 2 && !said.contains("did you mean"), "{code} {said}");
+}
+
+#[test]
+fn the_commit_is_read_from_whatever_form_a_repository_has_and_is_missed_without_harm() {
+    let hash = "0123456789abcdef0123456789abcdef01234567";
+    let of = |name: &str, files: &[(&str, String)]| {
+        let folder = Folder::new(&format!("commit-{name}"));
+        for (path, text) in files {
+            let path = folder.0.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+            std::fs::write(path, text).expect("written");
+        }
+        let mut read = Vec::new();
+        let found = build::commit_of(&folder.0, &mut read);
+        assert!(read.iter().all(|path| path.exists()), "{name}: {read:?}");
+        found
+    };
+    let short = Some("0123456789ab".to_owned());
+    let branch = || (".git/HEAD", "ref: refs/heads/main\n".to_owned());
+    assert_eq!(
+        of(
+            "loose",
+            &[branch(), (".git/refs/heads/main", format!("{hash}\n"))]
+        ),
+        short
+    );
+    let packed = format!(
+        "# pack-refs with: peeled\n{} refs/heads/other\n{hash} refs/heads/main\n",
+        "f".repeat(40)
+    );
+    assert_eq!(of("packed", &[branch(), (".git/packed-refs", packed)]), short);
+    assert_eq!(of("detached", &[(".git/HEAD", format!("{hash}\n"))]), short);
+    let work_tree = [
+        (".git", "gitdir: own/worktrees/w\n".to_owned()),
+        ("own/worktrees/w/HEAD", "ref: refs/heads/w\n".to_owned()),
+        ("own/worktrees/w/commondir", "../..\n".to_owned()),
+        ("own/refs/heads/w", hash.to_owned()),
+    ];
+    assert_eq!(of("work-tree", &work_tree), short);
+    assert_eq!(of("archive", &[("README.md", String::new())]), None);
+    assert_eq!(of("new", &[branch()]), None);
+    assert_eq!(of("damaged", &[(".git/HEAD", "é and no hash".to_owned())]), None);
+    let said = text(&run(&["--version"]).stdout);
+    assert!(
+        said.starts_with(&format!("tickwire {}", env!("CARGO_PKG_VERSION"))),
+        "{said}"
+    );
 }

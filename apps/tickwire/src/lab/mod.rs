@@ -254,7 +254,7 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
         kind: heading.kind,
         about: heading.about,
         command: command_line(),
-        version: format!("tickwire {}", env!("CARGO_PKG_VERSION")),
+        version: format!("tickwire {}", env!("TICKWIRE_VERSION")),
         commit: option_env!("TICKWIRE_COMMIT").map(str::to_owned),
         scenario_toml: ready.toml,
         ..RunRecord::default()

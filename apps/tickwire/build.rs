@@ -1,0 +1,76 @@
+//! Which commit the program is built from, for `tickwire --version` and reports: from the environment variable TICKWIRE_COMMIT, else
+//! from the repository's own files, without git. A source archive has neither: the version then stands alone.
+//!
+//! Only optimised builds know it: in others every commit would build the whole program once more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// As many digits as are unique in any repository of this size, and as can be read out.
+const DIGITS: usize = 12;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=TICKWIRE_COMMIT");
+    let said = std::env::var("TICKWIRE_COMMIT")
+        .ok()
+        .filter(|commit| !commit.is_empty());
+    let mut read = Vec::new();
+    let found = said.or_else(|| {
+        let is_optimised = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+        let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?).join("../..");
+        is_optimised.then(|| commit_of(&root, &mut read)).flatten()
+    });
+    for path in read {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    match found {
+        Some(commit) => {
+            println!("cargo::rustc-env=TICKWIRE_COMMIT={commit}");
+            println!("cargo::rustc-env=TICKWIRE_VERSION={version} ({commit})");
+        }
+        None => println!("cargo::rustc-env=TICKWIRE_VERSION={version}"),
+    }
+}
+
+/// The commit that is checked out in `root`, shortened; `read` gets the files that say so, and nothing that is not there: cargo
+/// would build again and again for it.
+fn commit_of(root: &Path, read: &mut Vec<PathBuf>) -> Option<String> {
+    let mut text = |path: PathBuf| {
+        let text = fs::read_to_string(&path).ok()?;
+        read.push(path);
+        Some(text)
+    };
+    let git = root.join(".git");
+    // Of a work tree beside others, `.git` is a file that names the folder.
+    let git = match git.is_dir() {
+        true => git,
+        false => root.join(text(git)?.trim().strip_prefix("gitdir:")?.trim()),
+    };
+    let head = text(git.join("HEAD"))?;
+    let commit = match head.trim().strip_prefix("ref: ") {
+        None => head.trim().to_owned(),
+        Some(branch) => {
+            // Branches are kept once for all work trees.
+            let common = git
+                .join("commondir")
+                .is_file()
+                .then(|| text(git.join("commondir")))
+                .flatten();
+            let common = common.map_or(git.clone(), |folder| git.join(folder.trim()));
+            match text(common.join(branch)) {
+                Some(commit) => commit.trim().to_owned(),
+                None => packed(&text(common.join("packed-refs"))?, branch)?.to_owned(),
+            }
+        }
+    };
+    let is_hash = commit.len() >= DIGITS && commit.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hash.then(|| commit[..DIGITS].to_owned())
+}
+
+/// The commit of a branch in git's list of packed references.
+fn packed<'t>(list: &'t str, branch: &str) -> Option<&'t str> {
+    let mut rows = list.lines().filter_map(|line| line.split_once(' '));
+    rows.find(|(_, name)| *name == branch).map(|(commit, _)| commit)
+}
