@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::wait::WaitStrategy;
 use toml::Spanned;
 
 use crate::channels::{Fault, FeedConfig};
-use crate::config::{Config, Wait};
+use crate::config::{Config, Wait, Waiting};
 use crate::failure::Failure;
 
 /// The environment variable that says the folder of the daemon and of everybody who attaches to it.
@@ -80,7 +81,7 @@ pub(crate) struct ThreadSection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SuperBooksPlace {
-    /// `inline` with one feed thread, else `thread`.
+    /// `inline` with one feed thread; else `thread`, with a warning where that has no core to spin on.
     Auto,
     /// On the feed thread, of which there must be one.
     Inline,
@@ -187,6 +188,41 @@ impl DaemonSection {
             SuperBooksPlace::Auto => SuperBooksPlace::Thread,
             said => said,
         }
+    }
+
+    /// How the thread of super books waits, beside so many feed threads: it spins where each of them has a core, and one is left to
+    /// everybody else.
+    pub(crate) fn super_books_wait(threads: usize) -> Waiting {
+        Wait::Auto.choose(threads + 2)
+    }
+
+    /// Why super books are where they are with so many feed threads, for the log.
+    pub(crate) fn super_books_reason(&self, threads: usize) -> String {
+        let waiting = DaemonSection::super_books_wait(threads);
+        match (self.super_books, self.super_books_place(threads)) {
+            (SuperBooksPlace::Auto, SuperBooksPlace::Inline) => {
+                "auto: there is one feed thread, so that nothing has to be handed over".to_owned()
+            }
+            (SuperBooksPlace::Auto, _) => format!("auto: there are {threads} feed threads; it {waiting}"),
+            (_, SuperBooksPlace::Thread) => format!("as configured; it {waiting}"),
+            _ => "as configured".to_owned(),
+        }
+    }
+
+    /// What to do about a thread of super books that sleeps where it could be sooner; `None` where there is nothing to say.
+    pub(crate) fn super_books_warning(&self, threads: usize) -> Option<String> {
+        let sleeps = DaemonSection::super_books_wait(threads).strategy == WaitStrategy::Poll;
+        let is_apart = self.super_books_place(threads) == SuperBooksPlace::Thread;
+        (is_apart && sleeps).then(|| {
+            let remedy = match threads {
+                0 | 1 => "say super_books = \"auto\" or \"inline\"",
+                _ => "take every feed on one thread with super_books = \"auto\"",
+            };
+            format!(
+                "the thread of super books has no core to spin on and sleeps 50 µs at a time: super books are so much later than books; {remedy}, or use a machine with {} cores",
+                threads + 2
+            )
+        })
     }
 
     /// The folder: of the command line, of the environment, of the file.
@@ -403,6 +439,22 @@ live = { a = "239.1.0.2:30002" }
         assert_eq!(threads[0].feeds, ["bzx", "nasdaq"]);
         assert_eq!(config.daemon.super_books_place(1), SuperBooksPlace::Inline);
         assert_eq!(config.daemon.super_books_place(2), SuperBooksPlace::Thread);
+        let said = config.daemon.super_books_reason(1);
+        assert!(said.contains("one feed thread"), "{said}");
+        assert_eq!(config.daemon.super_books_warning(1), None);
+        // No machine has a core for each of these.
+        let (said, warning) = (
+            config.daemon.super_books_reason(9_999),
+            config.daemon.super_books_warning(9_999).expect("a warning"),
+        );
+        assert!(
+            said.contains("sleeps in poll (auto: there is no core for each of 10001"),
+            "{said}"
+        );
+        assert!(
+            warning.contains("one thread") && warning.contains("10001 cores"),
+            "{warning}"
+        );
         assert_eq!(config.daemon.folder, Path::new("/dev/shm/tickwire"));
         assert_eq!(config.daemon.folder(Some(Path::new("here"))), Path::new("here"));
     }

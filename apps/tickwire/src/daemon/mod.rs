@@ -444,7 +444,11 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         if plan.place == SuperBooksPlace::Thread {
             let (super_config, region) = (plan.supers.clone(), self.region);
             let (clock, halt, core) = (self.clock.clone(), self.halt.clone(), config.daemon.super_core);
-            let is_spinning = crate::config::Wait::Auto.strategy(threads + 1) == WaitStrategy::Spin;
+            let waiting = DaemonSection::super_books_wait(running.feeds.len());
+            let is_spinning = waiting.strategy == WaitStrategy::Spin;
+            if let Some(warning) = config.daemon.super_books_warning(running.feeds.len()) {
+                eprintln!("warning: {warning}");
+            }
             let builder = std::thread::Builder::new().name("super books".into());
             let handle = builder.spawn_scoped(scope, move || {
                 if let Err(failure) = crate::pin(core) {
@@ -620,12 +624,16 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let mut text = table.to_text();
         text += &match self.plan.place {
             SuperBooksPlace::Thread => format!(
-                "super books: on a thread of their own, core {}\n",
-                core_name(self.config.daemon.super_core)
+                "super books: on a thread of their own, core {} ({})\n",
+                core_name(self.config.daemon.super_core),
+                self.config.daemon.super_books_reason(sections.len())
             ),
             SuperBooksPlace::Off => "super books: none\n".to_string(),
             SuperBooksPlace::Auto | SuperBooksPlace::Inline => {
-                "super books: on the feed thread\n".to_string()
+                format!(
+                    "super books: on the feed thread ({})\n",
+                    self.config.daemon.super_books_reason(sections.len())
+                )
             }
         };
         text += &format!(
