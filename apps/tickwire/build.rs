@@ -36,7 +36,7 @@ fn main() {
 
 /// The commit that is checked out in `root`, shortened; `read` gets the files that say so, and nothing that is not there: cargo
 /// would build again and again for it.
-fn commit_of(root: &Path, read: &mut Vec<PathBuf>) -> Option<String> {
+pub(crate) fn commit_of(root: &Path, read: &mut Vec<PathBuf>) -> Option<String> {
     let mut text = |path: PathBuf| {
         let text = fs::read_to_string(&path).ok()?;
         read.push(path);

@@ -19,8 +19,9 @@ pub struct Histogram {
     max: u64,
 }
 
-/// What one line of a latency table says; nanoseconds.
+/// What one line of a latency table says; nanoseconds. In files, figures that rest on nothing are `null`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(into = "WrittenSummary", from = "WrittenSummary")]
 pub struct Summary {
     /// The least.
     pub min: u64,
@@ -36,6 +37,47 @@ pub struct Summary {
     pub max: u64,
     /// How many.
     pub count: u64,
+}
+
+/// A [`Summary`] as it stands in files.
+#[derive(Serialize, Deserialize)]
+struct WrittenSummary {
+    min: Option<u64>,
+    p50: Option<u64>,
+    p90: Option<u64>,
+    p99: Option<u64>,
+    p99_9: Option<u64>,
+    max: Option<u64>,
+    count: u64,
+}
+
+impl From<Summary> for WrittenSummary {
+    fn from(s: Summary) -> WrittenSummary {
+        let shown = |ns| (s.count > 0).then_some(ns);
+        WrittenSummary {
+            min: shown(s.min),
+            p50: shown(s.p50),
+            p90: shown(s.p90),
+            p99: shown(s.p99),
+            p99_9: shown(s.p99_9),
+            max: shown(s.max),
+            count: s.count,
+        }
+    }
+}
+
+impl From<WrittenSummary> for Summary {
+    fn from(w: WrittenSummary) -> Summary {
+        Summary {
+            min: w.min.unwrap_or_default(),
+            p50: w.p50.unwrap_or_default(),
+            p90: w.p90.unwrap_or_default(),
+            p99: w.p99.unwrap_or_default(),
+            p99_9: w.p99_9.unwrap_or_default(),
+            max: w.max.unwrap_or_default(),
+            count: w.count,
+        }
+    }
 }
 
 fn no_counts() -> Hdr<u64> {

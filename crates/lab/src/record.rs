@@ -49,6 +49,9 @@ pub struct Case {
     pub over_time: bool,
     /// The measurements, in the order they were taken.
     pub repetitions: Vec<Repetition>,
+    /// Why a repetition of it failed, or all of them did.
+    #[serde(default)]
+    pub unmeasured: Option<String>,
 }
 
 impl Case {
@@ -63,6 +66,7 @@ impl Case {
             tags: Vec::new(),
             over_time: true,
             repetitions: Vec::new(),
+            unmeasured: None,
         }
     }
 
@@ -101,6 +105,22 @@ impl Case {
     /// Where a repetition of it is recorded, with room for so many samples.
     pub fn recorder(&self, samples_kept: usize) -> Recorder {
         Recorder::new(self.measures.len(), self.tags.len(), samples_kept)
+    }
+
+    /// Why there is no figure of it; `None` where there is one.
+    pub fn why_unmeasured(&self) -> Option<&str> {
+        let is_measured = |r: &Repetition| r.summaries.first().is_some_and(|s| s.count > 0);
+        match self.repetitions.iter().any(is_measured) {
+            true => None,
+            false => Some(
+                self.unmeasured
+                    .as_deref()
+                    .unwrap_or(match self.repetitions.is_empty() {
+                        true => "the run ended before its turn",
+                        false => "no sample was taken",
+                    }),
+            ),
+        }
     }
 
     /// A measure over all repetitions.
@@ -157,6 +177,10 @@ pub struct Repetition {
     /// say.
     #[serde(default)]
     pub stolen_ppm: Option<u32>,
+    /// How long each measured thread was ready to run and had no core, nanoseconds, by role: what other processes of the machine
+    /// took.
+    #[serde(default)]
+    pub run_delays_ns: Vec<(String, u64)>,
     /// A line for each measure of the case, for reading without tools.
     pub summaries: Vec<Summary>,
     /// One for each measure of the case, nanoseconds.

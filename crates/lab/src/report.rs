@@ -16,6 +16,8 @@ enum Part {
     Listing(String, String),
     Facts(String, Vec<(String, String)>),
     Table(Table),
+    /// A table that a browser shows when it is asked for.
+    Folded(Table),
     /// A title, a sentence on how to read it, the picture.
     Plot(String, &'static str, String),
 }
@@ -78,6 +80,11 @@ impl Report {
     /// Adds a table.
     pub fn table(self, table: Table) -> Report {
         self.with(Part::Table(table))
+    }
+
+    /// Adds a table that few readers want: in a browser it is folded under its title.
+    pub fn folded(self, table: Table) -> Report {
+        self.with(Part::Folded(table))
     }
 
     /// Adds a percentile curve of several histograms (up to eight are told apart by colour).
@@ -172,7 +179,7 @@ impl Report {
             Part::Paragraph(text) => Some(format!("{text}\n")),
             Part::Listing(title, text) => Some(format!("{title}\n{}", indented(text))),
             Part::Facts(title, facts) => Some(facts_table(title, facts).to_text()),
-            Part::Table(table) => Some(table.to_text()),
+            Part::Table(table) | Part::Folded(table) => Some(table.to_text()),
             Part::Plot(..) => None,
         });
         let rule = "═".repeat(self.title.chars().count());
@@ -190,7 +197,7 @@ impl Report {
             Part::Paragraph(text) => Some(format!("{text}\n")),
             Part::Listing(title, text) => Some(format!("**{title}**\n\n```\n{}\n```\n", text.trim_end())),
             Part::Facts(title, facts) => Some(facts_list(title, facts)),
-            Part::Table(table) => Some(table.to_markdown()),
+            Part::Table(table) | Part::Folded(table) => Some(table.to_markdown()),
             Part::Plot(..) => None,
         });
         [format!("# {}\n", self.title)]
@@ -236,6 +243,11 @@ fn part_html(part: &Part) -> String {
             )
         }
         Part::Table(table) => table.to_html(),
+        Part::Folded(table) => format!(
+            "<details><summary>{}</summary>\n{}</details>\n",
+            escape(table.title()),
+            table.to_html()
+        ),
         Part::Plot(title, how, svg) => format!(
             "<figure class=\"plot\"><figcaption>{}<small>{}</small></figcaption>\n{svg}</figure>\n",
             escape(title),
@@ -287,29 +299,38 @@ fn colour_classes() -> String {
 const STYLE: &str = "
 :root {
   color-scheme: light dark;
-  --ground: #fbfbf9; --panel: #ffffff; --ink: #1c1c1a; --soft: #63625e; --grid: #e6e5e0; --edge: #dddcd6;
+  --ground: #fbfbf9; --panel: #ffffff; --ink: #1c1c1a; --soft: #63625e; --grid: #e6e5e0; --edge: #dddcd6; --shade: rgba(0, 0, 0, .22);
   --s0: #2a78d6; --s1: #eb6834; --s2: #179c6b; --s3: #c58600; --s4: #d65f8f; --s5: #00767a; --s6: #4a3aa7; --s7: #d9363b;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --ground: #161615; --panel: #1e1e1c; --ink: #eeede8; --soft: #a3a29b; --grid: #31302d; --edge: #383734;
+    --ground: #161615; --panel: #1e1e1c; --ink: #eeede8; --soft: #a3a29b; --grid: #31302d; --edge: #383734; --shade: rgba(0, 0, 0, .7);
     --s0: #4c96ec; --s1: #e8743f; --s2: #2fb583; --s3: #d79a1e; --s4: #e07ba4; --s5: #35b0b3; --s6: #a097ee; --s7: #ea6a6a;
   }
 }
 * { box-sizing: border-box }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
-main { max-width: 980px; margin: 0 auto; padding: 32px 20px 64px }
+main { max-width: 1180px; margin: 0 auto; padding: 32px 20px 64px }
 h1 { font-size: 26px; margin: 0 0 8px } h2 { font-size: 19px; margin: 36px 0 8px }
 p { max-width: 72ch; margin: 8px 0 }
 figure { margin: 20px 0; padding: 14px 16px; background: var(--panel); border: 1px solid var(--edge); border-radius: 8px }
 figcaption { font-weight: 600; margin-bottom: 8px }
 figcaption small { display: block; font-weight: 400; color: var(--soft) }
 figure > div, pre { overflow-x: auto }
+/* A shadow at the edge behind which there is more. */
+figure.table > div {
+  background: linear-gradient(to right, var(--panel) 40%, transparent) left / 40px 100% no-repeat local,
+    linear-gradient(to left, var(--panel) 40%, transparent) right / 40px 100% no-repeat local,
+    linear-gradient(to right, var(--shade), transparent) left / 14px 100% no-repeat scroll,
+    linear-gradient(to left, var(--shade), transparent) right / 14px 100% no-repeat scroll;
+  scrollbar-width: thin;
+}
+details { margin: 20px 0 } summary { cursor: pointer; font-weight: 600 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100% }
-th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-top: 1px solid var(--grid) }
-th.words, td.words { text-align: left; white-space: normal }
+th, td { padding: 4px 8px; text-align: right; white-space: nowrap; border-top: 1px solid var(--grid) }
+th.words, td.words { text-align: left; white-space: normal; min-width: 8ch; max-width: 64ch; overflow-wrap: break-word }
 thead th { color: var(--soft); font-weight: 500; border-top: 0 }
-th:first-child { text-align: left; font-weight: 500 }
+th:first-child { text-align: left; font-weight: 500; white-space: normal; min-width: 16ch; max-width: 44ch }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 18px; margin: 0 }
 dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
 pre { margin: 0; font: 13px/1.45 ui-monospace, monospace }

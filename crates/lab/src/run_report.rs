@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Case, Probe, RunRecord};
-use crate::{Histogram, Report, Table, format_count, format_ns};
+use crate::record::{Case, Check, Probe, RunRecord};
+use crate::{Histogram, Report, Table, format_count, format_ns, format_ns_of};
 
 /// How many cases a picture shows; a group of more is cut into several.
 const CURVES: usize = 8;
@@ -15,10 +15,16 @@ pub fn report_of(record: &RunRecord) -> Report {
     if !record.about.is_empty() {
         report = report.paragraph(&record.about);
     }
-    report = report.table(check_table(record));
+    report = report.paragraph(&verdict(record));
+    if !record.failures().is_empty() {
+        report = report.table(check_table("Failed checks", &record.failures()));
+    }
     let histograms: Vec<Histogram> = record.cases.iter().map(|case| case.histogram(0)).collect();
     if !record.cases.is_empty() {
-        report = report.heading("Results").table(case_table(record, &histograms));
+        report = report
+            .heading("Results")
+            .table(case_table(record, &histograms))
+            .table(condition_table(record, &histograms));
     }
     for table in &record.tables {
         report = report.table(table.clone());
@@ -51,27 +57,31 @@ pub fn report_of(record: &RunRecord) -> Report {
     for warning in &record.host_warnings {
         report = report.paragraph(&format!("Note: {warning}."));
     }
+    let passed: Vec<&Check> = record.checks.iter().filter(|check| check.passed).collect();
+    if !passed.is_empty() {
+        report = report.folded(check_table(
+            &format!("Checks that held: {}", passed.len()),
+            &passed,
+        ));
+    }
     report.listing("Configuration, with defaults", &record.scenario_toml)
 }
 
 /// What a terminal shows at the end of a run: tables, the checks that failed, notes.
 pub fn terminal_summary(record: &RunRecord) -> String {
     let histograms: Vec<Histogram> = record.cases.iter().map(|case| case.histogram(0)).collect();
-    let mut parts = vec![case_table(record, &histograms).to_text()];
+    let mut parts = vec![
+        format!("{}\n", verdict(record)),
+        case_table(record, &histograms).to_text(),
+        condition_table(record, &histograms).to_text(),
+    ];
     parts.extend(record.tables.iter().map(Table::to_text));
     for published in &record.published {
         parts.push(format!("{}{}\n", published.table.to_text(), published.differs));
     }
-    parts.push(match record.failures().as_slice() {
-        [] => format!("checks: all {} held\n", record.checks.len()),
-        failed => {
-            let failed = RunRecord {
-                checks: failed.iter().map(|check| (*check).clone()).collect(),
-                ..RunRecord::default()
-            };
-            check_table(&failed).to_text()
-        }
-    });
+    if !record.failures().is_empty() {
+        parts.push(check_table("Failed checks", &record.failures()).to_text());
+    }
     parts.extend((!record.notes.is_empty()).then(|| format!("{}\n", record.notes.join("\n"))));
     parts.join("\n")
 }
@@ -130,7 +140,7 @@ fn others(mut report: Report, record: &RunRecord) -> Report {
         for case in several {
             for (i, measure) in case.measures.iter().enumerate() {
                 let s = case.histogram(i).summary();
-                let times = [s.min, s.p50, s.p99, s.p99_9, s.max].map(format_ns);
+                let times = [s.min, s.p50, s.p99, s.p99_9, s.max].map(|ns| format_ns_of(s.count, ns));
                 let cells = [case.name.clone(), measure.name.clone()].into_iter().chain(times);
                 table = table.row(cells.chain([format_count(s.count)]));
             }
@@ -140,48 +150,64 @@ fn others(mut report: Report, record: &RunRecord) -> Report {
     report.table(explained)
 }
 
-fn check_table(record: &RunRecord) -> Table {
-    let failed = record.failures().len();
-    let title = match (record.checks.len(), failed) {
+/// In a line, whether everything held.
+fn verdict(record: &RunRecord) -> String {
+    match (record.checks.len(), record.failures().len()) {
         (0, _) => "Checks: none".to_owned(),
         (all, 0) => format!("Checks: all {all} held"),
         (all, failed) => format!("CHECKS FAILED: {failed} of {all}"),
-    };
-    record
-        .checks
+    }
+}
+
+fn check_table(title: &str, checks: &[&Check]) -> Table {
+    checks
         .iter()
-        .fold(Table::new(&title, &["", "held", "found"]), |table, check| {
+        .fold(Table::new(title, &["", "held", "found"]), |table, check| {
             let held = if check.passed { "yes" } else { "NO" };
             table.row([check.name.as_str(), held, &check.found])
         })
 }
 
 fn case_table(record: &RunRecord, histograms: &[Histogram]) -> Table {
-    let columns = [
-        "",
-        "measure",
-        "min",
-        "mean",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "stddev",
-        "count",
-        "p50 of repetitions",
-        "shared memory before, after",
-        "taken by the host",
-    ];
+    let columns = ["", "min", "mean", "p50", "p90", "p99", "p99.9", "max", "count"];
+    let has_reasons = record.cases.iter().any(|case| case.why_unmeasured().is_some());
+    // Only where there is something to say.
+    let columns: Vec<&str> = columns
+        .into_iter()
+        .chain(has_reasons.then_some("not measured, because"))
+        .collect();
     let mut table = Table::new("Latency, all repetitions together", &columns);
     for (case, histogram) in record.cases.iter().zip(histograms) {
         let s = histogram.summary();
         let mean = histogram.mean().round() as u64;
-        let times = [s.min, mean, s.p50, s.p90, s.p99, s.p99_9, s.max].map(format_ns);
-        let medians = case
-            .repetitions
-            .iter()
-            .filter_map(|r| Some(r.summaries.first()?.p50));
+        let times = [s.min, mean, s.p50, s.p90, s.p99, s.p99_9, s.max].map(|ns| format_ns_of(s.count, ns));
+        let why = has_reasons.then(|| case.why_unmeasured().unwrap_or_default().to_owned());
+        let cells = [case.name.clone()].into_iter().chain(times);
+        table = table.row(cells.chain([format_count(s.count)]).chain(why));
+    }
+    table
+}
+
+/// How steady the figures are, and what the machine did meanwhile.
+fn condition_table(record: &RunRecord, histograms: &[Histogram]) -> Table {
+    let columns = [
+        "",
+        "measure",
+        "stddev",
+        "p50 of repetitions",
+        "shared memory before, after",
+        "taken by the host",
+        "waited for a core",
+    ];
+    let mut table = Table::new(
+        "How steady, and what the machine did meanwhile, repetition by repetition",
+        &columns,
+    );
+    for (case, histogram) in record.cases.iter().zip(histograms) {
+        let measured = case.repetitions.iter().filter_map(|r| r.summaries.first());
+        let medians = measured
+            .filter(|summary| summary.count > 0)
+            .map(|summary| summary.p50);
         let medians: Vec<u64> = medians.collect();
         let spread = match (medians.iter().min(), medians.iter().max()) {
             (Some(low), Some(high)) => format!("{} to {}", format_ns(*low), format_ns(*high)),
@@ -193,15 +219,24 @@ fn case_table(record: &RunRecord, histograms: &[Histogram]) -> Table {
         let stolen: Vec<String> = stolen
             .map(|ppm| format!("{:.2} %", f64::from(ppm) / 10_000.0))
             .collect();
-        let cells = [case.name.clone(), case.measures[0].name.clone()];
-        let last = [
-            format_ns(histogram.stdev().round() as u64),
-            format_count(s.count),
+        let delays = case.repetitions.iter().filter(|r| !r.run_delays_ns.is_empty());
+        let delays: Vec<String> = delays
+            .map(|r| {
+                let each = r.run_delays_ns.iter();
+                each.map(|(role, ns)| format!("{role} {}", format_ns(*ns)))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            })
+            .collect();
+        table = table.row([
+            case.name.clone(),
+            case.measures[0].name.clone(),
+            format_ns_of(histogram.count(), histogram.stdev().round() as u64),
             spread,
             states.join("; "),
             stolen.join("; "),
-        ];
-        table = table.row(cells.into_iter().chain(times).chain(last));
+            delays.join("; "),
+        ]);
     }
     table
 }
@@ -269,6 +304,7 @@ mod tests {
             let mut repetition = recorder.finish([("sent", 100)]);
             repetition.shared_memory_ns = Some((55, 240));
             repetition.stolen_ppm = Some(12_300);
+            repetition.run_delays_ns = vec![("trader".to_owned(), 2_500_000)];
             case.repetitions.push(repetition);
             cases.push(case);
         }
@@ -303,6 +339,66 @@ mod tests {
         assert!(
             text.contains("55, 240") && text.contains("1.23 %") && text.contains("Half of the round trip.")
         );
+    }
+
+    #[test]
+    fn a_case_that_was_not_measured_is_blank_with_the_reason_everywhere() {
+        let mut record = record();
+        let mut failed = Case::new("floor", Measure::new("RTT/2", "Half."));
+        failed.unmeasured = Some("the bare trader: Broken pipe".to_owned());
+        record.cases.push(failed);
+        let report = report_of(&record);
+        for text in [
+            report.to_text(),
+            report.to_markdown(),
+            report.to_html(),
+            terminal_summary(&record),
+        ] {
+            assert!(text.contains("the bare trader: Broken pipe"), "{text}");
+        }
+        let row = |text: &str| -> String {
+            let line = text
+                .lines()
+                .find(|line| line.contains("floor") && line.contains("Broken pipe"));
+            line.expect("a row").to_owned()
+        };
+        assert!(
+            !row(&report.to_text()).contains("0 ns"),
+            "{}",
+            row(&report.to_text())
+        );
+        assert!(row(&report.to_markdown()).contains("| floor |  |  |  |  |  |  |  | 0 |"));
+        let manifest = record.files().swap_remove(0).1;
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+        assert_eq!(
+            manifest["cases"][10]["unmeasured"],
+            "the bare trader: Broken pipe"
+        );
+        // A repetition without a sample has no figures either, and reads back.
+        let none = Histogram::new().summary();
+        let text = serde_json::to_string(&none).expect("JSON");
+        assert_eq!(
+            text,
+            r#"{"min":null,"p50":null,"p90":null,"p99":null,"p99_9":null,"max":null,"count":0}"#
+        );
+        assert_eq!(serde_json::from_str::<crate::Summary>(&text).expect("read"), none);
+    }
+
+    #[test]
+    fn results_come_before_the_checks_that_held_which_are_folded() {
+        let mut record = record();
+        record.checks.extend((0..126).map(|i| Check {
+            name: format!("held {i}"),
+            passed: true,
+            found: "so".to_owned(),
+        }));
+        let html = report_of(&record).to_html();
+        let at = |what: &str| html.find(what).unwrap_or_else(|| panic!("no {what}"));
+        assert!(
+            at("CHECKS FAILED: 1 of 127") < at("3 of 100 lost") && at("3 of 100 lost") < at("<h2>Results")
+        );
+        assert!(at("<h2>Results") < at("<details") && at("<details") < at("held 0"));
+        assert!(html.contains("trader 2.50 ms"));
     }
 
     #[test]

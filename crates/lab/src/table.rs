@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use tickwire_market::Counters;
 
-use crate::format::{escape, format_count, format_ns};
+use crate::format::{escape, format_count, format_ns_of};
 use crate::histogram::Histogram;
 
 /// A table.
@@ -58,7 +58,7 @@ impl Table {
         let empty = Table::new(title, &["", "min", "p50", "p90", "p99", "p99.9", "max", "count"]);
         histograms.iter().fold(empty, |table, (name, histogram)| {
             let s = histogram.summary();
-            let times = [s.min, s.p50, s.p90, s.p99, s.p99_9, s.max].map(format_ns);
+            let times = [s.min, s.p50, s.p90, s.p99, s.p99_9, s.max].map(|ns| format_ns_of(s.count, ns));
             table.row(
                 [(*name).to_owned()]
                     .into_iter()
@@ -222,6 +222,15 @@ mod tests {
                 .to_html()
                 .contains("<th scope=\"row\">a|b &lt;</th><td>1.20 µs</td><td></td>")
         );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_blank_and_not_nought() {
+        let mut some = Histogram::new();
+        some.record(0);
+        let table = Table::latencies("", &[("some", &some), ("none", &Histogram::new())]);
+        assert_eq!(table.rows()[0][1], "0 ns");
+        assert_eq!(table.rows()[1], ["none", "", "", "", "", "", "", "0"]);
     }
 
     #[test]

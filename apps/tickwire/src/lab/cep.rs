@@ -233,13 +233,16 @@ fn repeat(
 ) -> Result<(), Failure> {
     run.go_on()?;
     run.progress(&format!("in memory, repetition {repetition}"));
-    in_memory(scenario, run, log, cases.memory, repetition, all)?;
+    let measured = in_memory(scenario, run, log, cases.memory, repetition, all);
+    run.attempt(&[cases.memory], repetition, measured)?;
     if !scenario.settings.sockets {
         return Ok(());
     }
     run.go_on()?;
     run.progress(&format!("over sockets, repetition {repetition}"));
-    over_sockets(scenario, run, log, cases, places, repetition, all)
+    let measured = over_sockets(scenario, run, log, cases, places, repetition, all);
+    run.attempt(&[cases.trader, cases.floor], repetition, measured)
+        .map(drop)
 }
 
 fn in_memory(

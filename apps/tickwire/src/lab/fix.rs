@@ -275,7 +275,9 @@ impl Kind for Fix {
             for one in &mut series {
                 let program = traders.iter().find(|t| t.0 == one.engine).map(|t| t.1.clone());
                 let program = program.expect("declared for those that are there");
-                outcome = repeat(scenario, run, one, &program, &places, repetition);
+                let id = one.id;
+                let repeated = repeat(scenario, run, one, &program, &places, repetition);
+                outcome = run.attempt(&[id], repetition, repeated).map(drop);
                 if outcome.is_err() {
                     break 'all;
                 }

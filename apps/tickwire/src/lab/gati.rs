@@ -18,18 +18,19 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tickwire_lab::scenario::{Shape, Wrong};
 use tickwire_lab::{Case, Histogram, MISSING, Measure, Scenario, Table, format_count, format_ns};
-use tickwire_market::{Side, Symbol};
+use tickwire_market::{BookState, Counter, Side, Symbol};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::tsc;
+use tickwire_runtime::host::run_delays_of_process;
 use tickwire_runtime::shared::Attachment;
-use tickwire_shm::{BookCopy, SuperCopy};
+use tickwire_shm::{BookCopy, SourceState, SuperCopy};
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
 use crate::config::{Config, Impairment, Rate, Symbols, Wait};
 use crate::demo::free_udp_port;
 use crate::failure::Failure;
-use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile};
+use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
 
 pub(super) struct Gati;
 
@@ -111,6 +112,8 @@ shared memory, so that what the kernel takes before is not in it. A set-up stand
 const BOOKS: [&str; 6] = ["nasdaq", "bzx", "edga", "edgx", "nyse", "arca"];
 /// Consolidated feeds: what they show is the national best of a super book.
 const CONSOLIDATED: [&str; 2] = ["cqs", "uqdf"];
+/// What has a part in super books: the national best of consolidated feeds is shown beside them.
+const SHARERS: [&str; 8] = FEEDS;
 const FEEDS: [&str; 8] = ["arca", "bzx", "edga", "edgx", "nasdaq", "nyse", "cqs", "uqdf"];
 const CONFIG: &str = include_str!("../../../../examples/equities.toml");
 /// Levels of a side that are shown and compared.
@@ -154,15 +157,20 @@ impl Kind for Gati {
                 .chain(["all feeds"])
                 .map(|feed| (feed, run.case(case(feed, setup))))
                 .collect();
+            let supers: BTreeMap<&str, CaseId> = SHARERS
+                .into_iter()
+                .chain(["all feeds"])
+                .map(|feed| (feed, run.case(super_case(feed, setup))))
+                .collect();
+            let ids: Vec<CaseId> = cases.values().chain(supers.values()).copied().collect();
             let mut sums = BTreeMap::new();
             for repetition in 1..=scenario.run.repetitions.get() {
                 let name = format!("{setup}, repetition {repetition}");
-                let is_stopped = run.go_on().and_then(|()| {
+                let measured = run.go_on().and_then(|()| {
                     run.progress(&name);
-                    rig.measure(scenario, run, (&rig.config, &cases), &name, &mut sums)
+                    rig.measure(scenario, run, (&rig.config, &cases, &supers), &name, &mut sums)
                 });
-                // A player or a handler that Ctrl-C ended has failed for that reason.
-                outcome = is_stopped.or_else(|failure| run.go_on().and(Err(failure)));
+                outcome = run.attempt(&ids, repetition, measured).map(drop);
                 if outcome.is_err() {
                     averages.push((setup.to_owned(), sums));
                     break 'all;
@@ -170,7 +178,8 @@ impl Kind for Gati {
             }
             averages.push((setup.to_owned(), sums));
             if number == 0 && scenario.settings.legs {
-                outcome = rig.legs(scenario, run);
+                let measured = rig.legs(scenario, run);
+                outcome = run.attempt(&[], 1, measured).map(drop);
                 if outcome.is_err() {
                     break 'all;
                 }
@@ -188,6 +197,17 @@ fn case(feed: &str, setup: &str) -> Case {
     Case::new(&format!("{feed}, {setup}"), Measure::new("packet to book", what))
         .in_group(setup, feed)
         .over_time(false)
+}
+
+fn super_case(feed: &str, setup: &str) -> Case {
+    let what = "From the packet in the handler's memory (stamp after the call that received it) to the super book, merged over venues, visible in shared memory.";
+    let group = format!("super books, {setup}");
+    Case::new(
+        &format!("{feed}, {group}"),
+        Measure::new("packet to super book", what),
+    )
+    .in_group(&group, feed)
+    .over_time(false)
 }
 
 /// The repetition with the kernel's receive times.
@@ -442,7 +462,7 @@ impl Rig {
         &self,
         scenario: &Scenario<Settings>,
         run: &mut Run<'_>,
-        (config, cases): (&Path, &BTreeMap<&str, CaseId>),
+        (config, cases, supers): (&Path, &BTreeMap<&str, CaseId>, &BTreeMap<&str, CaseId>),
         name: &str,
         sums: &mut Sums,
     ) -> Result<(), Failure> {
@@ -487,32 +507,44 @@ impl Rig {
         let played: serde_json::Value = serde_json::from_slice(&output.stdout)
             .map_err(|e| Failure::system(format!("`tickwire play` does not answer in JSON: {e}")))?;
         settle(&attachment);
-        let (compared, different) = self.compare(&attachment);
+        let compared = self.compare(&attachment);
         drop(attachment);
+        let delays = run_delays_of_process(daemon.id());
         daemon
             .stop(PATIENCE)
             .map_err(|e| Failure::system(format!("the feed handler did not end: {e}")))?;
-        let [mut all, mut all_kernel] = [(); 2].map(|()| Latencies::default());
+        let [mut all, mut all_kernel, mut all_supers] = [(); 3].map(|()| Latencies::default());
         for feed in FEEDS {
             let path = LatencyFile::path(&self.folder.join("latency"), feed);
             let found = std::fs::read_to_string(&path)
                 .map_err(|e| e.to_string())
                 .and_then(|text| LatencyFile::parse(&text));
             let file = found.map_err(|e| Failure::system(format!("{}: {e}", path.display())))?;
-            let [latencies, kernel] =
-                [ALL, KERNEL].map(|name| file.types.get(name).cloned().unwrap_or_default());
+            let [latencies, kernel, shared] =
+                [ALL, KERNEL, SUPER].map(|name| file.types.get(name).cloned().unwrap_or_default());
             all.merge(&latencies);
             all_kernel.merge(&kernel);
-            keep(run, cases[feed], began, feed, (&latencies, &kernel), sums);
+            all_supers.merge(&shared);
+            keep(run, cases[feed], began, feed, (&latencies, &kernel), &[], sums);
+            if let Some(id) = supers.get(feed) {
+                keep(
+                    run,
+                    *id,
+                    began,
+                    &super_name(feed),
+                    (&shared, &Latencies::default()),
+                    &[],
+                    sums,
+                );
+            }
         }
-        keep(
-            run,
-            cases["all feeds"],
-            began,
-            "all feeds",
-            (&all, &all_kernel),
-            sums,
-        );
+        // What the handler's threads have waited for a core stands with the sum of its feeds.
+        let (id, sides) = (cases["all feeds"], (&all, &all_kernel));
+        keep(run, id, began, "all feeds", sides, &delays, sums);
+        if let Some(id) = supers.get("all feeds") {
+            let sides = (&all_supers, &Latencies::default());
+            keep(run, *id, began, &super_name("all feeds"), sides, &[], sums);
+        }
         run.fact(
             &format!("player, {name}"),
             format!(
@@ -533,16 +565,9 @@ impl Rig {
             ));
         }
         run.check(
-            format!("{name}: the books of shared memory are the engines'"),
-            different.is_empty() && compared > 0,
-            match different.first() {
-                None => format!("{} sides of books equal", format_count(compared)),
-                Some(first) => format!(
-                    "{} of {} sides of books differ, first {first}",
-                    format_count(different.len() as u64),
-                    format_count(compared)
-                ),
-            },
+            format!("{name}: every book that shared memory shows as right is the engine's"),
+            compared.wrong.is_empty() && compared.sides > 0,
+            compared.found(),
         );
         run.check(
             format!("{name}: every feed was measured"),
@@ -564,7 +589,13 @@ impl Rig {
             .map(|feed| (feed, run.case(leg_case(feed))))
             .collect();
         let mut sums = BTreeMap::new();
-        self.measure(scenario, run, (&self.stamped, &cases), LEGS, &mut sums)?;
+        self.measure(
+            scenario,
+            run,
+            (&self.stamped, &cases, &BTreeMap::new()),
+            LEGS,
+            &mut sums,
+        )?;
         let mut table = Table::new(
             "Where the time goes, by the kernel's receive times: average (p99). A packet that is sent is received within the call that sends \
              it; such stamps cost time, so that this is no measure of the whole",
@@ -575,12 +606,13 @@ impl Rig {
                 continue;
             };
             let [kernel, inside] = [0, 1].map(|leg| last.histograms[leg].unpack());
-            let shown = |h: &Histogram| {
-                format!(
+            let shown = |h: &Histogram| match h.is_empty() {
+                true => String::new(),
+                false => format!(
                     "{} ({})",
                     format_ns(h.mean() as u64),
                     format_ns(h.at_quantile(0.99))
-                )
+                ),
             };
             table = table.row([
                 feed.to_owned(),
@@ -605,7 +637,7 @@ impl Rig {
     }
 
     /// The national best of every symbol that a consolidated feed quotes.
-    fn nationals(&self, attachment: &Attachment, found: &mut Books) {
+    fn nationals(&self, attachment: &Attachment, found: &mut Books, marked: &mut Marked) {
         let reader = attachment.reader();
         let mut copy = SuperCopy::default();
         let wanted = self
@@ -618,6 +650,14 @@ impl Rig {
             if slot.is_none_or(|slot| reader.read_super(slot, &mut copy).is_err()) {
                 continue;
             }
+            // What it shows of a channel that is not whole.
+            let is_live = reader
+                .sources()
+                .filter(|source| source.feed_name == *feed)
+                .all(|source| source.state == SourceState::Live || source.state == SourceState::Ended);
+            if !is_live {
+                marked.insert((feed.clone(), name.clone()));
+            }
             for side in Side::BOTH {
                 let national = copy.national[side as usize];
                 if national.qty.0 > 0 {
@@ -628,13 +668,19 @@ impl Rig {
         }
     }
 
-    /// How many sides of books were compared, and which differ.
-    fn compare(&self, attachment: &Attachment) -> (u64, Vec<String>) {
+    /// The books that are shown beside the engines'.
+    fn compare(&self, attachment: &Attachment) -> Compared {
         let reader = attachment.reader();
         let feeds: BTreeMap<u16, String> = reader
             .sources()
             .map(|source| (source.number, source.feed_name))
             .collect();
+        let dropped = reader
+            .sources()
+            .filter_map(|source| reader.counters(source.number).ok())
+            .map(|counters| counters.get(Counter::KernelDrops))
+            .sum();
+        let mut marked = Marked::new();
         let mut found: Books = BTreeMap::new();
         let mut copy = BookCopy::default();
         for (slot, identity) in reader.books() {
@@ -646,6 +692,9 @@ impl Rig {
             };
             if reader.read_book(slot, &mut copy).is_err() {
                 continue;
+            }
+            if copy.state != BookState::Live {
+                marked.insert((feed.clone(), identity.symbol.to_string()));
             }
             for side in Side::BOTH {
                 let levels: Vec<_> = copy
@@ -659,14 +708,71 @@ impl Rig {
                 }
             }
         }
-        self.nationals(attachment, &mut found);
+        self.nationals(attachment, &mut found, &mut marked);
         let keys: std::collections::BTreeSet<_> = self.books.keys().chain(found.keys()).collect();
         let different = keys
             .iter()
             .filter(|key| self.books.get(**key) != found.get(**key));
-        let named = different.map(|(feed, symbol, side)| format!("{feed} {symbol} {side:?}"));
-        (keys.len() as u64, named.collect())
+        let (mut stale, mut wrong) = (0, Vec::new());
+        for (feed, symbol, side) in different {
+            match marked.contains(&(feed.clone(), symbol.clone())) {
+                true => stale += 1,
+                false => wrong.push(format!("{feed} {symbol} {side:?}")),
+            }
+        }
+        Compared {
+            sides: keys.len() as u64,
+            wrong,
+            stale,
+            dropped,
+        }
     }
+}
+
+/// Feed and symbol of books that are shown as not to be trusted.
+type Marked = std::collections::BTreeSet<(String, String)>;
+
+/// What comparing the books with the engines' has found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Compared {
+    /// Sides of books.
+    sides: u64,
+    /// Those that differ and are shown as right.
+    wrong: Vec<String>,
+    /// How many differ and are marked as not to be trusted: that is what a mark is for.
+    stale: u64,
+    /// Packets that the kernel had no room for.
+    dropped: u64,
+}
+
+impl Compared {
+    fn found(&self) -> String {
+        let dropped = match self.dropped {
+            0 => "the kernel dropped no packet".to_owned(),
+            n => format!("the kernel dropped {} packets", format_count(n)),
+        };
+        let of = format_count(self.sides);
+        match (self.wrong.first(), self.stale) {
+            (None, 0) => format!("{of} sides of books equal; {dropped}"),
+            (None, stale) => format!(
+                "{} of {of} sides of books differ, all of them in books marked as not to be trusted; {dropped}",
+                format_count(stale)
+            ),
+            (Some(first), stale) => format!(
+                "{} of {of} sides of books differ though they are shown as right, first {first}; {} more are in marked books; {dropped}",
+                format_count(self.wrong.len() as u64),
+                format_count(stale)
+            ),
+        }
+    }
+}
+
+/// From a feed to the name that its sums are kept under.
+type Naming = fn(&str) -> String;
+
+/// Under which name the sums of super books are kept.
+fn super_name(feed: &str) -> String {
+    format!("super books, {feed}")
 }
 
 /// Attaches to a daemon that is starting.
@@ -708,6 +814,7 @@ fn keep(
     began: u64,
     feed: &str,
     (latencies, kernel): (&Latencies, &Latencies),
+    delays: &[(String, u64)],
     sums: &mut Sums,
 ) {
     let has_legs = run.of(id).measures.len() > 1;
@@ -730,7 +837,9 @@ fn keep(
     } else {
         record(latencies, &|value| [value, MISSING]);
     }
-    run.repetition(id, began, recorder.finish([("latencies", latencies.count)]));
+    let mut done = recorder.finish([("latencies", latencies.count)]);
+    done.run_delays_ns = delays.to_vec();
+    run.repetition(id, began, done);
     let sum = sums.entry(feed.to_owned()).or_default();
     *sum = (sum.0.saturating_add(latencies.sum), sum.1 + latencies.count);
 }
@@ -740,18 +849,27 @@ fn tables(run: &mut Run<'_>, averages: &[(String, Sums)]) {
         .into_iter()
         .chain(averages.iter().map(|(setup, _)| setup.as_str()))
         .collect();
-    let mut table = Table::new("Average from packet to book, ns, all repetitions", &columns);
-    for feed in FEEDS.into_iter().chain(["all feeds"]) {
-        let of = |sums: &Sums| sums.get(feed).copied().unwrap_or_default();
-        let count = averages.first().map_or(0, |(_, sums)| of(sums).1);
-        let cells = averages.iter().map(|(_, sums)| {
-            let (sum, count) = of(sums);
-            sum.checked_div(count)
-                .map_or(String::new(), |avg| avg.to_string())
-        });
-        table = table.row([feed.to_owned(), format_count(count)].into_iter().chain(cells));
+    let kinds: [(&str, Naming); 2] = [
+        ("Average from packet to book, ns, all repetitions", str::to_owned),
+        (
+            "Average from packet to super book (merged over venues), ns, all repetitions",
+            super_name,
+        ),
+    ];
+    for (title, name) in kinds {
+        let mut table = Table::new(title, &columns);
+        for feed in FEEDS.into_iter().chain(["all feeds"]) {
+            let of = |sums: &Sums| sums.get(&name(feed)).copied().unwrap_or_default();
+            let count = averages.first().map_or(0, |(_, sums)| of(sums).1);
+            let cells = averages.iter().map(|(_, sums)| {
+                let (sum, count) = of(sums);
+                sum.checked_div(count)
+                    .map_or(String::new(), |avg| avg.to_string())
+            });
+            table = table.row([feed.to_owned(), format_count(count)].into_iter().chain(cells));
+        }
+        run.table(table);
     }
-    run.table(table);
     let columns: Vec<&str> = ["feed", "packets"]
         .into_iter()
         .chain(SETUPS.iter().map(|setup| setup.0))
@@ -764,4 +882,31 @@ fn tables(run: &mut Run<'_>, averages: &[(String, Sums)]) {
         },
     );
     run.published(published, DIFFERS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marked_book_is_no_error_and_an_unmarked_one_is_and_drops_are_said() {
+        let compared = |wrong: &[&str], stale, dropped| Compared {
+            sides: 600,
+            wrong: wrong.iter().map(|name| (*name).to_owned()).collect(),
+            stale,
+            dropped,
+        };
+        let said = compared(&[], 0, 0).found();
+        assert_eq!(said, "600 sides of books equal; the kernel dropped no packet");
+        let said = compared(&[], 12, 34).found();
+        assert!(
+            said.contains("12 of 600") && said.contains("marked") && said.contains("dropped 34 packets"),
+            "{said}"
+        );
+        let said = compared(&["nyse IBM Bid"], 2, 0).found();
+        assert!(
+            said.contains("1 of 600") && said.contains("first nyse IBM Bid") && said.contains("2 more"),
+            "{said}"
+        );
+    }
 }

@@ -3,16 +3,58 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use tickwire_lab::scenario::RunSection;
 use tickwire_lab::{Case, Check, Published, Recorder, Repetition, RunRecord, Table, folder};
 use tickwire_runtime::affinity::{self, AwakeCores, Cores};
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_runtime::host::{Host, ProcessorTime};
+use tickwire_runtime::host::{Host, ProcessorTime, run_delay_ns};
 use tickwire_runtime::signal::StopFlag;
 
 use super::{pingpong, probe};
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
+
+/// A thread that waited longer than this, and longer than a thousandth of its repetition, was not alone on its core.
+const DELAY_MAX_NS: u64 = 1_000_000;
+
+/// What threads of the repetition under way have waited for their cores, by role: they say it when they end. One run at a time.
+static WAITED: Mutex<Vec<(String, u64)>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// Of a measured thread.
+    static WATCH: std::cell::RefCell<Option<DelayWatch>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Counts from its making to its end how long its thread had no core.
+struct DelayWatch {
+    role: String,
+    from: u64,
+}
+
+impl DelayWatch {
+    fn begin(role: &str) {
+        if let Some(from) = run_delay_ns() {
+            let role = role.to_owned();
+            WATCH.with(|watch| *watch.borrow_mut() = Some(DelayWatch { role, from }));
+        }
+    }
+}
+
+impl Drop for DelayWatch {
+    fn drop(&mut self) {
+        if let Some(now) = run_delay_ns() {
+            let row = (std::mem::take(&mut self.role), now.saturating_sub(self.from));
+            WAITED.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+        }
+    }
+}
+
+/// What was waited since this was asked last: of threads that have ended, and of the calling one.
+fn take_waited() -> Vec<(String, u64)> {
+    WATCH.with(|watch| watch.borrow_mut().take());
+    std::mem::take(&mut *WAITED.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Which case of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,6 +216,7 @@ impl<'a> Run<'a> {
     /// Where a repetition of a case is recorded, which begins now.
     pub(crate) fn recorder(&self, id: CaseId) -> Recorder {
         self.times[id.0].set(ProcessorTime::now());
+        take_waited();
         self.record.cases[id.0].recorder(self.section.samples_kept.get() as usize)
     }
 
@@ -182,7 +225,62 @@ impl<'a> Run<'a> {
         repetition.started_ns = self.clock.span_ns(began.saturating_sub(self.begun_tsc));
         let times = self.times[id.0].take().zip(ProcessorTime::now());
         repetition.stolen_ppm = times.map(|(before, now)| now.stolen_ppm_since(before));
+        repetition.run_delays_ns.extend(take_waited());
+        let lasted = match repetition.lasted_ns {
+            0 => self.clock.span_ns(tsc().saturating_sub(began)),
+            lasted => lasted,
+        };
+        let name = &self.record.cases[id.0].name;
+        let number = self.record.cases[id.0].repetitions.len() + 1;
+        let contended: Vec<String> = repetition
+            .run_delays_ns
+            .iter()
+            .filter(|(_, ns)| *ns > DELAY_MAX_NS.max(lasted / 1_000))
+            .map(|(role, ns)| {
+                format!(
+                    "WARNING: {name}, repetition {number}: thread '{role}' waited {} of {} for its core, which other processes of this machine had; its figures hold that.",
+                    tickwire_lab::format_ns(*ns),
+                    tickwire_lab::format_ns(lasted)
+                )
+            })
+            .collect();
         self.record.cases[id.0].repetitions.push(repetition);
+        contended.into_iter().for_each(|warning| self.note(warning));
+    }
+
+    /// What a repetition of these cases came to. One that failed is a check that failed and the reason why they were not measured,
+    /// and the run goes on with the next; only Ctrl-C ends it.
+    pub(crate) fn attempt<T>(
+        &mut self,
+        ids: &[CaseId],
+        repetition: u32,
+        outcome: Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let failure = match outcome {
+            Ok(done) => return Ok(Some(done)),
+            Err(failure) => failure,
+        };
+        // What Ctrl-C ended has failed for that reason.
+        self.go_on()?;
+        if failure.code == Code::Interrupted {
+            return Err(failure);
+        }
+        let first = ids.first().map_or(String::new(), |id| self.of(*id).name.clone());
+        let more = match ids.len() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more cases", n - 1),
+        };
+        self.check(
+            format!("{first}{more}, repetition {repetition}: measured"),
+            false,
+            failure.message.clone(),
+        );
+        for id in ids {
+            self.record.cases[id.0]
+                .unmeasured
+                .get_or_insert_with(|| failure.message.clone());
+        }
+        Ok(None)
     }
 
     /// A case as it is now.
@@ -251,6 +349,7 @@ impl Places {
                 .pin(core)
                 .map_err(|e| Failure::system(e.to_string()))?;
         }
+        DelayWatch::begin(role);
         if self.priority == 0 {
             return Ok(None);
         }

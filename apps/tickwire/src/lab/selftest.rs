@@ -134,7 +134,10 @@ impl Kind for SelfTest {
                     &system,
                     settings.fault,
                     &mut recorder,
-                )?;
+                );
+                let Some(counts) = run.attempt(&[id], repetition + 1, counts)? else {
+                    continue;
+                };
                 let mut done = recorder.finish([
                     ("sent", samples),
                     ("lost", counts.lost),

@@ -47,6 +47,30 @@ impl ProcessorTime {
     }
 }
 
+/// How long the calling thread was ready to run and had no core, nanoseconds since it began: the second number of schedstat(5).
+/// `None` where the kernel does not count it.
+pub fn run_delay_ns() -> Option<u64> {
+    run_delay_of(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// The same of every thread of a process, by name. Empty where the kernel does not count it, or the process is gone.
+pub fn run_delays_of_process(pid: u32) -> Vec<(String, u64)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let delay = |task: std::path::PathBuf| -> Option<(String, u64)> {
+        let name = std::fs::read_to_string(task.join("comm")).ok()?;
+        let delay = run_delay_of(&std::fs::read_to_string(task.join("schedstat")).ok()?)?;
+        Some((name.trim().to_owned(), delay))
+    };
+    tasks.flatten().filter_map(|task| delay(task.path())).collect()
+}
+
+/// Time on a core, time waiting for one (nanoseconds both), turns.
+fn run_delay_of(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// What is known about the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Host {
@@ -222,6 +246,18 @@ pub(crate) mod tests {
     use std::path::PathBuf;
 
     use super::*;
+
+    #[test]
+    fn the_time_a_thread_waits_for_a_core_is_read_and_only_grows() {
+        assert_eq!(run_delay_of("9000 1234 7\n"), Some(1_234));
+        assert_eq!(run_delay_of(""), None);
+        if let Some(before) = run_delay_ns() {
+            std::thread::yield_now();
+            assert!(run_delay_ns().is_some_and(|now| now >= before));
+            assert!(!run_delays_of_process(std::process::id()).is_empty());
+        }
+        assert!(run_delays_of_process(u32::MAX).is_empty());
+    }
 
     /// A folder of files, removed when dropped.
     pub(crate) struct Tree(pub(crate) PathBuf);

@@ -168,7 +168,11 @@ impl Kind for Bts {
                     }
                     let name = run.of(*id).name.clone();
                     run.progress(&format!("repetition {repetition}: {name}"));
-                    stage.measure(run, *key, *id, repetition)?;
+                    let measured = stage.measure(run, *key, *id, repetition);
+                    outcome = run.attempt(&[*id], repetition, measured).map(drop);
+                    if outcome.is_err() {
+                        break 'all;
+                    }
                 }
             }
         }

@@ -294,7 +294,15 @@ impl Kind for Quadra {
                     run.clock(),
                     run.stop(),
                     &mut recorder,
-                )?;
+                );
+                let found = match run.attempt(&[id], repetition + 1, found) {
+                    Ok(Some(found)) => found,
+                    Ok(None) => continue,
+                    Err(interrupted) => {
+                        outcome = Err(interrupted);
+                        break 'all;
+                    }
+                };
                 found.notes.into_iter().for_each(|note| run.note(note));
                 let mut done = recorder.finish([
                     ("sent", found.sent),
