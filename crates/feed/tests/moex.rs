@@ -295,9 +295,7 @@ fn trades_are_told_with_the_aggressors_side() {
 #[tickwire_testdata::recorded_data("specs/moex")]
 #[test]
 fn trades_are_told_with_the_aggressors_side_by_the_exchanges_templates() {
-    for plan in [exchange("2020-11")] {
-        trades_are_told(plan);
-    }
+    trades_are_told(exchange("2020-11"));
 }
 
 fn trades_are_told(plan: Arc<Plan>) {

@@ -395,6 +395,7 @@ fn show(event: &Event) -> String {
             reason,
             text,
         } => format!("REJECTED {ref_seq} tag {ref_tag} {reason:?} {text}"),
+        Event::NotKept { first, last, count } => format!("NOT KEPT {first} to {last}, {count} of them"),
         Event::Disconnect { reason, text } => format!("DISCONNECT {reason:?} {text}").trim_end().to_string(),
     }
 }

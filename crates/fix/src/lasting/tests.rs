@@ -1,10 +1,9 @@
 //! Stores in memory that is killed between any two words, torn, overwritten and opened again.
 
-extern crate std;
 use super::*;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::vec::Vec;
 
 /// Words of the smallest store.
 const SMALL: usize = RECORDS + RING_MIN;
@@ -314,7 +313,7 @@ fn a_store_that_is_written_meanwhile_is_inspected() {
 /// What a store of the earlier format holds: two messages and their numbers, put together by hand from its description.
 #[test]
 fn a_store_of_the_earlier_format_is_read() {
-    let mut words = std::vec![0_u64; 16 + 512];
+    let mut words = alloc::vec![0_u64; 16 + 512];
     words[0] = earlier::MAGIC;
     (words[1], words[2], words[6]) = (9, 5, 77);
     words[8..16].copy_from_slice(&identity_words(b"A>B"));
