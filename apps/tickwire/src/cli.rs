@@ -499,7 +499,8 @@ pub(crate) struct FeedArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
-    /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER message files; gzip and
+    /// zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one capture
@@ -526,6 +527,10 @@ pub(crate) struct ReplayArgs {
     /// Only these symbols reach the books; the rest is filtered on its first bytes (repeatable)
     #[arg(long, value_name = "SYMBOL")]
     pub(crate) symbol: Vec<String>,
+    /// Compare the books of a DBN or LOBSTER file with the vendor's own after every event: a DBN file of mbp-10, or the LOBSTER
+    /// order book that belongs to the messages
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub(crate) check: Option<PathBuf>,
     /// Results as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
@@ -543,7 +548,7 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct DecodeArgs {
-    /// Captures (pcap, pcapng) or raw ITCH 5.0 files; gzip and zstd are recognised
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files or LOBSTER message files; gzip and zstd are recognised
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Only messages of this type (repeatable): as the venue writes it (A, 0x21, 46, QF, 3610), or its name

@@ -19,6 +19,7 @@ use clap::builder::PossibleValue;
 use tickwire_market::Port;
 use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 use tickwire_runtime::itchfile::{ItchFile, Recording};
+use tickwire_runtime::recordfile::{LineFile, RecordFile};
 use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
@@ -418,6 +419,13 @@ impl Walk {
                 ))),
                 _ => itch_messages(&name, file, out),
             },
+            Recording::Records(_) | Recording::Lines(_) if !matches!(self.routes, Routes::Detect(..)) => {
+                Err(Stop::Damaged(format!(
+                    "{name} is a file of DBN records or LOBSTER messages, not a packet capture: leave --protocol and --config out"
+                )))
+            }
+            Recording::Records(file) => records(&name, file, out),
+            Recording::Lines(file) => lines(&name, file, out),
         }
     }
 
@@ -559,6 +567,53 @@ fn itch_messages<W: Write>(name: &str, mut file: ItchFile, out: &mut Output<'_, 
         };
         Reader::itch_message(
             message.bytes,
+            &mut Told {
+                origin,
+                trailing: 0,
+                ambiguous: None,
+                out,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+fn records<W: Write>(name: &str, mut file: RecordFile, out: &mut Output<'_, W>) -> Result<(), Stop> {
+    let mut number = 0;
+    while let Some(record) = file.next_record()? {
+        number += 1;
+        let origin = Origin {
+            file: name,
+            number,
+            protocol: "dbn",
+            ..Origin::default()
+        };
+        protocol::dbn_record(
+            record.bytes,
+            &mut Told {
+                origin,
+                trailing: 0,
+                ambiguous: None,
+                out,
+            },
+        )?;
+    }
+    Ok(())
+}
+
+fn lines<W: Write>(name: &str, mut file: LineFile, out: &mut Output<'_, W>) -> Result<(), Stop> {
+    while let Some((number, line)) = file.next_line()? {
+        if number == 1 && line.starts_with(b"Time,") {
+            continue;
+        }
+        let origin = Origin {
+            file: name,
+            number,
+            protocol: "lobster",
+            ..Origin::default()
+        };
+        protocol::lobster_line(
+            line,
             &mut Told {
                 origin,
                 trailing: 0,

@@ -20,6 +20,10 @@ pub(crate) trait Play {
     fn finish(&mut self, now: Nanos);
     /// The lines of `--step` since the last call.
     fn take_shown(&mut self) -> Vec<String>;
+    /// A file of records says an instrument's number and symbol.
+    fn name(&mut self, number: u32, symbol: &[u8]) {
+        let _ = (number, symbol);
+    }
     /// What is known of the feed.
     fn state(&self) -> FeedState;
     fn next_seq(&self) -> SeqNo;
@@ -29,6 +33,29 @@ pub(crate) trait Play {
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId>;
     /// What it cost.
     fn cost(&self) -> &Cost;
+    /// What comparing the books with the vendor's own found, where they are compared.
+    fn checked(&self) -> Option<&Checked> {
+        None
+    }
+    /// Events that are about orders of before the recording, and changed nothing.
+    fn unseen(&self) -> u64 {
+        0
+    }
+}
+
+/// Books compared with the vendor's own.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Checked {
+    /// Rows of the vendor's that were compared.
+    pub(crate) rows: u64,
+    /// Those that the books are equal to.
+    pub(crate) equal: u64,
+    /// Levels of rows that had to follow from the events, where rows show levels that events cannot tell.
+    pub(crate) levels: u64,
+    /// Levels taken from rows because no event told them.
+    pub(crate) taken: u64,
+    /// The first difference.
+    pub(crate) first: Option<String>,
 }
 
 /// Packets of a channel and the time they took.
@@ -63,7 +90,7 @@ impl EventSink for Player {
 }
 
 /// One event as a line of `--step`.
-fn describe(e: &MarketEvent, applied: &Applied<'_>) -> String {
+pub(crate) fn describe(e: &MarketEvent, applied: &Applied<'_>) -> String {
     let mut text = format!("  {:>9} {:?} instrument {}", e.seq.0, e.kind, e.instrument.0);
     if e.order_id != OrderId(0) {
         text += &format!(" order {} {:?} {} @ {}", e.order_id.0, e.side, e.qty, e.price);

@@ -11,6 +11,7 @@
 //! said so.
 
 mod lines;
+mod records;
 mod survey;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,9 +27,10 @@ use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, S
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::{ItchFile, Recording};
+use tickwire_runtime::recordfile::{LineFile, RecordFile};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
-use tickwire_wire::itch50;
+use tickwire_wire::{Malformed, dbn, itch50};
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::ReplayArgs;
@@ -38,6 +40,7 @@ use crate::protocol::{self, Protocol};
 use crate::report;
 use crate::tape::{End, Frame, Tape};
 use crate::wiring::{self, Reception, WithChannel};
+use records::{Check, Records};
 use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped, Survey};
 
 /// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
@@ -67,8 +70,10 @@ struct Replay<'a> {
     routes: Routes,
     /// By feed and channel of the configuration.
     slots: HashMap<(usize, usize), usize>,
-    /// The channel of files without packets.
+    /// The channels of files without packets: of ITCH messages, of DBN records, of LOBSTER's lines.
     of_files: Option<usize>,
+    of_records: Option<usize>,
+    of_lines: Option<usize>,
     played: Vec<Box<dyn Play>>,
     /// Of every channel played: what was found out of it.
     about: Vec<About>,
@@ -79,7 +84,7 @@ struct Replay<'a> {
 
 /// What is known of a channel beside its books.
 struct About {
-    protocol: Protocol,
+    protocol: &'static str,
     /// Where it is received, as far as that was found out.
     on: Vec<(SocketAddr, Port, Line)>,
     room: Room,
@@ -108,6 +113,8 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         routes,
         slots: HashMap::new(),
         of_files: None,
+        of_records: None,
+        of_lines: None,
         played: Vec::new(),
         about: Vec::new(),
         tape: Tape::new(args.speed),
@@ -283,6 +290,83 @@ fn recognised(found: &Found, templates: &[PathBuf]) -> FeedConfig {
     feed
 }
 
+/// How much is known of books whose beginning is not in the recording.
+struct Partial {
+    /// Books that are not empty, or wait for more.
+    books: usize,
+    /// Of these, the ones that are known to be complete: by a snapshot, or because every row came.
+    whole: usize,
+    levels: u64,
+    levels_whole: u64,
+    events: u64,
+    /// Events on orders that were there before.
+    unknown: u64,
+}
+
+impl Partial {
+    /// `None` when the channel is complete, or has lost messages: that is another reason.
+    fn of(played: &dyn Play) -> Option<Partial> {
+        let counters = played.counters();
+        let mut partial = Partial {
+            books: 0,
+            whole: 0,
+            levels: 0,
+            levels_whole: 0,
+            events: counters.get(Counter::Messages),
+            unknown: counters.get(Counter::BookRejects) + played.unseen(),
+        };
+        let is_building = played.state() == FeedState::Building;
+        for book in played.books().iter() {
+            let is_whole = book.state() == BookState::Live && !is_building;
+            if book.is_empty() && (is_whole || book.own_state() == BookState::Building || is_building) {
+                continue;
+            }
+            let levels: u64 = Side::BOTH
+                .iter()
+                .map(|side| book.levels(*side).len() as u64)
+                .sum();
+            partial.books += 1;
+            partial.levels += levels;
+            if is_whole {
+                partial.whole += 1;
+                partial.levels_whole += levels;
+            }
+        }
+        let begins_late = is_building || partial.whole < partial.books;
+        let is_lossless = counters.get(Counter::MessagesLost) == 0 && played.state() != FeedState::Stale;
+        (begins_late && is_lossless && partial.events > 0).then_some(partial)
+    }
+
+    /// From 0 to 1: of books by order the share of events that fitted what is known, of books by price the share of levels that
+    /// stand in complete books.
+    fn sure(&self) -> f64 {
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        match self.levels_whole {
+            0 => share(self.events.saturating_sub(self.unknown), self.events),
+            whole => share(whole, self.levels),
+        }
+    }
+}
+
+impl std::fmt::Display for Partial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "partial, the recording begins in mid-session: {} of {} books are complete, with {} of {} levels",
+            self.whole, self.books, self.levels_whole, self.levels
+        )?;
+        match self.unknown {
+            0 => Ok(()),
+            unknown => write!(
+                f,
+                "; {unknown} of {} events are about orders of before it ({:.1} % fit)",
+                self.events,
+                100.0 * self.sure()
+            ),
+        }
+    }
+}
+
 impl Replay<'_> {
     /// Makes the channels that were recognised.
     fn add_recognised(&mut self) -> Result<(), Failure> {
@@ -323,7 +407,7 @@ impl Replay<'_> {
         self.played
             .push(wiring::with_channel(feed, number, &reception, boxed)?);
         self.about.push(About {
-            protocol: feed.protocol(),
+            protocol: feed.protocol().name(),
             on,
             room,
         });
@@ -334,6 +418,8 @@ impl Replay<'_> {
         match Recording::open(path, itch50::message_size)? {
             Recording::Packets(reader) => self.packets(path, reader),
             Recording::Messages(file) => self.messages(path, file),
+            Recording::Records(file) => self.records(path, file),
+            Recording::Lines(file) => self.lines(path, file),
         }
     }
 
@@ -375,8 +461,8 @@ impl Replay<'_> {
                 let mut feed = FeedConfig::on_loopback(self.args.protocol.unwrap_or(Protocol::Itch50));
                 feed.name = Some(format!("{} file", feed.protocol()));
                 let load = Load {
-                    messages: survey.file_messages,
-                    bytes: survey.file_messages * 40,
+                    messages: survey.files.messages,
+                    bytes: survey.files.messages * 40,
                 };
                 let name = feed.name().to_string();
                 let channel = self.add(&feed, 0, name, load, Vec::new()).map_err(End::Failed)?;
@@ -401,6 +487,131 @@ impl Replay<'_> {
             self.played[channel].on_message(time, message.bytes);
             if self.args.step {
                 self.step(channel, &format!("message {number} at byte {}", message.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a channel of a file of records.
+    fn add_records(&mut self, name: &str, kind: &'static str, is_lobster: bool) -> Result<usize, End> {
+        let Routes::Recognised(survey) = &self.routes else {
+            return Err(End::Damaged(format!(
+                "a {kind} file has no addresses: leave --config out"
+            )));
+        };
+        let files = survey.files;
+        let count = if is_lobster { files.lines } else { files.records };
+        let depth = match (is_lobster, files.has_orders) {
+            (true, _) => Depth::ByOrder,
+            (false, true) => Depth::Aggregated,
+            (false, false) => Depth::ByPrice,
+        };
+        let load = Load {
+            messages: count * if depth == Depth::ByPrice { 20 } else { 4 },
+            bytes: 0,
+        };
+        let mut room = Room::of(Protocol::Itch50, load, self.args);
+        room.instruments = room.instruments.min(count.min(u64::from(u32::MAX)) as u32 + 4096);
+        let books = Books::new(BooksConfig {
+            depth,
+            instruments: room.instruments.saturating_add(2),
+            orders: room.orders,
+            levels: room.levels,
+            initial: BookState::Live,
+            ..BooksConfig::default()
+        });
+        let check = match &self.args.check {
+            Some(path) => records::check_of(path)?,
+            None => Check::None,
+        };
+        let records = Records::new(
+            name.to_string(),
+            books,
+            is_lobster,
+            check,
+            self.args.step,
+            self.clock.clone(),
+        );
+        self.played.push(Box::new(records));
+        self.about.push(About {
+            protocol: kind,
+            on: Vec::new(),
+            room,
+        });
+        Ok(self.played.len() - 1)
+    }
+
+    fn records(&mut self, path: &Path, mut file: RecordFile) -> Result<(), End> {
+        let damaged =
+            |e: Malformed| End::Damaged(format!("{}: its metadata cannot be read: {e}", path.display()));
+        let metadata = dbn::Metadata::parse(file.version(), file.metadata()).map_err(damaged)?;
+        let channel = match self.of_records {
+            Some(channel) => channel,
+            None => {
+                let name = format!("dbn {}", metadata.dataset.escape_ascii());
+                let channel = self.add_records(&name, "dbn", false)?;
+                *self.of_records.insert(channel)
+            }
+        };
+        let played = &mut self.played[channel];
+        metadata
+            .mappings(&mut |symbol, number| {
+                let number = std::str::from_utf8(number).ok().and_then(|n| n.parse().ok());
+                // Numbers may be asked for by number: what is mapped then is the symbol.
+                if let Some(number) = number {
+                    played.name(number, symbol);
+                }
+            })
+            .map_err(damaged)?;
+        let mut progress = Progress::new("playing");
+        let mut number = 0_u64;
+        while let Some(record) = file.next_record()? {
+            number += 1;
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, record.offset);
+            }
+            let time = dbn::parse(record.bytes)
+                .ok()
+                .and_then(|r| r.header().ts_event.get());
+            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
+            self.tape.advance(time, self.stop)?;
+            self.played[channel].on_message(time, record.bytes);
+            if self.args.step {
+                self.step(channel, &format!("record {number} at byte {}", record.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, path: &Path, mut file: LineFile) -> Result<(), End> {
+        let channel = match self.of_lines {
+            Some(channel) => channel,
+            None => {
+                let channel = self.add_records("lobster", "lobster", true)?;
+                *self.of_lines.insert(channel)
+            }
+        };
+        let mut progress = Progress::new("playing");
+        while let Some((number, line)) = file.next_line()? {
+            if number == 1 && line.starts_with(b"Time,") {
+                continue;
+            }
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, 0);
+            }
+            let field = line.split(|b| *b == b',').next().unwrap_or_default();
+            let time = std::str::from_utf8(field).ok().and_then(records::lobster_time);
+            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
+            self.tape.advance(time, self.stop)?;
+            self.played[channel].on_message(time, line);
+            if self.args.step {
+                self.step(channel, &format!("line {number}"))?;
             }
         }
         Ok(())
@@ -452,6 +663,19 @@ impl Replay<'_> {
             };
             return Some(said.to_string());
         }
+        let differs = self
+            .played
+            .iter()
+            .filter_map(|p| p.checked())
+            .find(|c| c.equal < c.rows);
+        if let Some(checked) = differs {
+            return Some(format!(
+                "{} of {} rows differ from the books; first {}",
+                checked.rows - checked.equal,
+                checked.rows,
+                checked.first.as_deref().unwrap_or_default()
+            ));
+        }
         let mut reasons = Vec::new();
         let mut say = |what: String, names: Vec<&str>| {
             if !names.is_empty() {
@@ -479,8 +703,28 @@ impl Replay<'_> {
         say(format!("{rejects} events did not fit their books"), names);
         let (malformed, names) = with(Counter::Malformed);
         say(format!("{malformed} packets or messages are malformed"), names);
+        let partial: Vec<(Partial, &str)> = self
+            .played
+            .iter()
+            .filter_map(|p| Some((Partial::of(&**p)?, p.cost().name.as_str())))
+            .collect();
+        let books: usize = partial
+            .iter()
+            .map(|(partial, _)| partial.books - partial.whole)
+            .sum();
+        let names = partial
+            .into_iter()
+            .filter(|(p, _)| p.books > p.whole)
+            .map(|(_, name)| name)
+            .collect();
+        say(
+            format!("the recording begins in mid-session, {books} books are partial"),
+            names,
+        );
         let stale = |p: &dyn Play| {
-            p.state() == FeedState::Stale || p.books().iter().any(|b| b.state() == BookState::Stale)
+            let is_stale =
+                p.state() == FeedState::Stale || p.books().iter().any(|b| b.state() == BookState::Stale);
+            is_stale && Partial::of(p).is_none()
         };
         let names: Vec<_> = self
             .played
@@ -488,8 +732,10 @@ impl Replay<'_> {
             .filter(|p| stale(&***p))
             .map(|p| p.cost().name.as_str())
             .collect();
-        let what = "books are stale at the end: messages are missing on every line";
-        say(what.to_string(), names);
+        say(
+            "books are stale at the end: messages are missing on every line".to_string(),
+            names,
+        );
         (!reasons.is_empty()).then(|| format!("the books are not to be relied on: {}", reasons.join("; ")))
     }
 
@@ -556,7 +802,7 @@ impl Replay<'_> {
         let busy_ns = self.clock.span_ns(cost.busy_ticks);
         serde_json::json!({
             "name": cost.name,
-            "protocol": about.protocol.name(),
+            "protocol": about.protocol,
             "destinations": about.on.iter().map(|(address, port, line)| serde_json::json!({
                 "address": address.to_string(),
                 "port": port.name(),
@@ -575,6 +821,23 @@ impl Replay<'_> {
             "state_hash": format!("{:016x}", played.books().state_hash()),
             "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
             "ns_per_packet": report::summary_json(&cost.per_packet),
+            "partial": Partial::of(played).map(|p| serde_json::json!({
+                "books": p.books,
+                "complete": p.whole,
+                "levels": p.levels,
+                "levels_of_complete_books": p.levels_whole,
+                "events": p.events,
+                "events_on_orders_before_the_recording": p.unknown,
+                "sure": p.sure(),
+            })),
+            "events_of_orders_before_the_recording": played.unseen(),
+            "check": played.checked().map(|c| serde_json::json!({
+                "rows": c.rows,
+                "equal": c.equal,
+                "levels_that_follow_from_events": c.levels,
+                "levels_taken_from_rows": c.taken,
+                "first_difference": c.first,
+            })),
             "books": self.books_json(played),
         })
     }
@@ -587,8 +850,14 @@ impl Replay<'_> {
             text += &self.books_text(&**played);
             all.merge(&played.counters());
             busy_ns += self.clock.span_ns(played.cost().busy_ticks);
-            if matches!(played.state(), FeedState::Stale | FeedState::Building) {
-                incomplete.push(played.cost().name.as_str());
+            let lost = played.counters().get(Counter::MessagesLost);
+            let name = &played.cost().name;
+            if let Some(partial) = Partial::of(&**played) {
+                incomplete.push(format!("{name}: {partial}"));
+            } else if lost > 0 {
+                incomplete.push(format!(
+                    "{name}: {lost} messages are missing on every line; its books are stale"
+                ));
             }
         }
         for missing in self.missing_books() {
@@ -645,11 +914,21 @@ impl Replay<'_> {
                 messages as f64 * 1e3 / busy_ns as f64
             );
         }
-        if !incomplete.is_empty() {
+        for checked in self.played.iter().filter_map(|p| p.checked()) {
             text += &format!(
-                "the books of {} are not complete: the recording starts in mid-session or lacks messages on both lines\n",
-                incomplete.join(", ")
+                "{} of {} rows of the vendor's own book equal ours",
+                checked.equal, checked.rows
             );
+            text += &match checked.taken {
+                0 => "\n".to_string(),
+                taken => format!(
+                    "; {} levels follow from the events, {taken} are of orders of before the file and were taken from the rows\n",
+                    checked.levels
+                ),
+            };
+        }
+        for incomplete in incomplete {
+            text += &format!("{incomplete}\n");
         }
         text
     }
@@ -722,14 +1001,20 @@ impl Replay<'_> {
 
     fn books_text(&self, played: &dyn Play) -> String {
         let mut text = String::new();
+        let is_partial = Partial::of(played).is_some();
         for (symbol, id) in self.wanted_books(played) {
             let Some(book) = played.books().book(id) else {
                 continue;
             };
             text += &format!(
-                "{symbol}  {}  {:?}\n{:>10} {:>14}   {:<14} {:<10}\n",
+                "{symbol}  {}  {:?}{}\n{:>10} {:>14}   {:<14} {:<10}\n",
                 played.cost().name,
                 book.state(),
+                if is_partial && book.state() != BookState::Live {
+                    ", partial"
+                } else {
+                    ""
+                },
                 "qty",
                 "bid",
                 "ask",

@@ -254,6 +254,8 @@ pub(crate) fn with_channel<W: WithChannel>(
                 instruments_max,
                 orders_max: 1,
                 symbols,
+                // A recording without snapshots shows what its entries tell.
+                natural_refresh: reception.live.is_none() && channel.lines(Port::Snapshot).is_none(),
                 ..Mdp3Config::default()
             });
             let account =

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use common::{Folder, run, text};
 use serde_json::Value;
-use tickwire_testdata::workspace;
+use tickwire_testdata::{captures, file_bytes, workspace};
 
 /// Every protocol that the simulator publishes.
 const FEEDS: [&str; 8] = [
@@ -236,4 +236,286 @@ fn every_ladder_names_its_feed() {
         ladders.iter().all(|l| l.contains("itch50 239.")) && ladders[0] != ladders[1],
         "{shown}"
     );
+}
+
+/// A DBN file of version 3 without symbols.
+fn dbn_file(schema: u16, records: &[u8]) -> Vec<u8> {
+    let mut metadata = vec![0_u8; 100];
+    metadata[..9].copy_from_slice(b"XNAS.ITCH");
+    metadata[16..18].copy_from_slice(&schema.to_le_bytes());
+    metadata[45..47].copy_from_slice(&71_u16.to_le_bytes());
+    metadata.extend([0; 20]);
+    let length = (metadata.len() as u32).to_le_bytes();
+    [&b"DBN\x03"[..], &length, &metadata, records].concat()
+}
+
+/// Nanoseconds since midnight of a time such as `2025-07-17T08:05:03.360677248Z`; the day does not matter here.
+fn nanos(time: &str) -> u64 {
+    let number = |range: std::ops::Range<usize>| time[range].parse::<u64>().unwrap();
+    ((number(11..13) * 60 + number(14..16)) * 60 + number(17..19)) * 1_000_000_000 + number(20..29)
+}
+
+/// One stock's day at Nasdaq, the vendor's order events and the vendor's ten levels after every event: each of the 3,881 rows
+/// after an order was added or taken away is a state of our book at that event.
+#[tickwire_testdata::recorded_data("captures/books/xnas-mbo-mbp10")]
+#[test]
+fn the_books_of_dbn_orders_equal_the_vendors_ten_levels_at_every_event() {
+    use tickwire_market::Price;
+    use tickwire_wire::dbn::{Mbo, Mbp10, Px};
+    use tickwire_wire::zerocopy::IntoBytes;
+    let csv = |name: &str| {
+        let text = text(&file_bytes(&captures("books/xnas-mbo-mbp10").join(name)));
+        let mut lines = text
+            .lines()
+            .map(|l| l.split(',').map(str::to_string).collect::<Vec<_>>());
+        let names = lines.next().unwrap();
+        let at = move |name: &str| {
+            names
+                .iter()
+                .position(|n| n == name)
+                .unwrap_or_else(|| panic!("{name}"))
+        };
+        (lines.collect::<Vec<_>>(), at)
+    };
+    let number = |field: &str| field.parse::<u64>().unwrap_or(0);
+    let price = |field: &str| match field {
+        "" => Px::NONE,
+        price => Px::new(price.parse::<Price>().unwrap()),
+    };
+    let letter = |field: &str| tickwire_wire::layout::Char(field.as_bytes()[0]);
+    let (rows, at) = csv("mbo.csv");
+    let mut orders = Vec::new();
+    for row in &rows {
+        let get = |name: &str| row[at(name)].as_str();
+        let record = Mbo {
+            length: (Mbo::SIZE / 4) as u8,
+            rtype: 0xA0,
+            instrument_id: (number(get("instrument_id")) as u32).into(),
+            ts_event: tickwire_wire::dbn::Stamp(nanos(get("ts_event")).into()),
+            order_id: number(get("order_id")).into(),
+            price: price(get("price")),
+            size: (number(get("size")) as u32).into(),
+            flags: number(get("flags")) as u8,
+            action: letter(get("action")),
+            side: letter(get("side")),
+            sequence: (number(get("sequence")) as u32).into(),
+            ..Mbo::BLANK
+        };
+        orders.extend_from_slice(record.as_bytes());
+    }
+    let (rows, at) = csv("mbp_actual.csv");
+    let mut levels = Vec::new();
+    for row in &rows {
+        let get = |name: &str| row[at(name)].as_str();
+        let mut record = Mbp10 {
+            length: (Mbp10::SIZE / 4) as u8,
+            rtype: 0x0A,
+            instrument_id: (number(get("instrument_id")) as u32).into(),
+            ts_event: tickwire_wire::dbn::Stamp(nanos(get("ts_event")).into()),
+            action: letter(get("action")),
+            side: letter(get("side")),
+            sequence: (number(get("sequence")) as u32).into(),
+            ..Mbp10::BLANK
+        };
+        let bytes = record.as_mut_bytes();
+        for level in 0..10 {
+            let base = 48 + level * 32;
+            for (side, offset) in [("bid", 0), ("ask", 1)] {
+                let field = |what: &str| get(&format!("{side}_{what}_{level:02}")).to_string();
+                let (px, sz, ct) = (price(&field("px")), number(&field("sz")), number(&field("ct")));
+                bytes[base + offset * 8..][..8].copy_from_slice(px.as_bytes());
+                bytes[base + 16 + offset * 4..][..4].copy_from_slice(&(sz as u32).to_le_bytes());
+                bytes[base + 24 + offset * 4..][..4].copy_from_slice(&(ct as u32).to_le_bytes());
+            }
+        }
+        levels.extend_from_slice(record.as_bytes());
+    }
+    let folder = Folder::new("dbn");
+    let orders = folder.file("orders.dbn", dbn_file(0, &orders));
+    let levels_file = folder.file("levels.dbn", dbn_file(2, &levels));
+    let (code, result, said) = replay(&orders, &["--check", levels_file.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(result["check"]["equal"], 3_881, "{:#}", result["check"]);
+    assert_eq!(result["check"]["rows"], 3_881);
+    assert_eq!(
+        (&result["state"], &result["counters"]["book_rejects"]),
+        (&"Live".into(), &0.into())
+    );
+    // The levels alone make the book that the vendor shows last.
+    let (code, by_price, said) = replay(&levels_file, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let ours = &result["books"]["#1"];
+    for side in ["bids", "asks"] {
+        let ten: Vec<_> = ours[side].as_array().unwrap().iter().take(10).collect();
+        let shown: Vec<_> = by_price["books"]["#1"][side].as_array().unwrap().iter().collect();
+        assert_eq!(ten, shown, "{side}");
+    }
+    // A row that no state of the book is like is an error.
+    let mut wrong = levels;
+    let size = 48 + 16;
+    let last = wrong.len() - Mbp10::SIZE;
+    wrong[last + size] ^= 1;
+    wrong[last - Mbp10::SIZE + size] ^= 1;
+    wrong[last - 2 * Mbp10::SIZE + size] ^= 1;
+    let wrong = folder.file("wrong.dbn", dbn_file(2, &wrong));
+    let (code, _, said) = replay(&orders, &["--check", wrong.to_str().unwrap()]);
+    assert!(
+        code == Some(1) && said.contains("rows differ from the books"),
+        "{said}"
+    );
+}
+
+/// Real files of orders, with their symbols from the metadata: the future's day from its snapshot on.
+#[tickwire_testdata::recorded_data("captures/books/cme-mbo/esh4-glbx-mdp3-20231225.mbo.dbn.zst")]
+#[test]
+fn a_real_dbn_file_gives_a_live_book_with_its_symbol() {
+    let file = captures("books/cme-mbo/esh4-glbx-mdp3-20231225.mbo.dbn.zst");
+    let (code, result, said) = replay(&file, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        (&result["state"], &result["packets"]),
+        (&"Live".into(), &68_792.into())
+    );
+    let book = &result["books"]["ESH4"];
+    assert_eq!(book["bids"][0]["price"], "4810.00", "{:#}", result["counters"]);
+    assert_eq!(book["asks"][0]["price"], "4810.25");
+    assert_eq!(result["counters"]["book_rejects"], 0);
+}
+
+/// Every public file of every version and schema is read whole, and the records that are known here with all their bytes.
+#[tickwire_testdata::recorded_data("captures/dbn")]
+#[test]
+fn dbn_files_of_every_version_decode_to_the_last_byte() {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut folders = vec![captures("dbn")];
+    folders.extend(["GLBX.MDP3", "OPRA.PILLAR", "XNAS.ITCH"].map(|folder| captures("dbn").join(folder)));
+    for folder in folders {
+        for file in std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            let name = file.file_name().unwrap().to_str().unwrap().to_string();
+            // Fragments have no metadata, the old form (.dbz) is another one.
+            if !file.is_file() || name.contains(".frag") || name.ends_with(".dbz") {
+                continue;
+            }
+            let output = run(&["decode", file.to_str().unwrap()]);
+            // A day without a bar is a file without a record: nothing was decoded, which is no success.
+            let is_empty = output.stdout.is_empty();
+            assert_eq!(
+                output.status.code(),
+                Some(i32::from(is_empty)),
+                "{name}: {}",
+                text(&output.stderr)
+            );
+            assert!(!is_empty || name.contains("ohlcv"), "{name} is empty");
+            for line in text(&output.stdout).lines() {
+                let record: Value = serde_json::from_str(line).expect(line);
+                let message = record["Message"].as_str().unwrap();
+                let known = ["Mbo", "Mbp", "Trade", "InstrumentDef"];
+                if known.iter().any(|known| message.starts_with(known)) {
+                    assert!(record.get("UnreadBytes").is_none(), "{name}: {line}");
+                }
+                if message.starts_with("InstrumentDef") {
+                    let symbol = record["raw_symbol"].as_str().unwrap();
+                    assert!(!symbol.is_empty() && symbol.is_ascii(), "{name}: {line}");
+                    let exchange = record["exchange"].as_str().unwrap();
+                    assert!(
+                        exchange.len() == 4 && exchange.bytes().all(|b| b.is_ascii_uppercase()),
+                        "{name}: {line}"
+                    );
+                    let increment = &record["min_price_increment"];
+                    assert!(
+                        increment.is_null() || increment.as_f64().unwrap() >= 0.0,
+                        "{name}: {line}"
+                    );
+                }
+                *counts.entry(message.to_string()).or_default() += 1;
+            }
+        }
+    }
+    println!("{counts:?}");
+    for message in [
+        "MboMsg",
+        "Mbp1Msg",
+        "Mbp10Msg",
+        "InstrumentDefMsgV1",
+        "InstrumentDefMsgV2",
+        "InstrumentDefMsg",
+    ] {
+        assert!(
+            counts.get(message).is_some_and(|count| *count > 0),
+            "{message}: {counts:?}"
+        );
+    }
+}
+
+/// LOBSTER's own order books, row by row, from `replay` itself.
+#[tickwire_testdata::recorded_data("captures/books/lobster")]
+#[test]
+fn the_books_of_lobster_messages_equal_its_order_book_after_every_message() {
+    for (stem, levels, rows) in [
+        ("AAPL_first1000", 10, 998),
+        ("AMZN_2012-06-21_34200000_57600000", 1, 57_515),
+    ] {
+        let file = |kind: &str| captures("books/lobster").join(format!("{stem}_{kind}_{levels}.csv"));
+        let (code, result, said) = replay(
+            &file("message"),
+            &["--check", file("orderbook").to_str().unwrap()],
+        );
+        assert_eq!(code, Some(0), "{stem}: {said}");
+        let check = &result["check"];
+        assert!(check["rows"].as_u64() >= Some(rows), "{stem}: {check:#}");
+        assert_eq!(check["rows"], check["equal"], "{stem}: {check:#}");
+        let (follow, taken) = (
+            check["levels_that_follow_from_events"].as_u64(),
+            check["levels_taken_from_rows"].as_u64(),
+        );
+        assert!(follow > taken.map(|n| 4 * n), "{stem}: {check:#}");
+        println!("{stem}: {check}");
+        // Without the rows, what is of orders of before the file is counted and the book is said to be of a part.
+        let (_, alone, _) = replay(&file("message"), &[]);
+        assert_eq!(alone["state"], "Building");
+        assert!(alone["events_of_orders_before_the_recording"].as_u64() > Some(0));
+        let decoded = run(&["decode", file("message").to_str().unwrap(), "--limit", "3"]);
+        assert!(
+            text(&decoded.stdout).contains("\"Message\":\""),
+            "{}",
+            text(&decoded.stderr)
+        );
+    }
+}
+
+/// `feed --replay … --exit` says what it played, and leaves nothing behind but its own folder.
+#[test]
+fn a_played_feed_ends_with_a_summary_and_writes_nothing_unasked() {
+    let folder = Folder::new("feed-exit");
+    let capture = folder.0.join("day.pcap");
+    let config = workspace().join("examples/equities.toml");
+    write(&config, &capture, "3000");
+    let here = folder.0.join("here");
+    std::fs::create_dir(&here).unwrap();
+    let output = common::tickwire()
+        .args(["feed", "-c", config.to_str().unwrap(), "--folder"])
+        .arg(folder.0.join("region"))
+        .arg("--replay")
+        .arg(&capture)
+        .args(["--speed", "max", "--exit"])
+        .current_dir(&here)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("messages lost") && said.contains("bzx"), "{said}");
+    assert!(
+        said.lines()
+            .last()
+            .is_some_and(|last| last.contains("packets into") && last.contains("live")),
+        "{said}"
+    );
+    let left: Vec<_> = std::fs::read_dir(&here)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
 }

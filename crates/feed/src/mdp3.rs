@@ -6,14 +6,14 @@
 //!
 //! | template | event |
 //! |---|---|
-//! | 46, 64 | by price: a `Level` for every price whose total changed; by order: `Add` `Modify` `Delete` |
+//! | 46, 64, 32 (schema versions up to 8) | by price: a `Level` for every price whose total changed; by order: `Add` `Modify` `Delete` |
 //! | 47 | by order: `Add` `Modify` `Delete` |
-//! | 48, 65 | `Trade`, `TradeBreak` |
+//! | 48, 65, 42 | `Trade`, `TradeBreak` |
 //! | 30, 60 | `Status`, of every instrument concerned |
 //! | 4, entry `J` | `Clear` of all books |
 //! | 52, 69; 53 | in a snapshot: `Clear` of the instrument, then its levels; its orders |
 //! | 54 to 58, 63 | `Definition`, and the instrument directory |
-//! | 12, 15, 16, 37, 39, 49, 50, 51, 59, 61, 62, 66 to 68 | none: they change neither a book nor whether it trades; `RptSeq` is followed |
+//! | 12, 15, 16, 35, 37, 39, 49, 50, 51, 59, 61, 62, 66 to 68 | none: they change neither a book nor whether it trades; `RptSeq` is followed |
 //!
 //! Security numbers are 32 bits wide and sparse; instruments are numbered from 1 in order of appearance.
 
@@ -108,7 +108,8 @@ pub struct Mdp3Config {
     /// Whether implied levels are added to the real ones at their price (by price only). Default: yes.
     pub implied: bool,
     /// Whether a book that lacks entries is learned anew from those that come (by price only, 700 bytes more for each
-    /// instrument): for a feed without snapshots. Default: no; it stays stale until its next snapshot.
+    /// instrument): for a feed without snapshots. What is known of it meanwhile is in the book, which is stale. Default: no; it
+    /// stays stale until its next snapshot.
     pub natural_refresh: bool,
     /// How many instruments a channel can have, default 16 384; 700 bytes each by price. An instrument too many is
     /// counted as [`Counter::BookFull`] and passed over.

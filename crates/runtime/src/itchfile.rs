@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use crate::capture::{CaptureError, CaptureReader, Source};
+use crate::recordfile::{LineFile, RecordFile};
 
 /// The length of a message from its first byte, the type; `None` for an unknown type.
 pub type MessageLen = fn(u8) -> Option<usize>;
@@ -109,13 +110,17 @@ impl std::fmt::Debug for ItchFile {
     }
 }
 
-/// A recording of either kind, told by its first bytes.
+/// A recording of any kind, told by its first bytes.
 #[derive(Debug)]
 pub enum Recording {
     /// Packets: pcap or pcapng.
     Packets(CaptureReader),
     /// Messages behind their length.
     Messages(ItchFile),
+    /// Records of DBN.
+    Records(RecordFile),
+    /// Lines of LOBSTER.
+    Lines(LineFile),
 }
 
 impl Recording {
@@ -123,11 +128,17 @@ impl Recording {
     /// length of that type or none.
     ///
     /// # Errors
-    /// [`CaptureError::Unrecognised`] when it is neither, or cannot be opened or read.
+    /// [`CaptureError::Unrecognised`] when it is none of them, or cannot be opened or read.
     pub fn open(path: impl AsRef<Path>, message_len: MessageLen) -> Result<Recording, CaptureError> {
         let mut source = Source::open(path.as_ref())?;
         if CaptureReader::recognises(source.peek(4)?) {
             return CaptureReader::new(source).map(Recording::Packets);
+        }
+        if RecordFile::recognises(source.peek(4)?) {
+            return RecordFile::new(source).map(Recording::Records);
+        }
+        if LineFile::recognises(source.peek(256)?) {
+            return Ok(Recording::Lines(LineFile::new(source)));
         }
         let is_messages = match *source.peek(3)? {
             [high, low, kind] => {
@@ -137,7 +148,7 @@ impl Recording {
             _ => false,
         };
         if !is_messages {
-            return Err(source.unrecognised("pcap, pcapng or length-framed message")?);
+            return Err(source.unrecognised("pcap, pcapng, DBN, LOBSTER message or length-framed message")?);
         }
         Ok(Recording::Messages(ItchFile {
             source,

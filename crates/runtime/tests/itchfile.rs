@@ -156,7 +156,7 @@ fn a_recording_is_told_by_its_first_bytes() {
             .expect_err("refused")
             .to_string();
         assert!(
-            text.contains("is not a pcap, pcapng or length-framed message file"),
+            text.contains("is not a pcap, pcapng, DBN, LOBSTER message or length-framed message file"),
             "{text}"
         );
     }

@@ -14,6 +14,7 @@
 extern crate alloc;
 
 pub mod cqs;
+pub mod dbn;
 pub mod fast;
 mod fix_text;
 pub mod ilink3;

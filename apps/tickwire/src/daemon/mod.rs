@@ -34,7 +34,7 @@ use tickwire_book::super_books::{SOURCES_MAX, Source};
 use tickwire_book::{Relay, SuperConfig};
 use tickwire_feed::Pattern;
 use tickwire_lab::Table;
-use tickwire_market::{MarketEvent, Nanos, Symbol};
+use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_runtime::signal::{StopFlag, StopReason};
@@ -528,6 +528,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 }
             }
             let is_over = self.args.exit && played == running.feeds.len();
+            if is_over {
+                self.print_summary();
+            }
             if is_over || running.feeds.iter().any(ScopedJoinHandle::is_finished) {
                 return Ok(());
             }
@@ -670,6 +673,49 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             }
         }
         counts
+    }
+
+    /// What `--exit` leaves: every channel as it was when the last recording had been played.
+    fn print_summary(&self) {
+        let Some(reader) = self.reader() else { return };
+        let columns = [
+            "",
+            "state",
+            "next",
+            "packets",
+            "messages",
+            "gaps",
+            "messages lost",
+            "books",
+        ];
+        let (mut table, mut packets, mut books) = (Table::new("played", &columns), 0, 0);
+        for source in reader.sources() {
+            let counters = reader.counters(source.number).ok();
+            let count = |counter: Counter| {
+                counters
+                    .as_ref()
+                    .map_or("".into(), |c| c.get(counter).to_string())
+            };
+            packets += source.totals.packets;
+            books += source.totals.books;
+            table = table.row([
+                source.name.clone(),
+                format!("{:?}", source.state),
+                source.next_seq.to_string(),
+                source.totals.packets.to_string(),
+                count(Counter::Messages),
+                count(Counter::Gaps),
+                count(Counter::MessagesLost),
+                source.totals.books.to_string(),
+            ]);
+        }
+        let text = format!(
+            "{}{packets} packets into {books} books; channels: {}\n",
+            table.to_text(),
+            self.status_line()
+        );
+        // Whoever does not read it has seen enough.
+        let _ = std::io::stdout().write_all(text.as_bytes());
     }
 
     fn write_latencies(&self) -> Result<(), Failure> {

@@ -7,7 +7,7 @@
 use tickwire_wire::layout::{FieldValue, prefix};
 use tickwire_wire::moldudp64::{self, Payload};
 use tickwire_wire::sbe::Visit as SbeVisit;
-use tickwire_wire::{Malformed, cqs, fast, ilink3, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
+use tickwire_wire::{Malformed, cqs, dbn, fast, ilink3, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
 
 use super::{Header, Kind, Message, Place, Protocol, Reader, Sink, XdpState};
 use crate::json::JsonLine;
@@ -566,3 +566,65 @@ fn fast_fields(message: &fast::Message<'_>, line: &mut JsonLine<'_>) {
         fast::Visit::Leave => line.leave(),
     });
 }
+
+/// Tells of a record of a DBN file.
+pub(crate) fn dbn_record<S: Sink>(bytes: &[u8], sink: &mut S) -> Result<(), S::Stop> {
+    match dbn::parse(bytes) {
+        Ok(record) => sink.message(
+            Place::default(),
+            Message {
+                kind: Kind::Byte(record.header().rtype),
+                name: record.name(),
+                unread: bytes.len() - record.size(),
+                fields: &|line| record.visit(&mut |name, value| line.field(name, value)),
+            },
+        ),
+        Err(error) => sink.malformed(Place::default(), &error, bytes),
+    }
+}
+
+/// Tells of a line of a LOBSTER message file.
+pub(crate) fn lobster_line<S: Sink>(bytes: &[u8], sink: &mut S) -> Result<(), S::Stop> {
+    let fields: Vec<&[u8]> = bytes.split(|b| *b == b',').map(<[u8]>::trim_ascii).collect();
+    let number = |field: &[u8]| std::str::from_utf8(field).ok()?.parse::<i64>().ok();
+    let numbers: Option<Vec<i64>> = fields.iter().skip(1).map(|field| number(field)).collect();
+    let name = match numbers.as_deref() {
+        Some([kind @ 1..=7, _, _, _, 1 | -1]) => LOBSTER_TYPES[*kind as usize - 1],
+        _ => {
+            let wrong = "not a line of a LOBSTER message file: time, type 1 to 7, order, size, price, direction 1 or -1";
+            return sink.malformed(Place::default(), &wrong, bytes);
+        }
+    };
+    let numbers = numbers.unwrap_or_default();
+    sink.message(
+        Place::default(),
+        Message {
+            kind: Kind::Number(numbers[0] as u32),
+            name,
+            unread: 0,
+            fields: &|line| {
+                line.field("Time", FieldValue::Text(fields[0]));
+                line.field("Type", FieldValue::Signed(numbers[0]));
+                line.field("OrderID", FieldValue::Signed(numbers[1]));
+                line.field("Size", FieldValue::Signed(numbers[2]));
+                let price = FieldValue::Decimal {
+                    mantissa: numbers[3].into(),
+                    decimals: 4,
+                };
+                line.field("Price", price);
+                line.field("Direction", FieldValue::Signed(numbers[4]));
+            },
+        },
+    )
+}
+
+/// What LOBSTER's types 1 to 7 are.
+const LOBSTER_TYPES: [&str; 7] = [
+    "Submission",
+    "Cancellation",
+    "Deletion",
+    "Execution",
+    "HiddenExecution",
+    "CrossTrade",
+    "TradingHalt",
+];

@@ -7,7 +7,7 @@ mod detect;
 mod messages;
 
 pub(crate) use detect::{Ambiguous, Detector, Verdict};
-pub(crate) use messages::{ilink3_fields, mdp3_fields, sbe_step};
+pub(crate) use messages::{dbn_record, ilink3_fields, lobster_line, mdp3_fields, sbe_step};
 
 use std::collections::HashMap;
 use std::fmt;

@@ -24,7 +24,7 @@ use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::itchfile::Recording;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_wire::fast::Plan;
-use tickwire_wire::{cqs, itch50, mdp3, moex, openbook, xdp};
+use tickwire_wire::{cqs, dbn, itch50, mdp3, moex, openbook, xdp};
 
 use super::lines::{Lines, hash, mix};
 use crate::channels::FeedFile;
@@ -118,7 +118,19 @@ pub(super) struct Survey {
     /// Destinations of no channel: packets, and of which protocol if that is known.
     pub(super) left_out: Vec<(SocketAddr, u64, Option<Protocol>)>,
     /// Messages of files without packets.
-    pub(super) file_messages: u64,
+    pub(super) files: Files,
+}
+
+/// What files without packets hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Files {
+    /// Messages of ITCH files.
+    pub(super) messages: u64,
+    /// Records of DBN files, and lines of LOBSTER files.
+    pub(super) records: u64,
+    pub(super) lines: u64,
+    /// Records are of orders, not of levels only.
+    pub(super) has_orders: bool,
 }
 
 /// What a first reading of configured feeds found: by feed and channel, the load and the ports that carry messages.
@@ -194,33 +206,57 @@ fn read(
     files: &[PathBuf],
     stop: &StopFlag,
     mut each: impl FnMut(SocketAddr, &[u8]) -> Result<(), Failure>,
-) -> Result<u64, Stopped> {
+) -> Result<Files, Stopped> {
     let refused = |e: tickwire_runtime::capture::CaptureError| match End::from(e) {
         End::Failed(failure) => Stopped::Failed(failure),
         End::Damaged(message) => Stopped::Failed(Failure::check(message)),
         End::Interrupted => Stopped::Interrupted,
     };
     for file in files {
+        if file.as_os_str() == "-" {
+            return Err(Stopped::Failed(Failure::config(
+                "replay reads a recording twice and cannot take it from standard input: give a file",
+            )));
+        }
         Recording::open(file, itch50::message_size).map_err(refused)?;
     }
-    let (mut progress, mut messages) = (Progress::new("looking through"), 0_u64);
+    let (mut progress, mut held) = (Progress::new("looking through"), Files::default());
     for file in files {
         match Recording::open(file, itch50::message_size).map_err(refused)? {
             Recording::Packets(reader) => packets(file, reader, stop, &mut progress, &mut each)?,
             Recording::Messages(mut reader) => {
                 while let Ok(Some(_)) = reader.next_message() {
-                    messages += 1;
-                    if messages.is_multiple_of(LOOK) {
-                        if stop.is_set() {
-                            return Err(Stopped::Interrupted);
-                        }
-                        progress.show(file, messages, reader.offset());
-                    }
+                    held.messages += 1;
+                    look(held.messages, file, reader.offset(), stop, &mut progress)?;
+                }
+            }
+            Recording::Records(mut reader) => {
+                while let Ok(Some(record)) = reader.next_record() {
+                    held.records += 1;
+                    held.has_orders |= matches!(dbn::parse(record.bytes), Ok(dbn::Record::Mbo(_)));
+                    look(held.records, file, reader.offset(), stop, &mut progress)?;
+                }
+            }
+            Recording::Lines(mut reader) => {
+                while let Ok(Some(_)) = reader.next_line() {
+                    held.lines += 1;
+                    look(held.lines, file, reader.offset(), stop, &mut progress)?;
                 }
             }
         }
     }
-    Ok(messages)
+    Ok(held)
+}
+
+/// Now and then: whether to stop, and how far it is.
+fn look(n: u64, file: &Path, offset: u64, stop: &StopFlag, progress: &mut Progress) -> Result<(), Stopped> {
+    if n.is_multiple_of(LOOK) {
+        if stop.is_set() {
+            return Err(Stopped::Interrupted);
+        }
+        progress.show(file, n, offset);
+    }
+    Ok(())
 }
 
 fn packets(
@@ -232,12 +268,7 @@ fn packets(
 ) -> Result<(), Stopped> {
     let mut tape = Tape::new(Speed::Max);
     loop {
-        if tape.frames().is_multiple_of(LOOK) {
-            if stop.is_set() {
-                return Err(Stopped::Interrupted);
-            }
-            progress.show(file, tape.frames(), reader.offset());
-        }
+        look(tape.frames(), file, reader.offset(), stop, progress)?;
         match tape.frame(&mut reader) {
             Ok(Some(Frame { udp: Ok(udp), .. })) => {
                 each(udp.destination, udp.payload).map_err(Stopped::Failed)?
@@ -285,11 +316,11 @@ pub(super) fn of_recognised(
 ) -> Result<Survey, Stopped> {
     let failed = |message: String| Stopped::Failed(Failure::config(message));
     let mut surveyor = Surveyor::new(protocol, templates).map_err(failed)?;
-    let messages = read(files, stop, |destination, payload| {
+    let held = read(files, stop, |destination, payload| {
         surveyor.on_packet(destination, payload).map_err(Failure::config)
     })?;
     let mut survey = surveyor.settle().map_err(failed)?;
-    survey.file_messages = messages;
+    survey.files = held;
     Ok(survey)
 }
 

@@ -44,6 +44,64 @@ impl Mdp3Decoder {
         Some(root.indicator)
     }
 
+    /// Template 32, of schema versions up to 8.
+    #[cold]
+    fn book_of_old<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &mdp3::Book32<'_>,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
+        let root = m.root.get();
+        let at = &moment(context, &root);
+        for e in m.entries {
+            let entry = LevelEntry {
+                security_id: e.security_id.get(),
+                rpt_seq: e.rpt_seq.get(),
+                entry_type: e.entry_type.0,
+                action: e.action,
+                level: e.level,
+            };
+            let row = || {
+                let size = quantity(e.size.get().map(|n| n.get().into()))?;
+                let price = match e.price.price() {
+                    Some(price) => Some(of_old(price)?),
+                    None => None,
+                };
+                row(price, size, e.orders.get())
+            };
+            self.level(at, entry, row, counters, out)?;
+        }
+        Some(root.indicator)
+    }
+
+    /// Template 42, of the same.
+    #[cold]
+    fn trades_of_old<S: EventSink>(
+        &mut self,
+        context: Context,
+        m: &mdp3::TradeSummary42<'_>,
+        counters: &mut Counters,
+        out: &mut Tail<'_, S>,
+    ) -> Option<u8> {
+        let root = m.root.get();
+        let at = &moment(context, &root);
+        for e in m.entries {
+            let trade = Trade {
+                security_id: e.security_id.get(),
+                rpt_seq: e.rpt_seq.get(),
+                price: of_old(e.price.price())?,
+                qty: quantity(Some(e.size.get().into()))?,
+                aggressor: e.aggressor_side.get(),
+                action: e.action,
+                id: e.trade_entry_id.get().map_or(0, |n| n.get()),
+            };
+            self.trade(at, trade, counters, out);
+        }
+        Some(root.indicator)
+    }
+
     /// Entries of senders whose layout is shorter than ours.
     #[inline(never)]
     fn book_entries<S: EventSink>(
@@ -308,16 +366,28 @@ impl Mdp3Decoder {
             | Body::TcpSnapshot(_)
             | Body::TcpSnapshotLongQty(_)
             | Body::CollateralMarketValue(_) => Some(0),
+            Body::Book32(m) => self.book_of_old(context, m, counters, out),
+            Body::TradeSummary42(m) => self.trades_of_old(context, m, counters, out),
+            Body::SessionStatistics35(m) => {
+                let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
+                Some(self.follow(context, m.root.get(), entries, counters, out))
+            }
+            Body::DailyStatistics33(m) => {
+                let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
+                Some(self.follow(context, m.root.get(), entries, counters, out))
+            }
+            Body::LimitsBanding34(m) => {
+                let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
+                Some(self.follow(context, m.root.get(), entries, counters, out))
+            }
+            Body::Trade36(m) => {
+                let entries = m.entries.map(|e| (e.security_id.get(), e.rpt_seq.get()));
+                Some(self.follow(context, m.root.get(), entries, counters, out))
+            }
             Body::Future27(_)
             | Body::Spread29(_)
-            | Body::Book32(_)
-            | Body::DailyStatistics33(_)
-            | Body::LimitsBanding34(_)
-            | Body::SessionStatistics35(_)
-            | Body::Trade36(_)
             | Body::Snapshot38(_)
             | Body::Option41(_)
-            | Body::TradeSummary42(_)
             | Body::OrderBook43(_)
             | Body::SnapshotOrders44(_) => {
                 counters.bump(Counter::MessagesUnknown);
@@ -416,6 +486,11 @@ impl Mdp3Decoder {
     ) -> bool {
         let followed = &mut self.followed[index];
         let last = followed.rpt_seq;
+        if last == 0 && rpt_seq > 1 && followed.trust == Trust::Sound && !self.refreshes.is_empty() {
+            // Entries came before the first that is seen: the rows are learned.
+            self.distrust(at, index, out);
+        }
+        let followed = &mut self.followed[index];
         if last != 0 && rpt_seq <= last {
             counters.bump(Counter::MessagesDuplicate);
             return false;
@@ -685,6 +760,11 @@ impl Mdp3Decoder {
         self.forget_books();
         out.push(about(at, EventKind::Clear, 0));
     }
+}
+
+/// A price whose mantissa has 7 decimals on the wire and was read as if it had 9; `None` when it is out of range.
+fn of_old(price: Price) -> Option<Price> {
+    price.raw().checked_mul(100).map(Price::from_raw)
 }
 
 /// Which entry of its message an order refers to, counted from 0.

@@ -4,12 +4,13 @@
 //!
 //! The book begins as nothing but unknown rows. An entry makes its row known and moves those behind it; what a deletion
 //! lets in from behind is no row until the venue sends one. Once no row is unknown the book is what the venue's is. With
-//! ten deep rows of a busy instrument that is soon; of a quiet one it may be never.
+//! ten deep rows of a busy instrument that is soon; of a quiet one it may be never. Until then the book holds the rows that are
+//! known, and is stale: a recording that begins in mid-session shows at least these.
 
 use super::event::{Moment, Tail, about, level_event};
-use super::rows::{DEPTH_MAX, IMPLIED_DEPTH_MAX, Row, Rows};
+use super::rows::{DEPTH_MAX, IMPLIED_DEPTH_MAX, Row, Rows, Total};
 use super::{Mdp3Decoder, Trust};
-use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Side};
+use tickwire_market::{EventKind, EventSink, InstrumentId, MarketEvent, Price, Side};
 use tickwire_wire::mdp3::UpdateAction;
 
 /// What is known of a row.
@@ -75,6 +76,32 @@ impl Refresh {
         if last.is_some_and(|last| cells[..last].contains(&Cell::Empty)) {
             *self = Refresh::default();
         }
+    }
+
+    /// The levels of the rows that are known, real and implied together.
+    fn known(&self, side: Side) -> impl Iterator<Item = (Price, Total)> + Clone {
+        let (real, implied) = (self.real[side as usize], self.implied[side as usize]);
+        let row = |cell: Cell| match cell {
+            Cell::Known(row) => Some(row),
+            Cell::Unknown | Cell::Empty => None,
+        };
+        let all = move || {
+            let real = real.into_iter().filter_map(row).map(|row| (row, false));
+            real.chain(implied.into_iter().filter_map(row).map(|row| (row, true)))
+        };
+        all().enumerate().filter_map(move |(at, (first, _))| {
+            // A price that a row before has is told with it.
+            if all().take(at).any(|(row, _)| row.price == first.price) {
+                return None;
+            }
+            let same = all().filter(|(row, _)| row.price == first.price);
+            let total = same.fold(Total::default(), |sum, (row, implied)| Total {
+                qty: sum.qty + row.qty,
+                orders: sum.orders.saturating_add(row.orders),
+                implied: sum.implied | implied,
+            });
+            Some((first.price, total))
+        })
     }
 
     /// Fills `rows`, if every row is known.
@@ -166,9 +193,10 @@ impl Mdp3Decoder {
         let (refresh, rows) = (&mut self.refreshes[index], &mut self.rows[index]);
         let (real, implied) = rows.depths();
         let depths = (real, if self.implied { implied } else { 0 });
+        let before = *refresh;
         refresh.apply(kind, depths, action, level, row);
         if !refresh.complete(depths, rows) {
-            return;
+            return self.tell_known(at, index, &before, out);
         }
         out.push(about(at, EventKind::Clear, index));
         for side in Side::BOTH {
@@ -177,5 +205,35 @@ impl Mdp3Decoder {
             }
         }
         self.trust(at, index, out);
+    }
+
+    /// Tells what changed of the rows that are known. The first of them take the place of what the book was before.
+    fn tell_known<S: EventSink>(&self, at: &Moment, index: usize, before: &Refresh, out: &mut Tail<'_, S>) {
+        let now = &self.refreshes[index];
+        if Side::BOTH
+            .into_iter()
+            .all(|side| before.known(side).next().is_none())
+        {
+            out.push(about(at, EventKind::Clear, index));
+            out.push(MarketEvent {
+                ref_id: at.context.seq.0,
+                ..about(at, EventKind::Gap, index)
+            });
+        }
+        for side in Side::BOTH {
+            for (price, _) in before.known(side) {
+                if now
+                    .known(side)
+                    .all(|(other, total)| other != price || total.qty == 0)
+                {
+                    out.push(level_event(at, index, side, price, Total::default()));
+                }
+            }
+            for level in now.known(side).filter(|(_, total)| total.qty > 0) {
+                if before.known(side).all(|other| other != level) {
+                    out.push(level_event(at, index, side, level.0, level.1));
+                }
+            }
+        }
     }
 }
