@@ -3,6 +3,9 @@
 //! Values are checked while they are read, so that an error names line and column. `tickwire config FILE` prints the
 //! file with every default filled in.
 
+#[cfg(test)]
+mod keys;
+
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
