@@ -27,11 +27,11 @@ fn message(seq: u64, len: usize) -> Vec<u8> {
 type Stored = LastingStore<Box<[AtomicU64]>>;
 
 fn begun(words: usize) -> Stored {
-    LastingStore::begin(memory(words), b"A>B").unwrap()
+    LastingStore::begin(memory(words), b"A>B").expect("it holds in this test")
 }
 
 fn reopened(image: &[u64]) -> Stored {
-    LastingStore::open(restored(image), b"A>B").unwrap()
+    LastingStore::open(restored(image), b"A>B").expect("it holds in this test")
 }
 
 /// Every number up to the next is looked for: what is found is what was sent.
@@ -52,7 +52,9 @@ fn check(store: &mut Stored, sent: &BTreeMap<u64, Vec<u8>>) -> u64 {
 fn what_was_stored_is_there_after_opening_again() {
     let mut store = begun(RECORDS + 1024);
     for seq in 1..=40 {
-        store.append(seq, &message(seq, 1 + seq as usize * 5)).unwrap();
+        store
+            .append(seq, &message(seq, 1 + seq as usize * 5))
+            .expect("it holds in this test");
     }
     store.set_next_out(43);
     store.set_next_in(17);
@@ -83,7 +85,9 @@ fn every_message_that_the_ring_holds_is_found_however_many() {
         // Some numbers are the session's own.
         match seq % 7 {
             0 => store.set_next_out(seq + 1),
-            _ => store.append(seq, &message(seq, 33)).unwrap(),
+            _ => store
+                .append(seq, &message(seq, 33))
+                .expect("it holds in this test"),
         }
     }
     let mut again = reopened(&image(store.memory()));
@@ -102,9 +106,11 @@ fn every_message_that_the_ring_holds_is_found_however_many() {
 fn what_gave_way_is_told_by_its_numbers() {
     let mut store = begun(SMALL);
     for seq in 1..=100 {
-        store.append(seq, &message(seq, 100)).unwrap();
+        store
+            .append(seq, &message(seq, 100))
+            .expect("it holds in this test");
     }
-    let oldest = store.next_kept(1).unwrap();
+    let oldest = store.next_kept(1).expect("it holds in this test");
     assert!((50..90).contains(&oldest), "{oldest}");
     let gone = NotKept {
         first: 1,
@@ -126,11 +132,13 @@ fn what_gave_way_is_told_by_its_numbers() {
 fn a_number_set_back_forgets_what_was_sent_under_it() {
     let mut store = begun(SMALL);
     for seq in 1..=20 {
-        store.append(seq, &message(seq, 40)).unwrap();
+        store
+            .append(seq, &message(seq, 40))
+            .expect("it holds in this test");
     }
     store.set_next_out(11);
     assert_eq!(reopened(&image(store.memory())).next_out(), 11);
-    store.append(11, &message(99, 40)).unwrap();
+    store.append(11, &message(99, 40)).expect("it holds in this test");
     let mut again = reopened(&image(store.memory()));
     assert_eq!(again.next_out(), 12);
     for store in [&mut store, &mut again] {
@@ -191,7 +199,9 @@ fn one_damaged_head_is_repaired_by_the_other_and_no_number_is_used_twice() {
     for copy in 0..2 {
         let mut store = begun(SMALL);
         for seq in 1..=9 {
-            store.append(seq, &message(seq, 40)).unwrap();
+            store
+                .append(seq, &message(seq, 40))
+                .expect("it holds in this test");
         }
         store.set_next_out(13);
         store.set_next_in(5);
@@ -215,7 +225,9 @@ fn a_flipped_byte_costs_one_message_and_says_which() {
     let mut store = begun(RECORDS + (1 << 14));
     let mut sent = BTreeMap::new();
     for seq in 1..=900 {
-        store.append(seq, &message(seq, 100)).unwrap();
+        store
+            .append(seq, &message(seq, 100))
+            .expect("it holds in this test");
         sent.insert(seq, message(seq, 100));
     }
     let mut words = image(store.memory());
@@ -238,7 +250,9 @@ fn a_flipped_byte_costs_one_message_and_says_which() {
     let mut third = reopened(&image(again.memory()));
     assert_eq!(third.recovery().holes, [hole]);
     for seq in 901..=3000 {
-        third.append(seq, &message(seq, 100)).unwrap();
+        third
+            .append(seq, &message(seq, 100))
+            .expect("it holds in this test");
         sent.insert(seq, message(seq, 100));
     }
     assert!(check(&mut third, &sent) > 800);
@@ -252,14 +266,16 @@ fn damage_to_the_newest_message_does_not_hide_the_oldest() {
     let mut store = begun(SMALL);
     // Records of 16 words: the last begins with the second lap.
     for seq in 1..=33 {
-        store.append(seq, &message(seq, 112)).unwrap();
+        store
+            .append(seq, &message(seq, 112))
+            .expect("it holds in this test");
     }
     let (begin, end) = (store.state.begin, store.state.end);
     assert!(begin > 0 && end > RING_MIN as u64);
     let mut words = image(store.memory());
     words[store.place(end - 1)] ^= 1;
     let mut again = reopened(&words);
-    let oldest = store.next_kept(1).unwrap();
+    let oldest = store.next_kept(1).expect("it holds in this test");
     for seq in oldest..33 {
         assert_eq!(again.get(seq), Some(&message(seq, 112)[..]), "message {seq}");
     }
@@ -271,7 +287,9 @@ fn damage_to_the_newest_message_does_not_hide_the_oldest() {
 fn a_number_set_back_behind_damage_leaves_what_is_before_it() {
     let mut store = begun(RECORDS + 4 * RING_MIN);
     for seq in 1..=120 {
-        store.append(seq, &message(seq, 112)).unwrap();
+        store
+            .append(seq, &message(seq, 112))
+            .expect("it holds in this test");
     }
     let mut words = image(store.memory());
     words[RECORDS + 3 * 16 + 5] ^= 1;
@@ -280,7 +298,7 @@ fn a_number_set_back_behind_damage_leaves_what_is_before_it() {
     for seq in (1..100).filter(|seq| *seq != 4) {
         assert_eq!(again.get(seq), Some(&message(seq, 112)[..]), "message {seq}");
     }
-    again.append(100, b"8=FIX").unwrap();
+    again.append(100, b"8=FIX").expect("it holds in this test");
     assert_eq!(again.get(100), Some(&b"8=FIX"[..]));
     assert_eq!(again.next_kept(101), None);
 }
@@ -289,17 +307,21 @@ fn a_number_set_back_behind_damage_leaves_what_is_before_it() {
 fn a_store_that_is_written_meanwhile_is_inspected() {
     let mut store = begun(SMALL);
     for seq in 1..=100 {
-        store.append(seq, &message(seq, 40)).unwrap();
+        store
+            .append(seq, &message(seq, 40))
+            .expect("it holds in this test");
     }
     let mut copy = image(store.memory());
     // Half a lap more, while the second half of the ring was copied.
     for seq in 101..=140 {
-        store.append(seq, &message(seq, 40)).unwrap();
+        store
+            .append(seq, &message(seq, 40))
+            .expect("it holds in this test");
     }
     let now = image(store.memory());
     copy[RECORDS + 256..].copy_from_slice(&now[RECORDS + 256..]);
     let later = restored(&now[..RECORDS]);
-    let mut seen = LastingStore::inspect(restored(&copy), Some(&later)).unwrap();
+    let mut seen = LastingStore::inspect(restored(&copy), Some(&later)).expect("it holds in this test");
     assert_eq!(seen.next_out(), 141);
     assert_eq!(seen.recovery().holes, []);
     let mut oldest = None;
@@ -335,7 +357,7 @@ fn a_store_of_the_earlier_format_is_read() {
         LastingStore::open(restored(&words), b"A>B").unwrap_err(),
         StoreError::Earlier
     );
-    let read = EarlierStore::read(&bytes, Some(b"A>B")).unwrap();
+    let read = EarlierStore::read(&bytes, Some(b"A>B")).expect("it holds in this test");
     assert_eq!((read.next_out, read.next_in, read.period), (9, 5, Nanos(77)));
     assert_eq!(read.messages, [(6, message(6, 20)), (8, message(8, 20))]);
     assert_eq!(
@@ -375,7 +397,7 @@ proptest! {
         let mut sent = BTreeMap::new();
         for (n, len) in lengths.into_iter().enumerate() {
             let seq = n as u64 + 1;
-            store.append(seq, &message(seq, len)).unwrap();
+            store.append(seq, &message(seq, len)).expect("it holds in this test");
             sent.insert(seq, message(seq, len));
         }
         let mut words = image(store.memory());
@@ -391,7 +413,7 @@ proptest! {
         }
         // It goes on from there.
         let next = again.next_out();
-        again.append(next, b"8=FIX").unwrap();
+        again.append(next, b"8=FIX").expect("it holds in this test");
         prop_assert_eq!(again.get(next), Some(&b"8=FIX"[..]));
     }
 
@@ -403,7 +425,7 @@ proptest! {
     ) {
         let mut store = begun(SMALL);
         for seq in 1..=messages {
-            store.append(seq, &message(seq, 60)).unwrap();
+            store.append(seq, &message(seq, 60)).expect("it holds in this test");
         }
         store.set_next_out(messages + 3);
         let mut words = image(store.memory());
@@ -425,14 +447,14 @@ proptest! {
     ) {
         let mut store = begun(SMALL);
         for seq in 1..=before {
-            store.append(seq, &message(seq, 40)).unwrap();
+            store.append(seq, &message(seq, 40)).expect("it holds in this test");
         }
         store.set_next_in(before + 7);
         store.set_period(Nanos(5));
         let old = image(store.memory());
         let next = before + 1;
         let act = |store: &mut Stored| match what {
-            0 => store.append(next, &message(next, len)).unwrap(),
+            0 => store.append(next, &message(next, len)).expect("it holds in this test"),
             1 => store.set_next_in(before + 8),
             2 => store.reset(),
             _ => store.set_next_out(next + 2),
@@ -471,7 +493,7 @@ proptest! {
             prop_assert!(kept.is_none() || numbers != (1, 1));
         }
         let next = again.next_out();
-        again.append(next, b"8=FIX").unwrap();
+        again.append(next, b"8=FIX").expect("it holds in this test");
         prop_assert_eq!(again.get(next), Some(&b"8=FIX"[..]));
     }
 }
