@@ -111,8 +111,9 @@ impl Lines {
                 continue;
             }
             theirs.compared |= 1 << back;
-            now.compared |= 1 << at;
             let is_same = theirs.hash == hash;
+            // A different one may be of the turn before: then this turn's is still to come.
+            now.compared |= u8::from(is_same) << at;
             for (of, at) in [(stream, at), (other, back)] {
                 let partner = &mut self.streams[of].partners[at];
                 partner.same += u64::from(is_same);
