@@ -88,7 +88,7 @@ impl Field for Stamp {
 }
 
 wire_struct! {
-    /// Before every record.
+    /// Before every record. DBN 3, "RecordHeader".
     pub struct RecordHeader = "RecordHeader", 16 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -99,7 +99,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// An order event: market by order.
+    /// An order event: market by order. DBN 3, "MboMsg".
     pub struct Mbo = "MboMsg", 56 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -120,7 +120,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A trade.
+    /// A trade. DBN 3, "TradeMsg".
     pub struct Trade = "TradeMsg", 48 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -140,7 +140,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// An event with the best bid and offer after it.
+    /// An event with the best bid and offer after it. DBN 3, "Mbp1Msg".
     pub struct Mbp1 = "Mbp1Msg", 80 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -166,7 +166,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// An event with ten levels of each side after it.
+    /// An event with ten levels of each side after it. DBN 3, "Mbp10Msg".
     pub struct Mbp10 = "Mbp10Msg", 368 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -246,7 +246,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A definition of version 1.
+    /// A definition of version 1. DBN 1, "InstrumentDefMsg".
     pub struct DefinitionV1 = "InstrumentDefMsgV1", 360 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -322,7 +322,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A definition of version 2.
+    /// A definition of version 2. DBN 2, "InstrumentDefMsg".
     pub struct DefinitionV2 = "InstrumentDefMsgV2", 400 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";
@@ -394,7 +394,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A definition of version 3: of each leg too.
+    /// A definition of version 3: of each leg too. DBN 3, "InstrumentDefMsg".
     pub struct Definition = "InstrumentDefMsg", 520 {
         0 => length: u8, "length";
         1 => rtype: u8, "rtype";

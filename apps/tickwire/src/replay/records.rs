@@ -54,11 +54,14 @@ pub(super) struct Records {
     checked: Checked,
 }
 
+/// Both sides of a record of ten levels.
+type TenLevels = [[LevelRow; 10]; 2];
+
 /// What the books are compared with.
 pub(super) enum Check {
     None,
     /// By instrument, time and number: what the vendor's book shows after that event.
-    Events(HashMap<(u32, u64, u32), Vec<[[LevelRow; 10]; 2]>>),
+    Events(HashMap<(u32, u64, u32), Vec<TenLevels>>),
     Rows(Rows),
 }
 
