@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 fn assert_good(output: &Output, folder: &Folder) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{:?}\n{out}\n{err}", output.status);
+    assert!(out.starts_with("PASSED: "), "the result comes first\n{out}");
     assert!(
         out.contains("books: equal") && out.contains("every one accounted for"),
         "{out}"
@@ -39,6 +40,15 @@ fn books_agree_and_orders_are_accounted_for_on_clean_lines() {
     ] {
         assert!(out.contains(stage), "no line for {stage}\n{out}");
     }
+    assert!(!out.contains("packets_a"), "counters only with --verbose\n{out}");
+    // Pinned before it chose: it still knows how many cores there are.
+    let cores = tickwire_runtime::affinity::Cores::count().parallelism();
+    let how = if cores > 1 {
+        "spins (auto: "
+    } else {
+        "sleeps in poll (auto: "
+    };
+    assert!(out.contains(how), "{cores} cores\n{out}");
 }
 
 #[test]
@@ -54,7 +64,15 @@ fn books_agree_with_loss_duplication_and_reordering_on_both_lines() {
             "--dir",
             folder.0.to_str().unwrap(),
         ];
-        args.extend(["--loss", "0.05", "--duplicate", "0.02", "--reorder", "0.02"]);
+        args.extend([
+            "--verbose",
+            "--loss",
+            "0.05",
+            "--duplicate",
+            "0.02",
+            "--reorder",
+            "0.02",
+        ]);
         let output = run(&args);
         assert_good(&output, &folder);
         let recovered = text(&output.stdout).lines().any(|l| {
