@@ -33,7 +33,11 @@ const UNSAFE_FILES: &[&str] = &[
 
 /// Files of pure crates that may name an atomic type: the word of shared memory, over which everything else is generic;
 /// and the words that a FIX store lasts in.
-const ATOMIC_FILES: &[&str] = &["crates/fix/src/lasting.rs", "crates/shm/src/word.rs"];
+const ATOMIC_FILES: &[&str] = &[
+    "crates/fix/src/lasting.rs",
+    "crates/fix/src/lasting/tests.rs",
+    "crates/shm/src/word.rs",
+];
 
 /// Files of pure crates, or folders, that may compute with floating point, and why it stays outside prices and quantities:
 /// an option's value is a real number, and becomes a price by `options/src/edge.rs` alone, rounded to a tick by name.
