@@ -65,6 +65,8 @@ struct Job<'a> {
     script: &'a str,
     numbers: Numbers,
     decode: &'a str,
+    /// Of `--xdp`; empty: not said.
+    xdp: &'a str,
     options: &'a [String],
 }
 
@@ -203,6 +205,7 @@ fn compare_all(args: &Args, table: &Table) -> Result<bool, String> {
             script: script.as_deref().unwrap_or(&protocol.script),
             decode: &protocol.decode,
             numbers: protocol.numbers,
+            xdp: "",
             options: &[],
         });
     }
@@ -272,6 +275,7 @@ fn recorded<'a>(table: &'a Table, row: &'a Capture, name: String, path: PathBuf)
             &row.decode
         },
         numbers: row.numbers.unwrap_or(protocol.numbers),
+        xdp: &row.xdp,
         options: &row.options,
     }
 }
@@ -334,6 +338,7 @@ fn simulated<'a>(
         script,
         numbers: protocol.numbers,
         decode: &protocol.decode,
+        xdp: "",
         options: &[],
     })
 }
@@ -371,6 +376,9 @@ fn decode(program: &Path, job: &Job<'_>) -> Result<Vec<ours::Line>, String> {
     command
         .args(["decode", "--headers", "--protocol", job.decode])
         .arg(&job.path);
+    if !job.xdp.is_empty() {
+        command.args(["--xdp", job.xdp]);
+    }
     let output = command
         .stdin(Stdio::null())
         .output()

@@ -73,6 +73,8 @@ pub(crate) fn parse(line: &str) -> Option<Line> {
             ("Error", Value::Text(why)) if is_origin => {
                 parsed.error = Some(String::from_utf8_lossy(why).into_owned());
             }
+            // A remark about the message, not a field of it.
+            ("Ambiguous", Value::Text(_)) => {}
             _ if is_origin => parsed.origin.push(field),
             _ => parsed.fields.push(field),
         }

@@ -102,6 +102,9 @@ pub(crate) struct Capture {
     /// The value of `tickwire decode --protocol` where it is not the protocol's.
     #[serde(default)]
     pub(crate) decode: String,
+    /// The value of `tickwire decode --xdp`.
+    #[serde(default)]
+    pub(crate) xdp: String,
     /// How the script shows numbers where it is not as in the protocol's.
     pub(crate) numbers: Option<Numbers>,
     /// Why nothing is compared.
@@ -228,6 +231,7 @@ mod tests {
             script: String::new(),
             options: Vec::new(),
             decode: String::new(),
+            xdp: String::new(),
             numbers: None,
             none: "test".to_owned(),
         };

@@ -29,7 +29,7 @@ pub(crate) fn v8() -> Packets {
     of(8, |id| OLD.contains(&id), |_, _| 2)
 }
 
-const OLD: [u16; 5] = [27, 29, 32, 35, 42];
+const OLD: [u16; 12] = [27, 29, 32, 33, 34, 35, 36, 38, 41, 42, 43, 44];
 
 fn of(version: u16, wanted: impl Fn(u16) -> bool, entries: impl Fn(u16, &str) -> u8) -> Packets {
     let mut packets = Packets::new();

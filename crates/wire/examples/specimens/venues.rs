@@ -72,16 +72,39 @@ fn equities(wanted: impl Fn(u8) -> bool) -> Packets {
     pitch_packets(&types, |bytes| shown(|f| pitch::parse(bytes).unwrap().visit(f)))
 }
 
-/// PITCH options.
+/// PITCH options, but for what the script for 2.39.4 does not have.
 pub(crate) fn pitch_options() -> Packets {
-    pitch_packets(pitch::options::TYPES, |bytes| {
+    const LATER: [u8; 3] = [
+        pitch::options::SymbolMapping::KIND,
+        pitch::options::AuctionNotification::KIND,
+        pitch::options::AuctionUpdate::KIND,
+    ];
+    let types = pitch::options::TYPES
+        .iter()
+        .filter(|(kind, ..)| !LATER.contains(kind));
+    pitch_packets(&types.copied().collect::<Vec<_>>(), |bytes| {
         shown(|f| pitch::options::parse(bytes).unwrap().visit(f))
     })
 }
 
-/// PITCH complex options.
+/// PITCH complex options: what has a price with a sign, and what only they have.
 pub(crate) fn pitch_complex() -> Packets {
-    pitch_packets(pitch::complex::TYPES, |bytes| {
+    const THEIRS: [u8; 10] = [
+        pitch::complex::AddOrderLong::KIND,
+        pitch::complex::AddOrderShort::KIND,
+        pitch::complex::ModifyOrderLong::KIND,
+        pitch::complex::ModifyOrderShort::KIND,
+        pitch::complex::TradeLong::KIND,
+        pitch::complex::TradeShort::KIND,
+        pitch::complex::SymbolMapping::KIND,
+        pitch::complex::ComplexInstrumentDefinition::KIND,
+        pitch::complex::AuctionNotification::KIND,
+        pitch::complex::AuctionUpdate::KIND,
+    ];
+    let types = pitch::complex::TYPES
+        .iter()
+        .filter(|(kind, ..)| THEIRS.contains(kind));
+    pitch_packets(&types.copied().collect::<Vec<_>>(), |bytes| {
         shown(|f| pitch::complex::parse(bytes).unwrap().visit(f))
     })
 }
