@@ -872,7 +872,7 @@ mod tests {
     #[test]
     fn a_value_with_a_minus_sign_is_a_value_of_every_option() {
         let parse = |line: &str| parse(line.split(' ').map(OsString::from));
-        let cli = parse("tickwire demo --loss -0.1 --reorder -1e-3").unwrap();
+        let cli = parse("tickwire demo --loss -0.1 --reorder -0.001").unwrap();
         let Command::Demo(demo) = cli.command else {
             panic!()
         };

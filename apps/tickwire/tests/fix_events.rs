@@ -233,8 +233,8 @@ fn every_end_of_a_connection_is_a_line_and_a_number() {
         "fix_wrong_versions",
         "fix_garbage",
         "fix_silent",
-        "fix_second_connections",
-        "fix_connections_lost",
+        "fix_second_conns",
+        "fix_conns_lost",
         "fix_malformed",
         "fix_logons_refused",
     ] {
