@@ -411,7 +411,9 @@ fn table(session: &Session, daemon: &Daemon, reader: &Reader<'_, ReadWord>) -> S
 /// At full speed and at three times the day's own, over both bad lines.
 #[test]
 fn the_replay_of_a_market_gives_every_book_the_super_books_and_the_national_best() {
-    let session = Session::write("equities", 120_000, &[]);
+    // On a thread of their own; the other tests here have them where the example has them, on the feed thread.
+    let apart = [("super_books = \"auto\"", "super_books = \"thread\"")];
+    let session = Session::write("equities", 120_000, &apart);
     for speed in ["max", "3"] {
         let mut daemon = Daemon::start(&session, &format!("at-{speed}"), speed, "1");
         let attachment = daemon.attach();
