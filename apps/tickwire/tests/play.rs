@@ -432,7 +432,7 @@ fn the_gati_scenario_compares_the_books_of_every_feed() {
         "all feeds",
         "1,563,686",
         // Books and feeds of two set-ups and of the legs, which the kernel's stamps were in, and the settings taken back.
-        "checks: all 8 held",
+        "Checks: all 8 held",
         "legs, 1 default: all feeds",
         "in: kernel to packet",
         "Set-up '3 turbo off'",
