@@ -125,6 +125,10 @@ extern "C" fn on_bus_error(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void)
 fn watch_bus_errors() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| {
+        // The model checker's coroutines install a handler of their own once, with the first of them: that comes first here, or it
+        // would take the place of ours in the tests of this crate.
+        #[cfg(test)]
+        loom::model(|| {});
         // SAFETY: `sigaction` is integers, a set of bits and an optional function: all zero is its empty value. The pointers are to
         // locals; the handler has the signature that SA_SIGINFO asks for and calls only what handlers may.
         let set = unsafe {
