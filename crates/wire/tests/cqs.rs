@@ -69,6 +69,7 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = digest();

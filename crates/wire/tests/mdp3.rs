@@ -93,6 +93,7 @@ fn the_schema_agrees_on_every_field_of_every_template_and_version_for_any_bytes(
     println!("{compared} fields compared");
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn a_field_that_was_added_is_null_in_messages_of_every_version_before_whatever_lies_under_it() {
     let (mut fields, mut shown_null, mut shown_value) = (0, 0, 0);

@@ -98,6 +98,7 @@ fn naive(digest: &BTreeMap<String, Layout>, kind: u16, bytes: &[u8]) -> Vec<(Str
     fields
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = nyse::layouts("nyse-openbook-ultra.md", "## ArcaBook");
@@ -121,7 +122,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
-#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]
+#[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b", "specs")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = nyse::layouts("nyse-openbook-ultra.md", "## ArcaBook");

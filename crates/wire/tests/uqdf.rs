@@ -44,6 +44,7 @@ fn every_vector_decodes_as_it_says_and_encodes_to_its_bytes() {
     }
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = digest();
@@ -61,7 +62,7 @@ fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     }
 }
 
-#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5")]
+#[tickwire_testdata::recorded_data("captures/packets/Nasdaq/Uqdf.Output.Utp.v1.5", "specs")]
 #[test]
 fn recorded_packets_decode_whole_and_encode_back_to_the_same_bytes() {
     let digest = digest();
@@ -143,6 +144,7 @@ fn the_worked_example_of_a_long_quote_decodes_field_by_field() {
 }
 
 /// The digest's second example: recorded, and only there.
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn the_worked_example_of_a_short_quote_decodes_field_by_field() {
     let bytes = unhex(
@@ -162,6 +164,7 @@ fn the_worked_example_of_a_short_quote_decodes_field_by_field() {
     assert_eq!(message.appendages, uqdf::Appendages::NONE);
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn every_length_below_the_parts_is_truncated_and_every_other_type_unknown() {
     let digest = digest();
@@ -229,7 +232,8 @@ fn the_instrument_is_found_without_parsing() {
 }
 
 proptest! {
-    #[test]
+    #[tickwire_testdata::recorded_data("specs")]
+#[test]
     fn any_bytes_are_read_in_place_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300), known in any::<prop::sample::Index>(), round in 0_usize..60, valid: bool) {
         let &(kind, _, size) = known.get(uqdf::TYPES);
         if valid && bytes.len() > size {

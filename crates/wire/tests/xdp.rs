@@ -103,6 +103,7 @@ fn digest() -> BTreeMap<(u16, usize), Layout> {
     found
 }
 
+#[tickwire_testdata::recorded_data("specs")]
 #[test]
 fn the_naive_decoder_agrees_on_every_field_of_every_type_for_any_bytes() {
     let digest = digest();
