@@ -346,7 +346,7 @@ fn scrape(port: u16) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("the daemon serves metrics");
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: application/openmetrics-text\r\n\r\n")
         .expect("a request");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

@@ -39,7 +39,8 @@ fn every_version_loads() {
         d.field(44).map(|f| (&*f.name, f.kind)),
         Some(("Price", FieldKind::Decimal))
     );
-    assert_eq!(d.field_named("Side").and_then(|f| f.describe(b"1")), Some("BUY"));
+    // What is built in lists the values; their names are in dictionaries of users only.
+    assert_eq!(d.field_named("Side").and_then(|f| f.describe(b"1")), Some("1"));
     assert_eq!(
         d.message(b"D").map(|m| (&*m.name, m.is_admin)),
         Some(("NewOrderSingle", false))

@@ -46,7 +46,7 @@ impl End {
                 }) => self.got.push(m.ref_seq.0),
                 Some(Event::Gap { .. }) => self.gaps += 1,
                 Some(Event::Disconnect { reason, .. }) => self.closing = Some(reason),
-                Some(Event::LoggedOn { .. }) => {}
+                Some(Event::LoggedOn { .. } | Event::NotKept { .. }) => {}
                 Some(other) => panic!("unexpected {other:?}"),
                 None if self.session.backlog() == 0 => return,
                 None => {}
