@@ -434,7 +434,7 @@ Examples:
     Edit {
         #[command(flatten)]
         place: Place,
-        /// Edits that go further than one edit may ([edits] of the file) are meant, and so is what is cut to the range of volatilities
+        /// Edits that go further than one edit may (`[edits]` of the file) are meant, and so is what is cut to the range of volatilities
         #[arg(long)]
         force: bool,
         /// Who edits, for the log; $USER by default
@@ -462,7 +462,7 @@ Examples:
         /// Refused when the volatility at the money would move further (0.01 is one percent)
         #[arg(long, value_name = "VOL")]
         max_move: Option<f64>,
-        /// A fit that goes further than one edit may ([edits] of the file) is meant
+        /// A fit that goes further than one edit may (`[edits]` of the file) is meant
         #[arg(long)]
         force: bool,
         /// Who edits, for the log; $USER by default
