@@ -161,6 +161,8 @@ struct Walk {
     wanted: Wanted,
     tcp: Conversations,
     frames: Frames,
+    /// Of every file in which there is nothing: what it is.
+    empty: Vec<String>,
 }
 
 /// A packet that waits.
@@ -238,6 +240,7 @@ impl Walk {
             wanted,
             tcp: Conversations::default(),
             frames: Frames::default(),
+            empty: Vec::new(),
         };
         types::check(&args.types, walk.routes.protocols(), wanted).map_err(Failure::config)?;
         Ok(walk)
@@ -328,7 +331,10 @@ impl Walk {
                 t.malformed
             )),
             None if lost.is_some() => lost,
-            None if t.messages + t.idle == 0 && !is_enough => Some(nothing()),
+            None if t.messages + t.idle == 0 && !is_enough => match self.empty.first() {
+                Some(empty) if counts.frames == 0 => Some(empty.clone()),
+                _ => Some(nothing()),
+            },
             None if self.tcp.forgotten() > 0 => {
                 Some("there were too many streams of TCP at once".to_string())
             }
@@ -406,8 +412,32 @@ impl Walk {
             true => "standard input".to_string(),
             false => path.display().to_string(),
         };
-        match Recording::open(path, itch50::message_size)? {
-            Recording::Packets(reader) => self.packets(&name, reader, out),
+        let recording = Recording::open(path, itch50::message_size)?;
+        let kind = recording.kind();
+        let before = (
+            self.frames.counts().frames,
+            out.tally.messages + out.tally.malformed,
+        );
+        self.recording(&name, recording, out)?;
+        if before
+            == (
+                self.frames.counts().frames,
+                out.tally.messages + out.tally.malformed,
+            )
+        {
+            self.empty.push(kind.nothing_in(&name));
+        }
+        Ok(())
+    }
+
+    fn recording<W: Write>(
+        &mut self,
+        name: &str,
+        recording: Recording,
+        out: &mut Output<'_, W>,
+    ) -> Result<(), Stop> {
+        match recording {
+            Recording::Packets(reader) => self.packets(name, reader, out),
             Recording::Messages(file) => match &self.routes {
                 Routes::One(reader) if reader.protocol() != Protocol::Itch50 => Err(Stop::Damaged(format!(
                     "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
@@ -417,15 +447,15 @@ impl Walk {
                     "{name} is a file of ITCH 5.0 messages, not a packet capture of {}",
                     leg.name()
                 ))),
-                _ => itch_messages(&name, file, out),
+                _ => itch_messages(name, file, out),
             },
             Recording::Records(_) | Recording::Lines(_) if !matches!(self.routes, Routes::Detect(..)) => {
                 Err(Stop::Damaged(format!(
                     "{name} is a file of DBN records or LOBSTER messages, not a packet capture: leave --protocol and --config out"
                 )))
             }
-            Recording::Records(file) => records(&name, file, out),
-            Recording::Lines(file) => lines(&name, file, out),
+            Recording::Records(file) => records(name, file, out),
+            Recording::Lines(file) => lines(name, file, out),
         }
     }
 

@@ -80,6 +80,8 @@ struct Replay<'a> {
     tape: Tape,
     other_feeds: u64,
     damage: Option<String>,
+    /// Of every file in which there is nothing: what it is.
+    empty: Vec<String>,
 }
 
 /// What is known of a channel beside its books.
@@ -120,6 +122,7 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         tape: Tape::new(args.speed),
         other_feeds: 0,
         damage: None,
+        empty: Vec::new(),
     };
     replay.add_recognised()?;
     for file in &args.files {
@@ -415,12 +418,26 @@ impl Replay<'_> {
     }
 
     fn file(&mut self, path: &Path) -> Result<(), End> {
-        match Recording::open(path, itch50::message_size)? {
+        let recording = Recording::open(path, itch50::message_size)?;
+        let kind = recording.kind();
+        let (before, of_files) = (self.tape.frames(), self.notes());
+        match recording {
             Recording::Packets(reader) => self.packets(path, reader),
             Recording::Messages(file) => self.messages(path, file),
             Recording::Records(file) => self.records(path, file),
             Recording::Lines(file) => self.lines(path, file),
+        }?;
+        if (before, of_files) == (self.tape.frames(), self.notes()) {
+            self.empty.push(kind.nothing_in(&path.display()));
         }
+        Ok(())
+    }
+
+    /// Messages, records and lines of files without packets that were played.
+    fn notes(&self) -> u64 {
+        let of_files = [self.of_files, self.of_records, self.of_lines];
+        let channels = of_files.into_iter().flatten();
+        channels.map(|channel| self.played[channel].cost().packets).sum()
     }
 
     fn packets(&mut self, path: &Path, mut reader: CaptureReader) -> Result<(), End> {
@@ -654,14 +671,22 @@ impl Replay<'_> {
 
     /// What is wrong with the books at the end, if anything is.
     fn fault(&self) -> Option<String> {
+        let loss = self.tape.skipped().loss();
         if self.played.iter().all(|p| p.cost().packets == 0) {
+            let empty = (self.tape.frames() == 0)
+                .then(|| self.empty.first().cloned())
+                .flatten();
             let said = match &self.routes {
                 Routes::Configured(..) => "the recording holds no packet of a configured feed",
                 Routes::Recognised(_) => {
                     "the recording holds no packet of a protocol whose books are known here; name the feeds with --config, or the protocol with --protocol"
                 }
             };
-            return Some(said.to_string());
+            let said = empty.unwrap_or_else(|| said.to_string());
+            return Some(match loss {
+                Some(loss) => format!("{said}; {loss}"),
+                None => said,
+            });
         }
         let differs = self
             .played
@@ -676,7 +701,7 @@ impl Replay<'_> {
                 checked.first.as_deref().unwrap_or_default()
             ));
         }
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<String> = loss.into_iter().collect();
         let mut say = |what: String, names: Vec<&str>| {
             if !names.is_empty() {
                 let more = names.len().saturating_sub(NAMED_MAX);
@@ -772,9 +797,12 @@ impl Replay<'_> {
     fn to_json(&self) -> serde_json::Value {
         let played = self.played.iter().zip(&self.about);
         let feeds: Vec<serde_json::Value> = played.map(|(p, about)| self.channel_json(&**p, about)).collect();
+        let counts = self.tape.skipped();
         let mut all = serde_json::json!({
-            "frames": self.tape.frames(),
-            "frames_without_udp": self.tape.skipped().total(),
+            "frames": counts.frames,
+            "frames_without_udp": counts.total(),
+            "frames_lost": counts.lost(),
+            "frames_not_read": counts.not_read(),
             "packets_of_other_feeds": self.other_feeds,
         });
         if let Routes::Recognised(survey) = &self.routes {
@@ -892,13 +920,7 @@ impl Replay<'_> {
         text += &format!("\n{}", feeds.to_text());
         text += &self.found_text();
         text += &report::counter_table(&all);
-        if self.tape.skipped().total() + self.other_feeds > 0 {
-            text += &format!(
-                "frames without UDP: {}, packets of other feeds: {}\n",
-                self.tape.skipped().total(),
-                self.other_feeds
-            );
-        }
+        text += &self.frames_text();
         text += "\nhandler and books, per packet (per message for files), ns\n";
         let rows: Vec<_> = self
             .played
@@ -929,6 +951,22 @@ impl Replay<'_> {
         }
         for incomplete in incomplete {
             text += &format!("{incomplete}\n");
+        }
+        text
+    }
+
+    /// What became of the frames that gave no datagram, or not as they stand in the file; nothing where all are plain UDP.
+    fn frames_text(&self) -> String {
+        let counts = self.tape.skipped();
+        let mut text = String::new();
+        if counts.total() > 0 || !counts.mended().is_empty() {
+            text += &format!("{counts}\n");
+        }
+        if counts.tcp > 0 {
+            text += "streams of TCP are not replayed: see `tickwire decode`\n";
+        }
+        if self.other_feeds > 0 {
+            text += &format!("packets of other feeds: {}\n", self.other_feeds);
         }
         text
     }

@@ -519,3 +519,74 @@ fn a_played_feed_ends_with_a_summary_and_writes_nothing_unasked() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Two frames of which the capture has only the beginning: what they carried is lost, whoever plays them.
+#[test]
+fn frames_that_cannot_be_read_are_named_and_are_an_error() {
+    let folder = Folder::new("cut-frames");
+    let capture = folder.0.join("day.pcap");
+    let config = workspace().join("examples/equities.toml");
+    write(&config, &capture, "3000");
+    let mut bytes = std::fs::read(&capture).unwrap();
+    let first = 24..40;
+    for _ in 0..2 {
+        // The header of the first record, but 20 bytes captured of a frame of 200.
+        let times = bytes[first.start..first.start + 8].to_vec();
+        bytes.extend(times);
+        bytes.extend(20_u32.to_le_bytes());
+        bytes.extend(200_u32.to_le_bytes());
+        let head = bytes[first.end..first.end + 20].to_vec();
+        bytes.extend(head);
+    }
+    std::fs::write(&capture, bytes).unwrap();
+    let (capture, config) = (capture.to_str().unwrap(), config.to_str().unwrap());
+    let region = folder.0.join("region");
+    let region = region.to_str().unwrap();
+    for args in [
+        &["replay", capture][..],
+        &["replay", capture, "-c", config],
+        &[
+            "feed", "-c", config, "--folder", region, "--replay", capture, "--speed", "max", "--exit",
+        ],
+    ] {
+        let output = run(args);
+        let (shown, said) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(
+            shown.contains(", 2 cut off by the snap length"),
+            "{args:?}: {shown}"
+        );
+        assert!(
+            said.contains("2 of ") && said.contains("frames could not be read: 2 cut off"),
+            "{args:?}: {said}"
+        );
+    }
+    let (code, result, _) = replay(Path::new(capture), &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(result["frames_lost"], 2);
+}
+
+#[test]
+fn a_recording_in_which_there_is_nothing_is_said_to_be_empty() {
+    let folder = Folder::new("empty");
+    let dbn = folder.file("empty.dbn", dbn_file(0, &[]));
+    let mut header = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    header.extend([0; 8]);
+    header.extend(65_535_u32.to_le_bytes());
+    header.extend(1_u32.to_le_bytes());
+    let pcap = folder.file("empty.pcap", header);
+    for command in ["replay", "decode"] {
+        for (file, kind) in [
+            (&dbn, "is a DBN file of version 3 without a record"),
+            (&pcap, "is a packet capture without a frame"),
+        ] {
+            let output = run(&[command, file.to_str().unwrap()]);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+            assert!(
+                said.contains(kind) && !said.contains("protocol"),
+                "{command}: {said}"
+            );
+        }
+    }
+}

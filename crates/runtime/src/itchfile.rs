@@ -110,6 +110,33 @@ impl std::fmt::Debug for ItchFile {
     }
 }
 
+/// What a recording is a file of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecordingKind {
+    /// pcap or pcapng.
+    Packets,
+    /// Messages behind their length.
+    Messages,
+    /// DBN of a version.
+    Records(u8),
+    /// LOBSTER.
+    Lines,
+}
+
+impl RecordingKind {
+    /// Says of a file of this kind that only its header is there.
+    pub fn nothing_in(self, name: &dyn std::fmt::Display) -> String {
+        match self {
+            RecordingKind::Packets => format!("{name} is a packet capture without a frame"),
+            RecordingKind::Messages => format!("{name} is a file of ITCH messages without a message"),
+            RecordingKind::Records(version) => {
+                format!("{name} is a DBN file of version {version} without a record")
+            }
+            RecordingKind::Lines => format!("{name} is a LOBSTER file without a message"),
+        }
+    }
+}
+
 /// A recording of any kind, told by its first bytes.
 #[derive(Debug)]
 pub enum Recording {
@@ -124,6 +151,16 @@ pub enum Recording {
 }
 
 impl Recording {
+    /// What it is a file of.
+    pub fn kind(&self) -> RecordingKind {
+        match self {
+            Recording::Packets(_) => RecordingKind::Packets,
+            Recording::Messages(_) => RecordingKind::Messages,
+            Recording::Records(file) => RecordingKind::Records(file.version()),
+            Recording::Lines(_) => RecordingKind::Lines,
+        }
+    }
+
     /// Opens a file and finds out what it is. A file of messages is one whose first message has a known type and either the
     /// length of that type or none.
     ///

@@ -35,6 +35,7 @@ use tickwire_book::{Relay, SuperConfig};
 use tickwire_feed::Pattern;
 use tickwire_lab::Table;
 use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
+use tickwire_runtime::capture::FrameCounts;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_runtime::signal::{StopFlag, StopReason};
@@ -103,8 +104,8 @@ impl Stopping for Halt {
 pub(crate) enum Notice {
     /// A feed thread has joined every group.
     Ready,
-    /// A feed thread has played every recording.
-    Played,
+    /// A feed thread has played every recording: what became of the frames.
+    Played(Box<FrameCounts>),
     /// A book of a source has no slot.
     NoBookSlot(u16, Symbol),
     /// A super book has no slot.
@@ -503,7 +504,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
     ) -> Result<(), Failure> {
         let latency_every = Duration::from_secs(self.config.daemon.latency_every_s.into());
         let (mut next_status, mut next_latency) = (Instant::now(), Instant::now() + latency_every);
-        let (mut played, mut named) = (0, 0);
+        let (mut played, mut named, mut frames) = (0, 0, None);
         loop {
             waiter
                 .wait(TICK.as_nanos() as u64)
@@ -523,13 +524,17 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             }
             while let Ok(notice) = running.notices.try_recv() {
                 match notice {
-                    Notice::Played => played += 1,
+                    // Every thread reads all of the recordings: one account is everybody's.
+                    Notice::Played(counts) => {
+                        played += 1;
+                        frames = Some(counts);
+                    }
                     notice => self.say(&notice, &mut named),
                 }
             }
             let is_over = self.args.exit && played == running.feeds.len();
             if is_over {
-                self.print_summary();
+                self.print_summary(frames.as_deref());
             }
             if is_over || running.feeds.iter().any(ScopedJoinHandle::is_finished) {
                 return Ok(());
@@ -568,7 +573,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
     fn say(&self, notice: &Notice, named: &mut u32) {
         let name = |source: u16| self.plan.identities[usize::from(source)].name.as_str();
         let text = match notice {
-            Notice::Ready | Notice::Played => return,
+            Notice::Ready | Notice::Played(_) => return,
             Notice::Warning(text) => text.clone(),
             Notice::NoBookSlot(source, symbol) => format!(
                 "no room to show the book of {symbol} on {}: daemon.books = {} is too few",
@@ -676,7 +681,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
     }
 
     /// What `--exit` leaves: every channel as it was when the last recording had been played.
-    fn print_summary(&self) {
+    fn print_summary(&self, frames: Option<&FrameCounts>) {
         let Some(reader) = self.reader() else { return };
         let columns = [
             "",
@@ -709,10 +714,12 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 source.totals.books.to_string(),
             ]);
         }
+        let frames = frames.filter(|counts| counts.total() > 0 || !counts.mended().is_empty());
         let text = format!(
-            "{}{packets} packets into {books} books; channels: {}\n",
+            "{}{packets} packets into {books} books; channels: {}\n{}",
             table.to_text(),
-            self.status_line()
+            self.status_line(),
+            frames.map(|counts| format!("{counts}\n")).unwrap_or_default()
         );
         // Whoever does not read it has seen enough.
         let _ = std::io::stdout().write_all(text.as_bytes());

@@ -279,7 +279,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
 
     fn play(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         let mut tape = Tape::new(recorded.speed);
-        let mut damage = None;
+        let (mut damage, mut is_whole) = (None, true);
         'passes: for pass in 0..recorded.passes {
             if pass > 0 {
                 self.start_again()?;
@@ -288,7 +288,10 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             for file in &recorded.files {
                 match self.play_file(&mut tape, recorded, file) {
                     Ok(()) => {}
-                    Err(End::Interrupted) => break 'passes,
+                    Err(End::Interrupted) => {
+                        is_whole = false;
+                        break 'passes;
+                    }
                     Err(End::Damaged(message)) => damage = Some(message),
                     Err(End::Failed(failure)) => return Err(failure),
                 }
@@ -301,7 +304,9 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         }
         self.report();
         // The control thread empties the line all the time.
-        let _ = self.common.notices.send(Notice::Played);
+        let counts = tape.skipped();
+        let loss = counts.loss().filter(|_| is_whole);
+        let _ = self.common.notices.send(Notice::Played(Box::new(counts)));
         while !self.halt.is_stopping() {
             if self.commands.has_command() {
                 self.serve(tape.last());
@@ -309,7 +314,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        match damage {
+        match damage.or_else(|| loss.map(|loss| format!("not everything was played: {loss}"))) {
             Some(message) => Err(Failure::check(message)),
             None => Ok(()),
         }
