@@ -9,13 +9,13 @@
 //!
 //! [[feed.channel]]
 //! name = "1"                                     # unit, channel or line as the venue names it
-//! live = { a = "239.192.1.1:30001", b = "239.192.2.1:30001" }
+//! live = { a = "239.192.1.1:30001", source_a = "10.0.0.1", b = "239.192.2.1:30001" }
 //! retransmission = { a = "239.192.3.1:30001" }
 //! replay = "127.0.0.1:30101"
 //! symbols = { first = "A", last = "AAL" }        # or a list; for the reader of the file only
 //! ```
 //! A channel's addresses have the names of [`Port`]: groups of multicast have a line `a` and, where the venue sends twice,
-//! a line `b`; servers have one address. [`FeedFile::load`] checks a file whole; errors name the line.
+//! a line `b`; servers have one address. `source_a` and `source_b` beside the groups name the only sender that is heard there. [`FeedFile::load`] checks a file whole; errors name the line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -105,8 +105,26 @@ pub(crate) struct ChannelConfig {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
     pub(crate) a: SocketAddrV4,
+    /// Only this sender is heard on line A (source-specific multicast); anybody without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) source_a: Option<Ipv4Addr>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) b: Option<SocketAddrV4>,
+    /// The same of line B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) source_b: Option<Ipv4Addr>,
+}
+
+impl Lines {
+    /// The groups alone: anybody who sends to them is heard.
+    pub(crate) fn new(a: SocketAddrV4, b: Option<SocketAddrV4>) -> Lines {
+        Lines {
+            a,
+            source_a: None,
+            b,
+            source_b: None,
+        }
+    }
 }
 
 /// Instruments of a channel.
@@ -156,10 +174,7 @@ impl FeedConfig {
                 let group = Ipv4Addr::new(239, 192, 77, number + 1);
                 SocketAddrV4::new(group, 26_400 + u16::from(number))
             };
-            has(port).then(|| Lines {
-                a: line(0),
-                b: Some(line(1)),
-            })
+            has(port).then(|| Lines::new(line(0), Some(line(1))))
         };
         let server = |port: Port| {
             let number = 26_420 + u16::from(port as u8);
@@ -167,9 +182,8 @@ impl FeedConfig {
         };
         let channel = ChannelConfig {
             name: "1".into(),
-            live: lines(Port::Live).unwrap_or(Lines {
-                a: SocketAddrV4::new(Ipv4Addr::new(239, 192, 77, 1), 26_400),
-                b: None,
+            live: lines(Port::Live).unwrap_or_else(|| {
+                Lines::new(SocketAddrV4::new(Ipv4Addr::new(239, 192, 77, 1), 26_400), None)
             }),
             retransmission: lines(Port::Retransmission),
             snapshot: lines(Port::Snapshot),
@@ -250,6 +264,10 @@ impl ChannelConfig {
             groups: Port::ALL.map(|port| {
                 let lines = self.lines(port);
                 [lines.map(|l| l.a), lines.and_then(|l| l.b)]
+            }),
+            sources: Port::ALL.map(|port| {
+                let lines = self.lines(port);
+                [lines.and_then(|l| l.source_a), lines.and_then(|l| l.source_b)]
             }),
             servers: Port::ALL.map(|port| self.server(port)),
         }
@@ -573,6 +591,24 @@ fn check_channel(protocol: Protocol, channel: &ChannelConfig) -> Result<(), (&'s
                 }
                 _ => {}
             }
+        }
+    }
+    for port in Port::ALL {
+        let Some(lines) = channel.lines(port) else {
+            continue;
+        };
+        for source in [lines.source_a, lines.source_b].into_iter().flatten() {
+            if source.is_multicast() || source.is_broadcast() || source.is_unspecified() {
+                let message = format!(
+                    "the source {source} of {} is no sender's address; give the one that the venue sends from",
+                    port.name()
+                );
+                return Err((port.name(), message));
+            }
+        }
+        if lines.b.is_none() && lines.source_b.is_some() {
+            let message = format!("{} has source_b but no line b", port.name());
+            return Err((port.name(), message));
         }
     }
     let answers: &[Port] = match protocol {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tickwire_exchange::{Exchange, Impair, ImpairConfig, LineSet};
 use tickwire_feed::{Channel, Line};
-use tickwire_market::{EventSink, Nanos, Port, SeqNo, Transport};
+use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, SeqNo, Transport};
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
@@ -39,6 +39,8 @@ pub(crate) struct Ports {
     pub(crate) interface: InterfaceName,
     /// Multicast groups, by port and line.
     pub(crate) groups: [[Option<SocketAddrV4>; 2]; Port::COUNT],
+    /// The only sender that is heard of each group, by port and line; `None`: anybody.
+    pub(crate) sources: [[Option<Ipv4Addr>; 2]; Port::COUNT],
     /// Servers, by port.
     pub(crate) servers: [Option<SocketAddrV4>; Port::COUNT],
 }
@@ -379,6 +381,8 @@ pub(crate) struct Intake {
     recovery: Vec<(Port, Line, MulticastReceiver)>,
     recovery_watches: Vec<Watch>,
     requests: Option<(UdpEndpoint, SocketAddr)>,
+    /// Datagrams that came to the socket of requests from elsewhere than the server that is asked.
+    unasked: u64,
     links: Vec<Link>,
 }
 
@@ -406,6 +410,7 @@ impl Intake {
             recovery: Vec::new(),
             recovery_watches: Vec::new(),
             requests: None,
+            unasked: 0,
             links: Vec::new(),
         };
         for port in Port::ALL {
@@ -415,6 +420,7 @@ impl Intake {
                     .line(line as u8)
                     .stamping(stamping);
                 config.receive_buffer_bytes = receive_buffer_bytes;
+                config.source = ports.sources[port as usize][line];
                 let receiver = MulticastReceiver::join(config).map_err(system)?;
                 let watch = waiter.watch(&receiver);
                 match port {
@@ -478,10 +484,18 @@ impl Intake {
                 channel.on_datagram(now, *port, *line, datagram.bytes, sink);
             }
         }
-        if let Some((requests, _)) = &mut self.requests
-            && let Some((datagram, _)) = requests.recv_from(buffer).map_err(receive_failed)?
-        {
-            channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink);
+        if let Some((requests, server)) = &mut self.requests {
+            // Strangers, who can send to the port as well, take no answer's turn but for a flood of them.
+            for _ in 0..RECOVERY_PACKETS_PER_LOOK {
+                let Some((datagram, from)) = requests.recv_from(buffer).map_err(receive_failed)? else {
+                    break;
+                };
+                if from == *server {
+                    channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink);
+                    break;
+                }
+                self.unasked += 1;
+            }
         }
         self.request(channel)
     }
@@ -514,9 +528,11 @@ impl Intake {
         }
     }
 
-    /// Datagrams of the live lines that the kernel dropped.
-    pub(crate) fn kernel_drops(&self) -> u64 {
-        self.live.iter().map(|line| u64::from(line.kernel_drops())).sum()
+    /// Adds what the sockets count: datagrams of the live lines that the kernel dropped, answers of who was not asked.
+    pub(crate) fn count_into(&self, counters: &mut Counters) {
+        let drops = self.live.iter().map(|line| u64::from(line.kernel_drops())).sum();
+        counters.add(Counter::KernelDrops, drops);
+        counters.add(Counter::AnswersUnasked, self.unasked);
     }
 
     /// The live groups, for messages.
@@ -604,3 +620,6 @@ fn move_bytes<C: Channel, S: EventSink>(
 fn receive_failed(e: io::Error) -> Failure {
     Failure::system(format!("receiving market data failed: {e}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -510,7 +510,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         all.merge(self.hot.books.counters());
         all.merge(self.hot.rule.counters());
         all.merge(self.hot.session.counters());
-        all.add(Counter::KernelDrops, self.intake.kernel_drops());
+        self.intake.count_into(&mut all);
         all
     }
 

@@ -326,3 +326,38 @@ fn every_example_is_right() {
     venues.dedup();
     assert_eq!(venues, Venue::ALL);
 }
+
+/// Each group may name the only sender that is heard there; `tickwire config` prints it.
+#[test]
+fn a_group_may_name_its_source() {
+    let text = "[[feed]]\nvenue = \"bzx\"\nprotocol = \"pitch\"\n[[feed.channel]]\nname = \"1\"\n\
+                live = { a = \"239.1.0.1:30001\", source_a = \"10.0.0.1\", b = \"239.1.0.2:30002\", source_b = \"10.0.1.1\" }\n\
+                retransmission = { a = \"239.1.0.3:30003\", source_a = \"10.0.0.2\" }\n";
+    let file = FeedFile::parse(text).expect("right");
+    let ports = file.feeds[0].channels[0].ports(&file.feeds[0].interface);
+    let at = |last: [u8; 2]| Some(std::net::Ipv4Addr::new(10, 0, last[0], last[1]));
+    assert_eq!(ports.sources[Port::Live as usize], [at([0, 1]), at([1, 1])]);
+    assert_eq!(ports.sources[Port::Retransmission as usize], [at([0, 2]), None]);
+    assert_eq!(ports.sources[Port::Snapshot as usize], [None, None]);
+    let printed = toml::to_string(&file.feeds[0]).expect("printable");
+    for source in [
+        "source_a = \"10.0.0.1\"",
+        "source_b = \"10.0.1.1\"",
+        "source_a = \"10.0.0.2\"",
+    ] {
+        assert!(printed.contains(source), "{printed}");
+    }
+    for (was, instead, says) in [
+        ("\"10.0.0.1\"", "\"239.1.0.1\"", "is no sender's address"),
+        ("\"10.0.0.1\"", "\"0.0.0.0\"", "is no sender's address"),
+        (
+            "a = \"239.1.0.3:30003\", source_a",
+            "a = \"239.1.0.3:30003\", source_b",
+            "no line b",
+        ),
+    ] {
+        let said = FeedFile::parse(&text.replace(was, instead)).expect_err(instead);
+        assert!(said.starts_with("line 6") || said.starts_with("line 7"), "{said}");
+        assert!(said.contains(says), "{said}");
+    }
+}

@@ -288,7 +288,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
     fn report(&mut self, hand_over_waits: u64) {
         let mut more = Counters::default();
         if let Some(intake) = &self.intake {
-            more.add(Counter::KernelDrops, intake.kernel_drops());
+            intake.count_into(&mut more);
         }
         more.add(Counter::HandOverWaits, hand_over_waits);
         self.desk.report(&self.channel, &more);

@@ -758,7 +758,7 @@ impl<C: Channel> Floor<C> {
     ) -> QuoterResults {
         let mut counters: Counters = self.channel.counters();
         counters.merge(&path.counters());
-        counters.add(Counter::KernelDrops, self.intake.kernel_drops());
+        self.intake.count_into(&mut counters);
         let rows = (0_u16..)
             .zip(&chain.options)
             .map(|(quote, option)| report::QuoteRow {
