@@ -27,12 +27,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -481,7 +482,8 @@ enum {
     TW_ERR_RANGE = -8,
     TW_ERR_REPLACED = -9,
     TW_ERR_PATH = -10,
-    TW_ERR_STARTING = -11
+    TW_ERR_STARTING = -11,
+    TW_ERR_OWNER = -12
 };
 
 /* How the feed handler is. */
@@ -503,7 +505,7 @@ typedef struct tw_region {
     const uint64_t *words;
     uint64_t bytes, generation, pid, feeds, book_levels, super_shares, ring_records, counters;
     tw_place sources, histograms, books, supers, rings;
-    int file;
+    int file, guard; /* guard: place in the list of `tw_on_bus_error` */
     dev_t device;
     ino_t inode;
     char path[1024];
@@ -630,6 +632,71 @@ TW_STATIC_ASSERT(offsetof(tw_event, code) == TW_AT_EVENT_CODE && offsetof(tw_eve
 TW_STATIC_ASSERT(sizeof(tw_update) == 64 && offsetof(tw_update, changed) == TW_AT_UPDATE_CHANGED, "tw_update");
 TW_STATIC_ASSERT(offsetof(tw_update, price) == TW_AT_UPDATE_PRICE && offsetof(tw_update, qty) == TW_AT_UPDATE_QTY, "tw_update");
 
+/* ---- Files that are made shorter --------------------------------------------------------------------------------------- */
+
+/* Reading behind the end of a file that was made shorter raises SIGBUS, which would end the process. `tw_open` installs a handler, once:
+ * it puts zeroed memory in the place of the mapping that was hit, and from then on `tw_is_alive` says 0 and `tw_status` TW_DEAD, as they
+ * do when nothing was touched yet. Any other SIGBUS goes where it went before. Each part of a program that includes this header has a list
+ * and a handler of its own. Define TW_NO_GUARD to have none. */
+#define TW_GUARDED_MAX 64
+typedef struct tw_guarded {
+    uintptr_t start, end; /* start: 0 while nobody has it */
+    int is_taken, is_lost;
+} tw_guarded;
+static tw_guarded tw_guards[TW_GUARDED_MAX];
+static struct sigaction tw_handled_before;
+static int tw_is_handling;
+
+static inline void tw_on_bus_error(int number, siginfo_t *about, void *context) {
+    uintptr_t hit = (uintptr_t)about->si_addr;
+    int at;
+    for (at = 0; about->si_code > 0 && at < TW_GUARDED_MAX; at++) {
+        tw_guarded *guard = &tw_guards[at];
+        uintptr_t start = __atomic_load_n(&guard->start, __ATOMIC_ACQUIRE), end = guard->end;
+        if (start == 0 || hit < start || hit >= end) continue;
+        __atomic_store_n(&guard->is_lost, 1, __ATOMIC_RELEASE);
+        /* A bare system call, which a handler may make. */
+        if (mmap((void *)start, (size_t)(end - start), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) return;
+    }
+    if ((tw_handled_before.sa_flags & SA_SIGINFO) != 0) {
+        tw_handled_before.sa_sigaction(number, about, context);
+    } else if (tw_handled_before.sa_handler != SIG_DFL && tw_handled_before.sa_handler != SIG_IGN) {
+        tw_handled_before.sa_handler(number);
+    } else {
+        sigaction(SIGBUS, &tw_handled_before, NULL);
+    }
+}
+
+/* Guards a mapping: the number of its place, -1 when there is none left. */
+static inline int tw_guard(const void *memory, uint64_t bytes) {
+    int at;
+#ifndef TW_NO_GUARD
+    if (!__atomic_exchange_n(&tw_is_handling, 1, __ATOMIC_ACQ_REL)) {
+        struct sigaction own;
+        memset(&own, 0, sizeof own);
+        own.sa_sigaction = tw_on_bus_error;
+        own.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        if (sigaction(SIGBUS, NULL, &tw_handled_before) != 0 || sigaction(SIGBUS, &own, NULL) != 0) return -1;
+    }
+#endif
+    for (at = 0; at < TW_GUARDED_MAX; at++) {
+        tw_guarded *guard = &tw_guards[at];
+        if (__atomic_exchange_n(&guard->is_taken, 1, __ATOMIC_ACQ_REL)) continue;
+        guard->is_lost = 0;
+        guard->end = (uintptr_t)memory + (uintptr_t)bytes;
+        __atomic_store_n(&guard->start, (uintptr_t)memory, __ATOMIC_RELEASE);
+        return at;
+    }
+    errno = EMFILE;
+    return -1;
+}
+
+static inline void tw_unguard(int guard) {
+    if (guard < 0 || guard >= TW_GUARDED_MAX) return;
+    __atomic_store_n(&tw_guards[guard].start, (uintptr_t)0, __ATOMIC_RELEASE);
+    __atomic_store_n(&tw_guards[guard].is_taken, 0, __ATOMIC_RELEASE);
+}
+
 /* ---- Opening, closing, liveness ---------------------------------------------------------------------------------------- */
 
 /* An error in words. */
@@ -646,6 +713,7 @@ static inline const char *tw_strerror(int error) {
     case TW_ERR_RANGE: return "no slot, source, kind, histogram or ring of this number";
     case TW_ERR_REPLACED: return "the feed handler was restarted and the region attached anew: open the ring again";
     case TW_ERR_PATH: return "the folder's name is too long";
+    case TW_ERR_OWNER: return "the region is another user's, not yours or root's, who could show any book: name that user in TICKWIRE_OWNER if it is meant";
     case TW_ERR_STARTING: return "the feed handler is still starting; try again in a moment";
     default: return "unknown error";
     }
@@ -674,34 +742,67 @@ static inline int tw_place_of(tw_region *region, uint64_t row, uint64_t least, t
         && place->count <= (words - place->offset) / place->stride;
 }
 
-/* Maps the file at `region->path`. */
+/* Whether a region of this user may be believed: our own, root's, and those of the user whom TICKWIRE_OWNER names. */
+static inline int tw_is_owner(uid_t owner) {
+    const char *name = getenv("TICKWIRE_OWNER");
+    char *end;
+    unsigned long number;
+    struct passwd *entry;
+    if (owner == 0 || owner == geteuid()) return 1;
+    if (name == NULL || name[0] == 0) return 0;
+    entry = getpwnam(name);
+    if (entry != NULL) return entry->pw_uid == owner;
+    number = strtoul(name, &end, 10);
+    return *end == 0 && number == (unsigned long)owner;
+}
+
+/* Ends a mapping. */
+static inline void tw_unmap(tw_region *region) {
+    tw_unguard(region->guard);
+    if (region->words != NULL) munmap((void *)(uintptr_t)region->words, (size_t)region->bytes);
+    if (region->file >= 0) close(region->file);
+    region->words = NULL;
+    region->file = region->guard = -1;
+}
+
+/* Maps the file at `region->path`. On an error nothing is mapped and nothing open. */
 static inline int tw_attach(tw_region *region) {
     struct stat about;
     void *memory;
     uint64_t state;
     int version_is_ours, fits;
-    region->file = open(region->path, O_RDONLY | O_CLOEXEC);
+    region->words = NULL;
+    region->guard = -1;
+    region->file = open(region->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (region->file < 0) return errno == ENOENT ? TW_ERR_NOT_RUNNING : TW_ERR_SYSTEM;
     if (fstat(region->file, &about) != 0) {
-        close(region->file);
+        tw_unmap(region);
         return TW_ERR_SYSTEM;
+    }
+    if (!tw_is_owner(about.st_uid)) {
+        tw_unmap(region);
+        return TW_ERR_OWNER;
     }
     region->device = about.st_dev;
     region->inode = about.st_ino;
     region->bytes = (uint64_t)about.st_size / 8 * 8;
     if (region->bytes < 8 * TW_WORDS_OF_HEADER) {
-        close(region->file);
+        tw_unmap(region);
         return TW_ERR_NOT_TICKWIRE;
     }
     memory = mmap(NULL, (size_t)region->bytes, PROT_READ, MAP_SHARED, region->file, 0);
     if (memory == MAP_FAILED) {
-        close(region->file);
+        tw_unmap(region);
         return TW_ERR_SYSTEM;
     }
     region->words = (const uint64_t *)memory;
+    region->guard = tw_guard(memory, region->bytes);
+    if (region->guard < 0) {
+        tw_unmap(region);
+        return TW_ERR_SYSTEM;
+    }
     if (tw_word_at(region, TW_WORD_HEADER_MAGIC) != TW_MAGIC) {
-        munmap(memory, (size_t)region->bytes);
-        close(region->file);
+        tw_unmap(region);
         return TW_ERR_NOT_TICKWIRE;
     }
     TW_ACQUIRE();
@@ -728,45 +829,61 @@ static inline int tw_attach(tw_region *region) {
     state = tw_word_at(region, TW_WORD_HEADER_STATE);
     TW_ACQUIRE();
     if (version_is_ours && fits && (state == TW_RUNNING || state == TW_STOPPED)) return TW_OK;
-    munmap(memory, (size_t)region->bytes);
-    close(region->file);
+    tw_unmap(region);
     if (!version_is_ours) return TW_ERR_VERSION;
     return fits && state == TW_STARTING ? TW_ERR_STARTING : TW_ERR_DAMAGED;
 }
 
-/* Attaches to the feed handler of a folder; NULL: the folder that TICKWIRE_FOLDER names, else /dev/shm/tickwire. A region
- * whose writer has ended can be opened too: ask `tw_is_alive`. */
+/* Attaches to the feed handler of a folder; NULL: the folder that TICKWIRE_FOLDER names, else `tickwire` in XDG_RUNTIME_DIR (/run/tickwire
+ * for root), else, where that has no region, /run/tickwire. The region must be of our own user or root, or of the user whom TICKWIRE_OWNER
+ * names. A region whose writer has ended can be opened too: ask `tw_is_alive`. */
 static inline int tw_open(tw_region *region, const char *folder) {
     int length;
     memset(region, 0, sizeof *region);
-    region->file = -1;
+    region->file = region->guard = -1;
     if (folder == NULL) folder = getenv("TICKWIRE_FOLDER");
-    if (folder == NULL || folder[0] == 0) folder = "/dev/shm/tickwire";
-    length = snprintf(region->path, sizeof region->path, "%s/region", folder);
-    if (length < 0 || (size_t)length >= sizeof region->path) return TW_ERR_PATH;
-    {
-        int error = tw_attach(region);
-        if (error != TW_OK) {
-            region->words = NULL;
-            region->file = -1;
+    if (folder != NULL && folder[0] != 0) {
+        length = snprintf(region->path, sizeof region->path, "%s/region", folder);
+    } else {
+        const char *own = getenv("XDG_RUNTIME_DIR");
+        const unsigned long user = (unsigned long)geteuid();
+        if (user == 0) {
+            length = snprintf(region->path, sizeof region->path, "/run/tickwire/region");
+        } else if (own != NULL && own[0] != 0) {
+            length = snprintf(region->path, sizeof region->path, "%s/tickwire/region", own);
+        } else {
+            length = snprintf(region->path, sizeof region->path, "/run/user/%lu/tickwire/region", user);
         }
-        return error;
+        if (access("/run/tickwire/region", F_OK) == 0 && length > 0 && access(region->path, F_OK) != 0) {
+            length = snprintf(region->path, sizeof region->path, "/run/tickwire/region");
+        }
     }
+    if (length < 0 || (size_t)length >= sizeof region->path) return TW_ERR_PATH;
+    return tw_attach(region);
 }
 
 /* Ends the mapping. Closing twice, or after an `tw_open` that failed, does nothing. */
 static inline void tw_close(tw_region *region) {
-    if (region->words != NULL) munmap((void *)(uintptr_t)region->words, (size_t)region->bytes);
-    if (region->file >= 0) close(region->file);
-    region->words = NULL;
-    region->file = -1;
+    tw_unmap(region);
 }
 
-/* Whether the process that writes this region is there: 1 or 0. A system call; ask it every second or so. */
+/* Whether the file was made shorter in use: what is read is zeros then, at least in part. 1 or 0. A system call. */
+static inline int tw_is_cut(const tw_region *region) {
+    struct stat about;
+    if (region->guard >= 0 && __atomic_load_n(&tw_guards[region->guard].is_lost, __ATOMIC_ACQUIRE)) return 1;
+    return fstat(region->file, &about) == 0 && (uint64_t)about.st_size < region->bytes;
+}
+
+/* Whether the process that writes this region is there and the region whole: 1 or 0. System calls; ask it every second or so. The writer
+ * holds a write lock, which who may only read the file cannot take; asking takes none. */
 static inline int tw_is_alive(const tw_region *region) {
-    if (flock(region->file, LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK || errno == EINTR;
-    flock(region->file, LOCK_UN);
-    return 0;
+    struct flock lock;
+    if (tw_is_cut(region)) return 0;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    if (fcntl(region->file, F_GETLK, &lock) != 0) return errno == ENOLCK || errno == EINTR;
+    return lock.l_type != F_UNLCK;
 }
 
 /* How old the writer's heartbeat is, in nanoseconds; it is renewed every 100 ms. */
@@ -781,6 +898,7 @@ static inline uint64_t tw_heartbeat_age(const tw_region *region) {
 /* How the feed handler is. */
 static inline tw_liveness tw_status(const tw_region *region) {
     uint64_t state = tw_word_at(region, TW_WORD_HEADER_STATE);
+    if (tw_is_cut(region)) return TW_DEAD;
     if (state == TW_STOPPED) return TW_STOPPED;
     if (!tw_is_alive(region)) return TW_DEAD;
     if (state == TW_STARTING) return TW_STARTING;

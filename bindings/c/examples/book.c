@@ -3,7 +3,7 @@
  *     cc -std=c11 -O2 -I bindings/c bindings/c/examples/book.c -o book
  *     ./book AAPL                    the first source that has it
  *     ./book AAPL bzx 20             the feed or source `bzx`, and 20 records of the ring
- *     TICKWIRE_FOLDER=... ./book ... another folder than /dev/shm/tickwire
+ *     TICKWIRE_FOLDER=... ./book ... another folder than the usual one
  */
 #include "tickwire.h"
 

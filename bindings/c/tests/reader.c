@@ -500,6 +500,53 @@ static int open_words(const uint64_t *words, size_t count) {
     return error;
 }
 
+/* A file that is cut raises SIGBUS where it is read: the reader is told that the writer is dead, and the process goes on. */
+static void a_region_that_is_cut_is_a_dead_one_and_not_the_end_of_the_process(void) {
+    char path[600];
+    static tw_book book;
+    tw_region region, untouched;
+    uint32_t slot;
+    int error;
+    writer w;
+    test = "a_region_that_is_cut_is_a_dead_one_and_not_the_end_of_the_process";
+    w = start("10", "64");
+    CHECK(tw_open(&region, folder) == TW_OK && tw_open(&untouched, folder) == TW_OK && tw_status(&region) == TW_RUNNING);
+    snprintf(path, sizeof path, "%s/region", folder);
+    CHECK(truncate(path, 4096) == 0);
+    CHECK(tw_is_cut(&untouched) == 1 && tw_status(&untouched) == TW_DEAD && tw_is_alive(&untouched) == 0);
+    for (slot = 0; slot < tw_books(&region); slot++) {
+        error = tw_read_book(&region, slot, &book);
+        CHECK(error != TW_OK || book.state != TW_BOOK_LIVE);
+    }
+    CHECK(tw_is_cut(&region) == 1 && tw_status(&region) == TW_DEAD && tw_is_alive(&region) == 0);
+    tw_close(&region);
+    tw_close(&untouched);
+    stop(&w, SIGKILL);
+}
+
+/* Whose region it is decides before anything is read from it. Root alone can give a file away. */
+static void a_region_of_another_user_is_read_by_who_says_so(void) {
+    char path[600];
+    tw_region region;
+    writer w;
+    test = "a_region_of_another_user_is_read_by_who_says_so";
+    w = start("10", "64");
+    snprintf(path, sizeof path, "%s/region", folder);
+    if (geteuid() == 0) {
+        CHECK(chown(path, 65534, 65534) == 0);
+        CHECK(tw_open(&region, folder) == TW_ERR_OWNER && region.file == -1);
+        CHECK(setenv("TICKWIRE_OWNER", "65534", 1) == 0 && tw_open(&region, folder) == TW_OK);
+        tw_close(&region);
+        CHECK(unsetenv("TICKWIRE_OWNER") == 0 && chown(path, 0, 0) == 0);
+    } else {
+        printf("SKIPPED: %s: root alone can give a file to another user\n", test);
+    }
+    /* And no link is followed. */
+    CHECK(remove(path) == 0 && symlink("/dev/zero", path) == 0);
+    CHECK(tw_open(&region, folder) == TW_ERR_SYSTEM && remove(path) == 0);
+    stop(&w, SIGKILL);
+}
+
 static void what_is_no_region_is_refused(void) {
     char path[600];
     tw_region region;
@@ -551,7 +598,7 @@ static void what_is_no_region_is_refused(void) {
     free(words);
     CHECK(unlink(path) == 0 && tw_open(&region, folder) == TW_ERR_NOT_RUNNING);
     tw_close(&region);
-    for (tries = 0; tries >= TW_ERR_STARTING; tries--) CHECK(strcmp(tw_strerror(tries), "unknown error") != 0);
+    for (tries = 0; tries >= TW_ERR_OWNER; tries--) CHECK(strcmp(tw_strerror(tries), "unknown error") != 0);
 }
 
 static void the_example_prints_a_book_and_follows_the_ring(void) {
@@ -803,8 +850,10 @@ static void run_all(void) {
     a_dead_writer_is_noticed_and_its_successor_found();
     books_of_a_source_that_is_not_live_are_not_live();
     the_example_prints_a_book_and_follows_the_ring();
+    a_region_that_is_cut_is_a_dead_one_and_not_the_end_of_the_process();
+    a_region_of_another_user_is_read_by_who_says_so();
     what_is_no_region_is_refused();
-    printf("11 tests of tickwire.h passed\n");
+    printf("13 tests of tickwire.h passed\n");
 }
 
 int main(int count, char **words) {

@@ -2,7 +2,7 @@
 # # Books and events of a running feed handler
 #
 # Run it cell by cell in an editor that knows `# %%` (or as a notebook, with jupytext), or whole: `python books.py`. It reads
-# the feed handler of the folder that `TICKWIRE_FOLDER` names, by default /dev/shm/tickwire.
+# the feed handler of the folder that `TICKWIRE_FOLDER` names, by default XDG_RUNTIME_DIR/tickwire or /run/tickwire.
 
 # %%
 import numpy as np

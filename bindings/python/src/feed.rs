@@ -11,7 +11,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tickwire_market::{Counters, Nanos, Symbol};
+use tickwire_runtime::places;
 use tickwire_runtime::shared::{Attachment, Followed, WriterHealth, monotonic};
+use tickwire_runtime::users::Owners;
 use tickwire_shm::{BookCopy, ReadWord, Reader, SuperCopy};
 
 /// How often the writer is asked for while something is read.
@@ -275,19 +277,15 @@ impl Feed {
 
 #[pymethods]
 impl Feed {
-    /// Attaches to the feed handler of `folder`: by default the one that TICKWIRE_FOLDER names, else /dev/shm/tickwire. With
-    /// `post_mortem`, what a writer left behind can be read, too.
+    /// Attaches to the feed handler of `folder`: by default the one that TICKWIRE_FOLDER names, else `tickwire` in XDG_RUNTIME_DIR or
+    /// /run/tickwire, whichever has a region. It must be of our own user or root, or of `owner` (by default TICKWIRE_OWNER), a name or number
+    /// in text. With `post_mortem`, what a writer left behind can be read, too.
     #[new]
-    #[pyo3(signature = (folder=None, *, post_mortem=false))]
-    fn new(folder: Option<PathBuf>, post_mortem: bool) -> PyResult<Feed> {
-        let folder = folder
-            .or_else(|| {
-                std::env::var_os("TICKWIRE_FOLDER")
-                    .filter(|name| !name.is_empty())
-                    .map(PathBuf::from)
-            })
-            .unwrap_or_else(|| "/dev/shm/tickwire".into());
-        let attachment = Attachment::attach(&folder).map_err(Trouble::from)?;
+    #[pyo3(signature = (folder=None, *, post_mortem=false, owner=None))]
+    fn new(folder: Option<PathBuf>, post_mortem: bool, owner: Option<&str>) -> PyResult<Feed> {
+        let folder = places::reader_folder(folder);
+        let owners = Owners::named(owner).map_err(Trouble::other)?;
+        let attachment = Attachment::attach_of(&folder, owners).map_err(Trouble::from)?;
         let mut attached = Attached::new(attachment, post_mortem);
         attached.check(true)?;
         Ok(Feed {

@@ -69,7 +69,6 @@ fn write(folder: &Path, book_levels: u32, super_shares: u32, ring_records: u32) 
         rings: 1,
         ring_records,
     };
-    std::fs::create_dir_all(folder)?;
     let memory = SharedMemory::create(&folder.join("region"), config.layout()?.bytes())?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let identity = Identity {

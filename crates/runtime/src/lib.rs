@@ -16,6 +16,7 @@ pub mod capture;
 pub mod child;
 pub mod clock;
 mod error;
+pub mod files;
 pub mod host;
 pub mod inbox;
 pub mod interface;
@@ -23,6 +24,7 @@ pub mod itchfile;
 mod mapping;
 pub mod netns;
 pub mod pace;
+pub mod places;
 pub mod recordfile;
 pub mod shared;
 pub mod signal;
@@ -33,6 +35,7 @@ pub mod tcp;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod udp;
+pub mod users;
 pub mod wait;
 pub mod wake;
 

@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! writer   create ─► <path>.new, locked for life ─► format ─► publish: renamed to <path> ─► … ─► dies: the lock is free
-//! reader   open <path> read-only ─► read ─► lock free? file replaced? ─► open <path> again
+//! reader   open <path> read-only ─► whose is it? ─► read ─► lock free? file replaced? ─► open <path> again
 //! ```
 //!
 //! A restarted writer makes a new file, so a reader's old mapping stays what it was until he lets go of it. The lock is the
-//! kernel's (`flock`): it is free as soon as the writer is gone, however it went.
+//! kernel's, of the writing kind and of the open file (`F_OFD_SETLK`, fcntl(2)): it is free as soon as the writer is gone, however it
+//! went. Who may only read the file cannot take it, and asks for it without taking anything, so that no reader can hold what a writer
+//! waits for, nor have a dead writer look alive. It is taken while the file is ours alone and has no name that anybody knows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,8 +21,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickwire_market::Nanos;
 use tickwire_shm::{AttachError, Layout, ReadWord, Reader, RegionState};
 
+use crate::files::{Folder, FolderError, Sharing};
 use crate::mapping::Mapping;
 use crate::sys;
+use crate::users::{OWNER_VARIABLE, Owners, user_text};
 
 /// The file in the folder that holds the region.
 pub const REGION_FILE: &str = "region";
@@ -55,6 +59,20 @@ pub enum SharedError {
         /// What to do.
         advice: &'static str,
     },
+    /// The folder is not used.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+    /// The file is another user's: what is in it may be anything.
+    #[error(
+        "{path} belongs to {owner}, not to you or root: who wrote it could show any book; give --owner or {OWNER_VARIABLE} if that user's \
+         feed handler is the one you mean"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: String,
+    },
     /// The file is no region that can be read.
     #[error("{path}: {source}")]
     Attach {
@@ -88,57 +106,68 @@ pub struct SharedMemory {
     memory: Mapping,
     /// Holds the lock: open for as long as this lives.
     file: File,
+    folder: Folder,
+    name: String,
     path: PathBuf,
-    new_path: PathBuf,
     published: AtomicBool,
 }
 
 impl SharedMemory {
-    /// Makes `bytes` of zeroed memory beside `path`, readable by the file's group (mode 0640), and makes folders on the way. All
-    /// pages are there when this returns. Nobody sees it until [`SharedMemory::publish`].
+    /// As [`SharedMemory::create_in`], in the folder of `path`, which is made if it is not there and must be ours alone to write.
     ///
     /// # Errors
-    /// Another writer lives at `path`; no room; no right to write there.
+    /// Another writer lives at `path`; the folder is another's or open to others; no room; no right to write there.
     pub fn create(path: &Path, bytes: usize) -> Result<SharedMemory, SharedError> {
-        let in_use = || SharedError::InUse {
-            path: path.to_owned(),
-        };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed("make the folder", folder, RIGHTS))?;
+        let folder = Folder::own(path.parent().unwrap_or(Path::new(".")), Sharing::nobody())?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        SharedMemory::create_in(folder, &name, bytes)
+    }
+
+    /// Makes `bytes` of zeroed memory that will be a file of this name in a folder, ours alone (mode 0600) or readable by the group that
+    /// the folder is shared with (0640). All pages are there when this returns. Nobody sees it until [`SharedMemory::publish`].
+    ///
+    /// # Errors
+    /// Another writer lives there; no room; no right to write there.
+    pub fn create_in(folder: Folder, name: &str, bytes: usize) -> Result<SharedMemory, SharedError> {
+        let path = folder.path_of(name);
+        let new = SharedMemory::new_name(name);
+        for name in [name, &new] {
+            // Only who could write the file can have this lock: a reader keeps nobody out.
+            let old = folder.open(name).ok().flatten();
+            if old.is_some_and(|old| sys::is_locked_for_writing(old.as_fd()).unwrap_or(false)) {
+                return Err(SharedError::InUse { path });
+            }
         }
-        if let Ok(old) = File::open(path)
-            && !sys::lock(old.as_fd(), sys::Lock::Shared).map_err(failed("lock", path, RIGHTS))?
-        {
-            return Err(in_use());
-        }
-        let new_path = path.with_extension("new");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o640)
-            .open(&new_path)
+        let new_path = folder.path_of(&new);
+        folder.remove(&new).map_err(failed("remove", &new_path, RIGHTS))?;
+        let file = folder
+            .create_new(&new)
             .map_err(failed("create", &new_path, RIGHTS))?;
-        if !sys::lock(file.as_fd(), sys::Lock::Exclusive).map_err(failed("lock", &new_path, RIGHTS))? {
-            return Err(in_use());
+        if !sys::lock_for_writing(file.as_fd()).map_err(failed("lock", &new_path, RIGHTS))? {
+            return Err(SharedError::InUse { path });
         }
-        // Somebody who was faster may have renamed the very file between opening and locking it.
-        if !is_same_file(&file, &new_path) {
-            return Err(in_use());
-        }
-        let sized = file
-            .set_len(0)
-            .and_then(|()| sys::allocate(file.as_fd(), 0, bytes));
-        sized.map_err(failed("reserve memory for", &new_path, ROOM))?;
+        // Readers built with a `tickwire.h` of before ask for this lock.
+        let _ = sys::lock(file.as_fd());
+        folder.share(&file).map_err(failed(
+            "give the group (access.group) the file",
+            &new_path,
+            RIGHTS,
+        ))?;
+        sys::allocate(file.as_fd(), 0, bytes).map_err(failed("reserve memory for", &new_path, ROOM))?;
         let memory = Mapping::writable(file.as_fd(), bytes).map_err(failed("map", &new_path, ROOM))?;
         Ok(SharedMemory {
             memory,
             file,
-            path: path.to_owned(),
-            new_path,
+            folder,
+            name: name.to_owned(),
+            path,
             published: AtomicBool::new(false),
         })
+    }
+
+    /// What a file is called until it is published.
+    fn new_name(name: &str) -> String {
+        format!("{name}.new")
     }
 
     /// Its words.
@@ -151,7 +180,15 @@ impl SharedMemory {
     /// # Errors
     /// What the system says.
     pub fn publish(&self) -> Result<(), SharedError> {
-        fs::rename(&self.new_path, &self.path).map_err(failed("publish", &self.path, RIGHTS))?;
+        let new = SharedMemory::new_name(&self.name);
+        // Somebody who began at the same moment may have made another one.
+        if !self.folder.has(&self.file, &new) {
+            return Err(SharedError::InUse {
+                path: self.path.clone(),
+            });
+        }
+        let published = self.folder.rename(&new, &self.name);
+        published.map_err(failed("publish", &self.path, RIGHTS))?;
         self.published.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -171,8 +208,9 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     /// What was published stays, for those who want to see how it ended; what was not is removed.
     fn drop(&mut self) {
-        if !self.published.load(Ordering::Relaxed) && is_same_file(&self.file, &self.new_path) {
-            let _ = fs::remove_file(&self.new_path);
+        let new = SharedMemory::new_name(&self.name);
+        if !self.published.load(Ordering::Relaxed) && self.folder.has(&self.file, &new) {
+            let _ = self.folder.remove(&new);
         }
     }
 }
@@ -183,21 +221,41 @@ pub struct SharedView {
     memory: Mapping,
     file: File,
     path: PathBuf,
+    owners: Owners,
 }
 
 impl SharedView {
-    /// Maps the file that is at `path` now.
+    /// Maps the file that is at `path` now, of our own user or root.
     ///
     /// # Errors
-    /// There is none, or the system refuses.
+    /// There is none, it is another's, or the system refuses.
     pub fn open(path: &Path) -> Result<SharedView, SharedError> {
-        let file = File::open(path).map_err(|source| match source.kind() {
+        SharedView::open_of(path, Owners::own())
+    }
+
+    /// Maps the file that is at `path` now, if it is of a user who is trusted. No link is followed.
+    ///
+    /// # Errors
+    /// As [`SharedView::open`].
+    pub fn open_of(path: &Path, owners: Owners) -> Result<SharedView, SharedError> {
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path);
+        let file = opened.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => SharedError::NoWriter {
                 path: path.to_owned(),
             },
             _ => failed("open", path, RIGHTS)(source),
         })?;
-        let bytes = file.metadata().map_err(failed("look at", path, RIGHTS))?.len() as usize;
+        let about = file.metadata().map_err(failed("look at", path, RIGHTS))?;
+        if !owners.include(about.uid()) {
+            return Err(SharedError::Foreign {
+                path: path.to_owned(),
+                owner: user_text(about.uid()),
+            });
+        }
+        let bytes = about.len() as usize;
         let memory = Mapping::read_only(file.as_fd(), bytes).map_err(failed(
             "map",
             path,
@@ -207,6 +265,7 @@ impl SharedView {
             memory,
             file,
             path: path.to_owned(),
+            owners,
         })
     }
 
@@ -221,17 +280,10 @@ impl SharedView {
         self.memory.is_lost() || self.file.metadata().is_ok_and(|data| data.len() < bytes)
     }
 
-    /// Whether the process that made it still holds its lock. A system call or two.
+    /// Whether the process that made it still holds its lock. A system call, which takes nothing.
     pub fn writer_is_alive(&self) -> bool {
-        match sys::lock(self.file.as_fd(), sys::Lock::Shared) {
-            Ok(true) => {
-                sys::unlock(self.file.as_fd());
-                false
-            }
-            Ok(false) => true,
-            // The kernel is out of locks: nothing is known, and giving up a good writer would be worse.
-            Err(_) => true,
-        }
+        // Where the kernel does not say, nothing is known, and giving up a good writer would be worse.
+        sys::is_locked_for_writing(self.file.as_fd()).unwrap_or(true)
     }
 
     /// Whether another file is at its path now. False when there is none.
@@ -290,20 +342,28 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches to the region in `folder`.
+    /// Attaches to the region in `folder`, of our own user or root.
     ///
     /// # Errors
-    /// There is none, it is still being made, or it is not of this version: each says what to do.
+    /// There is none, it is another user's, it is still being made, or it is not of this version: each says what to do.
     pub fn attach(folder: &Path) -> Result<Attachment, SharedError> {
-        Attachment::of_file(&folder.join(REGION_FILE))
+        Attachment::attach_of(folder, Owners::own())
     }
 
-    /// Attaches to the region in a file.
+    /// Attaches to the region in `folder`, of a user who is trusted.
     ///
     /// # Errors
     /// As [`Attachment::attach`].
-    pub fn of_file(path: &Path) -> Result<Attachment, SharedError> {
-        let view = SharedView::open(path)?;
+    pub fn attach_of(folder: &Path, owners: Owners) -> Result<Attachment, SharedError> {
+        Attachment::of_file(&folder.join(REGION_FILE), owners)
+    }
+
+    /// Attaches to the region in a file, of a user who is trusted.
+    ///
+    /// # Errors
+    /// As [`Attachment::attach`].
+    pub fn of_file(path: &Path, owners: Owners) -> Result<Attachment, SharedError> {
+        let view = SharedView::open_of(path, owners)?;
         let layout = match Reader::attach(view.words()) {
             Ok(reader) => *reader.layout(),
             Err(source) => {
@@ -347,7 +407,7 @@ impl Attachment {
         if !self.view.is_replaced() {
             return Ok(Followed::Same(self.health()));
         }
-        *self = Attachment::of_file(&self.view.path)?;
+        *self = Attachment::of_file(&self.view.path, self.view.owners)?;
         Ok(Followed::Replaced)
     }
 }

@@ -11,14 +11,15 @@
 //! A file that is made shorter or removed in use is found by the keeper, or at once when a lost page is touched: the memory is
 //! marked as lost, and the process goes on.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::files;
 use crate::mapping::Mapping;
 use crate::shared::is_same_file;
 use crate::sys;
@@ -74,12 +75,12 @@ impl StoredFile {
     /// # Errors
     /// Another process has it; no right to read and write it.
     pub fn open(path: &Path) -> Result<Option<StoredFile>, StoredError> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
+        let file = match files::open_own(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(failed("open", path)(e)),
         };
-        if !sys::lock(file.as_fd(), sys::Lock::Exclusive).map_err(failed("lock", path))? {
+        if !sys::lock(file.as_fd()).map_err(failed("lock", path))? {
             return Err(StoredError::InUse {
                 path: path.to_owned(),
             });
@@ -105,7 +106,7 @@ impl StoredFile {
         replaces: bool,
     ) -> Result<StoredFile, StoredError> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed("make the folder of", path))?;
+            files::create_folders(folder).map_err(failed("make the folder of", path))?;
         }
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
@@ -113,17 +114,8 @@ impl StoredFile {
         let in_use = || StoredError::InUse {
             path: path.to_owned(),
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&new)
-            .map_err(failed("make", &new))?;
-        if !sys::lock(file.as_fd(), sys::Lock::Exclusive).map_err(failed("lock", &new))?
-            || !is_same_file(&file, &new)
-        {
+        let mut file = files::open_or_create(&new).map_err(failed("make", &new))?;
+        if !sys::lock(file.as_fd()).map_err(failed("lock", &new))? || !is_same_file(&file, &new) {
             return Err(in_use());
         }
         // Somebody was faster, between our look and our lock.
@@ -602,7 +594,7 @@ mod tests {
             keeper.keep(&words);
             assert!(words.reach(2000) && !words.is_lost());
             match is_cut {
-                true => OpenOptions::new()
+                true => fs::OpenOptions::new()
                     .write(true)
                     .open(folder.file())
                     .and_then(|file| file.set_len(100))

@@ -368,33 +368,15 @@ pub(crate) fn poll_input(fd: RawFd) -> libc::pollfd {
     }
 }
 
-/// Who else may hold a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lock {
-    /// Others who ask for the same.
-    Shared,
-    /// Nobody.
-    Exclusive,
-}
-
-/// Takes a lock on an open file until it is closed or [`unlock`]ed; `false` if somebody holds one that forbids it.
-pub(crate) fn lock(fd: BorrowedFd<'_>, lock: Lock) -> io::Result<bool> {
-    let operation = match lock {
-        Lock::Shared => libc::LOCK_SH,
-        Lock::Exclusive => libc::LOCK_EX,
-    };
+/// Takes flock(2)'s lock of an open file for us alone until it is closed; `false` if somebody holds one. Anybody who may open the file
+/// for reading can take it, so it is for files that are ours alone (0600).
+pub(crate) fn lock(fd: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: no memory is involved.
-    match check(unsafe { libc::flock(fd.as_raw_fd(), operation | libc::LOCK_NB) }) {
+    match check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Gives a lock back.
-pub(crate) fn unlock(fd: BorrowedFd<'_>) {
-    // SAFETY: no memory is involved. A failure would mean that there was no lock.
-    unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) };
 }
 
 /// Gives a file bytes from `from` to `to` that the file system has set aside, so that no access to them can fail later for want
@@ -406,6 +388,166 @@ pub(crate) fn allocate(fd: BorrowedFd<'_>, from: usize, to: usize) -> io::Result
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
+}
+
+/// `ucred` of unix(7): who is at the other end of a local socket.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct PeerCredentials {
+    pub(crate) pid: i32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+const _: () = assert!(size_of::<PeerCredentials>() == size_of::<libc::ucred>());
+// SAFETY: three integers of four bytes: no padding, every bit pattern valid.
+unsafe impl OptionValue for PeerCredentials {}
+
+/// The supplementary groups of whoever is at the other end of a local socket, as they were when it was connected.
+pub(crate) fn peer_groups(fd: BorrowedFd<'_>) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0_u32; 64];
+    loop {
+        let mut len = size_of_val(&groups[..]) as libc::socklen_t;
+        // SAFETY: the pointer and length describe `groups`, exclusively borrowed; any integers may be written to it.
+        let got = check(unsafe {
+            libc::getsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &raw mut len,
+            )
+        });
+        match got {
+            Ok(_) => {
+                groups.truncate(len as usize / size_of::<u32>());
+                return Ok(groups);
+            }
+            // `len` says what is needed.
+            Err(e) if e.raw_os_error() == Some(libc::ERANGE) && groups.len() < 1 << 16 => {
+                groups.resize(len as usize / size_of::<u32>() + 1, 0);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The effective user of this process.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: no memory is involved, and it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A name as the system wants it.
+fn c_text(text: &std::ffi::OsStr) -> io::Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(text.as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// openat(2): opens or makes a file by its name in an open folder.
+pub(crate) fn open_at(
+    folder: BorrowedFd<'_>,
+    name: &std::ffi::OsStr,
+    flags: libc::c_int,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    let name = c_text(name)?;
+    // SAFETY: the name is a C string that lives through the call.
+    let fd = check(unsafe {
+        libc::openat(
+            folder.as_raw_fd(),
+            name.as_ptr(),
+            flags | libc::O_CLOEXEC,
+            mode as libc::c_uint,
+        )
+    })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// renameat(2), within an open folder.
+pub(crate) fn rename_in(
+    folder: BorrowedFd<'_>,
+    from: &std::ffi::OsStr,
+    to: &std::ffi::OsStr,
+) -> io::Result<()> {
+    let (from, to) = (c_text(from)?, c_text(to)?);
+    let at = folder.as_raw_fd();
+    // SAFETY: both names are C strings that live through the call.
+    check(unsafe { libc::renameat(at, from.as_ptr(), at, to.as_ptr()) }).map(drop)
+}
+
+/// unlinkat(2), of a file in an open folder.
+pub(crate) fn remove_in(folder: BorrowedFd<'_>, name: &std::ffi::OsStr) -> io::Result<()> {
+    let name = c_text(name)?;
+    // SAFETY: the name is a C string that lives through the call.
+    check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
+}
+
+/// The whole of a file, as a lock of open file descriptions (fcntl(2), `F_OFD_SETLK`).
+fn whole_file(kind: libc::c_int) -> libc::flock {
+    // SAFETY: `flock` is integers: all zero is a valid value, and means the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock
+}
+
+/// Takes the write lock of an open file until it is closed; `false` if somebody has a lock on it. It can be taken through a descriptor
+/// that may write alone: who may only read a file cannot have it.
+pub(crate) fn lock_for_writing(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let lock = whole_file(libc::F_WRLCK);
+    // SAFETY: the pointer is to a local `flock` that lives through the call.
+    match check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) }) {
+        Ok(_) => Ok(true),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether somebody has the write lock of a file. Takes nothing: locks of readers are not seen and none is made.
+pub(crate) fn is_locked_for_writing(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut lock = whole_file(libc::F_RDLCK);
+    // SAFETY: the pointer is to a local `flock`, exclusively borrowed, which the kernel fills with the lock in the way or with F_UNLCK.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) })?;
+    Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+/// The entry of the users' database for a number or a name: number and name.
+pub(crate) fn user(wanted: Result<u32, &str>) -> Option<(u32, String)> {
+    let name = CString::new(wanted.err().unwrap_or_default()).ok()?;
+    let mut buffer = vec![0 as libc::c_char; 1 << 14];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    let (to, room) = (buffer.as_mut_ptr(), buffer.len());
+    // SAFETY: all pointers are to locals with the stated room, or to a C string, that live through the call.
+    let failed = unsafe {
+        match wanted {
+            Ok(uid) => libc::getpwuid_r(uid, entry.as_mut_ptr(), to, room, &raw mut found),
+            Err(_) => libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), to, room, &raw mut found),
+        }
+    };
+    if failed != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded and found something, so that the entry is filled and its name a C string in `buffer`, which lives.
+    let (uid, name) = unsafe { ((*found).pw_uid, CStr::from_ptr((*found).pw_name)) };
+    Some((uid, name.to_string_lossy().into_owned()))
+}
+
+/// The number of a group.
+pub(crate) fn group(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    let mut buffer = vec![0 as libc::c_char; 1 << 16];
+    let mut entry = MaybeUninit::<libc::group>::uninit();
+    let mut found = std::ptr::null_mut();
+    let (to, room) = (buffer.as_mut_ptr(), buffer.len());
+    // SAFETY: all pointers are to locals with the stated room, or to a C string, that live through the call.
+    let failed = unsafe { libc::getgrnam_r(name.as_ptr(), entry.as_mut_ptr(), to, room, &raw mut found) };
+    if failed != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded and found something, so that the entry is filled.
+    Some(unsafe { (*found).gr_gid })
 }
 
 /// `timeval` of `SO_RCVTIMEO` in socket(7).

@@ -13,6 +13,7 @@ use tickwire_runtime::shared::{
     Attachment, Followed, REGION_FILE, SharedError, SharedMemory, SharedView, WriterHealth, monotonic,
 };
 use tickwire_runtime::signal::die_with_parent;
+use tickwire_runtime::users::Owners;
 use tickwire_shm::{AttachError, BookCopy, Identity, Region, RegionConfig, RegionState};
 
 const ROLE: &str = "TICKWIRE_TEST_ROLE";
@@ -235,7 +236,7 @@ fn a_reader_maps_the_region_read_only() {
     memory.publish().expect("published");
     rights("rw-s");
     drop(memory);
-    let starting = Attachment::of_file(&path).expect_err("never made ready");
+    let starting = Attachment::of_file(&path, Owners::own()).expect_err("never made ready");
     assert!(
         matches!(
             starting,

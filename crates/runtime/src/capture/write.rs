@@ -8,6 +8,7 @@ use std::path::Path;
 use tickwire_market::Nanos;
 
 use super::{CaptureError, LinkType};
+use crate::files;
 
 /// The snap length declared: nothing written here is longer.
 const SNAP_LEN: u32 = 262_144;
@@ -31,7 +32,7 @@ impl PcapWriter {
     pub fn create(path: impl AsRef<Path>, link: LinkType) -> Result<PcapWriter, CaptureError> {
         let file = path.as_ref().display().to_string();
         let begin = || -> io::Result<BufWriter<File>> {
-            let mut out = BufWriter::with_capacity(1 << 18, File::create(path.as_ref())?);
+            let mut out = BufWriter::with_capacity(1 << 18, files::create(path.as_ref())?);
             let words: [u32; 6] = [0xa1b2_3c4d, 4 << 16 | 2, 0, 0, SNAP_LEN, link.0]; // magic, version 2.4, zone, accuracy
             words
                 .iter()

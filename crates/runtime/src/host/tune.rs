@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::checks::Write;
+use crate::files;
 
 /// A change that was made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,13 +95,9 @@ impl Journal {
             source,
         };
         if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
+            files::create_folders(folder).map_err(failed)?;
         }
-        let mut file = File::options()
-            .create(true)
-            .append(true)
-            .open(&self.path)
-            .map_err(failed)?;
+        let mut file = files::append(&self.path).map_err(failed)?;
         let line = format!("{}\t{}\t{}\n", write.path, write.before, write.after);
         file.write_all(line.as_bytes())
             .and_then(|()| file.sync_data())
