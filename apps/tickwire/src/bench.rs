@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::Write;
 
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_exchange::{Engine, generate_itch};
@@ -290,7 +289,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     );
     let session = Recorded::generate(args.seed, args.messages, symbols);
     if let Some(path) = &args.write_session {
-        let written = std::fs::File::create(path).and_then(|mut f| f.write_all(&session.bytes));
+        let written = tickwire_runtime::files::write(path, &session.bytes);
         return written.map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())));
     }
     let clock = Clock::calibrate();

@@ -667,6 +667,8 @@ struct File {
     _order_entry: Option<IgnoredAny>,
     #[serde(rename = "daemon")]
     _daemon: Option<IgnoredAny>,
+    #[serde(rename = "access")]
+    _access: Option<IgnoredAny>,
     #[serde(rename = "quoter")]
     _quoter: Option<IgnoredAny>,
 }

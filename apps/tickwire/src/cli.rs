@@ -37,6 +37,9 @@ Exit codes:
 Start with:  tickwire demo"
 )]
 pub(crate) struct Cli {
+    /// Trust what this user of the machine runs, beside what you and root run: regions and control sockets; else TICKWIRE_OWNER
+    #[arg(long, global = true, value_name = "USER")]
+    pub(crate) owner: Option<String>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -61,7 +64,7 @@ Examples:
   tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)
   tickwire exchange -c examples/exchange.toml    every kind of instrument, FIX of several versions, OUCH, a journal
   tickwire exchange -c examples/cme.toml --write-capture cme.pcap
-  tickwire exchange --socket /dev/shm/tickwire-exchange --tell halt AAPL     the running one of examples/exchange.toml")]
+  tickwire exchange --socket $XDG_RUNTIME_DIR/tickwire-exchange --tell halt AAPL     the running one of examples/exchange.toml")]
     Exchange(ExchangeArgs),
     /// What is in the journal of an exchange, and whether it makes the market that it says
     #[command(after_help = "\
@@ -86,7 +89,7 @@ jumps, an answer is late, a limit is reached, or it is stopped. docs/quoter.md.
 Examples:
   tickwire quote -c examples/options.toml        (and in another terminal: tickwire exchange -c examples/options.toml)
   tickwire demo quoter                           both, and what they say compared
-  tickwire quote --tell pull --socket /dev/shm/tickwire-quoter
+  tickwire quote --tell pull --socket $XDG_RUNTIME_DIR/tickwire-quoter
 
 Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away
 or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
@@ -96,7 +99,7 @@ or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
 Examples:
   tickwire feed -c examples/daemon.toml          (and in another terminal: tickwire exchange -c examples/daemon.toml)
   tickwire feed -c examples/whole-market.toml --replay day.pcap.zst --speed 3 --exit
-  tickwire feed -c feeds.toml --folder /dev/shm/second")]
+  tickwire feed -c feeds.toml --folder $XDG_RUNTIME_DIR/second")]
     Feed(FeedArgs),
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
@@ -179,7 +182,7 @@ Examples:
   tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv
   tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv --marks examples/risk/marks.csv --format html,csv --out report
   tickwire risk -c examples/risk/portfolio.toml --fills fills.csv --quotes examples/risk/quotes.csv --format text | less
-  tickwire risk --socket /dev/shm/tickwire-quoter --format text,html      the account of a running quoter
+  tickwire risk --socket $XDG_RUNTIME_DIR/tickwire-quoter --format text,html      the account of a running quoter
 
 Exit codes: 0 shown, 1 a CSV file is wrong (line and column are named), 2 wrong arguments or portfolio file, 3 a file cannot be read or
 written, 4 no quoter answers.")]
@@ -262,7 +265,7 @@ Examples:
   tickwire vol show -f examples/quoter/two-expiries.toml
   tickwire vol edit -f vol.toml atm 2026-03-20 +0.005      rewrites what changed, and adds a line to vol.toml.log
   tickwire vol undo -f vol.toml
-  tickwire vol edit -s /dev/shm/tickwire/quoter atm 2026-03-20 +0.005
+  tickwire vol edit -s $XDG_RUNTIME_DIR/tickwire-quoter atm 2026-03-20 +0.005
 
 Every edit: tickwire vol edit --help. Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file,
 3 the system refused, 4 no quoter answers.")]
@@ -480,7 +483,8 @@ pub(crate) struct FeedArgs {
     /// Configuration file (TOML): feeds and `[daemon]`; see examples/daemon.toml
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file
+    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file, else /run/tickwire for root and
+    /// $XDG_RUNTIME_DIR/tickwire for others
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// Captures to play instead of receiving (repeatable), by group and port
@@ -587,7 +591,7 @@ pub(crate) enum FixCommand {
 Examples:
   tickwire fix acceptor -c examples/fix/acceptor.cfg       its sessions, on loopback unless SocketAcceptAddress says otherwise
   tickwire fix acceptor -c venue.cfg --script fills.txt    answers as the script says; its steps: tickwire fix initiator --help
-  tickwire fix acceptor -c venue.cfg --folder /dev/shm/venue --metrics 127.0.0.1:9465    (then: tickwire stats --folder /dev/shm/venue)
+  tickwire fix acceptor -c venue.cfg --folder $XDG_RUNTIME_DIR/venue --metrics 127.0.0.1:9465    (then: tickwire stats --folder $XDG_RUNTIME_DIR/venue)
 
 Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 nobody logged on
 in time, 130 Ctrl-C (after logging out).")]

@@ -14,9 +14,13 @@ use tickwire_book::BooksConfig;
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
 use tickwire_market::{Price, Symbol, TimeInForce};
 use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::files;
+use tickwire_runtime::places;
 use tickwire_runtime::wait::WaitStrategy;
 
+use crate::access::AccessSection;
 use crate::channels::{FeedConfig, FeedFile};
+use crate::console::warn;
 use crate::daemon::DaemonSection;
 use crate::entry::{
     self, AuctionsSection, BreaksSection, FixSession, InstrumentSection, JournalSection, OuchSection,
@@ -37,6 +41,9 @@ pub(crate) struct Config {
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
     pub(crate) daemon: DaemonSection,
+    /// Which other users of this machine may read what is shown, and ask what.
+    #[serde(skip_serializing_if = "AccessSection::is_closed")]
+    pub(crate) access: AccessSection,
     /// The options quoter; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quoter: Option<QuoterSection>,
@@ -361,6 +368,7 @@ impl Default for Config {
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
             daemon: DaemonSection::default(),
+            access: AccessSection::default(),
             quoter: None,
         }
     }
@@ -475,6 +483,15 @@ impl Config {
         })?;
         let mut config =
             Config::parse(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+        if config.has_passwords()
+            && let Some(mode) = files::is_readable_by_others(path)
+        {
+            warn(format_args!(
+                "{} holds a password and others may read it (mode {mode:04o}): chmod go-rwx {}",
+                path.display(),
+                path.display()
+            ));
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         config
             .feed
@@ -487,7 +504,7 @@ impl Config {
         let quoter = config.quoter.iter_mut();
         let quoters = quoter.flat_map(|q| [&mut q.surface, &mut q.state, &mut q.control]);
         for path in quoters.chain([&mut config.exchange.control]).flatten() {
-            *path = folder.join(&*path);
+            *path = folder.join(places::expand(path));
         }
         Ok(config)
     }
@@ -539,6 +556,7 @@ impl Config {
             self.exchange.auctions.as_ref(),
             self.price_max(),
         )?;
+        self.access.check()?;
         if let Some(quoter) = &self.quoter {
             quoter.check()?;
         }
@@ -556,6 +574,20 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The same without what is secret: wherever a configuration is shown or kept.
+    pub(crate) fn without_passwords(&self) -> Config {
+        let mut config = self.clone();
+        let users = config.order_entry.ouch.iter_mut().flat_map(|ouch| &mut ouch.user);
+        users.for_each(|user| user.password = user.password.hidden());
+        config
+    }
+
+    /// Whether something secret is in it.
+    pub(crate) fn has_passwords(&self) -> bool {
+        let mut users = self.order_entry.ouch.iter().flat_map(|ouch| &ouch.user);
+        users.any(|user| user.password.is_asked_for())
     }
 
     /// As TOML with every default filled in.

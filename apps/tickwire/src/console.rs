@@ -31,6 +31,11 @@ pub(crate) fn warn(text: Arguments<'_>) {
     ERRORS.put(format!("warning: {text}\n"));
 }
 
+/// A line on standard error that is no warning: what somebody asked for, and who.
+pub(crate) fn note(text: Arguments<'_>) {
+    ERRORS.put(format!("{text}\n"));
+}
+
 /// Returns when everything said so far is written, or nobody reads it.
 pub(crate) fn finish() {
     for stream in [&OUT, &ERRORS] {

@@ -132,7 +132,7 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
 
 /// The folder of a demonstration, without what an earlier one has left there.
 pub(crate) fn prepare_folder(dir: &Path, stale: &[&str]) -> Result<(), Failure> {
-    std::fs::create_dir_all(dir).map_err(|e| {
+    tickwire_runtime::files::create_folders(dir).map_err(|e| {
         Failure::system(format!(
             "cannot create {}: {e}; give another folder with --dir",
             dir.display()
@@ -189,7 +189,7 @@ pub(crate) struct Side {
 impl Side {
     pub(crate) fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
         let path = dir.join(format!("{name}.toml"));
-        std::fs::write(&path, config.to_toml())
+        tickwire_runtime::files::write(&path, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
         let binary = std::env::current_exe().map_err(|e| {
             Failure::system(format!(
@@ -407,7 +407,7 @@ fn conclude(args: &DemoArgs, config: &Config, started: Instant) -> Result<(), Fa
     };
     print!("{}", run.to_text(args.verbose));
     let html = file("report.html");
-    std::fs::write(&html, run.to_html())
+    tickwire_runtime::files::write(&html, run.to_html())
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", html.display())))?;
     let shown = html.canonicalize().unwrap_or(html);
     println!(

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tickwire_exchange::{
-    AuctionTimes, BreaksConfig, DeskConfig, Firm, FixPort, HaltedOrders, Listing, OnBreach, OuchPort,
-    PROTECTIONS_MAX, PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
+    AuctionTimes, BreaksConfig, Credentials, DeskConfig, Firm, FixPort, HIDDEN, HaltedOrders, Listing,
+    OnBreach, OuchPort, PROTECTIONS_MAX, PostOnly, PriceBands, Protection, Rules, SelfTrade, TickTable,
 };
 use tickwire_fix::{CompId as FixId, Version};
 use tickwire_market::{Contract, Date, InstrumentId, Nanos, Price, PutCall, Qty};
@@ -430,7 +430,7 @@ texts! {
     }, |d| d.to_string();
 }
 
-/// A password. Not shown when the configuration is printed.
+/// A password. `tickwire config` and journals have [`HIDDEN`] in its place.
 #[derive(Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Password(Alpha<10>);
@@ -441,6 +441,21 @@ impl TryFrom<String> for Password {
         match Alpha::new(raw.as_bytes()) {
             Some(password) if raw.bytes().all(|b| b.is_ascii_graphic()) => Ok(Password(password)),
             _ => Err("a password must be up to 10 printable ASCII characters without spaces".to_string()),
+        }
+    }
+}
+
+impl Password {
+    /// Whether one is asked for.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        !self.0.trimmed().is_empty()
+    }
+
+    /// What stands in its place where it is shown or kept; none where none is asked for.
+    pub(crate) fn hidden(self) -> Password {
+        match self.is_asked_for() {
+            true => Password(HIDDEN),
+            false => self,
         }
     }
 }
@@ -590,6 +605,35 @@ pub(crate) fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfi
         ouch_session: ouch.map_or(SoupSessionName::default(), |o| o.session).0.0,
         ..DeskConfig::default()
     }
+}
+
+/// Who is let in without a password, in a sentence each.
+pub(crate) fn unguarded(section: &OrderEntrySection) -> Vec<String> {
+    let mut all = Vec::new();
+    if section.anyone {
+        all.push(format!(
+            "order_entry.anyone = true: whoever reaches {} may trade by FIX, under any CompID that no session has",
+            section.address
+        ));
+    }
+    if let Some(ouch) = &section.ouch {
+        let open = ouch.user.iter().filter(|user| !user.password.is_asked_for());
+        let names: Vec<String> = open.map(|user| String::from(user.username)).collect();
+        if !names.is_empty() {
+            all.push(format!(
+                "no password is asked of OUCH user {}: whoever reaches {} may trade by that name",
+                names.join(", "),
+                ouch.address
+            ));
+        }
+    }
+    all
+}
+
+/// Who may log in by OUCH, and with what.
+pub(crate) fn ouch_credentials(section: &OrderEntrySection) -> Vec<Credentials> {
+    let users = section.ouch.iter().flat_map(|ouch| &ouch.user);
+    users.map(|user| (user.username.0, user.password.0)).collect()
 }
 
 /// The limits of market makers' quotes as the exchange takes them.

@@ -4,14 +4,18 @@
 //! everything since the last one. `process` durability leaves it to the page cache, which outlives the process however it
 //! dies; `disk` waits for the device.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tickwire_exchange::{ClientOrder, Input, JournalReader, JournalWriter, Market, Outcome, Route};
+use tickwire_exchange::{
+    ClientOrder, Input, JOURNAL_MAGIC_BEFORE, JournalReader, JournalWriter, Market, Outcome, Route,
+};
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
+use tickwire_runtime::files;
 
+use crate::access::AccessSection;
 use crate::cli::JournalArgs;
 use crate::config::Config;
 use crate::entry::Durability;
@@ -40,6 +44,30 @@ pub(crate) struct Recovered {
     pub(crate) wrong_marks: u64,
 }
 
+/// Whether the journal at a path is of the form before, which has passwords, and is gone on with as it is.
+pub(crate) fn has_passwords(path: &Path) -> bool {
+    let mut magic = [0; JOURNAL_MAGIC_BEFORE.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == JOURNAL_MAGIC_BEFORE
+}
+
+/// The configuration of a market as its journal has it: from wherever it is started, and whoever may speak to it, it is the same market,
+/// and no password is in it.
+pub(crate) fn kept_configuration(config: &Config) -> Config {
+    let mut kept = config.without_passwords();
+    kept.exchange.control = None;
+    kept.access = AccessSection::default();
+    if let Some(journal) = &mut kept.exchange.journal {
+        journal.file = journal.file.file_name().map(PathBuf::from).unwrap_or_default();
+    }
+    kept
+}
+
+/// The text of a configuration as a journal of today would have it.
+fn kept(text: &str) -> Result<String, String> {
+    Ok(kept_configuration(&Config::parse(text)?).to_toml())
+}
+
 /// Opens or makes a file, for this process alone as long as it is open.
 ///
 /// # Errors
@@ -48,13 +76,7 @@ pub(crate) fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, 
     let place = path.display();
     let failed =
         |deed: &str, e: std::io::Error| Failure::system(format!("{what} {place}: {deed} failed: {e}"));
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(|e| failed("opening it", e))?;
+    let file = files::open_or_create(path).map_err(|e| failed("opening it", e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Failure::config(format!(
@@ -81,7 +103,10 @@ impl Journal {
             (JournalWriter::new(configuration), Recovered::default(), 0)
         } else {
             let mut reader = reader_of(path, &bytes)?;
-            if reader.configuration() != configuration {
+            // What the configuration of an earlier version did not say yet has its default.
+            let is_same = reader.configuration() == configuration
+                || kept(reader.configuration()).is_ok_and(|text| text == configuration);
+            if !is_same {
                 return Err(Failure::config(format!(
                     "journal {} was written with another configuration, and would not make the same market; move it \
                      away, or give back the configuration (`tickwire journal {} --config` prints it)",
@@ -274,7 +299,7 @@ fn row_of(order: &ClientOrder) -> String {
 }
 
 fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
-    const KINDS: [&str; 11] = [
+    const KINDS: [&str; 12] = [
         "opened",
         "time passed",
         "stopped",
@@ -286,6 +311,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
         "state hash noted",
         "trade broken",
         "halted or resumed",
+        "who asked",
     ];
     let mut counts = [0_u64; KINDS.len()];
     let (mut first, mut last) = (None, Nanos::ZERO);
@@ -304,6 +330,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
             Input::Mark(_) => 8,
             Input::Break(..) => 9,
             Input::Action(..) => 10,
+            Input::AskedBy(..) => 11,
         };
         counts[kind] += 1;
     }
@@ -363,6 +390,34 @@ mod tests {
             reader.read_to_end(&mut written).expect("all of it");
             assert!(written.len() > 16, "written before it is synced");
         }
+    }
+
+    /// A journal of the form before, which has passwords, is read and gone on with as it is; one of another day's password is not its own.
+    #[test]
+    fn a_journal_of_the_form_before_is_gone_on_with() {
+        let folder = std::env::temp_dir().join(format!("tickwire-journal-before-{}", std::process::id()));
+        files::create_folders(&folder).unwrap();
+        let path = folder.join("exchange.journal");
+        let mut config = Config::default();
+        config.order_entry.ouch = toml::from_str(
+            "address = \"127.0.0.1:0\"\n[[user]]\nusername = \"alice\"\npassword = \"secret\"\nfirm_name = \"F\"\nfirm = 1\n",
+        )
+        .unwrap();
+        let mut writer = JournalWriter::new(&config.to_toml());
+        writer.put(Nanos(1), &Input::Open);
+        writer.put(Nanos(2), &Input::AskedBy(0, 7));
+        let mut bytes = writer.pending().to_vec();
+        bytes[..8].copy_from_slice(&JOURNAL_MAGIC_BEFORE);
+        files::write(&path, &bytes).unwrap();
+        assert!(has_passwords(&path) && !has_passwords(&folder.join("none")));
+        let (mut market, _) = crate::venue::market_of(&config, None).unwrap();
+        let text = kept_configuration(&config).to_toml();
+        assert!(!text.contains("secret") && text.contains("*hidden*"), "{text}");
+        let (journal, found) = Journal::open(&path, Durability::Process, &text, &mut market).unwrap();
+        assert_eq!((found.inputs, found.torn), (2, 0));
+        drop(journal);
+        assert!(has_passwords(&path), "its form stays");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -107,9 +107,7 @@ impl LatencyFile {
     /// What the file system says.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         let path = LatencyFile::path(folder, &self.feed);
-        let new = path.with_extension("txt.new");
-        std::fs::write(&new, self.to_text())?;
-        std::fs::rename(&new, &path)?;
+        tickwire_runtime::files::replace(&path, self.to_text(), false)?;
         Ok(path)
     }
 

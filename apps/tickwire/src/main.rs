@@ -7,6 +7,7 @@
 #[macro_use]
 mod out;
 
+mod access;
 mod bench;
 mod cep;
 mod channels;
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
-    let done = run(&cli.command);
+    let done = views::trust(cli.owner.as_deref()).and_then(|()| run(&cli.command));
     console::finish();
     let done = done.and_then(|code| out::failure().map_or(Ok(code), Err));
     match done {
@@ -195,7 +196,7 @@ fn side(
     }
     let config = Config::load(config)?;
     if let Some(dir) = results {
-        std::fs::create_dir_all(dir).map_err(|e| {
+        tickwire_runtime::files::create_folders(dir).map_err(|e| {
             Failure::system(format!("cannot create the results folder {}: {e}", dir.display()))
         })?;
     }
@@ -205,7 +206,7 @@ fn side(
 fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {
     wiring::check_published(feed)?;
     let config = file.map_or_else(|| Ok(Config::of_protocol(feed)), Config::load)?;
-    print!("{}", config.to_toml());
+    print!("{}", config.without_passwords().to_toml());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The operator's side of a running exchange: through its control socket (mode 0600) instruments are halted and resumed, trades broken,
+//! The operator's side of a running exchange: through its control socket instruments are halted and resumed, trades broken,
 //! packets lost, clients cut off and the day ended, to see what those do who trade on it.
 //!
 //! The exchange's own thread serves it, between packets. What changes the market is an input like any other: it is in the journal before
@@ -12,6 +12,7 @@ use tickwire_exchange::{
     Applied, BreakReason, ClientEvent, DayPhase, Input, Listing, Market, Reject, TradingAction,
 };
 use tickwire_market::{InstrumentId, Nanos, TradingStatus};
+use tickwire_runtime::users::Peer;
 
 use crate::daemon::control::Answer;
 use crate::failure::Failure;
@@ -139,11 +140,16 @@ pub(crate) struct Operator<'a> {
     pub(crate) disconnects: bool,
     /// Why the exchange has to end.
     pub(crate) failed: Option<Failure>,
+    /// Who asks: what is done is in the journal behind it.
+    pub(crate) by: Option<(u32, u32)>,
 }
 
 impl Operator<'_> {
     fn input(&mut self, input: &Input<'_>) -> Result<Applied, String> {
         if let Some(journal) = &mut self.journal {
+            if let Some((user, process)) = self.by.take() {
+                journal.put(self.now, &Input::AskedBy(user, process));
+            }
             journal.put(self.now, input);
             if let Err(failure) = journal.flush() {
                 let says = failure.message.clone();
@@ -289,7 +295,8 @@ impl Answer for Operator<'_> {
     type Request = Request;
     const WHO: &'static str = "an exchange";
 
-    fn answer(&mut self, request: Request) -> Result<Value, String> {
+    fn answer(&mut self, request: Request, by: &Peer) -> Result<Value, String> {
+        self.by = Some((by.uid, by.pid));
         match request {
             Request::Halt { symbol } => self.act(&symbol, TradingAction::Halt),
             Request::Call { symbol } => self.act(&symbol, TradingAction::Call),
@@ -477,8 +484,9 @@ mod tests {
                 connections: 0,
                 disconnects: false,
                 failed: None,
+                by: None,
             };
-            operator.answer(request)
+            operator.answer(request, &Peer::ourselves())
         };
         let refused = |said: Result<Value, String>, why: &str| {
             let said = said.unwrap_err();

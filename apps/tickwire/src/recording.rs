@@ -311,7 +311,7 @@ fn write_books(
         levels.finish()?;
         if !quotes.is_empty() {
             let path = folder.join(format!("quotes-{}.txt", feed.name()));
-            std::fs::write(&path, quotes)
+            tickwire_runtime::files::write(&path, quotes)
                 .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
         }
     }

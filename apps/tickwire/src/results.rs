@@ -105,7 +105,7 @@ pub(crate) fn counters_by_id(counters: &Counters) -> BTreeMap<String, u64> {
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
-    let file = File::create(path).map_err(|e| cannot("write", path, &e))?;
+    let file = tickwire_runtime::files::create(path).map_err(|e| cannot("write", path, &e))?;
     let mut out = BufWriter::new(file);
     serde_json::to_writer(&mut out, value).map_err(|e| cannot("write", path, &e))?;
     out.flush().map_err(|e| cannot("write", path, &e))
@@ -128,7 +128,7 @@ pub(crate) struct LevelWriter {
 
 impl LevelWriter {
     pub(crate) fn create(path: &Path) -> Result<LevelWriter, Failure> {
-        let file = File::create(path).map_err(|e| cannot("write", path, &e))?;
+        let file = tickwire_runtime::files::create(path).map_err(|e| cannot("write", path, &e))?;
         Ok(LevelWriter {
             out: BufWriter::new(file),
             path: path.to_path_buf(),

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tickwire_exchange::{
     Applied, ClientOrder, ClientQuote, DayPhase, Exchange, ExchangeConfig, FlowConfig, ImpairConfig, Input,
-    Listing, Market, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
+    Listing, Market, Mask, Outcome, Outlet, PaceConfig, Reference, listings, market_listings,
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
@@ -22,11 +22,12 @@ use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::config::{Config, Impairment, Probability};
+use crate::console::warn;
 use crate::daemon::control::ControlSocket;
 use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
-use crate::journal::{Journal, TRANSMIT_MAX};
+use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::notes::Notes;
 use crate::operator::{self, Operator};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
@@ -235,6 +236,7 @@ pub(crate) fn troubles_of(c: &Config) -> LineTroubles {
 struct Client {
     stream: TcpStream,
     watch: Watch,
+    mask: Option<Mask>,
 }
 
 struct Venue<'a> {
@@ -246,6 +248,9 @@ struct Venue<'a> {
     orders: TcpListener,
     ouch: Option<TcpListener>,
     clients: [Option<Client>; CLIENTS],
+    /// Whether passwords are taken out of what clients send before anything else is done with it; where it is then.
+    is_masked: bool,
+    masked: Vec<u8>,
     journal: Option<Journal>,
     control: Option<ControlSocket>,
     /// When time was last told, and the state hash last noted.
@@ -279,6 +284,9 @@ pub(crate) fn run(
     if is_child {
         Notice::Listening { order_entry, servers }.send();
     } else {
+        for warning in entry::unguarded(&config.order_entry) {
+            warn(format_args!("{warning}"));
+        }
         let servers: String = servers
             .iter()
             .map(|(name, at)| format!(", {name} on port {at}"))
@@ -318,16 +326,24 @@ pub(crate) fn run(
 impl<'a> Venue<'a> {
     fn start(config: &'a Config, clock: Clock) -> Result<Venue<'a>, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
-        let (mut market, published) = market_of(config, None)?;
+        let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
+        // With a journal the market never sees a password: what came of it is told to it instead, and kept.
+        let is_masked = journal_file.is_some_and(|file| !journal::has_passwords(file));
+        let (mut market, published) = match is_masked {
+            true => market_of(&config.without_passwords(), None)?,
+            false => market_of(config, None)?,
+        };
         let now = clock.now();
         let mut journal = None;
         if let Some(section) = &config.exchange.journal {
-            // From wherever it is started, and whoever may speak to it, it is the same market.
-            let mut kept = config.clone();
-            kept.exchange.control = None;
-            if let Some(journal) = &mut kept.exchange.journal {
-                journal.file = journal.file.file_name().map(PathBuf::from).unwrap_or_default();
+            if !is_masked {
+                warn(format_args!(
+                    "journal {} is of an earlier form, which has what clients sent with their passwords; it is gone on with: move it away after \
+                     the day, and the next one has none",
+                    section.file.display()
+                ));
             }
+            let kept = journal::kept_configuration(config);
             let (mut opened, found) =
                 Journal::open(&section.file, section.durability, &kept.to_toml(), &mut market)?;
             if found.inputs > 0 {
@@ -368,7 +384,7 @@ impl<'a> Venue<'a> {
         let control = &config.exchange.control;
         let control = control
             .as_ref()
-            .map(|folder| ControlSocket::bind(folder, &mut waiter))
+            .map(|folder| ControlSocket::open(folder, &config.access, &mut waiter))
             .transpose()?;
         let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
         let is_begun = market.phase() != DayPhase::Waiting;
@@ -380,6 +396,8 @@ impl<'a> Venue<'a> {
             orders,
             ouch,
             clients: [const { None }; CLIENTS],
+            is_masked,
+            masked: Vec::new(),
             journal,
             control,
             ticked: Nanos::ZERO,
@@ -529,6 +547,7 @@ impl<'a> Venue<'a> {
             connections: self.clients.iter().flatten().count(),
             disconnects: false,
             failed: None,
+            by: None,
         };
         control.serve(&mut self.waiter, &mut operator);
         if let Some(failure) = operator.failed {
@@ -548,7 +567,11 @@ impl<'a> Venue<'a> {
             && self.input(now, &Input::Connect(id as u16)) == Applied::Admitted(true)
         {
             let watch = self.waiter.watch(&stream);
-            self.clients[id] = Some(Client { stream, watch });
+            let mask = self.is_masked.then(|| match id < CONNECTIONS {
+                true => Mask::fix(),
+                false => Mask::ouch(entry::ouch_credentials(&self.config.order_entry)),
+            });
+            self.clients[id] = Some(Client { stream, watch, mask });
         }
     }
 
@@ -571,8 +594,20 @@ impl<'a> Venue<'a> {
         Ok(())
     }
 
-    /// Hands over what a client sent; `true` when the connection is over.
-    fn take_orders(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> Result<bool, Failure> {
+    /// Hands over what a client sent, without passwords where they could be kept; `true` when the connection is over.
+    fn take_orders(&mut self, id: usize, now: Nanos, bytes: &[u8]) -> Result<bool, Failure> {
+        let Some(mask) = self.clients[id].as_mut().and_then(|client| client.mask.as_mut()) else {
+            return self.take_bytes(id, now, bytes);
+        };
+        let mut masked = std::mem::take(&mut self.masked);
+        masked.clear();
+        mask.feed(bytes, &mut masked);
+        let taken = self.take_bytes(id, now, &masked);
+        self.masked = masked;
+        taken
+    }
+
+    fn take_bytes(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> Result<bool, Failure> {
         while !bytes.is_empty() {
             let Applied::Taken(taken) = self.input(now, &Input::Bytes(id as u16, bytes)) else {
                 return Ok(true);

@@ -563,7 +563,10 @@ fn signals_kills_and_second_instances_leave_readers_and_files_in_order() {
         let data = std::fs::metadata(daemon.folder.join(name)).expect("it is there");
         data.permissions().mode() & 0o777
     };
-    assert_eq!((mode("control"), mode("region")), (0o600, 0o640));
+    assert_eq!(
+        (mode("control"), mode("region"), mode("lock")),
+        (0o600, 0o600, 0o600)
+    );
     let mut attachment = daemon.attach();
     assert_eq!(attachment.reader().pid(), daemon.pid());
     assert_eq!(attachment.health(), WriterHealth::Alive);

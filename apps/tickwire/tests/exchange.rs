@@ -6,6 +6,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -344,6 +345,8 @@ fn killed_under_load(durability: &str, rounds: u32) {
     let text_of = std::fs::read_to_string(&config).expect("just written");
     let whole = text_of + &format!("durability = \"{durability}\"\n");
     std::fs::write(&config, whole).expect("it can be written");
+    // It holds a password.
+    std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).expect("ours");
     let journal = folder.0.join("exchange.journal");
     let (mut maker, mut alice) = (Maker::new(), Alice::new());
     let mut buffer = vec![0; 16 << 10];
@@ -449,6 +452,81 @@ fn killed_under_load(durability: &str, rounds: u32) {
     assert!(marks >= rounds, "{said}");
 }
 
+/// Passwords come by FIX and OUCH, right ones and wrong ones; no file has one, and what a restart makes of the journal is what was.
+#[test]
+fn no_file_has_a_password_of_the_configuration_or_of_a_client() {
+    let folder = Folder::new("exchange-secrets");
+    let config = config(&folder);
+    let whole = std::fs::read_to_string(&config).expect("just written");
+    let whole = whole.replace("symbols = 5\n", "symbols = 5\ncontrol = \"desk\"\n");
+    std::fs::write(&config, whole.replace("\"secret\"", "\"s3cr3t-ouc\"")).expect("room");
+    let journal = folder.0.join("exchange.journal");
+    let exchange = Exchange::start_in(&folder.0, &config);
+    let login = |user: &[u8; 6], password: &[u8; 10], from: u8| {
+        let mut packet = b"\0\x2fL".to_vec();
+        packet.extend_from_slice(user);
+        packet.extend_from_slice(password);
+        packet.extend_from_slice(b"                             ");
+        packet.push(from);
+        packet
+    };
+    // The first packet that comes back: its length, then its type.
+    let answer = |stream: &mut TcpStream| {
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option of TCP");
+        let mut head = [0; 3];
+        stream.read_exact(&mut head).expect("an answer");
+        head[2]
+    };
+    let mut refused = connect(exchange.ouch);
+    refused
+        .write_all(&login(b"alice ", b"wr0ng-0uch", b'1'))
+        .expect("it reads");
+    assert_eq!(answer(&mut refused), b'J', "refused");
+    let mut alice = connect(exchange.ouch);
+    for byte in login(b"alice ", b"s3cr3t-ouc", b'1') {
+        alice.write_all(&[byte]).expect("it reads");
+    }
+    assert_eq!(answer(&mut alice), b'A', "accepted, however it was cut");
+    // A Logon of FIX 4.2 with a password, which this venue does not ask for.
+    let body = "35=A\u{1}34=1\u{1}49=MAKER\u{1}56=EXCHANGE\u{1}52=20260101-00:00:00\u{1}98=0\u{1}108=30\u{1}96=s3cr3t-raw\u{1}554=s3cr3t-fix\u{1}";
+    let text_of = format!("8=FIX.4.2\u{1}9={}\u{1}{body}", body.len());
+    let sum = text_of.bytes().fold(0_u8, u8::wrapping_add);
+    let mut maker = connect(exchange.fix);
+    maker
+        .write_all(format!("{text_of}10={sum:03}\u{1}").as_bytes())
+        .expect("it reads");
+    // Whatever it says to that, it has it.
+    maker.set_read_timeout(Some(PATIENCE)).expect("an option of TCP");
+    let _ = maker.read(&mut [0; 64]);
+    exchange.kill();
+    let secrets = ["s3cr3t-ouc", "wr0ng-0uch", "s3cr3t-raw", "s3cr3t-fix", "s3cr3t"];
+    assert!(folder.holds_no_secret(&secrets, &[&config]) >= 1);
+    // The same market again, and the password is still asked for.
+    let again = Exchange::start_in(&folder.0, &config);
+    let said = again.said.join("\n");
+    assert!(said.contains("inputs replayed"), "{said}");
+    assert!(
+        said.contains("holds a password and others may read it (mode 0644)"),
+        "{said}"
+    );
+    let mut refused = connect(again.ouch);
+    refused
+        .write_all(&login(b"alice ", b"*hidden*  ", b'1'))
+        .expect("it reads");
+    assert_eq!(answer(&mut refused), b'J', "what the journal says is no password");
+    let mut alice = connect(again.ouch);
+    alice
+        .write_all(&login(b"ALICE ", b"S3CR3T-OUC", b'1'))
+        .expect("it reads");
+    assert_eq!(answer(&mut alice), b'A');
+    again.kill();
+    let verified = run(&["journal", journal.to_str().expect("text"), "--verify"]);
+    assert!(verified.status.success(), "{}", text(&verified.stderr));
+    let shown = run(&["config", config.to_str().expect("text")]);
+    assert!(text(&shown.stdout).contains("*hidden*") && !text(&shown.stdout).contains("s3cr3t"));
+    folder.holds_no_secret(&secrets, &[&config]);
+}
+
 /// Says something to the exchange whose control socket is in a folder: exit code and what came out.
 fn tell(folder: &Path, words: &str) -> (Option<i32>, String) {
     let socket = folder.to_str().expect("text");
@@ -489,7 +567,6 @@ fn is_taken(maker: &mut Maker, stream: &mut TcpStream, buffer: &mut [u8]) -> boo
 
 #[test]
 fn an_operator_halts_resumes_breaks_loses_cuts_off_and_closes_and_a_restart_knows_what_was_done() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("exchange-operator");
     let config = config(&folder);
     let whole = std::fs::read_to_string(&config).expect("just written");

@@ -514,4 +514,13 @@ fn a_template_admits_who_has_a_password_and_views_show_who_came() {
     });
     assert_eq!(row("VENUE -> TRADER").expect("a row")["state"], "building");
     assert_eq!(row("VENUE -> EVE"), None);
+    // Region, stores and logs: for nobody else, and without a password, right or wrong.
+    let written = ["region", "store", "log"].map(|name| dir.0.join(name));
+    let others: Vec<PathBuf> = std::fs::read_dir(&dir.0)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| !written.contains(path) && path.is_file())
+        .collect();
+    let others: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
+    assert!(dir.holds_no_secret(&["open sesam"], &others) >= 5);
 }

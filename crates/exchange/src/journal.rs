@@ -6,13 +6,16 @@
 //! books, ledger, FIX and OUCH sequence numbers, waiting reports and kept messages are what they were.
 //!
 //! ```text
-//!  file:    "TWJRNL01"  u32 length of the configuration  configuration, UTF-8  u32 sum of it  record*
+//!  file:    "TWJRNL02"  u32 length of the configuration  configuration, UTF-8  u32 sum of it  record*
 //!  record:  u32 length of what follows the sum  u32 sum  u64 now  u8 kind  ...       (little-endian)
 //!             1 open   2 time   3 stop   4 connect u16 id   5 disconnect u16 id   6 bytes u16 id, bytes
 //!             7 transmit u16 id, u32 room   8 resume   9 mark u64 state hash
 //!             10 break u16 venue, u64 match number, u8 reason: 0 erroneous, 1 consent, 2 supervisory
 //!             11 trading action u16 venue, u32 instrument, u8 action: 0 halt, 1 call, 2 resume
+//!             12 asked by u32 user id, u32 process id: whoever asked for what the operator does next
 //! ```
+//! Bytes of clients are those that a [`Mask`](crate::Mask) left: no password is in a file of this form. One that begins with "TWJRNL01"
+//! is of the form before, with bytes as they came, and is read and gone on with as it is.
 //! A record's sum covers its place in the file, its length and its bytes. The first record that is cut short or whose sum is
 //! wrong ends the journal: a process that died while it wrote left it, and nothing that follows from it was ever sent.
 //! Feeds are not journalled: their messages follow from the inputs too.
@@ -26,7 +29,9 @@ use crate::order::{BreakReason, Reject};
 use crate::rules::TradingAction;
 
 /// How a file begins.
-pub const JOURNAL_MAGIC: [u8; 8] = *b"TWJRNL01";
+pub const JOURNAL_MAGIC: [u8; 8] = *b"TWJRNL02";
+/// How one of the form before begins, which has the bytes of clients as they came, with their passwords.
+pub const JOURNAL_MAGIC_BEFORE: [u8; 8] = *b"TWJRNL01";
 /// The longest piece of bytes in one record.
 pub const JOURNAL_BYTES_MAX: usize = 1 << 16;
 /// Length and sum of a record.
@@ -63,6 +68,8 @@ pub enum Input<'a> {
     /// An instrument is halted or resumed: the venue's place in the order, the instrument and what is done. See
     /// [`Exchange::take_action`](crate::Exchange::take_action).
     Action(u16, InstrumentId, TradingAction),
+    /// Who asked for what follows, as the kernel of the machine said: user id and process id; does nothing.
+    AskedBy(u32, u32),
 }
 
 impl Input<'_> {
@@ -79,6 +86,7 @@ impl Input<'_> {
             Input::Mark(_) => 9,
             Input::Break(..) => 10,
             Input::Action(..) => 11,
+            Input::AskedBy(..) => 12,
         }
     }
 
@@ -104,7 +112,7 @@ impl Input<'_> {
                 return Applied::Sent(sent.map_or(0, <[u8]>::len));
             }
             Input::Resume => market.resume(now),
-            Input::Mark(_) => {}
+            Input::Mark(_) | Input::AskedBy(..) => {}
             Input::Break(venue, match_number, reason) => {
                 let exchange = market.get_mut(venue.into());
                 let done = exchange.map(|exchange| exchange.break_trade(now, match_number, reason));
@@ -211,6 +219,10 @@ impl JournalWriter {
                 self.out.extend_from_slice(&instrument.0.to_le_bytes());
                 self.out.push(action as u8);
             }
+            Input::AskedBy(user, process) => {
+                self.out.extend_from_slice(&user.to_le_bytes());
+                self.out.extend_from_slice(&process.to_le_bytes());
+            }
         }
         let length = (self.out.len() - start - HEAD) as u32;
         let sum = sum(self.place + start as u64, &self.out[start + HEAD..]);
@@ -242,7 +254,8 @@ impl<'a> JournalReader<'a> {
     /// A journal from its whole bytes.
     pub fn new(bytes: &'a [u8]) -> Result<JournalReader<'a>, NotAJournal> {
         let magic_length = bytes.len().min(JOURNAL_MAGIC.len());
-        if bytes[..magic_length] != JOURNAL_MAGIC[..magic_length] {
+        let begins = |magic: &[u8; 8]| bytes[..magic_length] == magic[..magic_length];
+        if !begins(&JOURNAL_MAGIC) && !begins(&JOURNAL_MAGIC_BEFORE) {
             return Err(NotAJournal::Magic);
         }
         let length = word(bytes, 8).ok_or(NotAJournal::Head)? as usize;
@@ -260,6 +273,11 @@ impl<'a> JournalReader<'a> {
             configuration,
             at: 16 + length,
         })
+    }
+
+    /// Whether it is of the form before, which has the bytes of clients with their passwords.
+    pub fn has_passwords(&self) -> bool {
+        self.bytes.starts_with(&JOURNAL_MAGIC_BEFORE)
     }
 
     /// The configuration it was written with.
@@ -320,6 +338,7 @@ impl<'a> Iterator for JournalReader<'a> {
                 reason_of(*rest.get(10)?)?,
             ),
             11 => Input::Action(id()?, InstrumentId(word(rest, 2)?), action_of(*rest.get(6)?)?),
+            12 => Input::AskedBy(word(rest, 0)?, word(rest, 4)?),
             _ => return None,
         };
         self.at += HEAD + length;
@@ -358,7 +377,7 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    const INPUTS: [Input<'_>; 13] = [
+    const INPUTS: [Input<'_>; 14] = [
         Input::Open,
         Input::Time,
         Input::Connect(3),
@@ -369,6 +388,7 @@ mod tests {
         Input::Disconnect(3),
         Input::Break(0, u64::MAX, BreakReason::Consent),
         Input::Action(1, InstrumentId(70_000), TradingAction::Halt),
+        Input::AskedBy(1_000, 4_242),
         Input::Action(0, InstrumentId(3), TradingAction::Resume),
         Input::Resume,
         Input::Stop,

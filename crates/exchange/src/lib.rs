@@ -45,6 +45,7 @@ mod pitch;
 mod random;
 mod reference;
 mod rules;
+mod secret;
 mod session;
 mod sip;
 mod soup;
@@ -70,7 +71,8 @@ pub use glimpse::{GlimpseLogin, GlimpseSession};
 pub use impair::{Impair, ImpairConfig, Impaired};
 pub use itch::{ItchPublisher, ItchPublisherConfig, ItchWriter, MARKET_MAKERS};
 pub use journal::{
-    Applied, Input, JOURNAL_BYTES_MAX, JOURNAL_MAGIC, JournalReader, JournalWriter, NotAJournal,
+    Applied, Input, JOURNAL_BYTES_MAX, JOURNAL_MAGIC, JOURNAL_MAGIC_BEFORE, JournalReader, JournalWriter,
+    NotAJournal,
 };
 pub use listing::{listings, market_listings};
 pub use market::Market;
@@ -91,6 +93,7 @@ pub use rules::{
     AuctionKind, HaltedOrders, MassCancel, OnBreach, PostOnly, PriceBands, Protection, QuoteEntry, Rules,
     TICK_STEPS_MAX, TickTable, TradingAction,
 };
+pub use secret::{Credentials, FixMask, HIDDEN, Mask, OuchMask, WRONG};
 pub use session::AuctionTimes;
 pub use sip::{Outage, SipModel, SipPublisher};
 pub use soup::{SoupLogin, SoupRequest, SoupServer, SoupServerConfig};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::places;
 use tickwire_runtime::wait::WaitStrategy;
 use toml::Spanned;
 
@@ -14,10 +15,6 @@ use crate::channels::{Fault, FeedConfig};
 use crate::config::{Config, Wait, Waiting};
 use crate::failure::Failure;
 
-/// The environment variable that says the folder of the daemon and of everybody who attaches to it.
-pub(crate) const FOLDER_VARIABLE: &str = "TICKWIRE_FOLDER";
-/// The folder unless told otherwise.
-const FOLDER: &str = "/dev/shm/tickwire";
 /// Feeds are bits of a word in super books.
 const FEEDS_MAX: usize = 32;
 
@@ -25,7 +22,8 @@ const FEEDS_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DaemonSection {
-    /// Holds the region and the control socket. `TICKWIRE_FOLDER` and `--folder` go before it.
+    /// Holds the region and the control socket. `TICKWIRE_FOLDER` and `--folder` go before it; without any of them it is /run/tickwire
+    /// for root, else `tickwire` in `XDG_RUNTIME_DIR`, by which the value may begin.
     pub(crate) folder: PathBuf,
     /// Where super books are kept: with one feed thread on it, with several on a thread of their own, unless told otherwise.
     pub(crate) super_books: SuperBooksPlace,
@@ -118,7 +116,7 @@ impl RingContent {
 impl Default for DaemonSection {
     fn default() -> DaemonSection {
         DaemonSection {
-            folder: PathBuf::from(FOLDER),
+            folder: places::default_folder(),
             super_books: SuperBooksPlace::Auto,
             super_core: -1,
             symbols: vec!["*".into()],
@@ -227,11 +225,7 @@ impl DaemonSection {
 
     /// The folder: of the command line, of the environment, of the file.
     pub(crate) fn folder(&self, option: Option<&Path>) -> PathBuf {
-        let of_environment = || std::env::var_os(FOLDER_VARIABLE).filter(|f| !f.is_empty());
-        option
-            .map(Path::to_path_buf)
-            .or_else(|| of_environment().map(PathBuf::from))
-            .unwrap_or_else(|| self.folder.clone())
+        places::writer_folder(option, Some(&self.folder))
     }
 
     fn check(&self, feeds: &[FeedConfig]) -> Result<(), Wrong> {
@@ -455,7 +449,7 @@ live = { a = "239.1.0.2:30002" }
             warning.contains("one thread") && warning.contains("10001 cores"),
             "{warning}"
         );
-        assert_eq!(config.daemon.folder, Path::new("/dev/shm/tickwire"));
+        assert_eq!(config.daemon.folder, places::default_folder());
         assert_eq!(config.daemon.folder(Some(Path::new("here"))), Path::new("here"));
     }
 

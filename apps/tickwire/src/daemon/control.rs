@@ -1,27 +1,33 @@
-//! The control socket: one JSON object a line in, one a line out, for whoever may open the file (mode 0600).
+//! The control socket: one JSON object a line in, one a line out, for our own user and root, and for whom `[access]` names.
 //!
 //! ```text
 //! {"do":"subscribe","patterns":["AAPL","Z*"],"feed":"bzx"}     ─►  {"ok":true,...}
 //! {"do":"subscriptions"}                                        ─►  {"ok":false,"error":"..."}
 //! ```
 //! Nobody can harm the daemon from here: at most [`CLIENTS_MAX`] clients, a line of at most [`LINE_MAX`] bytes, no further
-//! request read from a client before it has taken its last answer, and none is waited for.
+//! request read from a client before it has taken its last answer, and none is waited for. Who asks is what the kernel says of the
+//! connection; whatever changes something, and whatever is refused, is said on standard error with who asked for it.
 
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tickwire_runtime::files::Folder;
+use tickwire_runtime::users::Peer;
 use tickwire_runtime::wait::{Waiter, Watch};
 
+use crate::access::{AccessSection, Gate};
+use crate::console::note;
 use crate::failure::Failure;
 
 /// The socket's name in the daemon's folder.
 pub(crate) const SOCKET_NAME: &str = "control";
+/// And until it may be found.
+const NEW_NAME: &str = "control.new";
 /// Clients served at once; a further one is told so and sent away.
 const CLIENTS_MAX: usize = 16;
 /// The longest request, bytes.
@@ -30,6 +36,10 @@ const LINE_MAX: usize = 64 << 10;
 const REQUESTS_PER_LOOK: usize = 4;
 /// A client that does not take its answer, or says nothing, for so long is sent away.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Commands that change nothing, or come every second: who asks for them is not said.
+const QUESTIONS: &[&str] = &["status", "subscriptions", "risk", "heartbeat"];
+/// Of a request, this much is said with who asked for it, characters.
+const SAID_MAX: usize = 300;
 
 /// What a client may ask a feed handler for.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -65,19 +75,21 @@ pub(crate) trait Answer {
     /// Who it is, for those who ask for something else.
     const WHO: &'static str;
 
-    /// An object for the client, or why not.
-    fn answer(&mut self, request: Self::Request) -> Result<Value, String>;
+    /// An object for the client, or why not; `by` is who asks, who may.
+    fn answer(&mut self, request: Self::Request, by: &Peer) -> Result<Value, String>;
 }
 
 /// See the module's description.
 pub(crate) struct ControlSocket {
     listener: UnixListener,
     clients: Vec<Client>,
-    path: PathBuf,
+    folder: Folder,
+    gate: Gate,
 }
 
 struct Client {
     stream: UnixStream,
+    by: Peer,
     watch: Watch,
     input: Vec<u8>,
     /// An answer that it has not taken yet.
@@ -87,24 +99,33 @@ struct Client {
 }
 
 impl ControlSocket {
-    /// Listens in a folder that this process has for itself, made if it is not there: a socket left there by a dead one is replaced.
-    pub(crate) fn bind(folder: &Path, waiter: &mut Waiter) -> Result<ControlSocket, Failure> {
-        let path = folder.join(SOCKET_NAME);
+    /// Listens in a folder that is made if it is not there and must be ours alone to write.
+    pub(crate) fn open(
+        folder: &Path,
+        access: &AccessSection,
+        waiter: &mut Waiter,
+    ) -> Result<ControlSocket, Failure> {
+        let folder = Folder::own(folder, access.sharing()?).map_err(|e| Failure::system(e.to_string()))?;
+        ControlSocket::bind(folder, access.gate()?, waiter)
+    }
+
+    /// Listens in a folder that this process has for itself: a socket left there by a dead one is replaced.
+    pub(crate) fn bind(folder: Folder, gate: Gate, waiter: &mut Waiter) -> Result<ControlSocket, Failure> {
+        let path = folder.path_of(SOCKET_NAME);
         let failed =
             |e: io::Error| Failure::system(format!("cannot open the control socket {}: {e}", path.display()));
-        std::fs::create_dir_all(folder).map_err(failed)?;
         // Made beside its place, so that nobody finds it before its mode is right.
-        let new = path.with_extension("new");
-        let _ = std::fs::remove_file(&new);
-        let listener = UnixListener::bind(&new).map_err(failed)?;
-        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        folder.remove(NEW_NAME).map_err(failed)?;
+        let listener = UnixListener::bind(folder.reach(NEW_NAME)).map_err(failed)?;
+        folder.share_socket(NEW_NAME).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        std::fs::rename(&new, &path).map_err(failed)?;
+        folder.rename(NEW_NAME, SOCKET_NAME).map_err(failed)?;
         waiter.watch(&listener);
         Ok(ControlSocket {
             listener,
             clients: Vec::new(),
-            path,
+            folder,
+            gate,
         })
     }
 
@@ -114,7 +135,7 @@ impl ControlSocket {
             self.admit(stream, waiter);
         }
         self.clients.retain_mut(|client| {
-            let is_over = client.serve(answers).is_err() || client.is_over();
+            let is_over = client.serve(answers, &self.gate).is_err() || client.is_over();
             if is_over {
                 waiter.forget(client.watch);
             } else {
@@ -128,6 +149,14 @@ impl ControlSocket {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
+        let by = match Peer::of(&stream) {
+            Ok(by) => by,
+            Err(e) => {
+                return note(format_args!(
+                    "control: a client is sent away, nothing says who it is: {e}"
+                ));
+            }
+        };
         if self.clients.len() >= CLIENTS_MAX {
             let says = format!("{CLIENTS_MAX} clients are connected already; try again later");
             let _ = stream.write(&line_of(&Err(says)));
@@ -136,6 +165,7 @@ impl ControlSocket {
         self.clients.push(Client {
             watch: waiter.watch(&stream),
             stream,
+            by,
             input: Vec::new(),
             output: Vec::new(),
             is_ending: false,
@@ -146,30 +176,53 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.folder.remove(SOCKET_NAME);
     }
 }
 
 impl Client {
     /// Reads, answers, writes, as far as that goes without waiting.
-    fn serve<A: Answer>(&mut self, answers: &mut A) -> io::Result<()> {
+    fn serve<A: Answer>(&mut self, answers: &mut A, gate: &Gate) -> io::Result<()> {
         self.write()?;
         for _ in 0..REQUESTS_PER_LOOK {
             if !self.output.is_empty() || self.is_ending {
                 break;
             }
             let Some(line) = self.read_line()? else { break };
-            let answer = match serde_json::from_slice::<A::Request>(&line) {
-                Ok(request) => answers.answer(request),
-                Err(e) => Err(format!(
-                    "not a request to {}: {e}; say one JSON object a line, such as {{\"do\":\"status\"}}",
-                    A::WHO
-                )),
-            };
-            self.output = line_of(&answer);
+            self.output = line_of(&self.answer(&line, answers, gate));
             self.write()?;
         }
         Ok(())
+    }
+
+    /// What is said to a line.
+    fn answer<A: Answer>(&self, line: &[u8], answers: &mut A, gate: &Gate) -> Result<Value, String> {
+        let no_request = |e: serde_json::Error| {
+            format!(
+                "not a request to {}: {e}; say one JSON object a line, such as {{\"do\":\"status\"}}",
+                A::WHO
+            )
+        };
+        let asked: Value = serde_json::from_slice(line).map_err(no_request)?;
+        let command = asked["do"].as_str().unwrap_or_default().to_owned();
+        let by = &self.by;
+        let request: A::Request = serde_json::from_value(asked.clone()).map_err(no_request)?;
+        if !gate.lets(by, &command) {
+            note(format_args!("control: refused to {by}: {}", said(&asked)));
+            return Err(format!(
+                "{command:?} is not for {by}: the user who runs {} and root may ask for everything, others for what access.allow names",
+                A::WHO
+            ));
+        }
+        let answer = answers.answer(request, by);
+        if !QUESTIONS.contains(&&command[..]) {
+            let end = match &answer {
+                Ok(_) => String::new(),
+                Err(why) => format!(": not done, {why}"),
+            };
+            note(format_args!("control: {by} asked {}{end}", said(&asked)));
+        }
+        answer
     }
 
     /// The next whole line, without its end.
@@ -228,6 +281,16 @@ fn is_later(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
+/// A request as it is said of who asked for it: what is no text of a line is escaped, and what is long is cut.
+fn said(asked: &Value) -> String {
+    let mut text = asked.to_string();
+    if let Some((end, _)) = text.char_indices().nth(SAID_MAX) {
+        text.truncate(end);
+        text += "...";
+    }
+    text
+}
+
 /// An answer as a line.
 fn line_of(answer: &Result<Value, String>) -> Vec<u8> {
     let answer = match answer {
@@ -247,6 +310,8 @@ fn line_of(answer: &Result<Value, String>) -> Vec<u8> {
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
     use tickwire_runtime::wait::WaitStrategy;
 
     /// Says what it was asked.
@@ -256,7 +321,7 @@ mod tests {
         type Request = Request;
         const WHO: &'static str = "an echo";
 
-        fn answer(&mut self, request: Request) -> Result<Value, String> {
+        fn answer(&mut self, request: Request, _: &Peer) -> Result<Value, String> {
             match request {
                 Request::Stop {} => Err("no".into()),
                 other => Ok(json!({ "was": format!("{other:?}") })),
@@ -273,9 +338,8 @@ mod tests {
     impl Served {
         fn new(name: &str) -> Served {
             let folder = std::env::temp_dir().join(format!("tickwire-control-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).unwrap();
             let mut waiter = Waiter::new(WaitStrategy::Poll);
-            let socket = ControlSocket::bind(&folder, &mut waiter).unwrap();
+            let socket = ControlSocket::open(&folder, &AccessSection::default(), &mut waiter).unwrap();
             Served {
                 folder,
                 socket,

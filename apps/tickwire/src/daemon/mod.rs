@@ -17,11 +17,10 @@ pub(crate) mod supers;
 mod thread;
 pub(crate) mod unit;
 
-pub(crate) use config::{DaemonSection, FOLDER_VARIABLE, RingContent, SuperBooksPlace};
+pub(crate) use config::{DaemonSection, RingContent, SuperBooksPlace};
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,9 +36,11 @@ use tickwire_lab::Table;
 use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
 use tickwire_runtime::capture::FrameCounts;
 use tickwire_runtime::clock::Clock;
+use tickwire_runtime::files::{Folder, Sharing};
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_runtime::signal::{StopFlag, StopReason};
 use tickwire_runtime::spsc::{self, Consumer};
+use tickwire_runtime::users::Peer;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_shm::{Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SourceWriter};
 
@@ -115,42 +116,36 @@ pub(crate) enum Notice {
 }
 
 /// Holds the folder for this process: the lock goes with it, however it ends.
-pub(crate) struct Held(#[expect(dead_code, reason = "holds the lock")] File);
+pub(crate) struct Held {
+    folder: Folder,
+    /// Ours alone to open, so that nobody else can hold it.
+    _lock: File,
+}
 
 impl Held {
-    pub(crate) fn take(folder: &Path) -> Result<Held, Failure> {
-        let failed = |what: &str, e: std::io::Error| {
+    /// Takes a folder, made if it is not there, that is ours alone to write.
+    pub(crate) fn take(folder: &Path, sharing: Sharing) -> Result<Held, Failure> {
+        let folder = Folder::own(folder, sharing).map_err(|e| Failure::system(e.to_string()))?;
+        let shown = folder.path().display().to_string();
+        let lock = folder.lock(LOCK_FILE).map_err(|e| {
             Failure::system(format!(
-                "cannot {what} {}: {e}; give another folder with --folder or daemon.folder",
-                folder.display()
+                "cannot open the lock in {shown}: {e}; give another folder with --folder or daemon.folder"
             ))
-        };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o750)
-            .create(folder)
-            .map_err(|e| failed("make the folder", e))?;
-        let mut file = File::options()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .mode(0o640)
-            .open(folder.join(LOCK_FILE))
-            .map_err(|e| failed("open the lock in", e))?;
-        if file.try_lock().is_err() {
-            let mut other = String::new();
-            let _ = std::io::Read::read_to_string(&mut file, &mut other);
-            return Err(Failure::system(format!(
-                "{} is in use by another tickwire, process {}; end that one, or give another folder with --folder",
-                folder.display(),
-                other.trim()
-            )));
-        }
-        let _ = file
+        })?;
+        let mut lock = lock.map_err(|holder| {
+            Failure::system(format!(
+                "{shown} is in use by another tickwire, process {holder}; end that one, or give another folder with --folder"
+            ))
+        })?;
+        let _ = lock
             .set_len(0)
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Held(file))
+            .and_then(|()| writeln!(lock, "{}", std::process::id()));
+        Ok(Held { folder, _lock: lock })
+    }
+
+    /// The folder, held open once more.
+    pub(crate) fn folder(&self) -> Result<Folder, Failure> {
+        self.folder.again().map_err(|e| Failure::system(e.to_string()))
     }
 }
 
@@ -165,10 +160,11 @@ pub(crate) fn run(args: &FeedArgs, signals: &StopFlag) -> Result<(), Failure> {
     let folder = config.daemon.folder(args.folder.as_deref());
     let recorded = recorded_of(args, &config)?;
     let plan = Plan::new(&config)?;
-    let _held = Held::take(&folder)?;
+    let held = Held::take(&folder, config.access.sharing()?)?;
     let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
     let layout = plan.region.layout().map_err(|e| Failure::config(e.to_string()))?;
-    let memory = SharedMemory::create(&folder.join(REGION_FILE), layout.bytes()).map_err(|e| system(&e))?;
+    let memory =
+        SharedMemory::create_in(held.folder()?, REGION_FILE, layout.bytes()).map_err(|e| system(&e))?;
     let words: &[AtomicU64] = memory.words();
     let identity = Identity {
         generation: clock.now(),
@@ -181,6 +177,7 @@ pub(crate) fn run(args: &FeedArgs, signals: &StopFlag) -> Result<(), Failure> {
         config: &config,
         plan: &plan,
         folder,
+        held: &held,
         clock,
         words,
         region,
@@ -308,6 +305,7 @@ struct Daemon<'d, 'r> {
     config: &'d Config,
     plan: &'d Plan,
     folder: PathBuf,
+    held: &'d Held,
     clock: Clock,
     words: &'r [AtomicU64],
     region: Region<'r, AtomicU64>,
@@ -484,7 +482,8 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         self.region.set_state(RegionState::Ready);
         memory.publish().map_err(|e| system(&e))?;
         let mut waiter = Waiter::new(WaitStrategy::Poll);
-        let mut control = ControlSocket::bind(&self.folder, &mut waiter)?;
+        let gate = self.config.access.gate()?;
+        let mut control = ControlSocket::bind(self.held.folder()?, gate, &mut waiter)?;
         let notifier = Notifier::from_environment();
         print!("{}", self.opening());
         notifier.say(&format!("READY=1\nSTATUS={}\n", self.status_line()));
@@ -735,7 +734,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 folder.display()
             ))
         };
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        tickwire_runtime::files::create_folders(folder).map_err(failed)?;
         for file in latency::files(&reader, self.clock.now()) {
             file.write(folder).map_err(failed)?;
         }
@@ -814,7 +813,7 @@ impl<'d, 'r: 'd> Answer for ControlDesk<'_, 'd, 'r> {
     type Request = Request;
     const WHO: &'static str = "a feed handler";
 
-    fn answer(&mut self, request: Request) -> Result<Value, String> {
+    fn answer(&mut self, request: Request, _: &Peer) -> Result<Value, String> {
         match request {
             Request::Subscribe { patterns, feed } => self.ask(Deed::Subscribe, &patterns, feed.as_deref()),
             Request::Unsubscribe { patterns, feed } => {

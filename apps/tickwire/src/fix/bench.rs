@@ -43,7 +43,7 @@ struct Series {
 /// `tickwire fix bench`.
 pub(super) fn run(args: &FixBenchArgs, stop: &StopFlag) -> Result<(), Failure> {
     let folder = std::env::temp_dir().join(format!("tickwire-fix-bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)
+    tickwire_runtime::files::create_folders(&folder)
         .map_err(|e| Failure::system(format!("cannot make {}: {e}", folder.display())))?;
     let done = measure(args, &folder, stop);
     // What is left behind is in the system's folder for that.
@@ -167,7 +167,7 @@ impl Bench<'_> {
             self.name
         );
         let path = self.folder.join(format!("{role}.cfg"));
-        std::fs::write(&path, text)
+        tickwire_runtime::files::write(&path, text)
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
         Ok(path)
     }
@@ -506,7 +506,7 @@ fn store_of(folder: &Path, name: &str, more: &str) -> Result<Box<dyn Store + Sen
          FileStorePath=store\nFileStoreMegabytes=16\n{more}"
     );
     let path = folder.join(format!("{name}.cfg"));
-    std::fs::write(&path, text)
+    tickwire_runtime::files::write(&path, text)
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
     let setups = settings::load(&path, Wanted::Only(Role::Acceptor))?;
     super::store::open(&setups[0], true)

@@ -7,9 +7,8 @@
 //! A file that cannot be written, because its disk is full, is tried again; up to 1 MiB of whole lines waits for it, what comes
 //! then is lost and counted. When there is room again, a line says how many were lost, from when to when and why.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -18,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use tickwire_fix::{Precision, SessionId, Stamp};
 use tickwire_market::Nanos;
+use tickwire_runtime::files;
 use tickwire_runtime::spsc::{self, Consumer, Producer};
 
 use super::engine::Way;
@@ -203,7 +203,7 @@ impl Files {
         let open = |path: PathBuf| {
             let cannot = |e| Failure::system(format!("cannot write {}: {e}", path.display()));
             if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(cannot)?;
+                files::create_folders(folder).map_err(cannot)?;
             }
             open_append(&path).map_err(cannot)
         };
@@ -226,12 +226,7 @@ impl Files {
 }
 
 fn open_append(path: &Path) -> io::Result<LogFile> {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)?;
-    Ok(LogFile::new(path, file))
+    Ok(LogFile::new(path, files::append(path)?))
 }
 
 /// Lines that were not written.
@@ -464,6 +459,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_full_ring_drops_and_counts_and_what_is_whole_is_written_masked() {

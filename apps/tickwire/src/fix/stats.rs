@@ -19,6 +19,7 @@ use std::time::Duration;
 use tickwire_fix::SessionConfig;
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::Clock;
+use tickwire_runtime::files::Sharing;
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_shm::{Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter};
 
@@ -87,7 +88,7 @@ impl Shown {
         let system = |e: &dyn std::fmt::Display| Failure::system(e.to_string());
         let rows = u16::try_from(rows)
             .map_err(|_| Failure::config(format!("{rows} sessions: a region shows at most {}", u16::MAX)))?;
-        let held = Held::take(folder)?;
+        let held = Held::take(folder, Sharing::nobody())?;
         let config = RegionConfig {
             feeds: 1,
             sources: rows.into(),
@@ -99,7 +100,7 @@ impl Shown {
         };
         let layout = config.layout().map_err(|e| Failure::config(e.to_string()))?;
         let memory =
-            SharedMemory::create(&folder.join(REGION_FILE), layout.bytes()).map_err(|e| system(&e))?;
+            SharedMemory::create_in(held.folder()?, REGION_FILE, layout.bytes()).map_err(|e| system(&e))?;
         // Rows on every thread point into it until the process ends.
         let memory: &'static SharedMemory = Box::leak(Box::new(memory));
         let identity = Identity {

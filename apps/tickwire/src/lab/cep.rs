@@ -311,7 +311,7 @@ fn over_sockets(
     let pair = places.core("driver").zip(places.core("trader"));
     let before = run.shared_memory_ns(pair);
     let folder = run.folder().join("trader");
-    std::fs::create_dir_all(&folder)
+    tickwire_runtime::files::create_folders(&folder)
         .map_err(|e| Failure::system(format!("cannot create {}: {e}", folder.display())))?;
     let options = sockets::Options {
         templates: &settings.templates,

@@ -375,7 +375,7 @@ impl Rig {
     fn write(scenario: &Scenario<Settings>, run: &mut Run<'_>) -> Result<Rig, Failure> {
         let settings = &scenario.settings;
         let folder = run.folder().join("market");
-        std::fs::create_dir_all(&folder)
+        tickwire_runtime::files::create_folders(&folder)
             .map_err(|e| Failure::system(format!("cannot create {}: {e}", folder.display())))?;
         let places = Places::new(&scenario.cores, &scenario.run);
         let mut config = Config::parse(CONFIG).map_err(Failure::config)?;
@@ -399,11 +399,11 @@ impl Rig {
             thread.wait = Wait::Auto;
         }
         let path = folder.join("market.toml");
-        std::fs::write(&path, config.to_toml())
+        tickwire_runtime::files::write(&path, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
         let stamped = folder.join("stamped.toml");
         config.daemon.kernel_stamps = true;
-        std::fs::write(&stamped, config.to_toml())
+        tickwire_runtime::files::write(&stamped, config.to_toml())
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", stamped.display())))?;
         let rig = Rig {
             config: path,

@@ -22,6 +22,7 @@ use tickwire_lab::{
     Comparison, PERCENTILES, RunRecord, Table, compare, differences, folder, report_of, terminal_summary,
 };
 use tickwire_market::Nanos;
+use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::failure::{Code, Failure};
@@ -338,7 +339,7 @@ fn new_folder(parent: &Path, name: &str) -> Result<PathBuf, Failure> {
     let refused = |path: &Path, e: std::io::Error| {
         Failure::system(format!("cannot make the results folder {}: {e}", path.display()))
     };
-    fs::create_dir_all(parent).map_err(|e| refused(parent, e))?;
+    files::create_folders(parent).map_err(|e| refused(parent, e))?;
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     let base = parent.join(format!("{name}-{now}"));
     let candidates = (1..1_000).map(|n| match n {
@@ -346,7 +347,7 @@ fn new_folder(parent: &Path, name: &str) -> Result<PathBuf, Failure> {
         n => PathBuf::from(format!("{}-{n}", base.display())),
     });
     for path in candidates {
-        match fs::create_dir(&path) {
+        match files::create_folder(&path) {
             Ok(()) => return Ok(path),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(refused(&path, e)),
@@ -362,8 +363,8 @@ fn write(folder: &Path, record: &RunRecord) -> Result<(), Failure> {
     for (name, bytes) in record.files() {
         let path = folder.join(name);
         let inner = path.parent().unwrap_or(folder);
-        fs::create_dir_all(inner)
-            .and_then(|()| fs::write(&path, bytes))
+        files::create_folders(inner)
+            .and_then(|()| files::write(&path, bytes))
             .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
     }
     Ok(())

@@ -213,7 +213,7 @@ pub(crate) fn run(args: &PlayArgs, stop: &StopFlag) -> Result<(), Failure> {
         player.print()?;
     }
     if let Some(path) = &args.samples {
-        let written = std::fs::File::create(path)
+        let written = tickwire_runtime::files::create(path)
             .and_then(|file| single::write_csv(&mut BufWriter::new(file), &player.samples));
         written.map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
     }

@@ -1,4 +1,4 @@
-//! The operator's side of a running quoter: the control socket (mode 0600) takes edits of volatilities, pulls, resumptions and heartbeats,
+//! The operator's side of a running quoter: the control socket takes edits of volatilities, pulls, resumptions and heartbeats,
 //! and says how things are. A thread of its own, which shares words with the one that quotes and a channel with the one that prices.
 
 use std::path::Path;
@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tickwire_runtime::users::Peer;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use super::pricing::{Ask, Shared, Wish};
+use crate::access::AccessSection;
 use crate::cli::QuoterWord;
 use crate::daemon::control::{Answer, ControlSocket};
 use crate::failure::Failure;
@@ -33,9 +35,14 @@ pub(super) struct Control {
 
 impl Control {
     /// Listens in a folder, which is made if it is not there.
-    pub(super) fn open(folder: &Path, shared: Arc<Shared>, asks: Sender<Ask>) -> Result<Control, Failure> {
+    pub(super) fn open(
+        folder: &Path,
+        access: &AccessSection,
+        shared: Arc<Shared>,
+        asks: Sender<Ask>,
+    ) -> Result<Control, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::Poll);
-        let mut socket = ControlSocket::bind(folder, &mut waiter)?;
+        let mut socket = ControlSocket::open(folder, access, &mut waiter)?;
         let ends = Arc::new(AtomicBool::new(false));
         let mut desk = Desk { shared, asks };
         let is_over = ends.clone();
@@ -75,6 +82,14 @@ pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
     }
     views::print_answer(&views::ask_quoter(socket, &request)?);
     Ok(())
+}
+
+/// Who made an edit, for the log: what the kernel says, and the name that was given where it is another.
+fn who_asks(claimed: &str, by: &Peer) -> String {
+    match claimed.is_empty() || by.name.as_deref() == Some(claimed) {
+        true => by.to_string(),
+        false => format!("{claimed}, by {by}"),
+    }
 }
 
 struct Desk {
@@ -129,11 +144,11 @@ impl Answer for Desk {
     type Request = Request;
     const WHO: &'static str = "a quoter";
 
-    fn answer(&mut self, request: Request) -> Result<Value, String> {
+    fn answer(&mut self, request: Request, by: &Peer) -> Result<Value, String> {
         match request {
             Request::Vol { line, who, force } => {
                 let by = By {
-                    who,
+                    who: who_asks(&who, by),
                     is_forced: force,
                 };
                 self.ask(Wish::Edit(line, by))

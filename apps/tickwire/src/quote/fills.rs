@@ -89,7 +89,7 @@ impl FillsFile {
             Failure::system(format!("fills {}: {what} failed: {e}", path.display()))
         };
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|e| failed("making its folder", e))?;
+            tickwire_runtime::files::create_folders(folder).map_err(|e| failed("making its folder", e))?;
         }
         let mut file = open_alone(path, "fills", "quoter")?;
         let mut bytes = Vec::new();

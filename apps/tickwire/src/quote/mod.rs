@@ -512,7 +512,12 @@ impl<C: Channel> Floor<C> {
             );
         }
         let control = match &run.section.control {
-            Some(folder) => Some(control::Control::open(folder, shared.clone(), pricing.asks())?),
+            Some(folder) => Some(control::Control::open(
+                folder,
+                &run.config.access,
+                shared.clone(),
+                pricing.asks(),
+            )?),
             None => None,
         };
         let mut figures = Figures::default();

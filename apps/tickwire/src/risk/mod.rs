@@ -143,8 +143,8 @@ fn text_of(path: &Path) -> Result<String, Failure> {
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let path = folder.join(name);
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&path, text))
+    tickwire_runtime::files::create_folders(folder)
+        .and_then(|()| tickwire_runtime::files::write(&path, text))
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
     eprintln!("{}", path.display());
     Ok(())

@@ -5,27 +5,21 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use tickwire_runtime::places;
+
 use super::nagios::Threshold;
-use crate::daemon::{DaemonSection, FOLDER_VARIABLE};
 
 /// Which daemon.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Place {
-    /// Folder of the daemon [default: $TICKWIRE_FOLDER, else /dev/shm/tickwire]
+    /// Folder of the daemon; else $TICKWIRE_FOLDER, else $XDG_RUNTIME_DIR/tickwire or /run/tickwire, whichever has a region
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
 impl Place {
     pub(crate) fn folder(&self) -> PathBuf {
-        let told = self.folder.clone();
-        let variable = || {
-            std::env::var_os(FOLDER_VARIABLE)
-                .filter(|v| !v.is_empty())
-                .map(PathBuf::from)
-        };
-        told.or_else(variable)
-            .unwrap_or_else(|| DaemonSection::default().folder)
+        places::reader_folder(self.folder.clone())
     }
 }
 

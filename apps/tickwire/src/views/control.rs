@@ -4,12 +4,33 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tickwire_runtime::places;
+use tickwire_runtime::users::{Owners, Peer};
 
 use super::text::{Column, Grid, Page, Tone};
 use crate::failure::Failure;
+
+/// Whose regions and control sockets are trusted, beside our own and root's: as `--owner` said, once.
+static OWNERS: OnceLock<Owners> = OnceLock::new();
+
+/// Trusts one more user's regions and control sockets: the named one, else the one of `TICKWIRE_OWNER`.
+///
+/// # Errors
+/// There is no such user.
+pub(crate) fn trust(owner: Option<&str>) -> Result<(), Failure> {
+    let owners = Owners::named(owner).map_err(|e| Failure::config(format!("--owner: {e}")))?;
+    let _ = OWNERS.set(owners);
+    Ok(())
+}
+
+/// Whose regions and control sockets are trusted.
+pub(crate) fn owners() -> Owners {
+    OWNERS.get().copied().unwrap_or_default()
+}
 
 /// How long the daemon may take to answer: it asks its feed threads first.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -55,10 +76,11 @@ pub(crate) fn ask_exchange(socket: &Path, request: &Value) -> Result<Value, Fail
 }
 
 fn ask_at(socket: &Path, request: &Value, remedy: &str) -> Result<Value, Failure> {
+    let socket = places::expand(socket);
     if socket.is_dir() {
         exchange(&socket.join("control"), request, remedy)
     } else {
-        exchange(socket, request, remedy)
+        exchange(&socket, request, remedy)
     }
 }
 
@@ -79,7 +101,7 @@ fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure
                 Failure::peer_lost(format!("no daemon answers at {place}: {remedy}"))
             }
             ErrorKind::PermissionDenied => Failure::system(format!(
-                "no permission for {place}: only the user who runs the daemon may ask it"
+                "no permission for {place}: only the user who runs the daemon, root, and members of its access.group may ask it"
             )),
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::peer_lost(format!(
                 "the daemon at {place} did not answer within {} s",
@@ -89,6 +111,7 @@ fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure
         }
     };
     let mut stream = UnixStream::connect(path).map_err(|e| failed("connect to", e))?;
+    check_server(&stream, path)?;
     let patience = Some(PATIENCE);
     stream
         .set_read_timeout(patience)
@@ -112,6 +135,20 @@ fn exchange(path: &Path, request: &Value, remedy: &str) -> Result<Value, Failure
         )));
     }
     read(&answer, path)
+}
+
+/// Whoever listens there is who is meant: nothing is said to another user's process, and its answer would mean nothing.
+fn check_server(stream: &UnixStream, path: &Path) -> Result<(), Failure> {
+    let place = path.display();
+    let server =
+        Peer::of(stream).map_err(|e| Failure::system(format!("cannot tell who listens at {place}: {e}")))?;
+    match owners().include(server.uid) {
+        true => Ok(()),
+        false => Err(Failure::system(format!(
+            "who listens at {place} is {server}, not you or root: nothing was asked; give --owner or TICKWIRE_OWNER if that user's \
+             process is the one you mean"
+        ))),
+    }
 }
 
 fn read(answer: &str, path: &Path) -> Result<Value, Failure> {

@@ -8,6 +8,7 @@ use tickwire_market::{MessageType, Side, Symbol, TypeForm};
 use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
 use tickwire_shm::{AttachError, BookCopy, Histogram, SourceState, SuperCopy, Touch};
 
+use super::control;
 use super::model::*;
 use crate::failure::Failure;
 use crate::protocol::Protocol;
@@ -84,7 +85,7 @@ impl Watch {
     /// Why there is none.
     pub(crate) fn look(&mut self) -> Result<Region<'_>, Absence> {
         if self.held.is_none() {
-            self.held = Some(Attachment::attach(&self.folder)?);
+            self.held = Some(Attachment::attach_of(&self.folder, control::owners())?);
         }
         let held = self.held.as_mut().expect("attached above");
         let health = match held.follow() {

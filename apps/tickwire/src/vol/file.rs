@@ -601,11 +601,7 @@ impl VolFile {
 
 /// In the place of the file at once, with its mode.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    std::fs::write(&new, text)?;
-    std::fs::set_permissions(&new, std::fs::metadata(path)?.permissions())?;
-    std::fs::rename(&new, path)
+    tickwire_runtime::files::replace(path, text, true)
 }
 
 impl ExpirySection {

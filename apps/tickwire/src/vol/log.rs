@@ -1,11 +1,11 @@
 //! The audit log beside a file of volatilities, `FILE.log`: one JSON object a line for every edit, who made it and when, what became of
 //! the volatility at the money, and how the text changed, so that it can be taken back.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tickwire_runtime::files;
 
 use crate::failure::Failure;
 
@@ -139,11 +139,7 @@ impl Log {
             return Ok(());
         };
         let line = serde_json::to_string(record).map_err(|e| e.to_string())? + "\n";
-        let written = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(line.as_bytes()));
+        let written = files::append(path).and_then(|mut file| file.write_all(line.as_bytes()));
         written.map_err(|e| format!("cannot write {}: {e}", path.display()))
     }
 }

@@ -21,6 +21,7 @@ use serde_json::json;
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
 use tickwire_options::surface::{Curve, Edit, EditError, Surface};
+use tickwire_runtime::users::Peer;
 
 pub(crate) use file::{VolFile, WingSection, load};
 use line::Line;
@@ -416,7 +417,7 @@ pub(crate) enum VolCommand {
 Examples:
   tickwire vol show -f examples/quoter/two-expiries.toml
   tickwire vol show -f examples/quoter/two-expiries.toml --expiry 2026-03 --strikes 21
-  tickwire vol show -s /dev/shm/tickwire/quoter --format html > smiles.html")]
+  tickwire vol show -s $XDG_RUNTIME_DIR/tickwire-quoter --format html > smiles.html")]
     Show {
         #[command(flatten)]
         place: Place,
@@ -485,7 +486,7 @@ fn edit_help() -> String {
         "Edits; EXPIRY is the name of one, or how it begins; ± is + or -, and the amount is added:\n{}
 Examples:
   tickwire vol edit -f vol.toml atm 2026-03-20 +0.005
-  tickwire vol edit -s /dev/shm/tickwire/quoter straddle 2026-03-20 +1.5 linked
+  tickwire vol edit -s $XDG_RUNTIME_DIR/tickwire-quoter straddle 2026-03-20 +1.5 linked
   tickwire vol edit -f vol.toml < morning.txt
   tickwire vol edit -f vol.toml --force atm 2026-03-20 +0.05
 
@@ -569,10 +570,12 @@ fn at_line(failure: Failure, number: usize) -> Failure {
 }
 
 fn author(who: Option<&str>) -> String {
-    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
-    who.map(str::to_string)
-        .or_else(user)
-        .unwrap_or_else(|| "unknown".to_string())
+    // What the system says: a variable of the environment may say anything.
+    let user = || {
+        let own = Peer::ourselves();
+        own.name.unwrap_or_else(|| format!("uid {}", own.uid))
+    };
+    who.map_or_else(user, str::to_string)
 }
 
 /// Says a line to a file or to a quoter; the answer.

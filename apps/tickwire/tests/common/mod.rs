@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +36,36 @@ impl Folder {
         let path = self.0.join(name);
         std::fs::write(&path, content).expect("a temporary file");
         path
+    }
+}
+
+impl Folder {
+    /// Everything that the program wrote below it, which is everything but `ours`, can be read by nobody else and has none of these secrets
+    /// in it. How many files that were.
+    pub(crate) fn holds_no_secret(&self, secrets: &[&str], ours: &[&Path]) -> usize {
+        let mut files = 0;
+        let mut folders = vec![self.0.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                let data = std::fs::symlink_metadata(&path).expect("it is there");
+                if ours.contains(&path.as_path()) {
+                    continue;
+                }
+                let mode = data.permissions().mode() & 0o777;
+                assert_eq!(mode & 0o077, 0, "{} has mode {mode:04o}", path.display());
+                if data.is_dir() {
+                    folders.push(path);
+                } else if data.is_file() {
+                    let bytes = std::fs::read(&path).expect("ours");
+                    let has =
+                        |secret: &&&str| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+                    assert_eq!(secrets.iter().find(has), None, "in {}", path.display());
+                    files += 1;
+                }
+            }
+        }
+        files
     }
 }
 

@@ -272,7 +272,7 @@ pub(crate) fn measure(
     clock: &Clock,
     stop: &StopFlag,
 ) -> Result<Measured, Failure> {
-    std::fs::create_dir_all(running.folder)
+    tickwire_runtime::files::create_folders(running.folder)
         .map_err(|e| Failure::system(format!("cannot create {}: {e}", running.folder.display())))?;
     write(&running.folder.join(DICTIONARY_FILE), DICTIONARY)?;
     let core = core_line(running.simulator_core);
@@ -337,7 +337,8 @@ fn core_line(core: Option<usize>) -> String {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
+    tickwire_runtime::files::write(path, text)
+        .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
 }
 
 /// Starts the trader; its process, and where its stamps will be.
@@ -394,7 +395,7 @@ fn start(
         command.args([&plan.kept_every().to_string(), &room.to_string(), source, &core]);
     }
     let log = folder.join(TRADER_LOG);
-    let log = std::fs::File::create(&log)
+    let log = tickwire_runtime::files::create(&log)
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", log.display())))?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     let child = ChildGuard::spawn(&mut command).map_err(|e| {

@@ -68,7 +68,7 @@ impl Stamps {
 /// Writes a file.
 pub(super) fn write(path: &Path, all: &[Stamps]) -> Result<(), Failure> {
     let write = || -> std::io::Result<()> {
-        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+        let mut file = std::io::BufWriter::new(tickwire_runtime::files::create(path)?);
         file.write_all(MAGIC)?;
         for stamps in all {
             for number in stamps.to_array() {
