@@ -3,6 +3,7 @@
 
 use crate::run::{Context, Outcome, cargo, root};
 use crate::source::read;
+use crate::supply;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -11,8 +12,12 @@ const SHIPPED: &[&str] = &["Cargo.toml", "bindings/python/Cargo.toml"];
 
 /// The whole step.
 pub(crate) fn check(ctx: &Context) -> Outcome {
-    let mut outcome = match findings() {
-        Ok(findings) => Outcome::of_rules(&[("licence", findings)], "cargo xtask licences"),
+    let both = findings().and_then(|licences| Ok((licences, supply::findings()?)));
+    let mut outcome = match both {
+        Ok((licences, packages)) => Outcome::of_rules(
+            &[("licence", licences), ("package", packages)],
+            "cargo xtask licences",
+        ),
         Err(why) => Outcome {
             failed: 1,
             notes: vec![why],

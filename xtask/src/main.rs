@@ -10,6 +10,7 @@ mod fuzz;
 mod interop;
 mod keys;
 mod licences;
+mod miri;
 mod oracle;
 mod purity;
 mod quantlib;
@@ -17,6 +18,7 @@ mod recorded;
 mod run;
 mod soak;
 mod source;
+mod supply;
 mod tidy;
 
 use run::{Context, Outcome};
@@ -49,7 +51,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "licences",
-        about: "licences of every dependency against deny.toml; cargo-deny if installed",
+        about: "licences of every dependency against deny.toml, the table of packages; cargo-deny if installed",
         run: licences::check,
     },
     Step {
@@ -115,6 +117,9 @@ The project's own commands.
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
+  cargo xtask supply [--advisories DIR] [--write]
+                                advisories, bill of materials, table of packages (docs/supply-chain.md); not part of check
+  cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -138,6 +143,8 @@ fn main() -> ExitCode {
         }
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),
+        ["supply", rest @ ..] => supply::run(rest),
+        ["miri", rest @ ..] => miri::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());
             ExitCode::SUCCESS

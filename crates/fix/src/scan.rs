@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn every_byte_is_seen_at_every_place() {
-        for at in 0..64 {
+        let places: usize = if cfg!(miri) { 1 } else { 64 };
+        for at in 0..places {
             for b in 0..=255 {
                 for rest in [0, SOH, b'9', 255] {
                     let mut block = [rest; 64];

@@ -9,6 +9,7 @@
 //! ```
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
 //! are the venue's. Beside them go naive books, and copies that hear levels only: the same after every event.
+#![forbid(unsafe_code)]
 
 mod subscriptions;
 mod twin;

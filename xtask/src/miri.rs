@@ -1,0 +1,118 @@
+//! `cargo xtask miri`: the tests of every crate with `unsafe` code, interpreted by Miri, which sees reads of what is not there,
+//! races, and broken aliasing rules.
+
+use crate::run::{root, target_dir};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const HELP: &str = "\
+Runs the tests of the crates with unsafe code under Miri, with a nightly toolchain (`rustup toolchain install nightly --component
+miri,rust-src`): what a test does with system calls that Miri does not know, and what loom drives by stacks of its own, is left out.
+
+  cargo xtask miri [CRATE…]
+
+Exit code 1: a test failed or Miri found something. 2: there is no nightly toolchain with Miri.
+";
+
+/// What is interpreted: crate and the arguments of `cargo miri test`.
+const RUNS: &[(&str, &[&str])] = &[
+    ("shm", &["--lib"]),
+    ("shm", &["--test", "arbitrary"]),
+    ("shm", &["--test", "histogram"]),
+    ("shm", &["--test", "region"]),
+    ("shm", &["--test", "stress"]),
+    ("book", &["--lib"]),
+    ("runtime", &["--lib", "--", "spsc"]),
+    ("fix", &["--lib", "--", "digits", "scan"]),
+    ("options", &["--lib"]),
+];
+
+/// The command.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    if matches!(words, ["--help" | "-h"]) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    if let Some(unknown) = words.iter().find(|w| RUNS.iter().all(|(name, _)| name != *w)) {
+        eprintln!("xtask miri: no crate '{unknown}' with unsafe code is known here; --help says more");
+        return ExitCode::from(2);
+    }
+    let known = Command::new("cargo")
+        .args(["+nightly", "miri", "--version"])
+        .output();
+    if !known.is_ok_and(|o| o.status.success()) {
+        eprintln!("xtask miri: no Miri: `rustup toolchain install nightly --component miri,rust-src`");
+        return ExitCode::from(2);
+    }
+    let wanted = |name: &&str| words.is_empty() || words.contains(name);
+    let (mut passed, mut failed) = (0, 0);
+    for (name, arguments) in RUNS.iter().filter(|(name, _)| wanted(name)) {
+        let began = Instant::now();
+        let mut command = Command::new("cargo");
+        command
+            .current_dir(root())
+            .args(["+nightly", "miri", "test", "--locked", "--quiet"])
+            .args(["--package", &format!("tickwire-{name}")])
+            .arg("--target-dir")
+            .arg(target_dir().join("miri"))
+            .args(*arguments)
+            // The stable toolchain's own variables would send the nightly one to the wrong compiler.
+            .env_remove("RUSTC")
+            .env_remove("RUSTDOC")
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env("PROPTEST_CASES", "2")
+            .env(
+                "MIRIFLAGS",
+                "-Zmiri-disable-isolation -Zmiri-disable-weak-memory-emulation",
+            );
+        let is_good = command.status().is_ok_and(|status| status.success());
+        let verdict = if is_good { "ok" } else { "FAILED" };
+        println!(
+            "{verdict:<7} tickwire-{name} {}   {:.0} s",
+            arguments.join(" "),
+            began.elapsed().as_secs_f64()
+        );
+        if is_good {
+            passed += 1;
+        } else {
+            failed += 1;
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every crate that may hold unsafe code is interpreted, or it is said why not.
+    #[test]
+    fn no_crate_with_unsafe_code_is_forgotten() {
+        // Stands in for the C library and the start files: nothing that Miri could interpret.
+        let left_out = ["bare"];
+        let mut forgotten = Vec::new();
+        for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {
+            let folder = entry.expect("an entry").path();
+            let name = folder
+                .file_name()
+                .and_then(|n| n.to_str())
+                .expect("a name")
+                .to_owned();
+            let lib = std::fs::read_to_string(folder.join("src/lib.rs"));
+            let main = std::fs::read_to_string(folder.join("src/main.rs"));
+            let is_safe = lib
+                .or(main)
+                .is_ok_and(|text| text.contains("forbid(unsafe_code)"));
+            let is_known = RUNS.iter().any(|(known, _)| *known == name) || left_out.contains(&name.as_str());
+            if !is_safe && !is_known {
+                forgotten.push(name);
+            }
+        }
+        assert!(forgotten.is_empty(), "{forgotten:?}");
+    }
+}
