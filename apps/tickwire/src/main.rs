@@ -21,6 +21,7 @@ mod entry;
 mod failure;
 mod feedbench;
 mod fix;
+mod health;
 mod host;
 mod hot;
 mod journal;

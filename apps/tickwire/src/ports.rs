@@ -12,12 +12,15 @@ use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, SeqNo, Transpor
 use tickwire_runtime::NetError;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
-use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender, Stamping, UdpEndpoint};
+use tickwire_runtime::trouble::{BackOff, Trouble};
+use tickwire_runtime::udp::{
+    Datagram, MulticastConfig, MulticastReceiver, MulticastSender, Stamping, UdpEndpoint,
+};
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::channels::InterfaceName;
-use crate::console::warn;
 use crate::failure::Failure;
+use crate::health::SocketHealth;
 
 /// Connections of each kind served at once; further ones are closed at once.
 pub(crate) const CONNECTIONS: usize = 4;
@@ -62,8 +65,16 @@ struct PublishedLine {
     port: Port,
     line: usize,
     sender: MulticastSender,
+    health: SocketHealth,
     impair: Impair,
     datagrams: u64,
+}
+
+/// Where requests by datagram come in and are answered.
+struct RequestServer {
+    endpoint: UdpEndpoint,
+    receiving: SocketHealth,
+    answering: SocketHealth,
 }
 
 /// A connected client.
@@ -76,6 +87,7 @@ struct Client {
 struct Server {
     port: Port,
     listener: TcpListener,
+    accepting: SocketHealth,
     clients: [Option<Client>; CONNECTIONS],
 }
 
@@ -119,7 +131,7 @@ pub(crate) struct OutletSockets {
     /// Which channel of the exchange.
     index: usize,
     lines: Vec<PublishedLine>,
-    requests: Option<UdpEndpoint>,
+    requests: Option<RequestServer>,
     requests_lost: Impair,
     servers: Vec<Server>,
     datagram: Vec<u8>,
@@ -159,6 +171,7 @@ impl OutletSockets {
                             port,
                             line,
                             sender: MulticastSender::open(group, &interface, TTL).map_err(system)?,
+                            health: SocketHealth::new(BackOff::SEND, format!("publishing on {group}")),
                             impair: Impair::new(ImpairConfig {
                                 seed: seed.wrapping_mul(1024).wrapping_add(number as u64),
                                 ..troubles.lines[line]
@@ -170,7 +183,17 @@ impl OutletSockets {
                 (Transport::Datagram, Some(address)) => {
                     let endpoint = UdpEndpoint::bind(address).map_err(system)?;
                     waiter.watch(&endpoint);
-                    sockets.requests = Some(endpoint);
+                    sockets.requests = Some(RequestServer {
+                        endpoint,
+                        receiving: SocketHealth::new(
+                            BackOff::RECEIVE,
+                            format!("receiving requests at {address}"),
+                        ),
+                        answering: SocketHealth::new(
+                            BackOff::SEND,
+                            format!("answering requests from {address}"),
+                        ),
+                    });
                 }
                 (Transport::Stream, Some(address)) => {
                     let listener = TcpListener::bind(address.into()).map_err(system)?;
@@ -178,6 +201,10 @@ impl OutletSockets {
                     sockets.servers.push(Server {
                         port,
                         listener,
+                        accepting: SocketHealth::new(
+                            BackOff::SEND,
+                            format!("accepting connections at {address}"),
+                        ),
                         clients: [const { None }; CONNECTIONS],
                     });
                 }
@@ -190,7 +217,10 @@ impl OutletSockets {
     /// The ports on which it listens.
     pub(crate) fn listening(&self) -> Vec<(Port, u16)> {
         let of = |address: io::Result<SocketAddr>| address.map(|a| a.port()).unwrap_or_default();
-        let requests = self.requests.iter().map(|r| (Port::Requests, of(r.local_addr())));
+        let requests = self
+            .requests
+            .iter()
+            .map(|r| (Port::Requests, of(r.endpoint.local_addr())));
         let servers = self.servers.iter().map(|s| (s.port, of(s.listener.local_addr())));
         requests.chain(servers).collect()
     }
@@ -201,20 +231,19 @@ impl OutletSockets {
         now: Nanos,
         exchange: &mut Exchange,
         departures: &mut Departures,
-    ) -> Result<bool, Failure> {
+    ) -> bool {
         let Some(datagram) = exchange.poll_datagram(self.index, now) else {
-            return Ok(false);
+            return false;
         };
         let (port, lines) = (datagram.port, datagram.lines);
         self.datagram.clear();
         self.datagram.extend_from_slice(datagram.bytes);
         let publisher = &exchange.outlets()[self.index].publisher;
-        let mut failed = None;
         for line in self.lines.iter_mut().filter(|line| line.port == port) {
             if !lines.has(LineSet(1 << line.line)) {
                 continue;
             }
-            let (sender, count) = (&line.sender, &mut line.datagrams);
+            let (sender, count, health) = (&line.sender, &mut line.datagrams, &mut line.health);
             line.impair.send(&self.datagram, &mut |bytes: &[u8]| {
                 // The clock is read before the call: the receiver may run before it returns.
                 let ticks = tsc();
@@ -222,20 +251,17 @@ impl OutletSockets {
                     departures.note(publisher.span(bytes), ticks);
                 }
                 *count += 1;
-                if let Err(e) = sender.send(bytes) {
-                    failed.get_or_insert((e, sender.group()));
+                // What cannot be sent is a lost packet, as on any network.
+                if health.may_try() {
+                    match sender.send(bytes) {
+                        Ok(()) => health.worked(),
+                        Err(e) if Trouble::of(&e) == Trouble::WouldBlock => {}
+                        Err(e) => health.failed(&e),
+                    }
                 }
             });
         }
-        match failed {
-            // A full socket buffer is a lost packet, as on any network.
-            Some((e, _)) if e.kind() == io::ErrorKind::WouldBlock => Ok(true),
-            Some((e, group)) => Err(Failure::system(format!(
-                "publishing on {group} failed: {e}; is there a multicast route (`ip route get {}`)?",
-                group.ip()
-            ))),
-            None => Ok(true),
-        }
+        true
     }
 
     /// Answers requests and moves the bytes of recovery connections.
@@ -245,10 +271,9 @@ impl OutletSockets {
         exchange: &mut Exchange,
         waiter: &mut Waiter,
         buffer: &mut [u8],
-    ) -> Result<(), Failure> {
-        let failed = |e: io::Error| Failure::system(format!("the retransmission socket failed: {e}"));
+    ) {
         if let Some(requests) = &mut self.requests {
-            while let Some((datagram, from)) = requests.recv_from(buffer).map_err(failed)? {
+            while let Some((datagram, from)) = requests.next(buffer) {
                 let now = clock.now();
                 self.last_request = now;
                 let mut reply = [0; 2048];
@@ -259,7 +284,7 @@ impl OutletSockets {
                 });
                 if let Some(length) = answer {
                     self.answered += 1;
-                    requests.send_to(&reply[..length], from).map_err(failed)?;
+                    requests.answer(&reply[..length], from);
                 }
             }
         }
@@ -267,7 +292,30 @@ impl OutletSockets {
         for server in &mut self.servers {
             server.serve(self.index, now, exchange, waiter, buffer);
         }
-        Ok(())
+    }
+
+    /// Says which sockets work again.
+    pub(crate) fn settle(&mut self) {
+        self.healths_mut().for_each(SocketHealth::settle);
+    }
+
+    /// Errors of its sockets.
+    pub(crate) fn count(&self, counters: &mut Counters) {
+        let requests = self.requests.iter().flat_map(|r| [&r.receiving, &r.answering]);
+        let lines = self.lines.iter().map(|line| &line.health);
+        let servers = self.servers.iter().map(|server| &server.accepting);
+        requests
+            .chain(lines)
+            .chain(servers)
+            .for_each(|h| h.count(counters));
+    }
+
+    fn healths_mut(&mut self) -> impl Iterator<Item = &mut SocketHealth> {
+        let requests = self.requests.iter_mut();
+        let requests = requests.flat_map(|r| [&mut r.receiving, &mut r.answering]);
+        let lines = self.lines.iter_mut().map(|line| &mut line.health);
+        let servers = self.servers.iter_mut().map(|server| &mut server.accepting);
+        requests.chain(lines).chain(servers)
     }
 
     /// Loses the next live packets of a line, or of both; of how many lines.
@@ -303,7 +351,55 @@ impl OutletSockets {
     }
 }
 
+impl RequestServer {
+    /// The next request, and who asks.
+    fn next<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Datagram<'b>, SocketAddr)> {
+        if !self.receiving.may_try() {
+            return None;
+        }
+        match self.endpoint.recv_from(buffer) {
+            Ok(received) => {
+                self.receiving.worked();
+                received
+            }
+            Err(e) => {
+                self.receiving.failed(&e);
+                None
+            }
+        }
+    }
+
+    /// Sends an answer. One that cannot be sent says something about its address perhaps, and nothing about others: those are answered all the same.
+    fn answer(&mut self, reply: &[u8], to: SocketAddr) {
+        if to.port() == 0 {
+            // Whoever sends from there (RFC 768 allows it) can be told nothing, and the kernel calls an attempt invalid.
+            let nobody = io::Error::other(format!(
+                "the request from {} came from port 0, to which nothing can be sent",
+                to.ip()
+            ));
+            return self.answering.troubled(Trouble::PeerGone, &nobody);
+        }
+        match self.endpoint.send_to(reply, to) {
+            Ok(_) => self.answering.worked(),
+            Err(e) => self.answering.troubled(not_ours(Trouble::of(&e)), &e),
+        }
+    }
+}
+
+/// An answer to an address that a stranger chose is never a fault of our configuration.
+fn not_ours(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Configuration => Trouble::PeerGone,
+        other => other,
+    }
+}
+
 impl Server {
+    /// The next client.
+    fn accept(&mut self) -> Option<TcpStream> {
+        accept(&mut self.listener, &mut self.accepting)
+    }
+
     fn serve(
         &mut self,
         outlet: usize,
@@ -313,7 +409,7 @@ impl Server {
         buffer: &mut [u8],
     ) {
         let port = self.port;
-        while let Ok(Some(stream)) = self.listener.accept() {
+        while let Some(stream) = self.accept() {
             let Some(publisher) = exchange.publisher_mut(outlet) else {
                 return;
             };
@@ -355,14 +451,32 @@ impl Server {
     }
 }
 
+/// The next connection, if there is one and none of the last attempts failed too recently.
+pub(crate) fn accept(listener: &mut TcpListener, health: &mut SocketHealth) -> Option<TcpStream> {
+    if !health.may_try() {
+        return None;
+    }
+    match listener.accept() {
+        Ok(accepted) => {
+            health.worked();
+            accepted
+        }
+        Err(e) => {
+            health.failed(&e);
+            None
+        }
+    }
+}
+
 /// A recovery connection of the receiver.
 struct Link {
     port: Port,
     address: SocketAddr,
     state: LinkState,
     retry: Nanos,
-    /// How often in a row it could not be opened; only the first time is said.
+    /// How often in a row it could not be opened.
     failures: u32,
+    health: SocketHealth,
 }
 
 enum LinkState {
@@ -372,15 +486,32 @@ enum LinkState {
     Open(TcpStream),
 }
 
+/// A group of retransmissions, snapshots or definitions.
+struct RecoveryGroup {
+    port: Port,
+    line: Line,
+    receiver: MulticastReceiver,
+    health: SocketHealth,
+}
+
+/// Where requests leave by datagram, and answers come in.
+struct Requester {
+    endpoint: UdpEndpoint,
+    server: SocketAddr,
+    asking: SocketHealth,
+    hearing: SocketHealth,
+}
+
 /// The sockets of one received channel. See the module's description.
 pub(crate) struct Intake {
     /// Lines A and B of the live port.
     pub(crate) live: Vec<MulticastReceiver>,
+    live_health: Vec<SocketHealth>,
     /// What tells that they have input.
     pub(crate) live_watches: Vec<Watch>,
-    recovery: Vec<(Port, Line, MulticastReceiver)>,
+    recovery: Vec<RecoveryGroup>,
     recovery_watches: Vec<Watch>,
-    requests: Option<(UdpEndpoint, SocketAddr)>,
+    requests: Option<Requester>,
     /// Datagrams that came to the socket of requests from elsewhere than the server that is asked.
     unasked: u64,
     links: Vec<Link>,
@@ -406,6 +537,7 @@ impl Intake {
         let interface = ports.interface.find()?;
         let mut intake = Intake {
             live: Vec::new(),
+            live_health: Vec::new(),
             live_watches: Vec::new(),
             recovery: Vec::new(),
             recovery_watches: Vec::new(),
@@ -423,14 +555,21 @@ impl Intake {
                 config.source = ports.sources[port as usize][line];
                 let receiver = MulticastReceiver::join(config).map_err(system)?;
                 let watch = waiter.watch(&receiver);
+                let health = SocketHealth::new(BackOff::RECEIVE, format!("receiving {group}"));
                 match port {
                     Port::Live => {
                         intake.live.push(receiver);
+                        intake.live_health.push(health);
                         intake.live_watches.push(watch);
                     }
                     _ => {
                         let line = if line == 0 { Line::A } else { Line::B };
-                        intake.recovery.push((port, line, receiver));
+                        intake.recovery.push(RecoveryGroup {
+                            port,
+                            line,
+                            receiver,
+                            health,
+                        });
                         intake.recovery_watches.push(watch);
                     }
                 }
@@ -441,7 +580,18 @@ impl Intake {
                     let own = interface.address().unwrap_or(Ipv4Addr::UNSPECIFIED);
                     let endpoint = UdpEndpoint::bind(SocketAddrV4::new(own, 0)).map_err(system)?;
                     intake.recovery_watches.push(waiter.watch(&endpoint));
-                    intake.requests = Some((endpoint, address.into()));
+                    intake.requests = Some(Requester {
+                        endpoint,
+                        server: address.into(),
+                        asking: SocketHealth::new(
+                            BackOff::SEND,
+                            format!("sending a retransmission request to {address}"),
+                        ),
+                        hearing: SocketHealth::new(
+                            BackOff::RECEIVE,
+                            format!("receiving answers of {address}"),
+                        ),
+                    });
                 }
                 (Transport::Stream, Some(address)) => intake.links.push(Link {
                     port,
@@ -449,6 +599,10 @@ impl Intake {
                     state: LinkState::Closed,
                     retry: Nanos::ZERO,
                     failures: 0,
+                    health: SocketHealth::new(
+                        BackOff::CONNECT,
+                        format!("connecting to {address} ({})", port.name()),
+                    ),
                 }),
                 _ => {}
             }
@@ -468,6 +622,12 @@ impl Intake {
             .any(|link| !matches!(link.state, LinkState::Closed))
     }
 
+    /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said; the line goes on.
+    #[inline]
+    pub(crate) fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
+        receive(&mut self.live[index], &mut self.live_health[index], buffer)
+    }
+
     /// What recovery groups and the request server sent.
     pub(crate) fn recover<C: Channel, S: EventSink>(
         &mut self,
@@ -475,44 +635,62 @@ impl Intake {
         buffer: &mut [u8],
         channel: &mut C,
         sink: &mut S,
-    ) -> Result<(), Failure> {
-        for (port, line, receiver) in &mut self.recovery {
+    ) {
+        for group in &mut self.recovery {
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
-                let Some(datagram) = receiver.recv(buffer).map_err(receive_failed)? else {
+                let Some(datagram) = receive(&mut group.receiver, &mut group.health, buffer) else {
                     break;
                 };
-                channel.on_datagram(now, *port, *line, datagram.bytes, sink);
+                channel.on_datagram(now, group.port, group.line, datagram.bytes, sink);
             }
         }
-        if let Some((requests, server)) = &mut self.requests {
+        if let Some(requests) = &mut self.requests {
             // Strangers, who can send to the port as well, take no answer's turn but for a flood of them.
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
-                let Some((datagram, from)) = requests.recv_from(buffer).map_err(receive_failed)? else {
+                let Some((datagram, from)) = requests.hear(buffer) else {
                     break;
                 };
-                if from == *server {
+                if from == requests.server {
                     channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink);
                     break;
                 }
                 self.unasked += 1;
             }
         }
-        self.request(channel)
+        self.request(channel);
     }
 
-    /// Sends the requests that are due.
+    /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again after its timeout.
     #[inline]
-    pub(crate) fn request<C: Channel>(&mut self, channel: &mut C) -> Result<(), Failure> {
-        let Some((requests, server)) = &mut self.requests else {
-            return Ok(());
+    pub(crate) fn request<C: Channel>(&mut self, channel: &mut C) {
+        let Some(requests) = &mut self.requests else {
+            return;
         };
         let mut request = [0; 128];
         while let Some(bytes) = channel.poll_request(&mut request) {
-            requests
-                .send_to(bytes, *server)
-                .map_err(|e| Failure::system(format!("sending a retransmission request failed: {e}")))?;
+            requests.ask(bytes);
         }
-        Ok(())
+    }
+
+    /// Says which sockets work again. For the slow part of a loop.
+    pub(crate) fn settle(&mut self) {
+        let groups = self.recovery.iter_mut().map(|group| &mut group.health);
+        let requests = self.requests.iter_mut();
+        let requests = requests.flat_map(|r| [&mut r.asking, &mut r.hearing]);
+        let links = self.links.iter_mut().map(|link| &mut link.health);
+        let all = self.live_health.iter_mut().chain(groups).chain(requests);
+        all.chain(links).for_each(SocketHealth::settle);
+    }
+
+    /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of who was not asked.
+    pub(crate) fn count_into(&self, counters: &mut Counters) {
+        counters.add(Counter::KernelDrops, self.kernel_drops());
+        counters.add(Counter::AnswersUnasked, self.unasked);
+        let groups = self.recovery.iter().map(|group| &group.health);
+        let requests = self.requests.iter().flat_map(|r| [&r.asking, &r.hearing]);
+        let links = self.links.iter().map(|link| &link.health);
+        let all = self.live_health.iter().chain(groups).chain(requests);
+        all.chain(links).for_each(|health| health.count(counters));
     }
 
     /// Opens, feeds and closes the recovery connections.
@@ -528,17 +706,65 @@ impl Intake {
         }
     }
 
-    /// Adds what the sockets count: datagrams of the live lines that the kernel dropped, answers of who was not asked.
-    pub(crate) fn count_into(&self, counters: &mut Counters) {
-        let drops = self.live.iter().map(|line| u64::from(line.kernel_drops())).sum();
-        counters.add(Counter::KernelDrops, drops);
-        counters.add(Counter::AnswersUnasked, self.unasked);
+    /// Datagrams of the live lines that the kernel dropped.
+    fn kernel_drops(&self) -> u64 {
+        self.live.iter().map(|line| u64::from(line.kernel_drops())).sum()
     }
 
     /// The live groups, for messages.
     pub(crate) fn groups(&self) -> String {
         let groups: Vec<String> = self.live.iter().map(|line| line.group().to_string()).collect();
         groups.join(" and ")
+    }
+}
+
+/// The next datagram of a group.
+#[inline]
+fn receive<'b>(
+    receiver: &mut MulticastReceiver,
+    health: &mut SocketHealth,
+    buffer: &'b mut [u8],
+) -> Option<Datagram<'b>> {
+    if !health.may_try() {
+        return None;
+    }
+    match receiver.recv(buffer) {
+        Ok(received) => {
+            health.worked();
+            received
+        }
+        Err(e) => {
+            health.failed(&e);
+            None
+        }
+    }
+}
+
+impl Requester {
+    fn ask(&mut self, request: &[u8]) {
+        if !self.asking.may_try() {
+            return;
+        }
+        match self.endpoint.send_to(request, self.server) {
+            Ok(_) => self.asking.worked(),
+            Err(e) => self.asking.failed(&e),
+        }
+    }
+
+    fn hear<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Datagram<'b>, SocketAddr)> {
+        if !self.hearing.may_try() {
+            return None;
+        }
+        match self.endpoint.recv_from(buffer) {
+            Ok(received) => {
+                self.hearing.worked();
+                received
+            }
+            Err(e) => {
+                self.hearing.failed(&e);
+                None
+            }
+        }
     }
 }
 
@@ -558,20 +784,24 @@ impl Link {
                 let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
                 match std::thread::Builder::new().name("connect".into()).spawn(connect) {
                     Ok(opening) => self.state = LinkState::Opening(opening),
-                    Err(e) => warn(format_args!("no thread to connect to {address}: {e}")),
+                    Err(e) => {
+                        self.failures = self.failures.saturating_add(1);
+                        self.health.failed(&e);
+                    }
                 }
             }
             LinkState::Closed => {}
             LinkState::Opening(opening) if opening.is_finished() => match opening.join() {
                 Ok(Ok(stream)) => {
                     self.failures = 0;
+                    self.health.worked();
                     channel.connected(now, self.port);
                     self.state = LinkState::Open(stream);
                 }
                 failed => {
                     self.failures = self.failures.saturating_add(1);
-                    if let (Ok(Err(e)), 1) = (failed, self.failures) {
-                        warn(format_args!("no {} connection yet: {e}", self.port.name()));
+                    if let Ok(Err(e)) = failed {
+                        self.health.troubled(e.trouble(), &e);
                     }
                     channel.disconnected(now, self.port, sink);
                 }
@@ -617,9 +847,7 @@ fn move_bytes<C: Channel, S: EventSink>(
     is_up
 }
 
-fn receive_failed(e: io::Error) -> Failure {
-    Failure::system(format!("receiving market data failed: {e}"))
-}
-
+#[cfg(test)]
+mod errors;
 #[cfg(test)]
 mod tests;

@@ -75,6 +75,9 @@ pub(crate) struct ExchangeResults {
     /// What clients' orders have traded, by firm and symbol.
     #[serde(default)]
     pub(crate) orders_traded: Vec<OrdersTraded>,
+    /// Counter id → value, of its sockets and its clock.
+    #[serde(default)]
+    pub(crate) counters: BTreeMap<String, u64>,
 }
 
 /// What the trader leaves behind.

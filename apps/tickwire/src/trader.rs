@@ -25,6 +25,7 @@ use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTr
 use crate::config::{Config, ReceiverSection, Waiting};
 use crate::demo::Notice;
 use crate::failure::Failure;
+use crate::health::count_waits;
 use crate::hot::{HotPath, OrderOut};
 use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
@@ -231,9 +232,9 @@ impl<'a, C: Channel> Trader<'a, C> {
         let started = self.hot.clock.now();
         self.transmit_fix()?;
         while self.end != End::Done {
-            self.receive(&mut buffer)?;
+            self.receive(&mut buffer);
             let now = self.hot.clock.now();
-            self.channel_timers(now)?;
+            self.channel_timers(now);
             // The peer is not silent as long as something of it is unread: this thread may have had no core for long.
             if self.order_entry(now, &mut buffer)? {
                 self.session_timers(now)?;
@@ -256,6 +257,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                     )));
                 }
                 self.watch_symbol();
+                self.intake.settle();
                 self.conclude(now)?;
                 self.check_silence(now, started)?;
                 if is_child {
@@ -272,9 +274,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                 .poll_timeout()
                 .map_or(Nanos::MILLI, |t| t.since(now))
                 .min(Nanos::MILLI);
-            self.waiter
-                .wait(due)
-                .map_err(|e| Failure::system(format!("waiting for packets failed: {e}")))?;
+            self.waiter.wait(due);
         }
         Ok(())
     }
@@ -282,24 +282,23 @@ impl<'a, C: Channel> Trader<'a, C> {
     /// What the lines hold, up to a bound, then one retransmitted datagram. In a burst, the other sockets are looked at only
     /// every so many packets: each look is a system call.
     #[inline]
-    fn receive(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+    fn receive(&mut self, buffer: &mut [u8]) {
         for _ in 0..PACKETS_PER_LOOK {
-            let a = self.receive_line(0, Line::A, buffer)?;
-            let b = self.intake.live.len() > 1 && self.receive_line(1, Line::B, buffer)?;
+            let a = self.receive_line(0, Line::A, buffer);
+            let b = self.intake.live.len() > 1 && self.receive_line(1, Line::B, buffer);
             if !(a || b) {
                 break;
             }
         }
         let now = self.hot.clock.now();
-        self.intake.recover(now, buffer, &mut self.channel, &mut self.hot)
+        self.intake.recover(now, buffer, &mut self.channel, &mut self.hot);
     }
 
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
     #[inline]
-    fn receive_line(&mut self, index: usize, line: Line, buffer: &mut [u8]) -> Result<bool, Failure> {
-        let receiver = &mut self.intake.live[index];
-        let Some(datagram) = receiver.recv(buffer).map_err(receive_failed)? else {
-            return Ok(false);
+    fn receive_line(&mut self, index: usize, line: Line, buffer: &mut [u8]) -> bool {
+        let Some(datagram) = self.intake.receive(index, buffer) else {
+            return false;
         };
         let received = self.hot.clock.nanos_at(datagram.tsc);
         let samples = self.hot.probes.samples().len();
@@ -308,22 +307,21 @@ impl<'a, C: Channel> Trader<'a, C> {
         self.channel
             .on_datagram(received, Port::Live, line, datagram.bytes, &mut self.hot);
         if self.hot.probes.samples().len() > samples
-            && let Some(arrived) = receiver.last_kernel_ns()
+            && let Some(arrived) = self.intake.live[index].last_kernel_ns()
         {
             // Asked for only now that the order is out.
             self.hot
                 .probes
                 .amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
         }
-        Ok(true)
+        true
     }
 
-    fn channel_timers(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn channel_timers(&mut self, now: Nanos) {
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.channel.handle_timeout(now, &mut self.hot);
-            self.intake.request(&mut self.channel)?;
+            self.intake.request(&mut self.channel);
         }
-        Ok(())
     }
 
     fn session_timers(&mut self, now: Nanos) -> Result<(), Failure> {
@@ -511,6 +509,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         all.merge(self.hot.rule.counters());
         all.merge(self.hot.session.counters());
         self.intake.count_into(&mut all);
+        count_waits(&mut all, self.waiter.errors());
         all
     }
 
@@ -571,10 +570,6 @@ impl<'a, C: Channel> Trader<'a, C> {
         levels.finish()?;
         write_json(&dir.join("trader.json"), &self.results())
     }
-}
-
-fn receive_failed(e: std::io::Error) -> Failure {
-    Failure::system(format!("receiving market data failed: {e}"))
 }
 
 fn connection_failed(e: std::io::Error) -> Failure {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
@@ -15,10 +16,11 @@ use tickwire_exchange::{
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
+use tickwire_market::{Counters, Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
+use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::config::{Config, Impairment, Probability};
@@ -27,11 +29,14 @@ use crate::daemon::control::ControlSocket;
 use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
+use crate::health::{SocketHealth, count_waits};
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::notes::Notes;
 use crate::operator::{self, Operator};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
-use crate::results::{ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, write_json};
+use crate::results::{
+    ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, counters_by_id, write_json,
+};
 use crate::wiring;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
@@ -239,14 +244,40 @@ struct Client {
     mask: Option<Mask>,
 }
 
+/// Where connections of order entry come in.
+struct Entrance {
+    listener: TcpListener,
+    health: SocketHealth,
+}
+
+impl Entrance {
+    fn open(address: SocketAddr, waiter: &mut Waiter) -> Result<Entrance, Failure> {
+        let listener = TcpListener::bind(address).map_err(|e| Failure::system(e.to_string()))?;
+        waiter.watch(&listener);
+        let health = SocketHealth::new(
+            BackOff::SEND,
+            format!("accepting orders' connections at {address}"),
+        );
+        Ok(Entrance { listener, health })
+    }
+
+    fn accept(&mut self) -> Option<TcpStream> {
+        crate::ports::accept(&mut self.listener, &mut self.health)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
 struct Venue<'a> {
     config: &'a Config,
     clock: Clock,
     market: Market,
     /// With the venue that each is of.
     outlets: Vec<(usize, OutletSockets)>,
-    orders: TcpListener,
-    ouch: Option<TcpListener>,
+    orders: Entrance,
+    ouch: Option<Entrance>,
     clients: [Option<Client>; CLIENTS],
     /// Whether passwords are taken out of what clients send before anything else is done with it; where it is then.
     is_masked: bool,
@@ -369,18 +400,12 @@ impl<'a> Venue<'a> {
             Ok((p.venue, sockets))
         });
         let outlets = outlets.collect::<Result<Vec<_>, Failure>>()?;
-        let orders = TcpListener::bind(config.order_entry.address.into())
-            .map_err(|e| Failure::system(e.to_string()))?;
-        waiter.watch(&orders);
-        let ouch = match &config.order_entry.ouch {
-            Some(section) => {
-                let ouch =
-                    TcpListener::bind(section.address.into()).map_err(|e| Failure::system(e.to_string()))?;
-                waiter.watch(&ouch);
-                Some(ouch)
-            }
-            None => None,
-        };
+        let orders = Entrance::open(config.order_entry.address.into(), &mut waiter)?;
+        let ouch = &config.order_entry.ouch;
+        let ouch = ouch
+            .as_ref()
+            .map(|section| Entrance::open(section.address.into(), &mut waiter))
+            .transpose()?;
         let control = &config.exchange.control;
         let control = control
             .as_ref()
@@ -433,12 +458,12 @@ impl<'a> Venue<'a> {
             let mut sent = false;
             self.keep()?;
             for (venue, outlet) in &mut self.outlets {
-                sent |= outlet.publish(now, self.market.exchange_mut(*venue), &mut self.departures)?;
+                sent |= outlet.publish(now, self.market.exchange_mut(*venue), &mut self.departures);
             }
             self.serve_orders(&mut buffer)?;
             for (venue, outlet) in &mut self.outlets {
                 let exchange = self.market.exchange_mut(*venue);
-                outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer)?;
+                outlet.serve(&self.clock, exchange, &mut self.waiter, &mut buffer);
             }
             if now >= next_look {
                 next_look = now.after(100 * Nanos::MILLI);
@@ -447,7 +472,7 @@ impl<'a> Venue<'a> {
                         "{reason}; the session was not finished"
                     )));
                 }
-                self.accept(now)?;
+                self.accept(now);
                 self.hear_operator()?;
                 self.tell_of_clients(notes);
                 self.progress(is_child, now);
@@ -461,9 +486,7 @@ impl<'a> Venue<'a> {
                     .poll_timeout()
                     .map_or(Nanos::MILLI, |t| t.since(now))
                     .min(Nanos::MILLI);
-                self.waiter
-                    .wait(due)
-                    .map_err(|e| Failure::system(format!("waiting for clients failed: {e}")))?;
+                self.waiter.wait(due);
             }
         }
     }
@@ -509,17 +532,32 @@ impl<'a> Venue<'a> {
         self.opened = Some(now);
     }
 
-    fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
-        let failed = |e: io::Error| Failure::system(format!("accepting a connection failed: {e}"));
-        while let Some(stream) = self.orders.accept().map_err(failed)? {
+    fn accept(&mut self, now: Nanos) {
+        while let Some(stream) = self.orders.accept() {
             self.admit(now, stream, 0..CONNECTIONS);
         }
         while let Some(ouch) = &mut self.ouch
-            && let Some(stream) = ouch.accept().map_err(failed)?
+            && let Some(stream) = ouch.accept()
         {
             self.admit(now, stream, CONNECTIONS..CLIENTS);
         }
-        Ok(())
+        for entry in [Some(&mut self.orders), self.ouch.as_mut()].into_iter().flatten() {
+            entry.health.settle();
+        }
+        self.outlets.iter_mut().for_each(|(_, outlet)| outlet.settle());
+    }
+
+    /// What sockets count.
+    fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        for entry in [Some(&self.orders), self.ouch.as_ref()].into_iter().flatten() {
+            entry.health.count(&mut counters);
+        }
+        self.outlets
+            .iter()
+            .for_each(|(_, outlet)| outlet.count(&mut counters));
+        count_waits(&mut counters, self.waiter.errors());
+        counters
     }
 
     /// Tells the terminal who came and went, why, and what was cancelled with it.
@@ -761,6 +799,7 @@ impl<'a> Venue<'a> {
             packet_to_order_series: series,
             unmatched_causes: unmatched,
             quotes: self.market.exchange(0).quotes().map(quote_outcome_of).collect(),
+            counters: counters_by_id(&self.counters()),
             orders_traded: orders_traded(self.market.exchange(0).ledger()),
         }
     }

@@ -51,6 +51,12 @@ pub fn thread_cpu_ns() -> u64 {
     sys::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The kernel's clock that is never set, in nanoseconds since the machine was started: the clock of heartbeats and of waits, the same for every
+/// process of a machine. `CLOCK_MONOTONIC` of clock_gettime(2); about 20 ns.
+pub fn monotonic() -> Nanos {
+    Nanos(sys::clock_ns(libc::CLOCK_MONOTONIC))
+}
+
 #[cold]
 fn undecided() -> u64 {
     choose_source();

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use crate::trouble::Trouble;
+
 /// Why a socket could not be opened, joined, bound or connected.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
@@ -117,6 +119,22 @@ pub enum NetError {
 }
 
 impl NetError {
+    /// What it means for what comes next.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            NetError::Refused { .. } | NetError::TimedOut { .. } => Trouble::PeerGone,
+            NetError::NoRoute { .. } | NetError::NoMulticastRoute { .. } => Trouble::Transient,
+            NetError::TooManyGroups { .. } => Trouble::Resource,
+            NetError::Io { source, .. } => Trouble::of(source),
+            NetError::PortInUse { .. }
+            | NetError::PermissionDenied { .. }
+            | NetError::NoInterface { .. }
+            | NetError::NoAddress { .. }
+            | NetError::NotMulticast { .. }
+            | NetError::NotLocal { .. } => Trouble::Configuration,
+        }
+    }
+
     /// The sentence for an error of `bind`.
     pub(crate) fn bind(protocol: &'static str, address: SocketAddr, source: io::Error) -> NetError {
         match source.raw_os_error() {

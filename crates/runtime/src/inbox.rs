@@ -12,6 +12,7 @@ use io_uring::{IoUring, opcode, types};
 
 use crate::clock::tsc;
 use crate::sys;
+use crate::trouble::Trouble;
 use crate::udp::control_stamp;
 
 /// Waits until the kernel stamps what TCP receives, at most `patience`; whether it does. It begins some time after the first socket has
@@ -188,7 +189,7 @@ impl Inbox {
     /// Allocates nothing.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says, but for signals.
     #[inline]
     pub fn recv(&mut self, timeout_ns: u64) -> io::Result<Input<'_>> {
         let flags = match self.backend {
@@ -196,14 +197,14 @@ impl Inbox {
             Backend::Block | Backend::BusyPoll => 0,
             Backend::Poll => {
                 let mut fds = [sys::poll_input(self.socket.as_raw_fd())];
-                match transient(sys::poll(&mut fds, Some(timeout_ns)))? {
+                match none_if_interrupted(sys::poll(&mut fds, Some(timeout_ns)))? {
                     None | Some(0) => return Ok(Input::Nothing),
                     Some(_) => libc::MSG_DONTWAIT,
                 }
             }
             Backend::Epoll => {
                 let epoll = self.epoll.as_ref().expect("made with it").as_fd();
-                match transient(sys::epoll_wait(epoll, timeout_ns))? {
+                match none_if_interrupted(sys::epoll_wait(epoll, timeout_ns))? {
                     None | Some(0) => return Ok(Input::Nothing),
                     Some(_) => libc::MSG_DONTWAIT,
                 }
@@ -271,10 +272,10 @@ fn busy_poll(fd: BorrowedFd<'_>) -> String {
 }
 
 /// `None` for an interruption by a signal.
-fn transient<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn none_if_interrupted<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+        Err(error) if Trouble::of(&error) == Trouble::WouldBlock => Ok(None),
         Err(error) => Err(error),
     }
 }

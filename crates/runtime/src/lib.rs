@@ -16,6 +16,7 @@ pub mod capture;
 pub mod child;
 pub mod clock;
 mod error;
+pub mod faults;
 pub mod files;
 pub mod host;
 pub mod inbox;
@@ -34,6 +35,7 @@ mod sys;
 pub mod tcp;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod trouble;
 pub mod udp;
 pub mod users;
 pub mod wait;

@@ -76,6 +76,21 @@ impl VethPair {
         Ok(pair)
     }
 
+    /// The name of an end's namespace, 0 or 1, as `ip netns exec` takes it.
+    pub fn name(&self, end: usize) -> &str {
+        &self.names[end]
+    }
+
+    /// Changes the network of an end, 0 or 1, by an `ip` command, such as `route del`.
+    ///
+    /// # Errors
+    /// The command and what it said.
+    pub fn ip(&self, end: usize, arguments: &[&str]) -> io::Result<()> {
+        let mut all = vec!["-n", self.name(end)];
+        all.extend(arguments);
+        ip(&all)
+    }
+
     /// The address of an end, 0 or 1.
     pub fn address(&self, end: usize) -> Ipv4Addr {
         ADDRESSES[end]

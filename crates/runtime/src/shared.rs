@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickwire_market::Nanos;
 use tickwire_shm::{AttachError, Layout, ReadWord, Reader, RegionState};
 
+pub use crate::clock::monotonic;
 use crate::files::{Folder, FolderError, Sharing};
 use crate::mapping::Mapping;
 use crate::sys;
@@ -410,9 +411,4 @@ impl Attachment {
         *self = Attachment::of_file(&self.view.path, self.view.owners)?;
         Ok(Followed::Replaced)
     }
-}
-
-/// The clock of heartbeats: `CLOCK_MONOTONIC`, the same for every process of a machine.
-pub fn monotonic() -> Nanos {
-    Nanos(sys::clock_ns(libc::CLOCK_MONOTONIC))
 }

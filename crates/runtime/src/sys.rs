@@ -1,11 +1,15 @@
 //! System calls the standard library lacks, each behind a safe function: arguments are checked by type, results are
-//! `io::Result`. No policy here.
+//! `io::Result`. No policy here. Every socket call of the crate stands here and asks [`crate::faults`] first, so that tests can make any of them fail.
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::io::{Read, Write};
 use std::mem::{MaybeUninit, size_of, size_of_val};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use crate::faults::{Call, pass};
 
 /// The result of a call that returns -1 and sets `errno` on failure.
 pub(crate) fn check(ret: libc::c_int) -> io::Result<libc::c_int> {
@@ -65,6 +69,7 @@ impl SocketMemory {
 
 /// A UDP socket over IPv4, closed on exec.
 pub(crate) fn udp_socket() -> io::Result<OwnedFd> {
+    pass(Call::Socket)?;
     // SAFETY: no pointers; a non-negative result is a new descriptor that nobody else owns.
     unsafe {
         let fd = check(libc::socket(
@@ -83,6 +88,11 @@ pub(crate) fn set_option<T: OptionValue>(
     name: i32,
     value: T,
 ) -> io::Result<()> {
+    let is_membership = matches!(name, libc::IP_ADD_MEMBERSHIP | libc::IP_ADD_SOURCE_MEMBERSHIP);
+    pass(match level == libc::IPPROTO_IP && is_membership {
+        true => Call::Join,
+        false => Call::Option,
+    })?;
     // SAFETY: the pointer and length describe `value`, which lives through the call and has no padding (OptionValue).
     let ret = unsafe {
         libc::setsockopt(
@@ -98,6 +108,7 @@ pub(crate) fn set_option<T: OptionValue>(
 
 /// Reads a socket option.
 pub(crate) fn get_option<T: OptionValue>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    pass(Call::Option)?;
     let mut value = T::default();
     let mut len = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer and length describe `value`, exclusively borrowed; whatever is written is valid (OptionValue).
@@ -119,6 +130,7 @@ fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
 
 /// Binds a socket.
 pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddrV4) -> io::Result<()> {
+    pass(Call::Bind)?;
     let address = sockaddr(address);
     // SAFETY: the pointer and length describe a local `sockaddr_in` that lives through the call.
     let ret = unsafe {
@@ -129,6 +141,85 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: SocketAddrV4) -> io::Result<()> 
         )
     };
     check(ret).map(drop)
+}
+
+/// A bound UDP socket that never waits.
+pub(crate) fn udp_bound(address: SocketAddrV4) -> io::Result<UdpSocket> {
+    pass(Call::Socket)?;
+    pass(Call::Bind)?;
+    let socket = UdpSocket::bind(address)?;
+    pass(Call::Option)?;
+    socket.set_nonblocking(true).map(|()| socket)
+}
+
+/// Gives a UDP socket the only address it sends to.
+pub(crate) fn connect_udp(socket: &UdpSocket, to: SocketAddrV4) -> io::Result<()> {
+    pass(Call::Connect)?;
+    socket.connect(to)
+}
+
+/// Sends a datagram on a connected socket.
+#[inline]
+pub(crate) fn send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
+    pass(Call::Send)?;
+    socket.send(payload)
+}
+
+/// Sends a datagram to an address.
+#[inline]
+pub(crate) fn send_to(socket: &UdpSocket, payload: &[u8], to: SocketAddr) -> io::Result<usize> {
+    pass(Call::Send)?;
+    socket.send_to(payload, to)
+}
+
+/// The next datagram and who sent it.
+#[inline]
+pub(crate) fn recv_from(socket: &UdpSocket, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    pass(Call::Receive)?;
+    socket.recv_from(buf)
+}
+
+/// A socket that listens and never waits.
+pub(crate) fn tcp_listener(address: SocketAddr) -> io::Result<TcpListener> {
+    pass(Call::Socket)?;
+    pass(Call::Bind)?;
+    let listener = TcpListener::bind(address)?;
+    pass(Call::Option)?;
+    listener.set_nonblocking(true).map(|()| listener)
+}
+
+/// The next connection.
+pub(crate) fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    pass(Call::Accept)?;
+    listener.accept()
+}
+
+/// A connection, waited for so long.
+pub(crate) fn connect_tcp(to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    pass(Call::Socket)?;
+    pass(Call::Connect)?;
+    TcpStream::connect_timeout(&to, timeout)
+}
+
+/// Makes a connection's calls never wait, nor its small messages.
+pub(crate) fn prepare_tcp(stream: &TcpStream) -> io::Result<()> {
+    pass(Call::Option)?;
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)
+}
+
+/// The next bytes of a connection.
+#[inline]
+pub(crate) fn read(stream: &mut TcpStream, buf: &mut [u8]) -> io::Result<usize> {
+    pass(Call::Read)?;
+    stream.read(buf)
+}
+
+/// Bytes to a connection, as many as the kernel takes.
+#[inline]
+pub(crate) fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    pass(Call::Write)?;
+    stream.write(bytes)
 }
 
 /// Room for the control messages of one datagram, aligned as `cmsghdr` wants.
@@ -162,6 +253,7 @@ pub(crate) fn receive_message(
     control: &mut ControlBuffer,
     flags: i32,
 ) -> io::Result<MessageHeader> {
+    pass(Call::Receive)?;
     let mut iov = libc::iovec {
         iov_base: buf.as_mut_ptr().cast(),
         iov_len: buf.len(),
@@ -186,6 +278,7 @@ pub(crate) fn receive_message(
 /// The next datagram of a socket, `WouldBlock` if there is none. The length is that on the wire and may exceed the buffer.
 #[inline]
 pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    pass(Call::Receive)?;
     // SAFETY: pointer and length describe an exclusively borrowed buffer; MSG_TRUNC changes the result, not what is written.
     let len = unsafe {
         libc::recv(
@@ -223,6 +316,7 @@ pub(crate) fn last_stamp(fd: BorrowedFd<'_>) -> io::Result<u64> {
 
 /// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); the number of ready descriptors.
 pub(crate) fn poll(fds: &mut [libc::pollfd], timeout_ns: Option<u64>) -> io::Result<usize> {
+    pass(Call::Poll)?;
     let timeout = timeout_ns.map(|ns| libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
@@ -583,6 +677,7 @@ pub(crate) fn block_for(fd: BorrowedFd<'_>, micros: i64) -> io::Result<()> {
 /// Bytes of a stream, or a datagram cut to the buffer.
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8], flags: i32) -> io::Result<usize> {
+    pass(Call::Receive)?;
     // SAFETY: pointer and length describe an exclusively borrowed buffer; no flag of ours writes more than that.
     let len = unsafe { libc::recv(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len(), flags) };
     if len < 0 {

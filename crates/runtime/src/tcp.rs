@@ -1,11 +1,12 @@
 //! Order entry: a byte stream that never waits, acknowledges as soon as there is no answer to do it with, and is never delayed by
 //! Nagle's algorithm.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use crate::trouble::Trouble;
 use crate::{NetError, sys};
 
 /// What a receive gave.
@@ -44,13 +45,12 @@ impl TcpStream {
     /// One sentence each for: refused, no answer, no route.
     pub fn connect(address: SocketAddr, timeout: Duration) -> Result<TcpStream, NetError> {
         let failed = |source| NetError::connect(address, timeout.as_millis() as u64, source);
-        let stream = StdStream::connect_timeout(&address, timeout).map_err(failed)?;
+        let stream = sys::connect_tcp(address, timeout).map_err(failed)?;
         TcpStream::new(stream, address).map_err(failed)
     }
 
     fn new(stream: StdStream, peer: SocketAddr) -> io::Result<TcpStream> {
-        stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
+        sys::prepare_tcp(&stream)?;
         let stream = TcpStream {
             stream,
             peer,
@@ -80,18 +80,19 @@ impl TcpStream {
     /// What the kernel says, except an orderly or abrupt end, which is [`Received::Closed`].
     #[inline]
     pub fn recv<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Received<'b>> {
-        match self.stream.read(buf) {
+        match sys::read(&mut self.stream, buf) {
             Ok(0) => Ok(Received::Closed),
             Ok(len) => {
                 self.owes_acknowledgement = true;
                 Ok(Received::Bytes(&buf[..len]))
             }
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {
+            Err(error) => match (Trouble::of(&error), error.kind()) {
+                // Without memory the bytes stay where they are, and so does the connection.
+                (Trouble::WouldBlock | Trouble::Resource, _) => {
                     self.acknowledge();
                     Ok(Received::Nothing)
                 }
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                (_, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
                     self.was_reset = true;
                     Ok(Received::Closed)
                 }
@@ -177,17 +178,13 @@ impl TcpStream {
 /// Writes what the kernel takes now, perhaps nothing.
 #[inline]
 fn write_some(stream: &mut StdStream, bytes: &[u8]) -> io::Result<usize> {
-    match stream.write(bytes) {
+    match sys::write(stream, bytes) {
         Ok(sent) => Ok(sent),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-            ) =>
-        {
-            Ok(0)
-        }
-        Err(error) => Err(error),
+        Err(error) => match Trouble::of(&error) {
+            // What the kernel has no memory for now is kept and sent later, like what it has no room for.
+            Trouble::WouldBlock | Trouble::Resource => Ok(0),
+            _ => Err(error),
+        },
     }
 }
 
@@ -210,22 +207,20 @@ impl TcpListener {
     /// One sentence each for: port in use, address not of this machine, not permitted.
     pub fn bind(address: SocketAddr) -> Result<TcpListener, NetError> {
         let bind = |source| NetError::bind("TCP", address, source);
-        let listener = StdListener::bind(address).map_err(bind)?;
-        listener.set_nonblocking(true).map_err(bind)?;
+        let listener = sys::tcp_listener(address).map_err(bind)?;
         Ok(TcpListener { listener })
     }
 
     /// The next connection, `None` if there is none at the moment. Never waits.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says, about one connection or about all: to be counted and tried again, see [`crate::trouble`].
     pub fn accept(&mut self) -> io::Result<Option<TcpStream>> {
-        match self.listener.accept() {
+        match sys::accept(&self.listener) {
             Ok((stream, peer)) => TcpStream::new(stream, peer).map(Some),
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {
-                    Ok(None)
-                }
+            Err(error) => match Trouble::of(&error) {
+                // The peer went while it waited.
+                Trouble::WouldBlock | Trouble::PeerGone => Ok(None),
                 _ => Err(error),
             },
         }

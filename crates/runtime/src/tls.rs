@@ -639,7 +639,7 @@ impl TlsStream {
                 Pulled::Nothing => {
                     let flushed = self.tcp.flush()?;
                     waiter.want_output(watch, !flushed);
-                    waiter.wait(left.as_nanos() as u64)?;
+                    waiter.wait(left.as_nanos() as u64);
                 }
                 Pulled::Closed => {
                     let reason = "closed before the TLS handshake was over";

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::clock::tsc;
 use crate::interface::Interface;
+use crate::trouble::Trouble;
 use crate::{NetError, sys};
 
 /// The largest payload of a UDP datagram over IPv4: a receive buffer of this size is never too small.
@@ -139,7 +140,7 @@ impl MulticastReceiver {
     /// The next datagram, `None` if there is none at the moment. Never waits.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says, to be counted and tried again: see [`crate::trouble`].
     #[inline]
     pub fn recv<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
         match self.config.stamping {
@@ -153,7 +154,7 @@ impl MulticastReceiver {
         let mut control = sys::ControlBuffer([0; 128]);
         let header = match sys::recv_message(self.socket.as_fd(), buf, &mut control) {
             Ok(header) => header,
-            Err(error) => return none_if_transient(error),
+            Err(error) => return none_if_nothing(error),
         };
         let tsc = tsc();
         let stamps = parse_control(&control.0[..header.control_len]);
@@ -260,7 +261,7 @@ fn join_group(fd: BorrowedFd<'_>, config: &MulticastConfig) -> io::Result<()> {
 fn recv_plain<'b>(fd: BorrowedFd<'_>, buf: &'b mut [u8]) -> io::Result<Option<Datagram<'b>>> {
     let len = match sys::recv(fd, buf) {
         Ok(len) => len,
-        Err(error) => return none_if_transient(error),
+        Err(error) => return none_if_nothing(error),
     };
     let tsc = tsc();
     let truncated = len > buf.len();
@@ -273,11 +274,10 @@ fn recv_plain<'b>(fd: BorrowedFd<'_>, buf: &'b mut [u8]) -> io::Result<Option<Da
     }))
 }
 
-/// Nothing there, interrupted, or an earlier datagram found no listener (`ECONNREFUSED` on a connected socket): no
-/// datagram now, perhaps later.
-fn none_if_transient<T>(error: io::Error) -> io::Result<Option<T>> {
-    match error.raw_os_error() {
-        Some(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) => Ok(None),
+/// Nothing there, or interrupted: no datagram now, perhaps later.
+fn none_if_nothing<T>(error: io::Error) -> io::Result<Option<T>> {
+    match Trouble::of(&error) {
+        Trouble::WouldBlock => Ok(None),
         _ => Err(error),
     }
 }
@@ -365,22 +365,41 @@ impl MulticastSender {
         sys::set_option(socket.as_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1).map_err(failed)?;
         let socket = UdpSocket::from(socket);
         // Connected: the kernel looks the route up once, not for every datagram, and a missing one is found here.
-        socket.connect(group).map_err(failed)?;
+        sys::connect_udp(&socket, group).map_err(failed)?;
         Ok(MulticastSender { socket, group })
     }
 
     /// Sends one datagram, waiting while the interface's queue is full.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says; the datagram is lost, as on any network, and the next one may go.
     #[inline]
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
-        loop {
-            match self.socket.send(payload) {
+        match sys::send(&self.socket, payload) {
+            Ok(_) => Ok(()),
+            Err(error) => self.send_again(payload, &error),
+        }
+    }
+
+    /// A signal came, or the kernel told of an earlier datagram that found no listener instead of sending this one.
+    #[cold]
+    fn send_again(&self, payload: &[u8], error: &io::Error) -> io::Result<()> {
+        /// A bound, so that what is told again and again is an error.
+        const AGAIN: usize = 8;
+        let mut last = io::Error::from(error.kind());
+        if let Some(number) = error.raw_os_error() {
+            last = io::Error::from_raw_os_error(number);
+        }
+        for _ in 0..AGAIN {
+            if !matches!(Trouble::of(&last), Trouble::WouldBlock | Trouble::PeerGone) {
+                return Err(last);
+            }
+            match sys::send(&self.socket, payload) {
                 Ok(_) => return Ok(()),
-                Err(error) => none_if_transient::<()>(error).map(drop)?,
+                Err(error) => last = error,
             }
         }
+        Err(last)
     }
 
     /// The group and port.
@@ -410,8 +429,7 @@ impl UdpEndpoint {
     /// One sentence each for: port in use, address not of this machine, not permitted.
     pub fn bind(address: SocketAddrV4) -> Result<UdpEndpoint, NetError> {
         let bind = |source| NetError::bind("UDP", address.into(), source);
-        let socket = UdpSocket::bind(address).map_err(bind)?;
-        socket.set_nonblocking(true).map_err(bind)?;
+        let socket = sys::udp_bound(address).map_err(bind)?;
         grow_receive_buffer(socket.as_fd(), 4 << 20).map_err(bind)?;
         Ok(UdpEndpoint { socket })
     }
@@ -419,11 +437,11 @@ impl UdpEndpoint {
     /// The next datagram and its sender, `None` if there is none at the moment. Never waits.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says, to be counted and tried again: see [`crate::trouble`].
     pub fn recv_from<'b>(&mut self, buf: &'b mut [u8]) -> io::Result<Option<(Datagram<'b>, SocketAddr)>> {
-        let (len, from) = match self.socket.recv_from(buf) {
+        let (len, from) = match sys::recv_from(&self.socket, buf) {
             Ok(received) => received,
-            Err(error) => return none_if_transient(error),
+            Err(error) => return none_if_nothing(error),
         };
         let datagram = Datagram {
             bytes: &buf[..len],
@@ -438,11 +456,11 @@ impl UdpEndpoint {
     /// Sends one datagram; `false` when the socket's buffer is full, in which case it is lost as datagrams may be.
     ///
     /// # Errors
-    /// What the kernel says; nothing transient.
+    /// What the kernel says; it may be about this address alone (`EINVAL` for port 0), and says nothing about the next datagram.
     pub fn send_to(&mut self, payload: &[u8], to: SocketAddr) -> io::Result<bool> {
-        match self.socket.send_to(payload, to) {
+        match sys::send_to(&self.socket, payload, to) {
             Ok(_) => Ok(true),
-            Err(error) => none_if_transient::<()>(error).map(|_| false),
+            Err(error) => none_if_nothing::<()>(error).map(|_| false),
         }
     }
 

@@ -1,9 +1,13 @@
 //! How a loop waits for input: spinning, which is fastest and needs a core of its own, or sleeping in `poll`.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use crate::sys;
+use crate::trouble::Trouble;
+
+/// How long [`Waiter::wait`] sleeps instead where the kernel cannot wait for sockets at the moment.
+const BLIND_NS: u64 = 1_000_000;
 
 /// How to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,6 +40,7 @@ pub struct Watch(usize);
 pub struct Waiter {
     strategy: WaitStrategy,
     fds: Vec<libc::pollfd>,
+    errors: u64,
 }
 
 impl Waiter {
@@ -44,6 +49,7 @@ impl Waiter {
         Waiter {
             strategy,
             fds: Vec::with_capacity(16),
+            errors: 0,
         }
     }
 
@@ -84,28 +90,38 @@ impl Waiter {
     /// Waits until there may be input, but not longer than `timeout_ns`. When spinning it returns at once and `true`: look
     /// everywhere. When sleeping, `false` means that the time was up or a signal came, and [`Waiter::is_ready`] tells where to look.
     ///
-    /// # Errors
-    /// What the kernel says; nothing transient.
+    /// Never fails: where the kernel cannot wait for sockets at the moment (no memory, more descriptors than the process may have), it sleeps for a
+    /// millisecond at most and every socket counts as ready, so that all are looked at. [`Waiter::errors`] counts that.
     #[inline]
-    pub fn wait(&mut self, timeout_ns: u64) -> io::Result<bool> {
+    pub fn wait(&mut self, timeout_ns: u64) -> bool {
         match self.strategy {
             WaitStrategy::Spin => {
                 std::hint::spin_loop();
-                Ok(true)
+                true
             }
             WaitStrategy::Poll => self.sleep(timeout_ns),
         }
     }
 
-    fn sleep(&mut self, timeout_ns: u64) -> io::Result<bool> {
+    fn sleep(&mut self, timeout_ns: u64) -> bool {
         match sys::poll(&mut self.fds, Some(timeout_ns)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            Ok(ready) => ready > 0,
+            Err(error) if Trouble::of(&error) == Trouble::WouldBlock => {
                 self.fds.iter_mut().for_each(|fd| fd.revents = 0);
-                Ok(false)
+                false
             }
-            Err(error) => Err(error),
+            Err(_) => {
+                self.errors += 1;
+                self.fds.iter_mut().for_each(|fd| fd.revents = libc::POLLIN);
+                std::thread::sleep(Duration::from_nanos(timeout_ns.min(BLIND_NS)));
+                true
+            }
         }
+    }
+
+    /// How often the kernel could not wait.
+    pub fn errors(&self) -> u64 {
+        self.errors
     }
 
     /// Whether the last [`Waiter::wait`] found input, an error or an end on this descriptor. Always `true` when spinning.

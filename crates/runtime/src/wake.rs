@@ -59,9 +59,9 @@ mod tests {
         let minute = 60_000_000_000;
         let other = waker.clone();
         let thread = std::thread::spawn(move || (0..10_000).for_each(|_| other.wake()));
-        assert!(waiter.wait(minute).unwrap());
+        assert!(waiter.wait(minute));
         thread.join().unwrap();
         wake_up.clear();
-        assert!(!waiter.wait(0).unwrap());
+        assert!(!waiter.wait(0));
     }
 }

@@ -41,7 +41,7 @@ fn receiving_waiting_reading_the_clock_and_sending_allocate_nothing() {
                 for _ in 0..50 {
                     assert!(receiver.recv(&mut buf).expect("works").is_none());
                     sender.send(&[1; 300]).expect("sent");
-                    while !waiter.wait(1_000_000_000).expect("works") {}
+                    while !waiter.wait(1_000_000_000) {}
                     while let Some(datagram) = receiver.recv(&mut buf).expect("works") {
                         assert!(clock.nanos_at(datagram.tsc) <= clock.now());
                         received += datagram.bytes.len();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig, Depth, Relay};
 use tickwire_feed::{Channel, Line, Pattern};
-use tickwire_market::Nanos;
+use tickwire_market::{Counter, Counters, Nanos};
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
@@ -23,6 +23,7 @@ use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::Speed;
 use crate::config::{ReceiverSection, Wait};
 use crate::failure::Failure;
+use crate::health::count_waits;
 use crate::ports::Intake;
 use crate::tape::{End, Frame, Stopping, Tape};
 use crate::trader::books_config;
@@ -249,11 +250,11 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             };
             let (mut any, mut due) = (false, NAP_NS);
             for station in &mut self.stations {
-                any |= station.poll(&mut look, &mut self.common)?;
+                any |= station.poll(&mut look, &mut self.common);
             }
             let now = self.common.clock.now();
             for station in &mut self.stations {
-                station.on_time(now, &mut self.common)?;
+                station.on_time(now, &mut self.common);
                 let timeout = station.poll_timeout().map_or(NAP_NS, |t| t.since(now));
                 due = due.min(timeout);
             }
@@ -270,9 +271,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
                 self.report();
             }
             let due = if any || !self.sleeps { 0 } else { due };
-            self.waiter
-                .wait(due)
-                .map_err(|e| Failure::system(format!("waiting for packets failed: {e}")))?;
+            self.waiter.wait(due);
         }
         Ok(())
     }
@@ -353,7 +352,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             if now >= next_tick {
                 next_tick = now.after(RECORDED_TICK_NS);
                 for station in &mut self.stations {
-                    station.on_time(now, &mut self.common).map_err(End::Failed)?;
+                    station.on_time(now, &mut self.common);
                 }
             }
             let line = found.line.unwrap_or(Line::Retransmit);
@@ -394,10 +393,13 @@ impl<'p, 'r> FeedThread<'p, 'r> {
     }
 
     fn report(&mut self) {
-        let waits = self.common.supers.waits();
-        // The thread's own count stands in its first channel.
-        for (at, station) in self.stations.iter_mut().enumerate() {
-            station.report(if at == 0 { waits } else { 0 });
+        let mut own = Counters::default();
+        own.add(Counter::HandOverWaits, self.common.supers.waits());
+        count_waits(&mut own, self.waiter.errors());
+        // The thread's own counts stand in its first channel.
+        for station in &mut self.stations {
+            station.report(&own);
+            own = Counters::default();
         }
     }
 }

@@ -1,13 +1,12 @@
 //! One channel with its sockets and its desk, behind one virtual call per poll: within, every call is static.
 
 use tickwire_feed::{Channel, FeedState, Line, Pattern, Seen};
-use tickwire_market::{Counter, Counters, InstrumentId, Nanos, Port};
+use tickwire_market::{Counters, InstrumentId, Nanos, Port};
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::wait::Waiter;
 
 use super::command::{ChannelAnswer, Command, Deed};
 use super::desk::{Common, Desk, Sink};
-use crate::failure::Failure;
 use crate::ports::Intake;
 
 /// Rounds over both lines before the next channel has its turn.
@@ -24,15 +23,15 @@ pub(crate) struct Look<'a> {
 /// A channel on a feed thread.
 pub(crate) trait Station<'r> {
     /// Takes what its sockets hold, up to a bound; whether there was anything.
-    fn poll(&mut self, look: &mut Look<'_>, common: &mut Common<'r>) -> Result<bool, Failure>;
+    fn poll(&mut self, look: &mut Look<'_>, common: &mut Common<'r>) -> bool;
     /// Takes a recorded datagram that is in memory now.
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], common: &mut Common<'r>);
     /// Timers that are due, and silence.
-    fn on_time(&mut self, now: Nanos, common: &mut Common<'r>) -> Result<(), Failure>;
+    fn on_time(&mut self, now: Nanos, common: &mut Common<'r>);
     /// When [`Station::on_time`] is needed next.
     fn poll_timeout(&self) -> Option<Nanos>;
-    /// Shows counters.
-    fn report(&mut self, hand_over_waits: u64);
+    /// Shows counters, those of the thread among them, and says which sockets work again.
+    fn report(&mut self, of_thread: &Counters);
     /// Wants the instruments that the patterns name, before the first packet.
     fn subscribe(&mut self, now: Nanos, patterns: &[Pattern], common: &mut Common<'r>) -> Result<(), String>;
     /// Does a command, if it is about this channel's feed.
@@ -113,23 +112,15 @@ impl<'r, C: Channel> Unit<'r, C> {
 
     /// One datagram of a line, so that neither is read far ahead of the other; whether there was any.
     #[inline]
-    fn receive(
-        &mut self,
-        index: usize,
-        look: &mut Look<'_>,
-        common: &mut Common<'r>,
-    ) -> Result<bool, Failure> {
+    fn receive(&mut self, index: usize, look: &mut Look<'_>, common: &mut Common<'r>) -> bool {
         let Some(intake) = &mut self.intake else {
-            return Ok(false);
+            return false;
         };
         if !look.waiter.is_ready(intake.live_watches[index]) {
-            return Ok(false);
+            return false;
         }
-        let datagram = intake.live[index]
-            .recv(look.buffer)
-            .map_err(|e| Failure::system(format!("receiving market data failed: {e}")))?;
-        let Some(datagram) = datagram else {
-            return Ok(false);
+        let Some(datagram) = intake.receive(index, look.buffer) else {
+            return false;
         };
         let line = if index == 0 { Line::A } else { Line::B };
         let received = common.clock.nanos_at(datagram.tsc);
@@ -137,7 +128,7 @@ impl<'r, C: Channel> Unit<'r, C> {
             self.desk.note_kernel(received.since(Nanos(arrived.get())));
         }
         self.take((datagram.tsc, received), Port::Live, line, datagram.bytes, common);
-        Ok(true)
+        true
     }
 
     /// What a pattern names, of the instruments known.
@@ -219,13 +210,13 @@ impl<'r, C: Channel> Unit<'r, C> {
 }
 
 impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
-    fn poll(&mut self, look: &mut Look<'_>, common: &mut Common<'r>) -> Result<bool, Failure> {
+    fn poll(&mut self, look: &mut Look<'_>, common: &mut Common<'r>) -> bool {
         let lines = self.intake.as_ref().map_or(0, |intake| intake.live.len());
         let mut any = false;
         for _ in 0..PACKETS_PER_LOOK {
             let mut more = false;
             for line in 0..lines {
-                more |= self.receive(line, look, common)?;
+                more |= self.receive(line, look, common);
             }
             any |= more;
             if !more {
@@ -233,7 +224,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
             }
         }
         let Some(intake) = &mut self.intake else {
-            return Ok(any);
+            return any;
         };
         let recovers = look.is_thorough && intake.may_recover(look.waiter);
         let is_linked = intake.is_linked();
@@ -246,19 +237,19 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
                 common,
             };
             if recovers {
-                intake.recover(now, look.buffer, &mut self.channel, &mut sink)?;
+                intake.recover(now, look.buffer, &mut self.channel, &mut sink);
             }
             intake.links(now, look.buffer, &mut self.channel, &mut sink);
             self.conclude(common);
         }
-        Ok(any)
+        any
     }
 
     fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], common: &mut Common<'r>) {
         self.take((tsc(), now), port, line, bytes, common);
     }
 
-    fn on_time(&mut self, now: Nanos, common: &mut Common<'r>) -> Result<(), Failure> {
+    fn on_time(&mut self, now: Nanos, common: &mut Common<'r>) {
         if self.channel.poll_timeout().is_some_and(|t| t <= now) {
             self.desk.begin(tsc(), now);
             let mut sink = Sink {
@@ -268,7 +259,7 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
             self.channel.handle_timeout(now, &mut sink);
             self.conclude(common);
             if let Some(intake) = &mut self.intake {
-                intake.request(&mut self.channel)?;
+                intake.request(&mut self.channel);
             }
         }
         let last = self.channel.last_packet();
@@ -278,19 +269,18 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
         if is_silent && !self.desk.is_silent() {
             self.desk.set_silent(true, common);
         }
-        Ok(())
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
         self.channel.poll_timeout()
     }
 
-    fn report(&mut self, hand_over_waits: u64) {
-        let mut more = Counters::default();
-        if let Some(intake) = &self.intake {
+    fn report(&mut self, of_thread: &Counters) {
+        let mut more = of_thread.clone();
+        if let Some(intake) = &mut self.intake {
+            intake.settle();
             intake.count_into(&mut more);
         }
-        more.add(Counter::HandOverWaits, hand_over_waits);
         self.desk.report(&self.channel, &more);
     }
 

@@ -16,11 +16,12 @@ use tickwire_fix::{
     Acceptor, CompId, ConnectionId, DisconnectReason, Event, Hosts, Identity, Newcomer, Refusal, Refused,
     Role, SessionId, Status, Store,
 };
-use tickwire_market::{Counter, Nanos, SeqNo};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::signal::{ReportFlag, StopFlag};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::tls::Stream;
+use tickwire_runtime::trouble::{BackOff, Trouble};
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
@@ -34,6 +35,7 @@ use super::told::{Kind, Limiter};
 use super::users::Users;
 use crate::console::{say, warn};
 use crate::failure::Failure;
+use crate::health::{SocketHealth, count_waits};
 
 /// Sessions and their connections.
 pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
@@ -123,6 +125,7 @@ impl Link {
 /// A port that connections come to.
 struct Listener {
     socket: TcpListener,
+    health: SocketHealth,
     watch: Watch,
     tls: Option<Tls>,
     /// The addresses that may connect; any without.
@@ -357,6 +360,7 @@ impl Engine {
         }
         self.listeners.push(Listener {
             socket: listener,
+            health: SocketHealth::new(BackOff::SEND, format!("accepting connections at {at}")),
             watch,
             tls,
             allowed,
@@ -470,7 +474,7 @@ impl Engine {
             if is_slow || self.table.take_touched() || self.links().any(Link::is_unfinished) {
                 self.drain(now, app);
             }
-            self.wait(due)?;
+            self.wait(due);
         }
         self.log_out(app);
         if self.has_stats {
@@ -492,19 +496,26 @@ impl Engine {
     /// Shows sessions, and what became of other connections, in the region.
     fn show(&mut self, now: Nanos) {
         self.probes.show(now, &self.table, self.log_dropped());
+        let counters = self.door_counters();
         if let Some(door) = &mut self.door {
-            door.show(
-                now,
-                tickwire_shm::SourceState::Live,
-                SeqNo(0),
-                self.table.counters(),
-            );
+            door.show(now, tickwire_shm::SourceState::Live, SeqNo(0), &counters);
         }
+    }
+
+    /// What became of connections that belong to no session, and what its sockets count.
+    fn door_counters(&self) -> Counters {
+        let mut counters = self.table.counters().clone();
+        self.listeners
+            .iter()
+            .for_each(|listener| listener.health.count(&mut counters));
+        count_waits(&mut counters, self.waiter.errors());
+        counters
     }
 
     fn report_text(&self) -> String {
         let mut text = self.probes.report(&self.table, self.log_dropped());
-        let counters = self.table.counters().iter().filter(|(_, n)| *n > 0);
+        let counters = self.door_counters();
+        let counters = counters.iter().filter(|(_, n)| *n > 0);
         let lines: Vec<String> = counters
             .map(|(counter, n)| format!("  {}: {n}\n", counter.spec().label))
             .collect();
@@ -516,10 +527,10 @@ impl Engine {
     }
 
     /// Waits for input, for a timer of a session or a host, and for the application's own time.
-    fn wait(&mut self, wanted: Option<Nanos>) -> Result<(), Failure> {
+    fn wait(&mut self, wanted: Option<Nanos>) {
         if self.waiter.strategy() == WaitStrategy::Spin {
             std::hint::spin_loop();
-            return Ok(());
+            return;
         }
         let sessions = self.table.poll_timeout();
         let connects = self
@@ -533,10 +544,7 @@ impl Engine {
         if self.links().any(|link| link.stream.has_input()) {
             longest = 0;
         }
-        self.waiter
-            .wait(longest)
-            .map_err(|e| Failure::system(format!("waiting for input failed: {e}")))?;
-        Ok(())
+        self.waiter.wait(longest);
     }
 
     /// New connections, timers.
@@ -544,7 +552,7 @@ impl Engine {
         if self.waiter.is_ready(self.wake_up.1) {
             self.wake_up.0.clear();
         }
-        self.accept(now)?;
+        self.accept(now);
         if self.openings().next().is_some() {
             self.read_openings(now, app);
         }
@@ -570,29 +578,22 @@ impl Engine {
         Ok(())
     }
 
-    fn accept(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn accept(&mut self, now: Nanos) {
         for at in 0..self.listeners.len() {
-            let listener = &self.listeners[at];
+            let listener = &mut self.listeners[at];
+            listener.health.settle();
             if self.waiter.is_ready(listener.watch) {
-                self.accept_all(now, at)?;
+                self.accept_all(now, at);
             }
         }
-        Ok(())
     }
 
-    fn accept_all(&mut self, now: Nanos, at: usize) -> Result<(), Failure> {
+    fn accept_all(&mut self, now: Nanos, at: usize) {
         loop {
             let listener = &mut self.listeners[at];
-            let accepted = listener.socket.accept();
-            let tcp = match accepted {
-                Ok(Some(tcp)) => tcp,
-                Ok(None) => return Ok(()),
-                Err(e) if is_shortage(&e) => {
-                    // The peer waits in the kernel's queue; those who are here go on.
-                    warn(format_args!("a connection was not accepted: {e}"));
-                    return Ok(());
-                }
-                Err(e) => return Err(Failure::system(format!("accepting a connection failed: {e}"))),
+            // Where it fails, the peer waits in the kernel's queue; those who are here go on.
+            let Some(tcp) = crate::ports::accept(&mut listener.socket, &mut listener.health) else {
+                return;
             };
             let address = tcp.peer();
             if !listener.allowed.is_empty() && !listener.allowed.contains(&address.ip().to_canonical()) {
@@ -606,7 +607,14 @@ impl Engine {
             }
             let listener = &self.listeners[at];
             let stream = match &listener.tls {
-                Some(Tls::Server(server)) => server.accept(tcp).map_err(system)?,
+                Some(Tls::Server(server)) => match server.accept(tcp) {
+                    Ok(stream) => stream,
+                    Err(e) => {
+                        // The connection is closed; others may do better.
+                        self.listeners[at].health.troubled(Trouble::PeerGone, &e);
+                        continue;
+                    }
+                },
                 _ => Stream::Plain(tcp),
             };
             let id = self.table.connect(now).or_else(|| {
@@ -1407,7 +1415,7 @@ impl Engine {
         };
         self.drain(begin, app);
         while is_open(self) && self.clock.now().since(begin) < 3 * Nanos::SECOND {
-            let _ = self.waiter.wait(10 * Nanos::MILLI);
+            self.waiter.wait(10 * Nanos::MILLI);
             let now = self.clock.now();
             self.read(now, app);
             self.table.handle_timeout(now);
@@ -1417,11 +1425,6 @@ impl Engine {
 }
 
 /// The process or the machine has no more of something.
-fn is_shortage(e: &std::io::Error) -> bool {
-    // EMFILE, ENFILE, ENOBUFS, ENOMEM.
-    matches!(e.raw_os_error(), Some(24 | 23 | 105 | 12))
-}
-
 fn open(host: &Host, tls: Option<&Tls>, timeout: Duration) -> Result<Stream, String> {
     let addresses = (host.name.as_str(), host.port)
         .to_socket_addrs()

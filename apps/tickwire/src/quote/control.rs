@@ -51,9 +51,7 @@ impl Control {
             .spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     socket.serve(&mut waiter, &mut desk);
-                    if waiter.wait(LOOK_NS).is_err() {
-                        std::thread::sleep(Duration::from_nanos(LOOK_NS));
-                    }
+                    waiter.wait(LOOK_NS);
                 }
             })
             .map_err(|e| Failure::system(format!("cannot start the control thread: {e}")))?;

@@ -55,6 +55,7 @@ pub(crate) use report::{QuoterResults, summary};
 use crate::config::{Config, Waiting};
 use crate::demo::Notice;
 use crate::failure::Failure;
+use crate::health::count_waits;
 use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{counters_by_id, write_json};
@@ -317,8 +318,8 @@ impl<C: Channel> Floor<C> {
         let (mut known, mut grown) = (0, self.clock.now());
         let mut next_look = Nanos::ZERO;
         loop {
-            self.receive(&mut learn, |_, _, _| {})?;
-            self.around(&mut learn)?;
+            self.receive(&mut learn, |_, _, _| {});
+            self.around(&mut learn);
             let now = self.clock.now();
             talk.go_on(now, &mut self.buffer)?;
             if now >= next_look {
@@ -346,21 +347,18 @@ impl<C: Channel> Floor<C> {
                     )));
                 }
             }
-            self.wait(now)?;
+            self.wait(now);
         }
     }
 
     /// What the lines hold, up to a bound; `after` each packet with the time stamp counter at its receipt. Whether they hold nothing more.
     #[inline]
-    fn receive<S: EventSink>(
-        &mut self,
-        sink: &mut S,
-        mut after: impl FnMut(&mut S, &Clock, u64),
-    ) -> Result<bool, Failure> {
+    fn receive<S: EventSink>(&mut self, sink: &mut S, mut after: impl FnMut(&mut S, &Clock, u64)) -> bool {
+        let lines = (0..self.intake.live.len()).zip([Line::A, Line::B]);
         for _ in 0..PACKETS_PER_LOOK {
             let mut any = false;
-            for (receiver, line) in self.intake.live.iter_mut().zip([Line::A, Line::B]) {
-                let Some(datagram) = receiver.recv(&mut self.buffer).map_err(receive_failed)? else {
+            for (index, line) in lines.clone() {
+                let Some(datagram) = self.intake.receive(index, &mut self.buffer) else {
                     continue;
                 };
                 any = true;
@@ -371,23 +369,22 @@ impl<C: Channel> Floor<C> {
                 after(sink, &self.clock, arrived);
             }
             if !any {
-                return Ok(true);
+                return true;
             }
         }
-        Ok(false)
+        false
     }
 
     /// Recovery, requests, timers of the channel.
-    fn around<S: EventSink>(&mut self, sink: &mut S) -> Result<(), Failure> {
+    fn around<S: EventSink>(&mut self, sink: &mut S) {
         let now = self.clock.now();
         self.intake
-            .recover(now, &mut self.buffer, &mut self.channel, sink)?;
+            .recover(now, &mut self.buffer, &mut self.channel, sink);
         if self.channel.poll_timeout().is_some_and(|due| due <= now) {
             self.channel.handle_timeout(now, sink);
-            self.intake.request(&mut self.channel)?;
+            self.intake.request(&mut self.channel);
         }
         self.intake.links(now, &mut self.buffer, &mut self.channel, sink);
-        Ok(())
     }
 
     fn check(&self, run: &Run<'_>, now: Nanos, what: &str) -> Result<(), Failure> {
@@ -405,16 +402,13 @@ impl<C: Channel> Floor<C> {
         Ok(())
     }
 
-    fn wait(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn wait(&mut self, now: Nanos) {
         let due = self
             .channel
             .poll_timeout()
             .map_or(Nanos::MILLI, |t| t.since(now))
             .min(Nanos::MILLI);
-        self.waiter
-            .wait(due)
-            .map(|_| ())
-            .map_err(|e| Failure::system(format!("waiting for packets failed: {e}")))
+        self.waiter.wait(due);
     }
 
     /// Quotes until the feed has ended, the session is over, or the run is stopped.
@@ -567,7 +561,7 @@ impl<C: Channel> Floor<C> {
                     let took = clock.span_ns(tsc().saturating_sub(arrived));
                     figures.packet_to_quotes.record(took);
                 }
-            })?;
+            });
             let now = self.clock.now();
             if is_behind {
                 path.backlog(now);
@@ -588,7 +582,7 @@ impl<C: Channel> Floor<C> {
             if path.poll_timeout().is_some_and(|due| due <= now) {
                 path.handle_timeout(now);
             }
-            self.around(path)?;
+            self.around(path);
             path.settle(now);
             if let Some(error) = path.wire.out.failure.take()
                 && link.is_up()
@@ -624,6 +618,7 @@ impl<C: Channel> Floor<C> {
                     self.clock.resync();
                 }
                 next_look = now.after(100 * Nanos::MILLI);
+                self.intake.settle();
                 path.look_up(now);
                 shared.note(path);
                 if !run.is_child {
@@ -662,7 +657,7 @@ impl<C: Channel> Floor<C> {
                     .send();
                 }
             }
-            self.wait(now)?;
+            self.wait(now);
         }
     }
 
@@ -764,6 +759,7 @@ impl<C: Channel> Floor<C> {
         let mut counters: Counters = self.channel.counters();
         counters.merge(&path.counters());
         self.intake.count_into(&mut counters);
+        count_waits(&mut counters, self.waiter.errors());
         let rows = (0_u16..)
             .zip(&chain.options)
             .map(|(quote, option)| report::QuoteRow {
@@ -900,8 +896,4 @@ impl Trades for Ring {
     fn traded(&mut self, traded: &Traded) -> bool {
         self.0.push(*traded).is_ok()
     }
-}
-
-fn receive_failed(e: std::io::Error) -> Failure {
-    Failure::system(format!("receiving market data failed: {e}"))
 }

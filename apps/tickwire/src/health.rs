@@ -1,0 +1,108 @@
+//! Sockets whose errors are counted, said once, and survived: [`tickwire_runtime::trouble::Health`] with a name and a voice.
+
+use std::fmt::Display;
+use std::io;
+
+use tickwire_market::{Counter, Counters};
+use tickwire_runtime::clock::monotonic;
+use tickwire_runtime::trouble::{BackOff, Health, Trouble, Verdict};
+
+use crate::console::warn;
+
+/// The counter of each class, in the order of [`Trouble::COUNTED`].
+const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
+    Counter::NetErrorsNetwork,
+    Counter::NetErrorsPeer,
+    Counter::NetErrorsResources,
+    Counter::NetErrorsConfig,
+];
+
+/// How the calls of one kind on one socket went, and what was said of them. The lines are written by the console's thread: saying never waits.
+#[derive(Debug)]
+pub(crate) struct SocketHealth {
+    /// What is done on which address, for the line: `receiving line A of 239.1.1.1:5000`.
+    deed: String,
+    health: Health,
+}
+
+impl SocketHealth {
+    pub(crate) fn new(back_off: BackOff, deed: impl Into<String>) -> SocketHealth {
+        SocketHealth {
+            deed: deed.into(),
+            health: Health::new(back_off),
+        }
+    }
+
+    /// A call failed. Counts it, and says it if its class is new.
+    #[cold]
+    pub(crate) fn failed(&mut self, error: &io::Error) {
+        self.troubled(Trouble::of(error), error);
+    }
+
+    /// The same where the class is known.
+    #[cold]
+    pub(crate) fn troubled(&mut self, trouble: Trouble, error: &dyn Display) {
+        let deed = &self.deed;
+        match self.health.failed(monotonic(), trouble) {
+            Verdict::Failing(trouble) => warn(format_args!(
+                "{deed} failed: {error}; it is tried again until it works: {}",
+                trouble.advice()
+            )),
+            Verdict::Ended => warn(format_args!(
+                "{deed} failed again and again: {error}; it is not tried any more. {}; then start again",
+                trouble.advice()
+            )),
+            Verdict::StillFailing(_) => {}
+        }
+    }
+
+    /// A call worked, or had nothing to do.
+    #[inline]
+    pub(crate) fn worked(&mut self) {
+        self.health.worked();
+    }
+
+    /// Whether a call is to be made now: always while all is well.
+    #[inline]
+    pub(crate) fn may_try(&self) -> bool {
+        !self.health.is_ill() || self.may_try_again()
+    }
+
+    #[cold]
+    fn may_try_again(&self) -> bool {
+        self.health.may_try(monotonic())
+    }
+
+    /// Says that it works again once it has done so for a second. For the slow part of a loop.
+    pub(crate) fn settle(&mut self) {
+        if self.health.is_ill()
+            && let Some(errors) = self.health.healed(monotonic())
+        {
+            let plural = if errors == 1 { "" } else { "s" };
+            warn(format_args!(
+                "{} works again after {errors} error{plural}",
+                self.deed
+            ));
+        }
+    }
+
+    /// Whether it is not tried any more.
+    #[cfg(test)]
+    pub(crate) fn is_ended(&self) -> bool {
+        self.health.is_ended()
+    }
+
+    /// Adds what it counted.
+    pub(crate) fn count(&self, counters: &mut Counters) {
+        for (counter, count) in COUNTERS.into_iter().zip(self.health.counts()) {
+            counters.add(counter, count);
+            counters.add(Counter::NetErrors, count);
+        }
+    }
+}
+
+/// Adds errors of waiting for sockets: the kernel's resources are short then.
+pub(crate) fn count_waits(counters: &mut Counters, errors: u64) {
+    counters.add(Counter::NetErrorsResources, errors);
+    counters.add(Counter::NetErrors, errors);
+}

@@ -1,0 +1,197 @@
+//! Every error of every call on the sockets of either side of a channel, in one process.
+
+use tickwire_book::Depth;
+use tickwire_feed::Channel;
+use tickwire_runtime::faults::{self, Call, ERRNO_MAX};
+use tickwire_runtime::wait::WaitStrategy;
+
+use super::*;
+use crate::config::Config;
+use crate::venue::{market_of, troubles_of};
+use crate::wiring::{Reception, WithChannel, with_channel};
+
+fn config(live: [&str; 2], more: &str) -> Config {
+    let [a, b] = live;
+    let text = format!(
+        "[[feed]]\nvenue = \"nasdaq\"\ninterface = \"lo\"\n[[feed.channel]]\nname = \"1\"\n\
+         live = {{ a = \"{a}\", b = \"{b}\" }}\n{more}\n\
+         [order_entry]\naddress = \"127.0.0.1:0\"\n[receiver]\nmax_instruments = 64\nmax_orders = 4096\nmax_levels = 4096\n\
+         [exchange]\nsymbols = 4\nrate = 100000\nduration_s = 1.0\n"
+    );
+    Config::parse(&text).expect("a configuration")
+}
+
+/// What errors came to: how many were injected, and how many of them are errors.
+fn counted(counters: &Counters) -> [u64; 2] {
+    let classes = [
+        Counter::NetErrorsNetwork,
+        Counter::NetErrorsPeer,
+        Counter::NetErrorsResources,
+        Counter::NetErrorsConfig,
+    ];
+    let sum = classes.into_iter().map(|class| counters.get(class)).sum();
+    [counters.get(Counter::NetErrors), sum]
+}
+
+/// Errors that are none: there was nothing to do.
+fn is_error(errno: &i32) -> bool {
+    Trouble::of_number(*errno) != Trouble::WouldBlock
+}
+
+fn errors() -> u64 {
+    (1..=ERRNO_MAX).filter(is_error).count() as u64
+}
+
+/// Both lines, the socket of requests and the listener go on after every error of every call, and count each of them.
+#[test]
+fn no_error_of_any_call_ends_what_the_exchange_publishes() {
+    let config = config(
+        ["239.192.91.1:26911", "239.192.91.2:26912"],
+        "requests = \"127.0.0.1:0\"\nsnapshot_server = \"127.0.0.1:0\"",
+    );
+    let (mut market, published) = market_of(&config, None).expect("a market");
+    let clock = Clock::calibrate_for(Duration::from_millis(1));
+    let mut waiter = Waiter::new(WaitStrategy::Poll);
+    let ports = &published[0].ports;
+    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, &mut waiter).expect("opened");
+    let mut departures = Departures::default();
+    let mut buffer = vec![0; 1 << 16];
+    let mut now = Nanos(1_767_623_400 * Nanos::SECOND);
+    market.on_time(now);
+    for errno in 1..=ERRNO_MAX {
+        faults::inject(Call::Send, errno, 2);
+        let begun = std::time::Instant::now();
+        while !outlet.publish(now, market.exchange_mut(0), &mut departures) {
+            now = now.after(Nanos::MILLI);
+            market.on_time(now);
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing to publish");
+        }
+        faults::clear();
+        for call in [Call::Receive, Call::Accept] {
+            faults::inject(call, errno, 1);
+            outlet.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
+            assert_eq!(faults::clear(), 0, "{call:?} was called");
+        }
+        // The waits after an error are tested where they are made.
+        outlet.healths_mut().for_each(SocketHealth::worked);
+    }
+    assert!(outlet.healths_mut().all(|health| !health.is_ended()));
+    let mut counters = Counters::default();
+    outlet.count(&mut counters);
+    let [all, sum] = counted(&counters);
+    assert_eq!(all, sum);
+    // A connected sender tries again what a peer's refusal kept from being sent, and a connection that went is none.
+    let of_peer = (1..=ERRNO_MAX)
+        .filter(|e| Trouble::of_number(*e) == Trouble::PeerGone)
+        .count() as u64;
+    assert_eq!(all, 4 * errors() - 3 * of_peer);
+    // Everything still works.
+    while !outlet.publish(now, market.exchange_mut(0), &mut departures) {
+        now = now.after(Nanos::MILLI);
+        market.on_time(now);
+    }
+    let mut after = Counters::default();
+    outlet.count(&mut after);
+    assert_eq!(counted(&after)[0], all);
+}
+
+/// RFC 768 allows a source port of 0, to which the kernel sends nothing: `EINVAL`, which ended the exchange.
+#[test]
+fn a_request_from_port_0_is_counted_and_others_are_answered() {
+    let endpoint = UdpEndpoint::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
+    let mut server = RequestServer {
+        endpoint,
+        receiving: SocketHealth::new(BackOff::RECEIVE, "receiving"),
+        answering: SocketHealth::new(BackOff::SEND, "answering"),
+    };
+    let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    for _ in 0..100 {
+        server.answer(b"answer", nobody);
+    }
+    let mut client = UdpEndpoint::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
+    server.answer(b"answer", client.local_addr().expect("bound"));
+    let mut buffer = [0; 64];
+    let (datagram, _) = client.recv_from(&mut buffer).expect("works").expect("an answer");
+    assert_eq!(datagram.bytes, b"answer");
+    let mut counters = Counters::default();
+    server.answering.count(&mut counters);
+    assert_eq!(counters.get(Counter::NetErrorsPeer), 100);
+    assert!(!server.answering.is_ended());
+}
+
+struct Receive<'a>(&'a Config);
+
+impl WithChannel for Receive<'_> {
+    type Output = ();
+
+    fn run<C: Channel + 'static>(self, mut channel: C, _: Depth) {
+        let feed = &self.0.feed[0];
+        let ports = feed.channels[0].ports(&feed.interface);
+        let mut waiter = Waiter::new(WaitStrategy::Poll);
+        let mut intake = Intake::join(&ports, 1 << 16, &mut waiter).expect("joined");
+        let mut buffer = vec![0; 1 << 16];
+        let now = Nanos(1_767_623_400 * Nanos::SECOND);
+        let mut sink = |_: &tickwire_market::MarketEvent| {};
+        for errno in 1..=ERRNO_MAX {
+            faults::inject(Call::Receive, errno, 2);
+            assert!(intake.receive(0, &mut buffer).is_none());
+            assert!(intake.receive(1, &mut buffer).is_none());
+            assert_eq!(faults::clear(), 0);
+            faults::inject(Call::Receive, errno, 1);
+            intake.recover(now, &mut buffer, &mut channel, &mut sink);
+            assert_eq!(faults::clear(), 0);
+            faults::inject(Call::Send, errno, 1);
+            intake.requests.as_mut().expect("a server").ask(b"request");
+            assert_eq!(faults::clear(), 0);
+            faults::inject(Call::Poll, errno, 1);
+            waiter.wait(0);
+            assert_eq!(faults::clear(), 0);
+            intake.live_health.iter_mut().for_each(SocketHealth::worked);
+            let requests = intake.requests.as_mut().expect("a server");
+            requests.asking.worked();
+            requests.hearing.worked();
+        }
+        let mut counters = Counters::default();
+        intake.count_into(&mut counters);
+        assert_eq!(counted(&counters), [4 * errors(); 2]);
+        assert_eq!(waiter.errors(), errors());
+    }
+}
+
+#[test]
+fn no_error_of_any_call_ends_what_a_channel_receives() {
+    let [a, b] = ["239.192.91.3:26913", "239.192.91.4:26914"];
+    let config = config([a, b], "requests = \"127.0.0.1:9\"");
+    with_channel(
+        &config.feed[0],
+        0,
+        &Reception::new(&config.receiver),
+        Receive(&config),
+    )
+    .expect("a channel");
+}
+
+/// A line with nothing but errors of configuration is left alone; the other goes on.
+#[test]
+fn only_what_never_heals_ends_a_line() {
+    let [a, b] = ["239.192.91.5:26915", "239.192.91.6:26916"];
+    let config = config([a, b], "");
+    let feed = &config.feed[0];
+    let ports = feed.channels[0].ports(&feed.interface);
+    let mut waiter = Waiter::new(WaitStrategy::Poll);
+    let mut intake = Intake::join(&ports, 1 << 16, &mut waiter).expect("joined");
+    let mut buffer = vec![0; 1 << 16];
+    let bad_descriptor = 9;
+    faults::inject(Call::Receive, bad_descriptor, 1_000);
+    let begun = std::time::Instant::now();
+    while !intake.live_health[0].is_ended() {
+        assert!(intake.receive(0, &mut buffer).is_none());
+        assert!(begun.elapsed() < Duration::from_secs(30), "it goes on for ever");
+    }
+    let tried = 1_000 - faults::clear();
+    assert!(tried < 20, "{tried} attempts without a wait between them");
+    faults::inject(Call::Receive, bad_descriptor, 1);
+    assert!(intake.receive(0, &mut buffer).is_none());
+    assert_eq!(faults::clear(), 1, "an ended line is not received any more");
+    assert!(!intake.live_health[1].is_ended());
+}
