@@ -250,7 +250,7 @@ fn play<'r, C: Channel>(
                         unit.on_datagram(now, Port::Live, Line::A, datagram, common);
                     }
                     unit.on_datagram(now, Port::Live, Line::B, group[0], common);
-                    let _ = unit.on_time(now, common);
+                    unit.on_time(now, common);
                 }
             });
             count.allocations
