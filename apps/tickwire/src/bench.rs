@@ -19,7 +19,7 @@ use tickwire_market::{
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
+use tickwire_trading::{ControlsConfig, RiskConfig, TickToTrade, TradingConfig};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, moldudp64};
@@ -218,6 +218,14 @@ pub(crate) fn memory_path_to<O: OrderOut, const STAMPED: bool>(
             window_ns: Nanos::SECOND,
             max_open_orders: u32::MAX,
             max_position: u64::MAX,
+            // As shipped, but for those that an hour of trading in a second would pass.
+            controls: ControlsConfig {
+                executions_max: 0,
+                instrument_messages: 1 << 20,
+                strategy_loss_max: u64::MAX >> 1,
+                loss_max: u64::MAX >> 1,
+                ..ControlsConfig::default()
+            },
         },
         ..TradingConfig::default()
     });

@@ -21,6 +21,7 @@ use tickwire_runtime::wait::WaitStrategy;
 use crate::access::AccessSection;
 use crate::channels::{FeedConfig, FeedFile};
 use crate::console::warn;
+use crate::controls::ControlsSection;
 use crate::daemon::DaemonSection;
 use crate::entry::{
     self, AuctionsSection, BreaksSection, FixSession, InstrumentSection, JournalSection, OuchSection,
@@ -40,6 +41,7 @@ pub(crate) struct Config {
     pub(crate) order_entry: OrderEntrySection,
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
+    pub(crate) controls: ControlsSection,
     pub(crate) daemon: DaemonSection,
     /// Which other users of this machine may read what is shown, and ask what.
     #[serde(skip_serializing_if = "AccessSection::is_closed")]
@@ -172,6 +174,9 @@ pub(crate) struct TraderSection {
     /// Quantity of each order: one lot.
     pub(crate) lot: Lot,
     pub(crate) time_in_force: Tif,
+    /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) control: Option<PathBuf>,
     pub(crate) risk: RiskSection,
 }
 
@@ -367,6 +372,7 @@ impl Default for Config {
             order_entry: OrderEntrySection::default(),
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
+            controls: ControlsSection::default(),
             daemon: DaemonSection::default(),
             access: AccessSection::default(),
             quoter: None,
@@ -454,6 +460,7 @@ impl Default for TraderSection {
             symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
             lot: Lot(100),
             time_in_force: Tif::Ioc,
+            control: None,
             risk: RiskSection::default(),
         }
     }
@@ -503,8 +510,16 @@ impl Config {
         }
         let quoter = config.quoter.iter_mut();
         let quoters = quoter.flat_map(|q| [&mut q.surface, &mut q.state, &mut q.control]);
-        for path in quoters.chain([&mut config.exchange.control]).flatten() {
+        let own = [
+            &mut config.exchange.control,
+            &mut config.trader.control,
+            &mut config.controls.beat,
+        ];
+        for path in quoters.chain(own).flatten() {
             *path = folder.join(places::expand(path));
+        }
+        if let Some(path) = config.controls.kill_file() {
+            config.controls.kill_file = folder.join(path);
         }
         Ok(config)
     }

@@ -14,6 +14,7 @@ mod channels;
 mod cli;
 mod config;
 mod console;
+mod controls;
 mod daemon;
 mod decode;
 mod demo;

@@ -79,6 +79,7 @@ pub(crate) fn rule_of(c: &Config) -> TickToTrade {
             window_ns: Nanos::SECOND,
             max_open_orders: t.risk.max_open_orders,
             max_position: t.risk.max_position,
+            controls: c.controls.of_trader(),
         },
     })
 }

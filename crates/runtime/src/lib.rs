@@ -34,6 +34,7 @@ pub mod stored;
 mod sys;
 pub mod tcp;
 #[cfg(feature = "tls")]
+pub mod timekeeping;
 pub mod tls;
 pub mod trouble;
 pub mod udp;

@@ -349,6 +349,15 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The clock's state and what the kernel tells of it.
+pub(crate) fn timekeeping() -> io::Result<(libc::c_int, libc::timex)> {
+    // SAFETY: `timex` is integers: all zero is a value of it, and `modes` 0 asks the kernel to change nothing.
+    let mut told: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a local that lives through the call.
+    let state = check(unsafe { libc::adjtimex(&raw mut told) })?;
+    Ok((state, told))
+}
+
 /// The cores the calling thread may run on, ascending.
 pub(crate) fn affinity() -> io::Result<Vec<usize>> {
     // SAFETY: `cpu_set_t` is a bit array: all zero is the empty set.

@@ -12,7 +12,7 @@ use tickwire_market::{
     BookState, BookUpdate, InstrumentId, Nanos, OrderIntent, Price, Qty, SeqNo, TimeInForce, Venue, Volume,
 };
 use tickwire_runtime::affinity::Cores;
-use tickwire_trading::{OrderReport, ReportKind, RiskConfig, TickToTrade, TradingConfig};
+use tickwire_trading::{ControlsConfig, OrderReport, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
 const ID: InstrumentId = InstrumentId(1);
 const SLOTS: usize = 64;
@@ -68,6 +68,7 @@ fn desk() -> TickToTrade {
         window_ns: 1,
         max_position: u64::MAX,
         max_open_orders: 8,
+        controls: ControlsConfig::NONE,
         ..RiskConfig::default()
     };
     let mut desk = TickToTrade::new(&TradingConfig {

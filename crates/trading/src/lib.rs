@@ -7,6 +7,8 @@
 //! [`Quoter`] quotes options: it looks up what is wanted in a [`Ladder`] made beforehand, and tells the venue what differs. [`Eye`] takes
 //! what others quote too well, by a ladder of its own.
 //!
+//! [`Controls`] is the gate that orders and quotes of all of them pass last.
+//!
 //! [`portfolio`] is what is held and what it has earned: for reports and limits, not on the way of a packet.
 //!
 //! **Invariant.** Integers only on the way of a packet, no clock (`now` is an argument), no allocation after `new`: everything is sized by
@@ -16,6 +18,7 @@
 
 extern crate alloc;
 
+mod controls;
 mod exposure;
 mod eye;
 mod orders;
@@ -26,6 +29,7 @@ mod risk;
 mod taker;
 mod tick_to_trade;
 
+pub use controls::{Controls, ControlsConfig, Strategy, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use orders::{

@@ -1,6 +1,6 @@
 //! The checks between a decision and the market. Each has a name, a counter and a test; integers only.
 
-use crate::{NewOrder, Position};
+use crate::{Controls, ControlsConfig, NewOrder, Position, Strategy, Wanted};
 use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{BookState, BookUpdate, Counter, InstrumentId, Nanos, Price, Qty, Side};
@@ -20,6 +20,8 @@ pub struct RiskConfig {
     pub max_open_orders: u32,
     /// The largest position either way, counting open orders as traded. Default 10 000.
     pub max_position: u64,
+    /// The controls that every strategy shares; size and price band above take the place of theirs.
+    pub controls: ControlsConfig,
 }
 
 impl Default for RiskConfig {
@@ -31,6 +33,7 @@ impl Default for RiskConfig {
             window_ns: Nanos::SECOND,
             max_open_orders: 16,
             max_position: 10_000,
+            controls: ControlsConfig::default(),
         }
     }
 }
@@ -54,11 +57,27 @@ pub enum RiskReject {
     Position,
     /// Too many orders within the window.
     OrderRate,
+    /// Worth more than one order may be.
+    OrderValue,
+    /// Too far from the mid price of a while ago.
+    PriceDrift,
+    /// Too many messages about the instrument.
+    InstrumentRate,
+    /// The order that was sent last, decided on again by the same message.
+    Duplicate,
+    /// It could trade with an order of ours.
+    SelfTrade,
+    /// The strategy executed too often, and is stopped until a person resumes it.
+    Executions,
+    /// The strategy, or all together, would hold too much.
+    TotalPosition,
+    /// The strategy, or all together, lost too much, and is stopped until a person resumes it.
+    Loss,
 }
 
 impl RiskReject {
-    /// Every reason, in the order of the checks.
-    pub const ALL: [RiskReject; 8] = [
+    /// Every reason.
+    pub const ALL: [RiskReject; 16] = [
         RiskReject::KillSwitch,
         RiskReject::NoSession,
         RiskReject::OrderSize,
@@ -67,6 +86,14 @@ impl RiskReject {
         RiskReject::OpenOrders,
         RiskReject::Position,
         RiskReject::OrderRate,
+        RiskReject::OrderValue,
+        RiskReject::PriceDrift,
+        RiskReject::InstrumentRate,
+        RiskReject::Duplicate,
+        RiskReject::SelfTrade,
+        RiskReject::Executions,
+        RiskReject::TotalPosition,
+        RiskReject::Loss,
     ];
 
     /// What counts it.
@@ -80,57 +107,67 @@ impl RiskReject {
             RiskReject::OpenOrders => Counter::RiskOpenOrders,
             RiskReject::Position => Counter::RiskPosition,
             RiskReject::OrderRate => Counter::RiskOrderRate,
+            RiskReject::OrderValue => Counter::RiskOrderValue,
+            RiskReject::PriceDrift => Counter::RiskPriceDrift,
+            RiskReject::InstrumentRate => Counter::RiskInstrumentRate,
+            RiskReject::Duplicate => Counter::RiskDuplicate,
+            RiskReject::SelfTrade => Counter::RiskSelfTrade,
+            RiskReject::Executions => Counter::RiskExecutions,
+            RiskReject::TotalPosition => Counter::RiskTotalPosition,
+            RiskReject::Loss => Counter::RiskLoss,
         }
     }
 }
 
-/// The pre-trade checks and what they remember.
+/// The pre-trade checks of a trader and what they remember: those of [`Controls`], and of its session, orders and position.
 #[derive(Clone, Debug)]
 pub struct Risk {
     config: RiskConfig,
-    /// The last good mid price of each instrument.
-    references: Vec<Option<Price>>,
+    controls: Controls,
     sent: Window,
-    is_killed: bool,
     has_session: bool,
 }
 
 impl Risk {
     /// Checks for instruments `0..max_instruments`; the kill switch is off and a session is assumed.
     pub fn new(config: RiskConfig, max_instruments: u32) -> Risk {
+        let controls = ControlsConfig {
+            qty_max: config.max_order_qty,
+            band_bp: Some(config.price_band_bp),
+            needs_reference: true,
+            ..config.controls
+        };
         Risk {
             config,
-            references: vec![None; max_instruments as usize],
+            controls: Controls::new(controls, max_instruments),
             sent: Window::new(config.max_orders_per_window, config.window_ns),
-            is_killed: false,
             has_session: true,
         }
     }
 
     /// Whether an order may go out, given the open orders and the position in its instrument. One that may is counted
-    /// against the order rate: it must be sent.
+    /// against the order rate: it must be sent. `rests`: it may stay in the book, until [`Risk::closed`].
     #[inline]
     pub fn check(
         &mut self,
         now: Nanos,
         order: &NewOrder,
-        open_orders: u32,
+        (open_orders, rests): (u32, bool),
         position: &Position,
     ) -> Result<(), RiskReject> {
         let config = &self.config;
-        if self.is_killed {
-            return Err(RiskReject::KillSwitch);
-        }
-        if !self.has_session {
+        if !self.has_session && !self.controls.is_killed() {
             return Err(RiskReject::NoSession);
         }
-        if order.qty.is_zero() || order.qty > config.max_order_qty {
-            return Err(RiskReject::OrderSize);
-        }
-        let reference = self.reference(order.instrument).ok_or(RiskReject::NoReference)?;
-        if !within_band(order.price, reference, config.price_band_bp) {
-            return Err(RiskReject::PriceBand);
-        }
+        let wanted = Wanted {
+            strategy: Strategy::Rule,
+            slot: order.instrument.index(),
+            side: order.side,
+            price: order.price,
+            qty: order.qty,
+            cause: Some(order.cause.seq),
+        };
+        self.controls.check(now, &wanted)?;
         if open_orders >= config.max_open_orders {
             return Err(RiskReject::OpenOrders);
         }
@@ -140,7 +177,24 @@ impl Risk {
         if !self.sent.take(now) {
             return Err(RiskReject::OrderRate);
         }
+        self.controls.sent(now, &wanted, rests);
         Ok(())
+    }
+
+    /// An order that may have rested is over.
+    pub fn closed(&mut self, instrument: InstrumentId, side: Side) {
+        self.controls.closed(instrument.index(), side);
+    }
+
+    /// An order traded, `now` on the clock of the market data.
+    pub fn fill(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls
+            .fill(now, Strategy::Rule, instrument.index(), traded);
+    }
+
+    /// The venue took a trade back.
+    pub fn unfill(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
+        self.controls.unfill(Strategy::Rule, instrument.index(), traded);
     }
 
     /// Takes note of a book: the mid price of a live one with two sides that do not touch is a good one.
@@ -152,39 +206,50 @@ impl Risk {
         if update.state != BookState::Live || bid >= ask {
             return;
         }
-        if let Some(reference) = self.references.get_mut(update.instrument.index()) {
-            // The midpoint of two 64-bit numbers is one.
-            let mid = (i128::from(bid.raw()) + i128::from(ask.raw())) >> 1;
-            *reference = Some(Price::from_raw(mid as i64));
-        }
+        let mid = middle(bid, ask);
+        self.controls
+            .observe(update.recv_ts, update.instrument.index(), mid);
     }
 
     /// The last good mid price.
     #[inline]
     pub fn reference(&self, instrument: InstrumentId) -> Option<Price> {
-        self.references.get(instrument.index()).copied().flatten()
+        self.controls.mid(instrument.index())
     }
 
     /// Sets a mid price from elsewhere: yesterday's close, an auction.
     pub fn set_reference(&mut self, instrument: InstrumentId, price: Price) {
-        if let Some(reference) = self.references.get_mut(instrument.index()) {
-            *reference = Some(price);
-        }
+        self.controls.observe(Nanos::ZERO, instrument.index(), price);
     }
 
     /// Stops every further order, until [`Risk::revive`].
     pub fn kill(&mut self) {
-        self.is_killed = true;
+        self.controls.kill();
     }
 
-    /// Lets orders out again.
+    /// Lets orders out again, whatever stopped them: a person's word.
     pub fn revive(&mut self) {
-        self.is_killed = false;
+        self.controls.resume();
     }
 
     /// Whether the kill switch is on.
     pub fn is_killed(&self) -> bool {
-        self.is_killed
+        self.controls.is_killed()
+    }
+
+    /// Why nothing leaves until [`Risk::revive`], other than by the kill switch.
+    pub fn stopped(&self) -> Option<RiskReject> {
+        self.controls.stopped(Strategy::Rule)
+    }
+
+    /// The controls, to look at.
+    pub fn controls(&self) -> &Controls {
+        &self.controls
+    }
+
+    /// The controls, to say what a point of an instrument is worth.
+    pub fn controls_mut(&mut self) -> &mut Controls {
+        &mut self.controls
     }
 
     /// Says whether an order entry session is logged on.
@@ -193,10 +258,9 @@ impl Risk {
     }
 }
 
-/// Whether `price` lies within `band_bp` basis points of `reference`'s amount around it. A reference of 0 admits 0 only.
-fn within_band(price: Price, reference: Price, band_bp: u32) -> bool {
-    let distance = (i128::from(price.raw()) - i128::from(reference.raw())).unsigned_abs();
-    distance * 10_000 <= u128::from(band_bp) * u128::from(reference.raw().unsigned_abs())
+/// The midpoint of two 64-bit numbers is one.
+pub(crate) fn middle(bid: Price, ask: Price) -> Price {
+    Price::from_raw(((i128::from(bid.raw()) + i128::from(ask.raw())) >> 1) as i64)
 }
 
 /// The times of the last orders, as many as the window admits: one more is admitted when the oldest has left the window.
@@ -246,6 +310,11 @@ impl Window {
         }
     }
 
+    /// Forgets all of them.
+    pub(crate) fn clear(&mut self) {
+        self.times.fill(None);
+    }
+
     /// Counts one that has gone, whether it was admitted or not.
     #[inline]
     pub(crate) fn charge(&mut self, now: Nanos) {
@@ -285,6 +354,7 @@ mod tests {
             window_ns: Nanos::SECOND,
             max_open_orders: 2,
             max_position: 150,
+            controls: ControlsConfig::NONE,
         };
         let mut risk = Risk::new(config, 2);
         risk.set_reference(ID, Price::from_4dp(100_0000));
@@ -300,7 +370,10 @@ mod tests {
 
     #[test]
     fn an_order_within_every_limit_goes_out() {
-        assert_eq!(risk().check(Nanos(0), &buy(100_0000, 100), 1, &held(50)), Ok(()));
+        assert_eq!(
+            risk().check(Nanos(0), &buy(100_0000, 100), (1, false), &held(50)),
+            Ok(())
+        );
     }
 
     #[test]
@@ -333,7 +406,7 @@ mod tests {
         ];
         for (order, open, qty, reason) in cases {
             assert_eq!(
-                risk().check(Nanos(0), &order, open, &held(qty)),
+                risk().check(Nanos(0), &order, (open, false), &held(qty)),
                 Err(reason),
                 "{order:?}"
             );
@@ -343,12 +416,16 @@ mod tests {
     #[test]
     fn the_band_includes_its_ends() {
         for price in [99_0000, 101_0000] {
-            assert_eq!(risk().check(Nanos(0), &buy(price, 1), 0, &held(0)), Ok(()));
+            assert_eq!(
+                risk().check(Nanos(0), &buy(price, 1), (0, false), &held(0)),
+                Ok(())
+            );
         }
     }
 
     #[test]
     fn extreme_prices_do_not_overflow() {
+        use crate::controls::within_band;
         assert!(within_band(Price::MIN, Price::MAX, 20_001));
         assert!(within_band(Price::MAX, Price::MAX, 0));
         assert!(!within_band(Price::MIN, Price::MAX, 19_999));
@@ -362,16 +439,19 @@ mod tests {
             ..held(50)
         };
         assert_eq!(
-            risk().check(Nanos(0), &buy(100_0000, 41), 0, &position),
+            risk().check(Nanos(0), &buy(100_0000, 41), (0, false), &position),
             Err(RiskReject::Position)
         );
-        assert_eq!(risk().check(Nanos(0), &buy(100_0000, 40), 0, &position), Ok(()));
+        assert_eq!(
+            risk().check(Nanos(0), &buy(100_0000, 40), (0, false), &position),
+            Ok(())
+        );
     }
 
     #[test]
     fn no_window_holds_more_orders_than_allowed() {
         let mut risk = risk();
-        let mut at = |ms: u64| risk.check(Nanos(ms * Nanos::MILLI), &buy(100_0000, 1), 0, &held(0));
+        let mut at = |ms: u64| risk.check(Nanos(ms * Nanos::MILLI), &buy(100_0000, 1), (0, false), &held(0));
         assert_eq!([at(0), at(900)], [Ok(()); 2]);
         assert_eq!(at(999), Err(RiskReject::OrderRate));
         assert_eq!(at(1000), Ok(()), "the first is a second old");
@@ -388,11 +468,14 @@ mod tests {
         let mut risk = risk();
         for _ in 0..10 {
             assert_eq!(
-                risk.check(Nanos(0), &buy(1, 1), 0, &held(0)),
+                risk.check(Nanos(0), &buy(1, 1), (0, false), &held(0)),
                 Err(RiskReject::PriceBand)
             );
         }
-        assert_eq!(risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)), Ok(()));
+        assert_eq!(
+            risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
+            Ok(())
+        );
     }
 
     #[test]
@@ -401,16 +484,19 @@ mod tests {
         risk.kill();
         risk.set_session(false);
         assert_eq!(
-            risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)),
+            risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
             Err(RiskReject::KillSwitch)
         );
         risk.revive();
         assert_eq!(
-            risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)),
+            risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
             Err(RiskReject::NoSession)
         );
         risk.set_session(true);
-        assert_eq!(risk.check(Nanos(0), &buy(100_0000, 1), 0, &held(0)), Ok(()));
+        assert_eq!(
+            risk.check(Nanos(0), &buy(100_0000, 1), (0, false), &held(0)),
+            Ok(())
+        );
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub struct TickToTrade {
     time_in_force: TimeInForce,
     /// Whether the venue, and the instrument, are said to trade. A venue that says nothing is taken to trade.
     trades: [bool; 2],
+    /// Of the last market data: executions are counted by it.
+    now: Nanos,
 }
 
 impl TickToTrade {
@@ -64,6 +66,7 @@ impl TickToTrade {
             counters: Counters::default(),
             time_in_force: config.time_in_force,
             trades: [true; 2],
+            now: Nanos::ZERO,
         }
     }
 
@@ -98,6 +101,7 @@ impl TickToTrade {
         if !self.watches(update.instrument) {
             return None;
         }
+        self.now = now;
         let wanted = self.taker.on_update(update).filter(|_| self.trades == [true; 2]);
         let intent = wanted.and_then(|order| self.enter(now, &order));
         self.risk.observe(update);
@@ -194,9 +198,19 @@ impl TickToTrade {
         &self.counters
     }
 
+    /// Whether its orders may stay in the book.
+    fn rests(&self) -> bool {
+        !matches!(
+            self.time_in_force,
+            TimeInForce::ImmediateOrCancel | TimeInForce::FillOrKill
+        )
+    }
+
     fn enter(&mut self, now: Nanos, order: &NewOrder) -> Option<OrderIntent> {
         let position = self.positions.get(order.instrument);
-        let checked = self.risk.check(now, order, self.orders.open(), &position);
+        let checked = self
+            .risk
+            .check(now, order, (self.orders.open(), self.rests()), &position);
         let entered = checked.and_then(|()| self.orders.insert(order).map_err(|_| RiskReject::OpenOrders));
         match entered {
             Ok(id) => Some(self.sent(id, order)),
@@ -233,9 +247,19 @@ impl TickToTrade {
         let change = self.orders.apply(report)?;
         let (instrument, side) = (change.order.instrument, change.order.side);
         match report.kind {
-            ReportKind::Filled { qty, price, .. } => self.positions.on_fill(instrument, side, qty, price),
-            ReportKind::Broken { qty, price, .. } => self.positions.on_broken(instrument, side, qty, price),
+            ReportKind::Filled { qty, price, .. } => {
+                self.positions.on_fill(instrument, side, qty, price);
+                self.risk.fill(self.now, instrument, (side, qty, price));
+            }
+            ReportKind::Broken { qty, price, .. } => {
+                self.positions.on_broken(instrument, side, qty, price);
+                self.risk.unfill(instrument, (side, qty, price));
+            }
             _ => {}
+        }
+        // An order whose trade is taken back was over before, or goes on.
+        if self.rests() && !change.order.state.is_open() && change.broken.is_zero() {
+            self.risk.closed(instrument, side);
         }
         self.positions.on_released(instrument, side, change.released);
         Ok(change)

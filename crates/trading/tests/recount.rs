@@ -7,7 +7,7 @@ use tickwire_market::{
     TimeInForce, Volume,
 };
 use tickwire_trading::{
-    OrderReport, OrderState, ReportError, ReportKind, RiskConfig, TickToTrade, TradingConfig,
+    ControlsConfig, OrderReport, OrderState, ReportError, ReportKind, RiskConfig, TickToTrade, TradingConfig,
 };
 
 const ID: InstrumentId = InstrumentId(3);
@@ -18,6 +18,7 @@ const RISK: RiskConfig = RiskConfig {
     window_ns: 1_000,
     max_open_orders: 3,
     max_position: 120,
+    controls: ControlsConfig::NONE,
 };
 const LOT: Qty = Qty(30);
 

@@ -2,7 +2,8 @@
 //! `UPDATE=1 cargo test -p tickwire-trading` rewrites the answers; read the diff.
 //!
 //! ```text
-//! config <key>=<n> …            lot, tif (day|ioc), size, band (bp), rate, window_ms, open, position
+//! config <key>=<n> …            lot, tif (day|ioc), size, band (bp), rate, window_ms, open, position, and of
+//!                               the controls value, drift (bp in 1 s), messages, executions (in 1 s), held, loss
 //! time <ms>                     the clock from here on
 //! book <live|stale|building> <bid|-> <ask|->      a changed book of the traded instrument
 //! accept|cancelled|rejected|cancel-rejected <id>  a report
@@ -17,7 +18,7 @@ use tickwire_market::{
     BookState, BookUpdate, Cause, ClientOrderId, InstrumentId, Nanos, OrderId, OrderIntent, Price, Qty,
     SeqNo, TimeInForce, TradingStatus, Venue, Volume,
 };
-use tickwire_trading::{Change, OrderReport, ReportKind, TickToTrade, TradingConfig};
+use tickwire_trading::{Change, ControlsConfig, OrderReport, ReportKind, TickToTrade, TradingConfig};
 
 const ID: InstrumentId = InstrumentId(1);
 
@@ -84,6 +85,8 @@ impl Desk {
             max_orders: 16,
             ..TradingConfig::default()
         };
+        // Without those that a transcript is not about; it names what it is.
+        config.risk.controls = ControlsConfig::NONE;
         for (key, value) in settings
             .split_whitespace()
             .filter_map(|setting| setting.split_once('='))
@@ -103,6 +106,19 @@ impl Desk {
                 "window_ms" => config.risk.window_ns = u64::from(n()) * Nanos::MILLI,
                 "open" => config.risk.max_open_orders = n(),
                 "position" => config.risk.max_position = u64::from(n()),
+                "value" => config.risk.controls.value_max = n().into(),
+                "drift" => {
+                    (config.risk.controls.drift_bp, config.risk.controls.drift_ns) = (n(), Nanos::SECOND)
+                }
+                "messages" => config.risk.controls.instrument_messages = n(),
+                "executions" => {
+                    (
+                        config.risk.controls.executions_max,
+                        config.risk.controls.executions_ns,
+                    ) = (n(), Nanos::SECOND)
+                }
+                "held" => config.risk.controls.strategy_position_max = n().into(),
+                "loss" => config.risk.controls.strategy_loss_max = n().into(),
                 _ => panic!("no setting {key}"),
             }
         }

@@ -106,6 +106,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("trader.risk.max_position", "trader.rs", "t.risk.max_position"),
     ("trader.risk.max_orders", "trader.rs", "t.risk.max_orders"),
+    (
+        "controls.clock_error_max_us",
+        "controls.rs",
+        "section.clock_error_max_us",
+    ),
     ("quoter.core", "quote/mod.rs", "section.core"),
     ("quoter.pricing_core", "quote/pricing.rs", "section.pricing_core"),
     ("quoter.rehearse_us", "quote/mod.rs", "section.rehearse_us"),
@@ -156,6 +161,11 @@ fn made(c: &Config) -> String {
     say(&entry::desk(&c.order_entry, 4));
     say(&entry::protections(&c.order_entry));
     say(&c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id));
+    say(&c.controls.of_trader());
+    let money = PointValue::unit(Currency::USD);
+    say(&c
+        .controls
+        .of_quotes(1, Price::from_raw(Price::ONE_RAW), [money; 2]));
     say(&entry::auctions(c.exchange.auctions.as_ref()));
     say(&entry::breaks(c.exchange.breaks.as_ref()));
     say(&entry::listed(&c.exchange.instrument, c.price_max()));

@@ -480,6 +480,11 @@ impl<C: Channel> Floor<C> {
                 .map_err(|NotQuotable(why)| Failure::config(why))?;
             path.set_eye_sizes(ladders.eye_sizes());
         }
+        path.set_controls(run.config.controls.of_quotes(
+            ids.len() as u32,
+            chain.steps.tick,
+            [chain.option_value, chain.underlying_value],
+        ));
         let elsewhere = path.restore(&recovered);
         if elsewhere > 0 {
             crate::console::warn(format_args!(
@@ -859,6 +864,9 @@ impl Told {
                         ": no packet of the underlying's channel for {} ms",
                         limit / Nanos::MILLI
                     )
+                }),
+                PullReason::Control => path.wire.stopped_by.map_or(String::new(), |control| {
+                    format!(": {} stopped it ([controls])", crate::controls::named(control))
                 }),
                 _ => String::new(),
             };

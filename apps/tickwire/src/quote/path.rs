@@ -18,12 +18,13 @@ use tickwire_fix::{
     put_cancel_all_quotes, read_quote_answer,
 };
 use tickwire_market::{
-    BookState, BookUpdate, Cause, ClientOrderId, Counters, EventFlags, EventKind, EventSink, InstrumentId,
-    MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
+    BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, EventSink,
+    InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent, Price, Qty, SeqNo, Side, Symbol, TradingStatus,
 };
 use tickwire_trading::{
-    Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, PullReason, QuoteSink,
-    Quoter, QuoterConfig, QuotingState, ReportError, ReportKind, SideOutcome, SideReport,
+    Controls, Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, PullReason,
+    QuoteSink, Quoter, QuoterConfig, QuotingState, ReportError, ReportKind, RiskReject, SideOutcome,
+    SideReport, Strategy, Wanted,
 };
 
 use super::account::{Off, Seen, View};
@@ -103,6 +104,13 @@ pub(crate) struct QuoteWire<O> {
     pub(crate) sent: [u64; 2],
     /// Orders of the eye sent.
     pub(crate) orders_sent: u64,
+    /// What every quote and order passes last, a slot for each quote and one for the underlying behind them; `None` for tests and
+    /// measurements of something else.
+    pub(crate) controls: Option<Box<Controls>>,
+    /// The last control that stopped something.
+    pub(crate) stopped_by: Option<RiskReject>,
+    option_tick: Price,
+    counters: Counters,
 }
 
 impl<O: OrderOut> QuoteWire<O> {
@@ -111,6 +119,52 @@ impl<O: OrderOut> QuoteWire<O> {
         let mut chunk = [0_u8; 4096];
         while let Some(bytes) = self.session.poll_transmit(&mut chunk) {
             self.out.send(bytes);
+        }
+    }
+}
+
+impl<O> QuoteWire<O> {
+    /// An order of the eye as the controls take it. Several parts of one fill may be hedged by orders alike.
+    #[inline]
+    fn wanted(&self, option: Option<u16>, order: &OrderIntent) -> Option<Wanted> {
+        let OrderIntent::New {
+            side,
+            price,
+            qty,
+            cause,
+            ..
+        } = *order
+        else {
+            return None;
+        };
+        Some(Wanted {
+            strategy: Strategy::Eye,
+            slot: option.map_or(self.orders.len().saturating_sub(1), usize::from),
+            side,
+            price,
+            qty,
+            cause: option.map(|_| cause.seq),
+        })
+    }
+
+    /// Whether a control has stopped quotes or eye until a person resumes them.
+    fn is_stopped(&self) -> bool {
+        self.controls.as_ref().is_some_and(|controls| {
+            [Strategy::Quotes, Strategy::Eye]
+                .iter()
+                .any(|strategy| controls.stopped(*strategy).is_some())
+        })
+    }
+
+    /// The market of an instrument: what its prices are held to.
+    #[inline]
+    fn observe(&mut self, now: Nanos, slot: usize, best: [Option<Price>; 2]) {
+        if let (Some(controls), [Some(bid), Some(ask)]) = (&mut self.controls, best)
+            && bid < ask
+        {
+            // The middle of two 64-bit numbers is one.
+            let mid = (i128::from(bid.raw()) + i128::from(ask.raw())) >> 1;
+            controls.observe(now, slot, Price::from_raw(mid as i64));
         }
     }
 }
@@ -169,6 +223,27 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
         true
     }
 
+    #[inline]
+    fn admit(&mut self, now: Nanos, quote: &MassQuote<'_>) -> Result<(), RiskReject> {
+        let Some(controls) = &mut self.controls else {
+            return Ok(());
+        };
+        let price = |ticks: u16| Price::from_raw(self.option_tick.raw() * i64::from(ticks));
+        for entry in quote.entries {
+            let sides = [
+                (price(entry.bid_ticks), entry.bid_qty),
+                (price(entry.ask_ticks), entry.ask_qty),
+            ];
+            controls
+                .check_quote(now, entry.quote.into(), sides)
+                .inspect_err(|reason| self.stopped_by = Some(*reason))?;
+        }
+        for entry in quote.entries {
+            controls.charge(now, entry.quote.into());
+        }
+        Ok(())
+    }
+
     fn rehearse(&mut self, quote: &MassQuote<'_>) {
         if let Entry::MassQuotes(template) = &mut self.entry {
             let head = head_of(quote);
@@ -205,6 +280,15 @@ impl<O: OrderOut> QuoteSink for QuoteWire<O> {
 impl<O: OrderOut> OrderSink for QuoteWire<O> {
     #[inline]
     fn order(&mut self, option: Option<u16>, order: &OrderIntent) -> bool {
+        let wanted = self.wanted(option, order);
+        if let (Some(controls), Some(wanted)) = (&mut self.controls, &wanted)
+            && let Err(reason) = controls.check(self.now, wanted)
+        {
+            self.stopped_by = Some(reason);
+            self.counters.bump(Counter::RiskRejects);
+            self.counters.bump(reason.counter());
+            return false;
+        }
         let Some(mut order) = NewOrder::of(order) else {
             return false;
         };
@@ -219,6 +303,9 @@ impl<O: OrderOut> OrderSink for QuoteWire<O> {
         self.orders_sent += 1;
         // Whether it arrived is told in the next session.
         self.out.send(bytes);
+        if let (Some(controls), Some(wanted)) = (&mut self.controls, &wanted) {
+            controls.sent(self.now, wanted, false);
+        }
         true
     }
 }
@@ -378,6 +465,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 now: Nanos::ZERO,
                 sent: [0; 2],
                 orders_sent: 0,
+                controls: None,
+                stopped_by: None,
+                option_tick: config.option_tick,
+                counters: Counters::default(),
             },
             trades,
             underlying: config.underlying,
@@ -405,6 +496,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         })
     }
 
+    /// Has every quote and order pass the controls from now on. Their slots: the quotes in their order, then the underlying.
+    pub(crate) fn set_controls(&mut self, controls: Controls) {
+        self.wire.controls = Some(Box::new(controls));
+    }
+
     /// What processes before this one have traded, by quotes and by an eye. How much of it is in options that are not quoted any more,
     /// contracts bought or sold.
     pub(crate) fn restore(&mut self, recovered: &Recovered) -> u64 {
@@ -412,6 +508,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         for fill in &recovered.fills {
             let (quote, contracts) = (self.quote_by_name(&fill.symbol), fill.signed());
             let paid = self.paid(contracts, fill.price);
+            let slot = quote.map_or(self.quoter_slots(), usize::from);
+            if let Some(controls) = &mut self.wire.controls
+                && (quote.is_some() || fill.source == Source::Hedge)
+            {
+                let side = if contracts < 0 { Side::Ask } else { Side::Bid };
+                let qty = Qty(contracts.unsigned_abs().min(u32::MAX.into()) as u32);
+                controls.hold(strategy_of(fill.source), slot, (side, qty, fill.price));
+            }
             match (fill.source, quote) {
                 (Source::Hedge, _) => {}
                 (_, None) => elsewhere += u64::from(fill.qty),
@@ -432,6 +536,11 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         }
         self.booked = recovered.last_fill();
         elsewhere
+    }
+
+    /// The slot of the underlying among the controls: behind those of the quotes.
+    fn quoter_slots(&self) -> usize {
+        self.is_open.len()
     }
 
     /// What contracts cost at a price, in ticks of the options times contracts.
@@ -527,6 +636,14 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// After a pull that passes: looks at the underlying as it stands, in case that it does not change.
     pub(crate) fn look_up(&mut self, now: Nanos) {
         let state = self.quoter.state();
+        if self.wire.is_stopped()
+            && !matches!(
+                state,
+                QuotingState::Pulling(PullReason::Control) | QuotingState::Halted(PullReason::Control)
+            )
+        {
+            return self.pull_on_control(now);
+        }
         if matches!(state, QuotingState::Halted(reason) if reason.is_passing())
             && self.top.state == BookState::Live
         {
@@ -555,6 +672,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     fn tick(&mut self, now: Nanos) {
         self.is_new = false;
         self.wire.now = now;
+        if self.top.state == BookState::Live {
+            let best = Side::BOTH.map(|side| self.top.best(side).map(|(price, _)| price));
+            self.wire.observe(now, self.is_open.len(), best);
+        }
         if let Some(eye) = &mut self.eye {
             eye.on_underlying(now, &self.top, &self.quoter, &mut self.wire);
             count_eye(&mut self.quoter, eye, now);
@@ -607,13 +728,12 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                 *quote,
                 InstrumentId(instrument as u32),
             );
-            self.quoter.on_market(
-                now,
-                *quote,
-                update.state == BookState::Live,
-                others,
-                &mut self.wire,
-            );
+            let is_live = update.state == BookState::Live;
+            if is_live {
+                self.wire.observe(now, usize::from(*quote), others);
+            }
+            self.quoter
+                .on_market(now, *quote, is_live, others, &mut self.wire);
         }
     }
 
@@ -1150,6 +1270,23 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
             seq: self.told,
             exec: report.exec_id,
         };
+        if let Some(controls) = &mut self.wire.controls {
+            let slot = match source {
+                Source::Hedge => self.is_open.len(),
+                Source::Quote | Source::Eye => quote.into(),
+            };
+            let trade = (traded.side, report.last_qty, traded.price);
+            let strategy = strategy_of(source);
+            match traded.is_broken {
+                // Its side is turned round already.
+                true => controls.hold(strategy, slot, trade),
+                false => drop(controls.fill(now, strategy, slot, trade)),
+            }
+            if controls.stopped(strategy).is_some() && self.quoter.state() == QuotingState::Quoting {
+                self.wire.stopped_by = controls.stopped(strategy);
+                self.pull_on_control(now);
+            }
+        }
         if !self.trades.traded(&traded) {
             self.trades_lost += 1;
             self.distrust(now);
@@ -1207,6 +1344,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         let mut all = self.books.counters().clone();
         all.merge(self.quoter.counters());
         all.merge(self.wire.session.counters());
+        all.merge(&self.wire.counters);
         if let Some(eye) = &self.eye {
             all.merge(eye.counters());
         }
@@ -1231,6 +1369,18 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         self.pull_by(now, |quoter, wire| quoter.pull_on_loss(now, wire));
     }
 
+    /// The same because one of the controls stopped the strategy.
+    #[cold]
+    fn pull_on_control(&mut self, now: Nanos) {
+        if self.wire.stopped_by.is_none()
+            && let Some(controls) = &self.wire.controls
+        {
+            let mut strategies = [Strategy::Quotes, Strategy::Eye].into_iter();
+            self.wire.stopped_by = strategies.find_map(|strategy| controls.stopped(strategy));
+        }
+        self.pull_by(now, |quoter, wire| quoter.pull_on_control(now, wire));
+    }
+
     fn pull_by(&mut self, now: Nanos, pull: impl FnOnce(&mut Quoter, &mut QuoteWire<O>)) {
         self.wire.now = now;
         if let Some(eye) = &mut self.eye {
@@ -1243,6 +1393,10 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
     /// Quotes again, and the eye may be turned on again; while quotes are still being taken away, neither.
     pub(crate) fn resume(&mut self, now: Nanos) -> bool {
         self.wire.now = now;
+        self.wire.stopped_by = None;
+        if let Some(controls) = &mut self.wire.controls {
+            controls.resume();
+        }
         if let (Some(eye), false) = (
             &mut self.eye,
             matches!(self.quoter.state(), QuotingState::Pulling(_)),
@@ -1325,6 +1479,14 @@ fn others(
     })
 }
 
+/// Whose trade it is to the controls.
+fn strategy_of(source: Source) -> Strategy {
+    match source {
+        Source::Quote => Strategy::Quotes,
+        Source::Eye | Source::Hedge => Strategy::Eye,
+    }
+}
+
 /// What the eye has under way and has sent counts towards the quoter's limits.
 #[inline]
 fn count_eye(quoter: &mut Quoter, eye: &mut Eye, now: Nanos) {
@@ -1368,6 +1530,9 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
                     let is_live = update.state == BookState::Live;
                     let now = event.recv_ts;
                     let others = others(&self.books, &self.quoter, now, quote, event.instrument);
+                    if is_live {
+                        self.wire.observe(now, quote.into(), others);
+                    }
                     self.quoter.on_market(now, quote, is_live, others, &mut self.wire);
                 }
             }

@@ -26,6 +26,7 @@ pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use crate::RiskReject;
 use crate::exposure::{Exposure, exposures};
 use crate::risk::Window;
 use alloc::boxed::Box;
@@ -218,6 +219,8 @@ pull_reasons! {
     Silence,
     /// The underlying's own book did not change for longer than [`QuoterConfig::underlying_silence_ns`].
     SilentUnderlying,
+    /// One of the controls ([`crate::Controls`]) stopped a quote, or the strategy.
+    Control,
 }
 
 impl PullReason {
@@ -265,6 +268,12 @@ pub struct MassQuote<'q> {
 pub trait QuoteSink {
     /// Sends a mass quote.
     fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool;
+    /// Whether the controls ([`crate::Controls`]) let a mass quote leave, else the first that does not: an instrument's rate of messages
+    /// counts as the session's, anything else pulls every quote until a person resumes.
+    fn admit(&mut self, now: Nanos, quote: &MassQuote<'_>) -> Result<(), RiskReject> {
+        let _ = (now, quote);
+        Ok(())
+    }
     /// Cancels every quote (QuoteCancel, 298=4).
     fn cancel_all(&mut self, id: u64, cause: &Cause) -> bool;
     /// Does with a mass quote what sending it would, but for the sending: nothing may leave or be counted. See [`Quoter::rehearse`].
@@ -395,6 +404,8 @@ pub struct Quoter {
     /// How often was rehearsed, and whether that is being done.
     rehearsals: usize,
     is_rehearsal: bool,
+    /// A control stopped a quote of the decision under way.
+    is_stopped: bool,
     counters: Counters,
 }
 
@@ -449,6 +460,7 @@ impl Quoter {
             has_session: false,
             rehearsals: 0,
             is_rehearsal: false,
+            is_stopped: false,
             counters: Counters::default(),
             table,
         };
@@ -680,6 +692,10 @@ impl Quoter {
             None => Err(PullReason::NoRow),
         };
         self.ladder = ladder;
+        let decided = match core::mem::take(&mut self.is_stopped) {
+            true => Err(PullReason::Control),
+            false => decided,
+        };
         if let Err(reason) = decided {
             (self.batched, self.musts) = (0, 0);
             if reason == PullReason::NoRow {
@@ -925,6 +941,12 @@ impl Quoter {
             reset: self.must_reset,
             entries: &self.entries[..count],
         };
+        if may && let Err(reason) = sink.admit(now, &message) {
+            self.is_stopped = reason != RiskReject::InstrumentRate;
+            self.counters.bump(Counter::RiskRejects);
+            self.counters.bump(reason.counter());
+            return false;
+        }
         if !may || !sink.mass_quote(&message) {
             self.counters.bump(Counter::QuotesThrottled);
             return false;
@@ -1340,6 +1362,11 @@ impl Quoter {
     /// The same because more was lost than may be: the owner knows.
     pub fn pull_on_loss(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
         self.pull_for(now, PullReason::Loss, self.last_cause(), sink);
+    }
+
+    /// The same because one of the controls stopped the strategy: the owner knows which.
+    pub fn pull_on_control(&mut self, now: Nanos, sink: &mut impl QuoteSink) {
+        self.pull_for(now, PullReason::Control, self.last_cause(), sink);
     }
 
     /// The same because the venue took a trade back that was no quote's: the owner knows.
