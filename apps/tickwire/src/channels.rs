@@ -671,6 +671,10 @@ struct File {
     _access: Option<IgnoredAny>,
     #[serde(rename = "quoter")]
     _quoter: Option<IgnoredAny>,
+    #[serde(rename = "controls")]
+    _controls: Option<IgnoredAny>,
+    #[serde(rename = "watchdog")]
+    _watchdog: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.

@@ -78,9 +78,23 @@ Examples:
     Journal(JournalArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
-Example:
-  tickwire trade -c examples/demo.toml")]
+It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the
+venue what became of it. docs/controls.md has every control before a trade.
+
+Examples:
+  tickwire trade -c examples/demo.toml           (and in another terminal: tickwire exchange -c examples/demo.toml)
+  tickwire trade --socket FOLDER --tell kill     the running one whose file says trader.control = FOLDER")]
     Trade(SideArgs),
+    /// Watches a trader or quoter from a process of its own, and has the venue cancel everything when it does not turn any more
+    #[command(after_help = "\
+It reads the count that the other process keeps in shared memory (controls.beat), and has a session of its own at the venue ([watchdog]),
+which must be let cancel for the firm. docs/controls.md.
+
+Example:
+  tickwire watchdog -c examples/options.toml
+
+Exit codes: 2 the configuration is wrong, 130 Ctrl-C.")]
+    Watchdog(WatchdogArgs),
     /// The options quoter: the future's packets in, mass quotes of every option on it out, within limits
     #[command(after_help = "\
 It quotes what the venue has defined on quoter.underlying, over FIX, and pulls every quote when the feed has a gap, the underlying
@@ -361,17 +375,36 @@ pub(crate) enum DemoKind {
 #[derive(Args, Debug)]
 pub(crate) struct SideArgs {
     /// Configuration file (TOML); see examples/demo.toml
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
+    pub(crate) config: Option<PathBuf>,
     /// Folder for the results of this side
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
     /// Be the trader of this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
     #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
     pub(crate) venue: Option<SimpleVenue>,
+    /// Tells a running trader something, through its control socket (trader.control)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        requires = "socket",
+        conflicts_with = "config"
+    )]
+    pub(crate) tell: Option<TraderWord>,
+    /// That socket, or its folder
+    #[arg(long, value_name = "SOCKET", requires = "tell")]
+    pub(crate) socket: Option<PathBuf>,
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) child_of: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WatchdogArgs {
+    /// Configuration file (TOML) of the process to watch; see examples/options.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -400,6 +433,17 @@ pub(crate) struct QuoteArgs {
     /// End with this process and tell it about progress in JSON (used by `demo`)
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) child_of: Option<u32>,
+}
+
+/// What an operator tells a trader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum TraderWord {
+    /// State, orders sent and open, position, gain at mid prices
+    Status,
+    /// Cancel everything that is open and send nothing more, until `resume`: the kill switch
+    Kill,
+    /// Trade again: after a kill, or after a control has stopped the rule
+    Resume,
 }
 
 /// What an operator tells a quoter.

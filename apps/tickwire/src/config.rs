@@ -30,6 +30,7 @@ use crate::entry::{
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::quote::QuoterSection;
+use crate::watchdog::WatchdogSection;
 
 /// Everything a run needs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -42,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) exchange: ExchangeSection,
     pub(crate) trader: TraderSection,
     pub(crate) controls: ControlsSection,
+    pub(crate) watchdog: WatchdogSection,
     pub(crate) daemon: DaemonSection,
     /// Which other users of this machine may read what is shown, and ask what.
     #[serde(skip_serializing_if = "AccessSection::is_closed")]
@@ -373,6 +375,7 @@ impl Default for Config {
             exchange: ExchangeSection::default(),
             trader: TraderSection::default(),
             controls: ControlsSection::default(),
+            watchdog: WatchdogSection::default(),
             daemon: DaemonSection::default(),
             access: AccessSection::default(),
             quoter: None,

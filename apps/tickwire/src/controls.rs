@@ -1,6 +1,9 @@
 //! `[controls]`: limits that every program which sends orders shares, and what watches over them beside the hot path: the kill file and
 //! the accuracy of the clock. `docs/controls.md` has the table.
 
+pub(crate) mod beat;
+pub(crate) mod thread;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,6 +57,8 @@ pub(crate) struct ControlsSection {
     /// A file that kills when it appears: nothing is sent any more, everything open is cancelled, and nothing starts while it is there. From where
     /// this file lies; "" is none.
     pub(crate) kill_file: PathBuf,
+    /// How often the venue is asked what it has of our open orders, seconds; 0: never. What differs is said at once.
+    pub(crate) reconcile_s: u32,
     /// Shared memory that says that the trading thread turns, from where this file lies: for `tickwire watchdog`. None without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beat: Option<PathBuf>,
@@ -92,6 +97,7 @@ impl Default for ControlsSection {
             quote_band_bp: 5_000,
             quote_band_ticks: 200,
             kill_file: PathBuf::from("tickwire.kill"),
+            reconcile_s: 2,
             beat: None,
             clock_error_max_us: 1_000,
             clock: Policy::Warn,
@@ -152,6 +158,14 @@ impl ControlsSection {
         (!self.kill_file.as_os_str().is_empty()).then_some(&*self.kill_file)
     }
 
+    /// Whether a person may let anything go on.
+    pub(crate) fn may_resume(&self) -> Result<(), String> {
+        match self.is_killed_by_file() {
+            None => Ok(()),
+            Some(file) => Err(format!("remove the kill file {} first", file.display())),
+        }
+    }
+
     /// Whether the kill file is there now.
     pub(crate) fn is_killed_by_file(&self) -> Option<&Path> {
         self.kill_file().filter(|file| file.exists())
@@ -200,7 +214,6 @@ fn clock_fault(kept: std::io::Result<Timekeeping>, error_max_us: u32) -> Option<
 
 /// Looks, on a thread of its own, for the kill file and at the clock.
 pub(crate) struct Guards {
-    is_killed: Arc<AtomicBool>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -231,22 +244,21 @@ impl Guards {
             }
             _ => {}
         }
-        let is_killed = Arc::new(AtomicBool::new(false));
         let ends = Arc::new(AtomicBool::new(false));
-        let (killed, over, section) = (is_killed.clone(), ends.clone(), section.clone());
+        let (over, section) = (ends.clone(), section.clone());
         let body = move || {
-            let mut looks = 0_u32;
+            let (mut looks, mut is_killed) = (0_u32, false);
             while !over.load(Ordering::Relaxed) {
-                if section.is_killed_by_file().is_some() && !killed.swap(true, Ordering::Release) {
+                let is_there = section.is_killed_by_file().is_some();
+                // What was killed stays so until a person resumes it; a file that appears again kills again.
+                if is_there && !std::mem::replace(&mut is_killed, is_there) {
                     warn(format_args!(
                         "the kill file {} has appeared: everything is cancelled and nothing is sent; remove it and resume",
                         section.kill_file.display()
                     ));
                     on_kill();
-                } else if killed.load(Ordering::Relaxed) && section.is_killed_by_file().is_none() {
-                    // It kills again when it appears again; what was killed stays so until a person resumes it.
-                    killed.store(false, Ordering::Relaxed);
                 }
+                is_killed = is_there;
                 looks += 1;
                 if looks.is_multiple_of(LOOKS_PER_CLOCK) && section.clock != Policy::Ignore && !is_child {
                     let fault = clock_fault(Timekeeping::now(), section.clock_error_max_us);
@@ -269,16 +281,9 @@ impl Guards {
                 ))
             })?;
         Ok(Guards {
-            is_killed,
             ends,
             thread: Some(thread),
         })
-    }
-
-    /// Whether the kill file is there. One load: it may be asked in every turn of a hot loop.
-    #[inline]
-    pub(crate) fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Acquire)
     }
 }
 
@@ -326,12 +331,10 @@ mod tests {
         };
         let (told, hears) = channel();
         let guards = Guards::start(&section, false, move || told.send(()).unwrap()).unwrap();
-        assert!(!guards.is_killed());
         std::fs::write(&section.kill_file, "").unwrap();
         hears
             .recv_timeout(Duration::from_secs(60))
             .expect("it is noticed");
-        assert!(guards.is_killed());
         drop(guards);
         let refused = Guards::start(&section, false, || {}).err().unwrap();
         assert!(refused.message.contains("is there"), "{}", refused.message);

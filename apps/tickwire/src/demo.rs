@@ -103,6 +103,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
 fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
     let mut c = Config::of_protocol(args.feed);
+    c.controls.for_a_demo();
     let cores = Cores::count().usable();
     let (first, last) = (
         cores.first().copied().unwrap_or(0),

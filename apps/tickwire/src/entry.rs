@@ -44,6 +44,9 @@ pub(crate) struct FixSession {
     /// or for none. Short for sessions that quote. Without it, clients ask for `order_entry.heartbeat_s`, and the exchange takes any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_s: Option<HeartbeatS>,
+    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm: for `tickwire watchdog`.
+    #[serde(default)]
+    pub(crate) cancels_firm: bool,
     /// What its orders do when they meet one of their firm: `allow`, `cancel-newest`, `cancel-oldest`, `cancel-both`,
     /// `decrement`.
     #[serde(default)]
@@ -584,6 +587,7 @@ pub(crate) fn desk(section: &OrderEntrySection, connections: usize) -> DeskConfi
         cancel_on_disconnect: s.cancel_on_disconnect,
         cancel_on_missed_heartbeats: s.cancel_on_missed_heartbeats,
         heartbeat_s_max: s.heartbeat_s.map(|s| s.0),
+        cancels_firm: s.cancels_firm,
         self_trade: s.self_trade.into(),
     };
     let user = |u: &OuchUser| OuchPort {

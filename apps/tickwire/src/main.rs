@@ -48,6 +48,7 @@ mod trader;
 mod venue;
 mod views;
 mod vol;
+mod watchdog;
 mod wirebench;
 mod wiring;
 
@@ -108,14 +109,17 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     let stop = StopFlag::install().map_err(|e| Failure::system(format!("cannot catch signals: {e}")))?;
     let done = match command {
         Command::Demo(args) => demo::run(args, &stop),
-        Command::Trade(args) if args.venue.is_some() => lab::trader_alone(&args.config, &stop),
         Command::Exchange(args) => exchange(args, &stop),
-        Command::Trade(args) => side(
-            &args.config,
-            args.results.as_deref(),
-            args.child_of,
-            |c, results| trader::run(c, results, args.child_of.is_some(), &stop),
-        ),
+        Command::Trade(args) => match (&args.config, args.tell, &args.socket) {
+            (Some(config), ..) if args.venue.is_some() => lab::trader_alone(config, &stop),
+            (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
+                trader::run(c, results, args.child_of.is_some(), &stop)
+            }),
+            (None, Some(word), Some(socket)) => trader::tell(socket, word),
+            _ => Err(Failure::config(
+                "give --config FILE, or --tell WHAT with --socket SOCKET",
+            )),
+        },
         Command::Quote(args) => match (&args.config, args.tell, &args.socket) {
             (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
                 quote::run(c, results, (args.child_of.is_some(), args.force), &stop)
@@ -125,6 +129,9 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
                 "give --config FILE, or --tell WHAT with --socket SOCKET",
             )),
         },
+        Command::Watchdog(args) => {
+            Config::load(&args.config).and_then(|config| watchdog::run(&config, &stop))
+        }
         Command::Journal(args) => journal::run(args),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),

@@ -336,6 +336,9 @@ pub(crate) fn client_line(name: &str, event: &ClientEvent) -> String {
             let colon = if text.is_empty() { "" } else { ": " };
             format!("client {name}: the session ended: {reason}{colon}{text}")
         }
+        ClientEvent::NotKept { first, last, count } => format!(
+            "client {name} asked for messages that are not kept any more: {count} numbers, {first} to {last}, were sent as gap fills; it does not know what they said, and has to ask for the state of its orders"
+        ),
         ClientEvent::Disconnected => format!("client {name}: the connection is closed"),
         ClientEvent::Cancelled {
             orders,

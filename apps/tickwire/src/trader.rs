@@ -1,7 +1,10 @@
 //! `tickwire trade`: the sockets, timers and sessions around the hot loop of one trading thread.
 
+mod stop;
+
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -23,6 +26,10 @@ use tickwire_runtime::wait::Waiter;
 use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
 
 use crate::config::{Config, ReceiverSection, Waiting};
+use crate::console::warn;
+use crate::controls::beat::Beat;
+use crate::controls::thread::ControlThread;
+use crate::controls::{Guards, named};
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::health::count_waits;
@@ -30,6 +37,9 @@ use crate::hot::{HotPath, OrderOut};
 use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 use crate::wiring::{self, Reception, WithChannel};
+
+pub(crate) use stop::tell;
+use stop::{Desk, Shared, Stopping, Told};
 
 impl OrderOut for TcpStream {
     #[inline]
@@ -44,6 +54,11 @@ const PACKETS_PER_LOOK: u32 = 16;
 const ANSWERS_PATIENCE_NS: u64 = 30 * Nanos::SECOND;
 /// A feed without any packet for this long is reported as lost.
 pub(crate) const SILENCE_NS: u64 = 5 * Nanos::SECOND;
+
+/// A turn of the loop that comes so much after the one before: the thread did not run meanwhile, and what rests by what it knew is cancelled.
+const STALL_NS: u64 = Nanos::SECOND;
+/// How long the answers to the last cancels are waited for at the end of a run.
+const LEAVING_NS: u64 = 2 * Nanos::SECOND;
 
 /// The books of the configuration.
 pub(crate) fn books_of(c: &ReceiverSection, venue: Venue, depth: Depth) -> Books {
@@ -111,6 +126,20 @@ struct Trader<'a, C> {
     logged_out: bool,
     /// Nothing had come for too long when this thread looked last.
     is_suspect: bool,
+    shared: Arc<Shared>,
+    beat: Option<Beat>,
+    /// Everything open is being cancelled.
+    stopping: Option<Stopping>,
+    /// Cancels sent, which take numbers of orders.
+    cancels: u64,
+    /// The last turn of the loop.
+    turned: Nanos,
+    /// When the venue is asked next what it has of our open orders.
+    reconcile_at: Nanos,
+    /// Times that it was something else than we believed.
+    differences: u64,
+    /// Whether the operator was told that a control has stopped the rule.
+    told_stopped: bool,
 }
 
 /// How far the end of the session is.
@@ -167,7 +196,25 @@ impl WithChannel for Run<'_> {
 
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Result<(), Failure> {
         let mut trader = Trader::start(self.config, self.clock, channel, depth)?;
+        let shared = trader.shared.clone();
+        let on_kill = shared.clone();
+        let _guards = Guards::start(&self.config.controls, self.is_child, move || on_kill.kill())?;
+        let controls = self.config.controls.clone();
+        let desk = || Desk { shared, controls };
+        let folder = self.config.trader.control.as_deref();
+        let control = folder
+            .map(|folder| ControlThread::open(folder, &self.config.access, desk()))
+            .transpose()?;
         let outcome = trader.trade(self.is_child, self.stop);
+        if outcome.is_err() {
+            trader.leave();
+        }
+        if let Some(control) = control {
+            control.end();
+        }
+        if let (Some(beat), 0) = (&trader.beat, trader.hot.rule.orders().open()) {
+            beat.end();
+        }
         if outcome.is_ok() {
             if let Some(dir) = self.results {
                 trader.write(dir)?;
@@ -223,6 +270,14 @@ impl<'a, C: Channel> Trader<'a, C> {
             end: End::Open,
             logged_out: false,
             is_suspect: false,
+            shared: Arc::default(),
+            beat: Beat::open(&config.controls)?,
+            stopping: None,
+            cancels: 0,
+            turned: Nanos::ZERO,
+            reconcile_at: Nanos::ZERO,
+            differences: 0,
+            told_stopped: false,
         })
     }
 
@@ -233,6 +288,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         let started = self.hot.clock.now();
         self.transmit_fix()?;
         while self.end != End::Done {
+            self.turn()?;
             self.receive(&mut buffer);
             let now = self.hot.clock.now();
             self.channel_timers(now);
@@ -253,10 +309,9 @@ impl<'a, C: Channel> Trader<'a, C> {
                 }
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
-                    return Err(Failure::interrupted(format!(
-                        "{reason}; open orders were left to the exchange"
-                    )));
+                    return Err(Failure::interrupted(reason.to_string()));
                 }
+                self.look(now)?;
                 self.watch_symbol();
                 self.intake.settle();
                 self.conclude(now)?;
@@ -278,6 +333,182 @@ impl<'a, C: Channel> Trader<'a, C> {
             self.waiter.wait(due);
         }
         Ok(())
+    }
+
+    /// A turn of the loop begins, before anything is read: somebody may have killed, or this thread may have stood still.
+    #[inline]
+    fn turn(&mut self) -> Result<(), Failure> {
+        let now = self.hot.clock.now();
+        if let Some(beat) = &self.beat {
+            beat.turn();
+        }
+        let before = std::mem::replace(&mut self.turned, now);
+        let has_stood = before != Nanos::ZERO && now.since(before) > STALL_NS;
+        if has_stood && self.hot.rule.orders().open() > 0 {
+            warn(format_args!(
+                "the trading thread did not run for {:.3} s: what is open is cancelled",
+                now.since(before) as f64 / 1e9
+            ));
+            self.cancel_open(now)?;
+        }
+        match self.shared.poll() {
+            None => Ok(()),
+            Some(Told::Kill) => {
+                self.hot.rule.kill();
+                self.cancel_open(now)
+            }
+            Some(Told::Resume) => {
+                self.hot.rule.risk_mut().revive();
+                self.stopping = None;
+                self.told_stopped = false;
+                warn(format_args!("resumed: the rule trades again"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Cancels everything that is open. The requests leave together.
+    #[cold]
+    fn cancel_open(&mut self, now: Nanos) -> Result<(), Failure> {
+        let symbol = self.config.trader.symbol.0;
+        let begun = self.hot.clock.now();
+        let mut count = 0_u32;
+        while let Some(cancel) = stop::next_cancel(&mut self.hot.rule, symbol, now) {
+            count += 1;
+            // Kept for no resend: what is open is asked for instead.
+            if self.hot.session.send_passing(now, &cancel).is_err() {
+                break;
+            }
+            if count.is_multiple_of(16) {
+                self.transmit_fix()?;
+            }
+        }
+        self.transmit_fix()?;
+        self.cancels += u64::from(count);
+        let took = self.hot.clock.now().since(begun);
+        warn(format_args!(
+            "{count} cancels were sent within {:.3} ms; {} orders are open until the venue says otherwise",
+            took as f64 / 1e6,
+            self.hot.rule.orders().open()
+        ));
+        self.stopping = Some(Stopping {
+            since: now,
+            ask_at: now.after(stop::ASK_NS),
+            is_late: false,
+            orders: self.hot.rule.orders().open(),
+        });
+        Ok(())
+    }
+
+    /// Ten times a second: what a stop has come to, what the venue has of our orders, what a control has stopped.
+    fn look(&mut self, now: Nanos) -> Result<(), Failure> {
+        let open = self.hot.rule.orders().open();
+        if let Some(stopping) = &mut self.stopping {
+            if open == 0 {
+                if stopping.orders > 0 {
+                    warn(format_args!(
+                        "the venue has confirmed: none of {} orders is open any more",
+                        stopping.orders
+                    ));
+                }
+                self.stopping = None;
+            } else if now.since(stopping.since) > stop::PATIENCE_NS && !stopping.is_late {
+                stopping.is_late = true;
+                warn(format_args!(
+                    "ALERT: {open} orders are not confirmed to be over {} s after their cancels; the venue is asked again and again",
+                    stop::PATIENCE_NS / Nanos::SECOND
+                ));
+            }
+            if let Some(stopping) = &mut self.stopping
+                && now >= stopping.ask_at
+            {
+                stopping.ask_at = now.after(stop::ASK_NS);
+                self.ask_for_open(now)?;
+            }
+        } else if now >= self.reconcile_at && self.config.controls.reconcile_s > 0 {
+            self.reconcile_at = now.after(u64::from(self.config.controls.reconcile_s) * Nanos::SECOND);
+            self.ask_for_open(now)?;
+        }
+        if let Some(reason) = self.hot.rule.risk().stopped()
+            && !std::mem::replace(&mut self.told_stopped, true)
+        {
+            warn(format_args!(
+                "{} has stopped the rule ([controls]): nothing is sent until `tickwire trade --tell resume`",
+                named(reason)
+            ));
+            self.cancel_open(now)?;
+        }
+        let position = self
+            .channel
+            .find(&self.config.trader.symbol.0)
+            .map_or(0, |id| self.hot.rule.positions().get(id).qty);
+        let sent = self.hot.rule.counters().get(Counter::OrdersSent);
+        self.shared.note(&self.hot.rule, sent, position, self.differences);
+        Ok(())
+    }
+
+    /// Asks the venue what it has of the orders that we believe to be open.
+    fn ask_for_open(&mut self, now: Nanos) -> Result<(), Failure> {
+        if self.hot.session.status() != Status::Active || self.hot.rule.orders().open() == 0 {
+            return Ok(());
+        }
+        let symbol = self.config.trader.symbol.0;
+        let open = self.hot.rule.orders().iter_open();
+        let asked: Vec<_> = open
+            .take(stop::ASKED_MAX)
+            .map(|order| (order.id, order.side))
+            .collect();
+        for (id, side) in asked {
+            let put = |e: &mut tickwire_fix::Encoder<'_>| stop::put_status_request(e, id, symbol, side);
+            if self.hot.session.send_any_passing(now, b"H", put).is_err() {
+                break;
+            }
+        }
+        self.transmit_fix()
+    }
+
+    /// The run ends for a reason that is no good end: what is open is cancelled, and the answers waited for, as far as there is a session.
+    #[cold]
+    fn leave(&mut self) {
+        let began = self.hot.clock.now();
+        self.hot.rule.kill();
+        let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
+        let is_up = |trader: &Self| trader.hot.session.status() == Status::Active && !trader.logged_out;
+        if !is_up(self) || self.hot.rule.orders().open() == 0 || self.cancel_open(began).is_err() {
+            return self.say_what_is_open();
+        }
+        let mut ask_at = began.after(stop::ASK_NS);
+        while self.hot.rule.orders().open() > 0 && is_up(self) {
+            let now = self.hot.clock.now();
+            if now.since(began) > LEAVING_NS {
+                break;
+            }
+            let asked = match now >= ask_at {
+                true => {
+                    ask_at = now.after(stop::ASK_NS);
+                    self.ask_for_open(now)
+                }
+                false => Ok(()),
+            };
+            if asked.is_err() || self.order_entry(now, &mut buffer).is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if is_up(self) {
+            self.hot.session.logout(self.hot.clock.now(), "end of trading");
+            let _ = self.transmit_fix();
+        }
+        self.say_what_is_open();
+    }
+
+    fn say_what_is_open(&self) {
+        let open = self.hot.rule.orders().open();
+        if open > 0 {
+            warn(format_args!(
+                "ALERT: {open} orders were not confirmed to be over; the venue cancels them with the connection if it was asked to (cancel on disconnect)"
+            ));
+        }
     }
 
     /// What the lines hold, up to a bound, then one retransmitted datagram. In a burst, the other sockets are looked at only
@@ -382,6 +613,18 @@ impl<'a, C: Channel> Trader<'a, C> {
                     message: AppMessage::ExecutionReport(report),
                     ..
                 } => self.execution_report(&report),
+                Event::App {
+                    message: AppMessage::OrderCancelReject(reject),
+                    ..
+                } => {
+                    // Too late, or unknown: the order's own reports say which, or its status does.
+                    let refused = OrderReport {
+                        id: ClientOrderId(reject.orig_cl_ord_id.to_number().unwrap_or(0)),
+                        venue_id: None,
+                        kind: ReportKind::CancelRejected,
+                    };
+                    let _ = self.hot.rule.on_report(&refused);
+                }
                 // Reports of a kind the rule never asks for; the session has counted and sequenced them.
                 Event::App { .. } | Event::Message { .. } | Event::Gap { .. } => {}
                 // An initiator is asked about no logon, and no cancel is configured.
@@ -419,6 +662,19 @@ impl<'a, C: Channel> Trader<'a, C> {
     }
 
     fn execution_report(&mut self, report: &ExecutionReport) {
+        if report.exec_type == ExecType::OrderStatus {
+            if let Some(found) = stop::compare(&mut self.hot.rule, report) {
+                self.differences += 1;
+                warn(format_args!(
+                    "ALERT: the venue has order {} otherwise: {} filled, {} here{}",
+                    found.id.0,
+                    found.filled[1],
+                    found.filled[0],
+                    if found.is_over { "; it is over there" } else { "" }
+                ));
+            }
+            return;
+        }
         let Some(kind) = report_kind(report) else { return };
         // An answer to a cancel request names the order by OrigClOrdID.
         let id = if report.orig_cl_ord_id.is_empty() {
@@ -456,6 +712,10 @@ impl<'a, C: Channel> Trader<'a, C> {
         }
         let symbol = self.config.trader.symbol.0;
         if let Some(id) = self.channel.find(&symbol) {
+            if let Some(value) = self.channel.point_value(id) {
+                let controls = self.hot.rule.risk_mut().controls_mut();
+                controls.set_point(id.index(), value.raw());
+            }
             self.hot.template = self.hot.session.order_template(symbol);
             self.hot.rule.watch(id);
         }
@@ -517,7 +777,7 @@ impl<'a, C: Channel> Trader<'a, C> {
     fn results(&self) -> TraderResults {
         let counters = self.counters();
         let orders = self.hot.rule.orders();
-        let by_id: BTreeMap<String, OrderOutcome> = (1..=counters.get(Counter::OrdersSent))
+        let by_id: BTreeMap<String, OrderOutcome> = (1..=counters.get(Counter::OrdersSent) + self.cancels)
             .filter_map(|id| orders.get(ClientOrderId(id)))
             .map(|o| {
                 (

@@ -928,6 +928,7 @@ fn quoted_day(seed: u64) -> QuotedDay {
         cancel_on_disconnect: true,
         cancel_on_missed_heartbeats: false,
         heartbeat_s_max: None,
+        cancels_firm: false,
         self_trade: SelfTrade::CancelOldest,
     };
     let limits = Protection {

@@ -83,6 +83,7 @@ fn market_but(change: impl FnOnce(&mut ExchangeConfig)) -> Market {
         cancel_on_disconnect: false,
         cancel_on_missed_heartbeats: false,
         heartbeat_s_max: None,
+        cancels_firm: false,
         self_trade: SelfTrade::Allow,
     };
     let quoter = |(version, firm)| FixPort {
@@ -2126,6 +2127,7 @@ fn heartbeat_market(disconnect: bool, missed: bool) -> Market {
             cancel_on_disconnect: disconnect,
             cancel_on_missed_heartbeats: missed,
             heartbeat_s_max: Some(5),
+            cancels_firm: false,
             self_trade: SelfTrade::Allow,
         }];
     })

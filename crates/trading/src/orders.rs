@@ -181,11 +181,18 @@ pub struct Change {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrdersFull;
 
+/// No place.
+const END: u32 = u32::MAX;
+
 /// The table of orders.
 #[derive(Clone, Debug)]
 pub struct Orders {
     /// `slots[id & mask]`; number 0 marks a place never used.
     slots: Vec<Order>,
+    /// Places of the open orders before and behind each open one, as they were entered; [`END`] for none. A cancel of everything must not
+    /// go through every place there is.
+    links: Vec<[u32; 2]>,
+    ends: [u32; 2],
     mask: u64,
     last_id: u64,
     open: u32,
@@ -199,6 +206,8 @@ impl Orders {
         let places = (capacity.max(1) as usize).next_power_of_two();
         Orders {
             slots: vec![Order::default(); places],
+            links: vec![[END; 2]; places],
+            ends: [END; 2],
             mask: places as u64 - 1,
             last_id: 0,
             open: 0,
@@ -241,6 +250,7 @@ impl Orders {
             cause,
             ..Order::default()
         };
+        self.link((id.0 & self.mask) as u32);
         self.open += 1;
         self.counts[OrderState::PendingNew as usize] += 1;
         Ok(id)
@@ -284,7 +294,7 @@ impl Orders {
             ReportKind::CancelRejected => return Err(ReportError::Duplicate),
         }
         self.slots[slot] = order;
-        self.moved(before.state, order.state);
+        self.moved(slot, before.state, order.state);
         let released = if order.is_open() {
             Qty::ZERO
         } else {
@@ -326,15 +336,43 @@ impl Orders {
         self.counts[state as usize]
     }
 
-    /// Every order that may still trade, in no particular order.
+    /// Every order that may still trade, in the order in which they were entered.
     pub fn iter_open(&self) -> impl Iterator<Item = &Order> + '_ {
-        self.slots.iter().filter(|order| order.is_open())
+        let next = |at: u32| (at != END).then_some(at);
+        core::iter::successors(next(self.ends[0]), move |at| next(self.links[*at as usize][1]))
+            .map(|at| &self.slots[at as usize])
     }
 
-    fn moved(&mut self, from: OrderState, to: OrderState) {
+    fn moved(&mut self, slot: usize, from: OrderState, to: OrderState) {
         self.counts[from as usize] -= 1;
         self.counts[to as usize] += 1;
-        self.open -= u32::from(from.is_open() && !to.is_open());
+        if from.is_open() && !to.is_open() {
+            self.open -= 1;
+            self.unlink(slot);
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, slot: u32) {
+        let last = core::mem::replace(&mut self.ends[1], slot);
+        self.links[slot as usize] = [last, END];
+        match last {
+            END => self.ends[0] = slot,
+            last => self.links[last as usize][1] = slot,
+        }
+    }
+
+    #[inline]
+    fn unlink(&mut self, slot: usize) {
+        let [before, behind] = core::mem::replace(&mut self.links[slot], [END; 2]);
+        match before {
+            END => self.ends[0] = behind,
+            before => self.links[before as usize][1] = behind,
+        }
+        match behind {
+            END => self.ends[1] = before,
+            behind => self.links[behind as usize][0] = before,
+        }
     }
 }
 
@@ -427,6 +465,38 @@ mod tests {
             qty: Qty(qty),
             price: BUY.price,
             cumulative: Qty(cumulative),
+        }
+    }
+
+    #[test]
+    fn the_open_orders_are_listed_as_they_were_entered_whatever_ends_between() {
+        let mut orders = Orders::new(8);
+        let mut plain: Vec<u64> = Vec::new();
+        let mut random = 11_u64;
+        for _ in 0..10_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let pick = (random >> 40) as usize;
+            if pick.is_multiple_of(2) || plain.is_empty() {
+                let entered = orders.insert(&NewOrder {
+                    instrument: InstrumentId(1),
+                    side: Side::Bid,
+                    price: Price::ZERO,
+                    qty: Qty(1),
+                    cause: Cause::default(),
+                });
+                assert_eq!(entered.is_err(), plain.len() == 8);
+                plain.extend(entered.map(|id| id.0));
+            } else {
+                let id = plain.remove(pick / 2 % plain.len());
+                let ended = OrderReport {
+                    id: ClientOrderId(id),
+                    venue_id: None,
+                    kind: ReportKind::Cancelled,
+                };
+                orders.apply(&ended).unwrap();
+            }
+            let listed: Vec<u64> = orders.iter_open().map(|order| order.id.0).collect();
+            assert_eq!(listed, plain);
         }
     }
 

@@ -202,6 +202,10 @@ fn interrupted(stop: &StopFlag) -> Result<(), Failure> {
 /// The trader's configuration: one line of one channel, no recovery, limits that nothing here reaches.
 fn config(symbol: Symbol, options: &Options<'_>, live: SocketAddrV4) -> Result<Config, Failure> {
     let mut c = Config::of_protocol(Protocol::Moex);
+    c.controls.for_a_demo();
+    c.controls.instrument_messages_per_s = 0;
+    c.controls.drift_bp = 0;
+    c.controls.order_value_max = 0;
     let mut feed = FeedConfig::on_loopback(Protocol::Moex);
     feed.templates = match options.templates.as_os_str() == BUILT_IN {
         true => vec![options.templates.to_owned()],

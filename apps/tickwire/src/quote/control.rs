@@ -3,20 +3,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tickwire_runtime::users::Peer;
-use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use super::pricing::{Ask, Shared, Wish};
 use crate::access::AccessSection;
 use crate::cli::QuoterWord;
-use crate::daemon::control::{Answer, ControlSocket};
+use crate::controls::ControlsSection;
+use crate::controls::thread::ControlThread;
+use crate::daemon::control::Answer;
 use crate::failure::Failure;
 use crate::risk::Format;
 use crate::views;
@@ -24,45 +23,24 @@ use crate::vol::By;
 
 /// How long an edit may take: a surface is checked and files are written.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the thread looks whether the run has ended.
-const LOOK_NS: u64 = 50_000_000;
 
-/// The thread.
-pub(super) struct Control {
-    thread: JoinHandle<()>,
-    ends: Arc<AtomicBool>,
-}
-
-impl Control {
-    /// Listens in a folder, which is made if it is not there.
-    pub(super) fn open(
-        folder: &Path,
-        access: &AccessSection,
-        shared: Arc<Shared>,
-        asks: Sender<Ask>,
-    ) -> Result<Control, Failure> {
-        let mut waiter = Waiter::new(WaitStrategy::Poll);
-        let mut socket = ControlSocket::open(folder, access, &mut waiter)?;
-        let ends = Arc::new(AtomicBool::new(false));
-        let mut desk = Desk { shared, asks };
-        let is_over = ends.clone();
-        let thread = std::thread::Builder::new()
-            .name("control".into())
-            .spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    socket.serve(&mut waiter, &mut desk);
-                    waiter.wait(LOOK_NS);
-                }
-            })
-            .map_err(|e| Failure::system(format!("cannot start the control thread: {e}")))?;
-        Ok(Control { thread, ends })
-    }
-
-    /// Closes the socket.
-    pub(super) fn end(self) {
-        self.ends.store(true, Ordering::Relaxed);
-        let _ = self.thread.join();
-    }
+/// Listens in a folder, which is made if it is not there.
+pub(super) fn open(
+    folder: &Path,
+    access: &AccessSection,
+    shared: Arc<Shared>,
+    asks: Sender<Ask>,
+    controls: ControlsSection,
+) -> Result<ControlThread, Failure> {
+    ControlThread::open(
+        folder,
+        access,
+        Desk {
+            shared,
+            asks,
+            controls,
+        },
+    )
 }
 
 /// Says a word to a running quoter and prints the answer.
@@ -93,6 +71,7 @@ fn who_asks(claimed: &str, by: &Peer) -> String {
 struct Desk {
     shared: Arc<Shared>,
     asks: Sender<Ask>,
+    controls: ControlsSection,
 }
 
 impl Desk {
@@ -157,6 +136,7 @@ impl Answer for Desk {
                 Ok(json!({ "says": "every quote is being cancelled" }))
             }
             Request::Resume {} => {
+                self.controls.may_resume()?;
                 self.shared.resume();
                 Ok(json!({ "says": "quoting goes on as soon as nothing speaks against it" }))
             }

@@ -129,6 +129,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
          [quoter.trigger]\nfade_ticks = 2\nfade_ms = 250\n\
          [quoter.limits]\nlong_max = 100000\nshort_max = 100000\nmessages_per_s = 20000\nimprovements_per_s = 15000\n\
          [quoter.protection]\nwindow_ms = 1000\ncontracts = 8000\n\
+         [controls]\nexecutions_max = 0\nstrategy_loss_max = 0\nloss_max = 0\ninstrument_messages_per_s = 20000\n\
          [[quoter.terms]]\nedge = 6.0\nedge_relative = 0.002\nwidth_min = 10.0\nwidth_max = 400.0\nlean_delta = 0.02\n\
          [quoter.risk.obligations]\nwidth_max = \"400\"\nsize_min = 10\nseries_min = 0.8\ntime_min = 0.5\n\
          [quoter.eye]\nsize = 20\ncontracts_per_s = 500\norders_per_s = 100\nlong_max = 100000\nshort_max = 100000\n\

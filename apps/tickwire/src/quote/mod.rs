@@ -53,6 +53,8 @@ pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, summary};
 
 use crate::config::{Config, Waiting};
+use crate::controls::Guards;
+use crate::controls::beat::Beat;
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::health::count_waits;
@@ -511,16 +513,21 @@ impl<C: Channel> Floor<C> {
             );
         }
         let control = match &run.section.control {
-            Some(folder) => Some(control::Control::open(
-                folder,
-                &run.config.access,
-                shared.clone(),
-                pricing.asks(),
-            )?),
+            Some(folder) => {
+                let (shared, controls) = (shared.clone(), run.config.controls.clone());
+                Some(control::open(folder, &run.config.access, shared, pricing.asks(), controls)?)
+            }
             None => None,
         };
+        let killed = shared.clone();
+        let _guards = Guards::start(&run.config.controls, run.is_child, move || killed.pull())?;
+        let beat = Beat::open(&run.config.controls)?;
         let mut figures = Figures::default();
-        let ended = self.serve(run, &mut path, &mut ladders, &shared, &mut figures, &mut link);
+        let desk = (&*shared, beat.as_ref());
+        let ended = self.serve(run, &mut path, &mut ladders, desk, &mut figures, &mut link);
+        if let (Some(beat), Ok(())) = (&beat, &ended) {
+            beat.end();
+        }
         if let Some(control) = control {
             control.end();
         }
@@ -537,7 +544,7 @@ impl<C: Channel> Floor<C> {
         run: &Run<'_>,
         path: &mut QuotePath<Entry, Ring>,
         ladders: &mut pricing::Ladders,
-        shared: &Shared,
+        (shared, beat): (&Shared, Option<&Beat>),
         figures: &mut Figures,
         link: &mut Link,
     ) -> Result<(), Failure> {
@@ -553,6 +560,9 @@ impl<C: Channel> Floor<C> {
         let mut is_behind = false;
         loop {
             let now = self.clock.now();
+            if let Some(beat) = beat {
+                beat.turn();
+            }
             if let Some(stood) = path.turn(now) {
                 // Before anything of the meantime is read.
                 is_behind = true;

@@ -69,6 +69,12 @@ pub(crate) fn ask_quoter(socket: &Path, request: &Value) -> Result<Value, Failur
     ask_at(socket, request, remedy)
 }
 
+/// Asks the trader behind one, likewise.
+pub(crate) fn ask_trader(socket: &Path, request: &Value) -> Result<Value, Failure> {
+    let remedy = "start a trader whose file says trader.control, with `tickwire trade -c FILE`, or give its control socket with --socket";
+    ask_at(socket, request, remedy)
+}
+
 /// Asks the simulated exchange behind one, likewise.
 pub(crate) fn ask_exchange(socket: &Path, request: &Value) -> Result<Value, Failure> {
     let remedy = "start an exchange whose file says exchange.control, with `tickwire exchange -c FILE`, or give its control socket with --socket";

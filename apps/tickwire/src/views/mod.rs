@@ -32,7 +32,7 @@ pub(crate) use args::{
     BookArgs, CactiArgs, CheckCommand, LatencyArgs, NagiosArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs,
     TopArgs,
 };
-pub(crate) use control::{ask_exchange, ask_quoter, print_answer, trust};
+pub(crate) use control::{ask_exchange, ask_quoter, ask_trader, print_answer, trust};
 pub(crate) use server::MetricsServer;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use tickwire_fix::{DisconnectReason, Reason};
-use tickwire_market::Nanos;
+use tickwire_market::{Nanos, SeqNo};
 
 use super::Route;
 use crate::order::Firm;
@@ -25,6 +25,15 @@ pub enum ClientEvent {
         reason: DisconnectReason,
         /// What was said, maybe nothing.
         text: Reason,
+    },
+    /// It asked for messages again that are not kept any more: they were sent as gap fills.
+    NotKept {
+        /// The first number of them,
+        first: SeqNo,
+        /// the last one,
+        last: SeqNo,
+        /// and how many.
+        count: u64,
     },
     /// Its connection is gone.
     Disconnected,

@@ -188,6 +188,7 @@ impl FixDesk {
             cancel_on_disconnect: true,
             cancel_on_missed_heartbeats: true,
             heartbeat_s_max: None,
+            cancels_firm: false,
             self_trade: SelfTrade::Allow,
         };
         let mut ports = Vec::new();
@@ -442,12 +443,15 @@ impl FixDesk {
                 Event::Disconnect { reason, text } => {
                     self.events.push_back((id.0, ClientEvent::Ended { reason, text }));
                 }
+                Event::NotKept { first, last, count } => {
+                    let gone = ClientEvent::NotKept { first, last, count };
+                    self.events.push_back((id.0, gone));
+                }
                 // Sessions here ask nobody about logons and cancel nothing of themselves.
                 Event::LogonRequested { .. }
                 | Event::CancelOrders { .. }
                 | Event::App { .. }
                 | Event::Gap { .. }
-                | Event::NotKept { .. }
                 | Event::Rejected { .. } => {}
             }
         }
@@ -484,7 +488,10 @@ impl FixDesk {
                 kind,
                 symbol,
                 side,
-            } => Some(mass_cancel(route, id, kind, symbol, side, hands)),
+            } => {
+                let firm = port.cancels_firm.then_some(port.firm);
+                Some(mass_cancel((route, firm), id, kind, (symbol, side), hands))
+            }
             Request::SecurityStatus { id, symbol } => {
                 let status = match hands.books.instrument(&symbol) {
                     // SecurityTradingStatus: 17 ready to trade, 18 not available, 20 unknown or invalid.
@@ -715,22 +722,28 @@ fn status(route: Route, id: Id, hands: &mut Hands<'_, '_>) -> Option<Out> {
     }
 }
 
-/// MassCancelRequestType: 1 of an instrument, 7 all, of this session. MassCancelRejectReason: 0 not supported, 1 unknown
-/// instrument.
+/// MassCancelRequestType: 1 of an instrument, 7 all, of this session, or of its whole firm, whose quotes go too. MassCancelRejectReason: 0 not
+/// supported, 1 unknown instrument.
 fn mass_cancel(
-    route: Route,
+    (route, firm): (Route, Option<Firm>),
     id: Id,
     kind: u8,
-    symbol: Option<Symbol>,
-    side: Option<Side>,
+    (symbol, side): (Option<Symbol>, Option<Side>),
     hands: &mut Hands<'_, '_>,
 ) -> Out {
     let instrument = symbol.and_then(|symbol| hands.books.instrument(&symbol));
-    let of_side = |order: &ClientOrder| order.route == route && side.is_none_or(|side| order.side == side);
+    let is_whose = |order: &ClientOrder| order.route == route || firm == Some(order.firm);
+    let of_side = |order: &ClientOrder| is_whose(order) && side.is_none_or(|side| order.side == side);
+    let mut quotes = 0;
+    if let (b'7', Some(firm), None) = (kind, firm, side) {
+        let gone = hands.withdraw(|quote| quote.firm == firm);
+        quotes = gone.len() as u32;
+        hands.tell_removed(gone, b'C');
+    }
     let result = match (kind, instrument) {
         (b'1', Some(instrument)) => Ok(hands.sweep_for_client(|o| of_side(o) && o.instrument == instrument)),
         (b'1', None) => Err(1),
-        (b'7', _) => Ok(hands.sweep_for_client(of_side)),
+        (b'7', _) => Ok(quotes + hands.sweep_for_client(of_side)),
         _ => Err(0),
     };
     hands.books.last_exec_id += 1;

@@ -63,6 +63,9 @@ pub struct FixPort {
     pub cancel_on_missed_heartbeats: bool,
     /// The longest HeartBtInt (108) that its logon may ask for, in seconds, where it must ask for one; `None`: any, and none.
     pub heartbeat_s_max: Option<u32>,
+    /// Its OrderMassCancelRequest (q) of everything takes the orders and quotes of all sessions of its firm: a kill switch, for whoever watches
+    /// over them.
+    pub cancels_firm: bool,
     /// What its orders do when they meet one of their firm and do not say it themselves.
     pub self_trade: SelfTrade,
 }

@@ -71,7 +71,7 @@ pub(super) struct Quotes {
 /// A two-sided price of a firm.
 pub(super) struct Quote {
     pub(super) session: usize,
-    firm: Firm,
+    pub(super) firm: Firm,
     instrument: InstrumentId,
     symbol: Symbol,
     group: u32,

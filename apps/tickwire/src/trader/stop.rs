@@ -1,0 +1,256 @@
+//! How the trader stops: the kill switch, by command and by file, cancels what is open and asks the venue what became of it.
+//!
+//! The requests leave together, one for each open order: OrderCancelRequest (F), since every version of FIX and every venue has it. What is
+//! not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again and again; what the venue says of an order counts, whatever was
+//! believed. Until it has said so of every one, the kill is not confirmed, and that is said.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
+use tickwire_runtime::users::Peer;
+use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
+use tickwire_trading::{OrderReport, OrderState, ReportKind, Strategy, TickToTrade};
+
+use crate::cli::TraderWord;
+use crate::controls::{ControlsSection, named};
+use crate::daemon::control::Answer;
+use crate::failure::Failure;
+use crate::views;
+
+/// How long a cancel may take before the order's status is asked for, and between two such questions.
+pub(super) const ASK_NS: u64 = 250 * Nanos::MILLI;
+/// How long all of them may take before it is said that the venue has not confirmed.
+pub(super) const PATIENCE_NS: u64 = 2 * Nanos::SECOND;
+/// Orders whose status is asked for at once, when nothing is wrong.
+pub(super) const ASKED_MAX: usize = 32;
+
+/// A kill under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopping {
+    pub(super) since: Nanos,
+    /// When what is open is asked for next.
+    pub(super) ask_at: Nanos,
+    pub(super) is_late: bool,
+    pub(super) orders: u32,
+}
+
+/// An OrderCancelRequest for the next open order that none was sent for; `None` when there is one for all of them.
+pub(super) fn next_cancel(rule: &mut TickToTrade, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+    let OrderIntent::Cancel {
+        id,
+        target,
+        venue_id,
+        cause,
+    } = rule.cancel_next(Cause::default())?
+    else {
+        return None;
+    };
+    let order = *rule.orders().get(target)?;
+    Some(AppMessage::OrderCancelRequest(OrderCancelRequest {
+        cl_ord_id: id.into(),
+        orig_cl_ord_id: target.into(),
+        order_id: venue_id.map_or(tickwire_fix::Id::EMPTY, |id| tickwire_fix::Id::from_number(id.0)),
+        symbol,
+        side: order.side,
+        transact_time: now,
+        qty: order.qty,
+        cause: Some(cause),
+    }))
+}
+
+/// What an OrderStatusRequest (H) says behind its header.
+pub(super) fn put_status_request(
+    e: &mut tickwire_fix::Encoder<'_>,
+    id: ClientOrderId,
+    symbol: Symbol,
+    side: Side,
+) {
+    e.unsigned(tag::CL_ORD_ID, id.0);
+    e.text(tag::SYMBOL, symbol.as_bytes());
+    e.char(tag::SIDE, if side == Side::Bid { b'1' } else { b'2' });
+}
+
+/// How what the venue says of an order differs from what is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Difference {
+    pub(super) id: ClientOrderId,
+    /// Filled, as we have it and as the venue does.
+    pub(super) filled: [Qty; 2],
+    /// The venue has it no more, or never had.
+    pub(super) is_over: bool,
+}
+
+/// Compares the answer to an OrderStatusRequest with what is believed. An order that the venue has no more ends here too: nothing else would end it.
+pub(super) fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
+    let id = ClientOrderId(report.cl_ord_id.to_number()?);
+    let order = *rule.orders().get(id)?;
+    let is_over = matches!(
+        report.ord_status,
+        OrdStatus::Filled
+            | OrdStatus::Canceled
+            | OrdStatus::Rejected
+            | OrdStatus::Expired
+            | OrdStatus::DoneForDay
+    );
+    let is_unknown = report.ord_status == OrdStatus::Rejected && report.cum_qty.is_zero();
+    let venue = if is_unknown { order.filled } else { report.cum_qty };
+    let difference = Difference {
+        id,
+        filled: [order.filled, venue],
+        is_over,
+    };
+    let is_open = order.state.is_open();
+    if is_open && is_over {
+        let ended = OrderReport {
+            id,
+            venue_id: report.order_id.to_number().map(OrderId),
+            kind: match order.state {
+                OrderState::PendingNew => ReportKind::Rejected,
+                _ => ReportKind::Cancelled,
+            },
+        };
+        let _ = rule.on_report(&ended);
+    }
+    let differs = venue != order.filled || (is_open && is_over);
+    differs.then_some(difference)
+}
+
+/// What the thread that trades and the one of the control socket share: words.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    kills: AtomicU64,
+    resumes: AtomicU64,
+    obeyed: [AtomicU64; 2],
+    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue said of them was different.
+    state: [AtomicU64; 5],
+    position: AtomicI64,
+    gain: AtomicI64,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Kill,
+    Resume,
+}
+
+impl Shared {
+    /// Asks for the kill switch.
+    pub(super) fn kill(&self) {
+        self.kills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was asked for since this was last called; a kill goes before a resumption. Two loads when there is nothing.
+    #[inline]
+    pub(super) fn poll(&self) -> Option<Told> {
+        let is_news = |word: &AtomicU64, at: usize| {
+            let asked = word.load(Ordering::Relaxed);
+            self.obeyed[at].swap(asked, Ordering::Relaxed) != asked
+        };
+        let resumes = self.resumes.load(Ordering::Relaxed) != self.obeyed[1].load(Ordering::Relaxed)
+            && is_news(&self.resumes, 1);
+        let kills = self.kills.load(Ordering::Relaxed) != self.obeyed[0].load(Ordering::Relaxed)
+            && is_news(&self.kills, 0);
+        match (kills, resumes) {
+            (true, _) => Some(Told::Kill),
+            (false, true) => Some(Told::Resume),
+            (false, false) => None,
+        }
+    }
+
+    /// Says how things are.
+    pub(super) fn note(&self, rule: &TickToTrade, sent: u64, position: i64, differences: u64) {
+        let risk = rule.risk();
+        let stopped = risk.stopped().map_or(0, |reason| 1 + reason as u64);
+        let words = [
+            u64::from(risk.is_killed()),
+            stopped,
+            sent,
+            rule.orders().open().into(),
+            differences,
+        ];
+        for (word, value) in self.state.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.position.store(position, Ordering::Relaxed);
+        let gain = risk.controls().gain(Strategy::Rule);
+        self.gain.store(gain, Ordering::Relaxed);
+    }
+
+    fn status(&self) -> Value {
+        let [killed, stopped, sent, open, differences] =
+            [0, 1, 2, 3, 4].map(|at: usize| self.state[at].load(Ordering::Relaxed));
+        let reason = (stopped as usize)
+            .checked_sub(1)
+            .and_then(|at| tickwire_trading::RiskReject::ALL.get(at));
+        let state = match (killed, reason) {
+            (0, None) => "trading",
+            (0, Some(_)) => "stopped",
+            _ => "killed",
+        };
+        json!({
+            "state": state,
+            "stopped_by": (reason.map(|reason| named(*reason))),
+            "orders": sent,
+            "open": open,
+            "position": (self.position.load(Ordering::Relaxed)),
+            "gain_at_mid": (self.gain.load(Ordering::Relaxed)),
+            "differences": differences,
+        })
+    }
+}
+
+/// What a trader may be asked for.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Request {
+    /// Cancels everything and sends nothing more, until it is resumed.
+    Kill {},
+    /// Lets the rule go on: after a kill, or after a control has stopped it.
+    Resume {},
+    /// How it is.
+    Status {},
+}
+
+/// The operator's side.
+pub(super) struct Desk {
+    pub(super) shared: Arc<Shared>,
+    pub(super) controls: ControlsSection,
+}
+
+impl Answer for Desk {
+    type Request = Request;
+    const WHO: &'static str = "a trader";
+
+    fn answer(&mut self, request: Request, by: &Peer) -> Result<Value, String> {
+        match request {
+            Request::Kill {} => {
+                self.shared.kill();
+                Ok(
+                    json!({ "says": "everything open is being cancelled, and nothing more is sent; `status` says what is open still" }),
+                )
+            }
+            Request::Resume {} => {
+                self.controls.may_resume()?;
+                self.shared.resumes.fetch_add(1, Ordering::Relaxed);
+                Ok(json!({ "says": "the rule trades again" }))
+            }
+            Request::Status {} => Ok(self.shared.status()),
+        }
+    }
+}
+
+/// Says a word to a running trader and prints the answer.
+pub(crate) fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Failure> {
+    let request = match word {
+        TraderWord::Status => Request::Status {},
+        TraderWord::Kill => Request::Kill {},
+        TraderWord::Resume => Request::Resume {},
+    };
+    let request = serde_json::to_value(request).map_err(|e| Failure::system(e.to_string()))?;
+    views::print_answer(&views::ask_trader(socket, &request)?);
+    Ok(())
+}
