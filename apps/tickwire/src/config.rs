@@ -521,9 +521,8 @@ impl Config {
         for path in quoters.chain(own).flatten() {
             *path = folder.join(places::expand(path));
         }
-        if let Some(path) = config.controls.kill_file() {
-            config.controls.kill_file = folder.join(path);
-        }
+        // Kept apart, so that what is printed is what was written.
+        config.controls.folder = folder.to_owned();
         Ok(config)
     }
 

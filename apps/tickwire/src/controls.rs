@@ -4,7 +4,7 @@
 pub(crate) mod beat;
 pub(crate) mod thread;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -57,6 +57,9 @@ pub(crate) struct ControlsSection {
     /// A file that kills when it appears: nothing is sent any more, everything open is cancelled, and nothing starts while it is there. From where
     /// this file lies; "" is none.
     pub(crate) kill_file: PathBuf,
+    /// Where this file lies.
+    #[serde(skip)]
+    pub(crate) folder: PathBuf,
     /// How often the venue is asked what it has of our open orders, seconds; 0: never. What differs is said at once.
     pub(crate) reconcile_s: u32,
     /// Shared memory that says that the trading thread turns, from where this file lies: for `tickwire watchdog`. None without it.
@@ -97,6 +100,7 @@ impl Default for ControlsSection {
             quote_band_bp: 5_000,
             quote_band_ticks: 200,
             kill_file: PathBuf::from("tickwire.kill"),
+            folder: PathBuf::new(),
             reconcile_s: 2,
             beat: None,
             clock_error_max_us: 1_000,
@@ -154,8 +158,8 @@ impl ControlsSection {
     }
 
     /// The file whose appearance kills, if there is to be one.
-    pub(crate) fn kill_file(&self) -> Option<&Path> {
-        (!self.kill_file.as_os_str().is_empty()).then_some(&*self.kill_file)
+    pub(crate) fn kill_file(&self) -> Option<PathBuf> {
+        (!self.kill_file.as_os_str().is_empty()).then(|| self.folder.join(&self.kill_file))
     }
 
     /// Whether a person may let anything go on.
@@ -167,7 +171,7 @@ impl ControlsSection {
     }
 
     /// Whether the kill file is there now.
-    pub(crate) fn is_killed_by_file(&self) -> Option<&Path> {
+    pub(crate) fn is_killed_by_file(&self) -> Option<PathBuf> {
         self.kill_file().filter(|file| file.exists())
     }
 }
@@ -248,13 +252,16 @@ impl Guards {
         let (over, section) = (ends.clone(), section.clone());
         let body = move || {
             let (mut looks, mut is_killed) = (0_u32, false);
+            let file = section.kill_file();
             while !over.load(Ordering::Relaxed) {
-                let is_there = section.is_killed_by_file().is_some();
+                let is_there = file.as_ref().is_some_and(|file| file.exists());
                 // What was killed stays so until a person resumes it; a file that appears again kills again.
                 if is_there && !std::mem::replace(&mut is_killed, is_there) {
                     warn(format_args!(
                         "the kill file {} has appeared: everything is cancelled and nothing is sent; remove it and resume",
-                        section.kill_file.display()
+                        file.as_deref()
+                            .unwrap_or_else(|| std::path::Path::new(""))
+                            .display()
                     ));
                     on_kill();
                 }

@@ -254,3 +254,140 @@ pub(crate) fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Fai
     views::print_answer(&views::ask_trader(socket, &request)?);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_fix::{ExecType, Id, Reason};
+    use tickwire_market::{
+        BookState, BookUpdate, InstrumentId, OrderType, Price, SeqNo, TimeInForce, Volume,
+    };
+    use tickwire_trading::{RiskConfig, TradingConfig};
+
+    const ID: InstrumentId = InstrumentId(1);
+
+    /// A rule with so many open orders of 100.
+    fn rule(orders: u32) -> TickToTrade {
+        let mut rule = TickToTrade::new(&TradingConfig {
+            instrument: ID,
+            max_instruments: 2,
+            max_orders: 1 << 12,
+            time_in_force: TimeInForce::Day,
+            risk: RiskConfig {
+                max_orders_per_window: 10_000,
+                max_open_orders: 10_000,
+                max_position: u64::MAX,
+                ..RiskConfig::default()
+            },
+            ..TradingConfig::default()
+        });
+        let price = Price::from_4dp;
+        for n in 0..=orders {
+            let update = BookUpdate {
+                seq: SeqNo(u64::from(n) + 1),
+                recv_ts: Nanos(u64::from(n) * 10 * Nanos::MILLI),
+                instrument: ID,
+                state: BookState::Live,
+                price: [price(99_0000), price(100_0000 + n % 2 * 100)],
+                qty: [Volume(1), Volume(1)],
+                ..BookUpdate::default()
+            };
+            assert_eq!(rule.on_update(update.recv_ts, &update).is_some(), n > 0);
+        }
+        rule
+    }
+
+    fn status(id: u64, ord_status: OrdStatus, cum_qty: u32) -> ExecutionReport {
+        ExecutionReport {
+            order_id: Id::from_number(7),
+            cl_ord_id: Id::from_number(id),
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::from_number(9),
+            exec_type: ExecType::OrderStatus,
+            ord_status,
+            ord_rej_reason: None,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            qty: Qty(100),
+            order_type: OrderType::Limit,
+            price: Some(Price::from_4dp(100_0000)),
+            time_in_force: TimeInForce::Day,
+            last_qty: Qty(0),
+            last_px: None,
+            leaves_qty: Qty(0),
+            cum_qty: Qty(cum_qty),
+            avg_px: Price::ZERO,
+            transact_time: Nanos::ZERO,
+            cause: None,
+            text: Reason::EMPTY,
+        }
+    }
+
+    #[test]
+    fn every_open_order_is_cancelled_once_and_nothing_is_sent_after_the_kill() {
+        let mut rule = rule(1_000);
+        assert_eq!(rule.orders().open(), 1_000);
+        rule.kill();
+        let symbol = Symbol::new(b"AAPL").unwrap();
+        let mut targets = Vec::new();
+        while let Some(cancel) = next_cancel(&mut rule, symbol, Nanos(1)) {
+            let AppMessage::OrderCancelRequest(cancel) = cancel else {
+                panic!("{cancel:?}")
+            };
+            assert_ne!(cancel.cl_ord_id, cancel.orig_cl_ord_id);
+            targets.push(cancel.orig_cl_ord_id.to_number().unwrap());
+        }
+        assert_eq!(targets, (1..=1_000).collect::<Vec<u64>>());
+        let again = BookUpdate {
+            seq: SeqNo(5_000),
+            recv_ts: Nanos(100 * Nanos::SECOND),
+            instrument: ID,
+            state: BookState::Live,
+            price: [Price::from_4dp(99_0000), Price::from_4dp(101_0000)],
+            qty: [Volume(1), Volume(1)],
+            ..BookUpdate::default()
+        };
+        assert_eq!(rule.on_update(again.recv_ts, &again), None, "it is killed");
+        rule.risk_mut().revive();
+        let next = BookUpdate {
+            price: [again.price[0], Price::from_4dp(101_0100)],
+            seq: SeqNo(5_001),
+            ..again
+        };
+        assert!(rule.on_update(next.recv_ts, &next).is_some(), "the next good one");
+    }
+
+    #[test]
+    fn what_the_venue_has_otherwise_is_noticed_and_an_order_it_has_no_more_ends() {
+        let mut rule = rule(4);
+        assert_eq!(compare(&mut rule, &status(1, OrdStatus::New, 0)), None);
+        assert_eq!(
+            compare(&mut rule, &status(99, OrdStatus::New, 0)),
+            None,
+            "none of ours"
+        );
+        let found = compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)).unwrap();
+        assert_eq!((found.filled, found.is_over), ([Qty(0), Qty(40)], false));
+        let found = compare(&mut rule, &status(2, OrdStatus::Canceled, 0)).unwrap();
+        assert!(found.is_over);
+        // It never had it.
+        assert!(compare(&mut rule, &status(3, OrdStatus::Rejected, 0)).is_some());
+        assert_eq!(rule.orders().open(), 2, "those two are over here as well");
+        assert_eq!(
+            compare(&mut rule, &status(2, OrdStatus::Canceled, 0)),
+            None,
+            "agreed"
+        );
+    }
+
+    #[test]
+    fn a_kill_that_was_asked_for_beside_a_resumption_wins() {
+        let shared = Shared::default();
+        assert_eq!(shared.poll(), None);
+        shared.resumes.fetch_add(1, Ordering::Relaxed);
+        shared.kill();
+        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Kill), None));
+        shared.resumes.fetch_add(1, Ordering::Relaxed);
+        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Resume), None));
+    }
+}

@@ -19,7 +19,7 @@ fn controls(config: ControlsConfig) -> Controls {
 }
 
 fn at(price: &str) -> Price {
-    price.parse().unwrap()
+    price.parse().expect("a price")
 }
 
 fn order(side: Side, price: &str, qty: u32) -> Wanted {

@@ -1067,6 +1067,60 @@ fn whatever_markets_do_nothing_is_sent_that_does_not_go_with_them() {
     }
 }
 
+/// A venue behind a gate that lets nothing of one option pass.
+struct Gated<'v>(&'v mut Venue, u16);
+
+impl QuoteSink for Gated<'_> {
+    fn admit(&mut self, _: Nanos, quote: &MassQuote<'_>) -> Result<(), crate::RiskReject> {
+        match quote.entries.iter().any(|entry| entry.quote == self.1) {
+            true => Err(crate::RiskReject::OrderValue),
+            false => Ok(()),
+        }
+    }
+
+    fn mass_quote(&mut self, quote: &MassQuote<'_>) -> bool {
+        assert!(quote.entries.iter().all(|entry| entry.quote != self.1));
+        self.0.mass_quote(quote)
+    }
+
+    fn cancel_all(&mut self, id: u64, cause: &Cause) -> bool {
+        self.0.cancel_all(id, cause)
+    }
+}
+
+#[test]
+fn a_quote_that_a_control_stops_is_not_sent_and_pulls_everything_until_it_is_resumed() {
+    let (mut quoter, mut venue, mut random) = running(config());
+    let mut now = Nanos(2);
+    let mut seq = 1;
+    let mut moved = |quoter: &mut Quoter, venue: &mut Gated<'_>, now: Nanos| {
+        seq += 1;
+        quoter.on_underlying(now, &look(seq, 8_000 + 4 * (seq % 2) as i64 + 4, 2), venue);
+    };
+    now = now.after(Nanos::MILLI);
+    moved(&mut quoter, &mut Gated(&mut venue, 0), now);
+    assert!(
+        matches!(quoter.state(), QuotingState::Pulling(PullReason::Control)),
+        "{:?}",
+        quoter.state()
+    );
+    assert_eq!(quoter.counters().get(Counter::RiskOrderValue), 1);
+    venue.drain(now, &mut quoter, &mut random);
+    assert_eq!(quoter.state(), QuotingState::Halted(PullReason::Control));
+    now = now.after(60 * Nanos::SECOND);
+    moved(&mut quoter, &mut Gated(&mut venue, 0), now);
+    assert_eq!(
+        quoter.state(),
+        QuotingState::Halted(PullReason::Control),
+        "not by itself"
+    );
+    venue.may_quote = true;
+    assert!(quoter.resume(now));
+    moved(&mut quoter, &mut Gated(&mut venue, u16::MAX), now);
+    assert_eq!(quoter.state(), QuotingState::Quoting);
+    assert!(!venue.requests.is_empty(), "the next good one is");
+}
+
 #[test]
 fn our_own_protection_pulls_before_the_venues_would() {
     for (protection, fills) in [
