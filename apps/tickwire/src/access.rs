@@ -27,6 +27,8 @@ const COMMANDS: &[&str] = &[
     "heartbeat",
     "eye",
     "risk",
+    // A trader's.
+    "kill",
     // An exchange's.
     "halt",
     "call",

@@ -515,7 +515,13 @@ impl<C: Channel> Floor<C> {
         let control = match &run.section.control {
             Some(folder) => {
                 let (shared, controls) = (shared.clone(), run.config.controls.clone());
-                Some(control::open(folder, &run.config.access, shared, pricing.asks(), controls)?)
+                Some(control::open(
+                    folder,
+                    &run.config.access,
+                    shared,
+                    pricing.asks(),
+                    controls,
+                )?)
             }
             None => None,
         };

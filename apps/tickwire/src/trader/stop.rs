@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
-use tickwire_runtime::users::Peer;
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
+use tickwire_runtime::users::Peer;
 use tickwire_trading::{OrderReport, OrderState, ReportKind, Strategy, TickToTrade};
 
 use crate::cli::TraderWord;
+use crate::console::warn;
 use crate::controls::{ControlsSection, named};
 use crate::daemon::control::Answer;
 use crate::failure::Failure;
@@ -228,6 +229,7 @@ impl Answer for Desk {
     fn answer(&mut self, request: Request, by: &Peer) -> Result<Value, String> {
         match request {
             Request::Kill {} => {
+                warn(format_args!("killed by {by}"));
                 self.shared.kill();
                 Ok(
                     json!({ "says": "everything open is being cancelled, and nothing more is sent; `status` says what is open still" }),
@@ -235,6 +237,7 @@ impl Answer for Desk {
             }
             Request::Resume {} => {
                 self.controls.may_resume()?;
+                warn(format_args!("resumed by {by}"));
                 self.shared.resumes.fetch_add(1, Ordering::Relaxed);
                 Ok(json!({ "says": "the rule trades again" }))
             }
