@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 104u
+#define TW_COUNTERS 112u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
