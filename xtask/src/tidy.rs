@@ -3,6 +3,7 @@
 use crate::purity;
 use crate::run::{Context, Outcome, root};
 use crate::source::{self, code_only, files, lines_with, read, shown};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Crates outside the pure ones that may hold unsafe code (and must prove each use of it).
@@ -40,6 +41,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("ci", ci()),
         ("counted cores", counted_cores()),
         ("unread key", crate::keys::unread()),
+        ("file of its own", files_made_elsewhere()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
@@ -535,6 +537,63 @@ fn counted_cores() -> Vec<String> {
     findings
 }
 
+/// Calls that make files and folders, as everybody's umask would have them and through whatever link is there.
+const MAKES_FILES: &[&str] = &[
+    "File::create",
+    "File::create_new",
+    "File::options",
+    "OpenOptions::new",
+    "fs::write",
+    "create_dir",
+    "create_dir_all",
+    "DirBuilder::new",
+];
+/// Where such calls are right, and why.
+const FILES_ARE_MADE_IN: &[(&str, &str)] = &[
+    ("crates/runtime/src/files.rs", "is the helper"),
+    ("crates/runtime/src/affinity.rs", "writes to a device"),
+    ("crates/runtime/src/host/tune.rs", "writes to files of the kernel"),
+    (
+        "crates/runtime/src/shared.rs",
+        "opens regions to read them, without following links",
+    ),
+    ("crates/fixgen/", "writes sources while a program is built"),
+    ("crates/fuzzing/", "is a tool of developers"),
+    ("crates/testdata/", "is for tests"),
+    ("xtask/", "is a tool of developers"),
+];
+
+/// Whatever the program writes goes through one helper: ours alone (0600, 0700), no link followed, nobody else's file touched.
+fn files_made_elsewhere() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        let is_test = ["/tests/", "/tests.rs", "/benches/", "/examples/", "/golden.rs"]
+            .iter()
+            .any(|part| place.contains(part));
+        if is_test || FILES_ARE_MADE_IN.iter().any(|(own, _)| place.starts_with(own)) {
+            continue;
+        }
+        findings.extend(makes_files_in(&read(&path)).map(|line| {
+            format!(
+                "{place}:{line}: make files and folders through tickwire_runtime::files: 0600 and 0700, no link followed, another user's never \
+                 written to"
+            )
+        }));
+    }
+    findings
+}
+
+/// Lines of the program, not of its tests, that make files themselves.
+fn makes_files_in(text: &str) -> impl Iterator<Item = usize> + use<> {
+    let code = source::production_only(text);
+    let found: BTreeSet<usize> = MAKES_FILES
+        .iter()
+        .flat_map(|call| lines_with(&code, call).collect::<Vec<_>>())
+        .collect();
+    found.into_iter()
+}
+
 /// Lines of code that count cores themselves.
 fn counts_in(text: &str) -> impl Iterator<Item = usize> + use<> {
     let code = code_only(text);
@@ -555,6 +614,13 @@ mod tests {
         let text =
             format!("// {count}\nlet spins = {count}.is_ok();\nlet n = Cores::count().parallelism();\n");
         assert_eq!(counts_in(&text).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn who_makes_files_himself_is_found_and_tests_may() {
+        let text = "use std::fs;\nlet a = File::create(path)?;\nfs::write(path, b)?;\nfiles::create(path)?;\n// fs::write\n\
+                    std::fs::create_dir_all(path)?;\nOpenOptions::new().append(true);\n#[cfg(test)]\nmod tests {\n fs::write(a, b);\n}\n";
+        assert_eq!(makes_files_in(text).collect::<Vec<_>>(), [2, 3, 6, 7]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Journal {
     file: File,
     writer: JournalWriter,
     durability: Durability,
+    /// Bytes that the file has to have.
+    length: u64,
 }
 
 /// What was found in a journal.
@@ -143,6 +145,7 @@ impl Journal {
             file,
             writer,
             durability,
+            length,
         };
         journal.flush()?;
         if durability == Durability::Disk {
@@ -166,6 +169,7 @@ impl Journal {
         if self.writer.pending().is_empty() {
             return Ok(());
         }
+        self.check_whole()?;
         let written = self.file.write_all(self.writer.pending());
         let written = written.and_then(|()| match self.durability {
             Durability::Process => Ok(()),
@@ -177,8 +181,24 @@ impl Journal {
                 self.path.display()
             ))
         })?;
+        self.length += self.writer.pending().len() as u64;
         self.writer.written();
         Ok(())
+    }
+
+    /// What was written is still there: behind a cut the next record would stand in a hole, and everything after it be lost.
+    fn check_whole(&self) -> Result<(), Failure> {
+        match self.file.metadata() {
+            Ok(data) if data.is_file() && data.len() != self.length => Err(Failure::system(format!(
+                "journal {} has {} bytes and not the {} that were written: somebody changed it while it is in use; the exchange stops, nothing was \
+                 acknowledged that is not in the {} bytes that were there",
+                self.path.display(),
+                data.len(),
+                self.length,
+                self.length
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -365,6 +385,7 @@ mod tests {
                 file: File::from(OwnedFd::from(writer)),
                 writer: JournalWriter::new("a configuration"),
                 durability,
+                length: 0,
             };
             let flushed = journal.flush();
             match durability {
@@ -415,8 +436,22 @@ mod tests {
         assert!(!text.contains("secret") && text.contains("*hidden*"), "{text}");
         let (journal, found) = Journal::open(&path, Durability::Process, &text, &mut market).unwrap();
         assert_eq!((found.inputs, found.torn), (2, 0));
-        drop(journal);
         assert!(has_passwords(&path), "its form stays");
+        // Cut while it is in use: nothing more is written to it.
+        let mut journal = journal;
+        journal.put(Nanos(3), &Input::Time);
+        journal.flush().unwrap();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(100)
+            .unwrap();
+        journal.put(Nanos(4), &Input::Time);
+        let cut = journal.flush().unwrap_err();
+        assert!(cut.message.contains("has 100 bytes"), "{cut}");
+        drop(journal);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 100);
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -16,12 +16,14 @@ use tickwire_fix::{
     SessionConfig, SubIds, Text, Throttle, Version,
 };
 use tickwire_market::Nanos;
+use tickwire_runtime::files;
 use tickwire_runtime::wait::WaitStrategy;
 
 use super::cfg::{Remark, Remarks, Section, sections};
 use super::hours::Calendar;
 pub(super) use super::secure::Tls;
 use super::users::Users;
+use crate::console::warn;
 use crate::failure::Failure;
 
 /// One session of a file.
@@ -170,6 +172,7 @@ pub(super) fn load(path: &Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
 pub(super) fn load_with(path: &Path, wanted: Wanted, admits_unknown: bool) -> Result<Vec<Setup>, Failure> {
     let (setups, remarks) = read(path, wanted, admits_unknown)?;
     told(path, remarks)?;
+    warn_of_passwords(path, &setups);
     let kind = match wanted {
         _ if !setups.is_empty() => return Ok(setups),
         Wanted::Only(Role::Acceptor) => " with ConnectionType=acceptor",
@@ -180,6 +183,56 @@ pub(super) fn load_with(path: &Path, wanted: Wanted, admits_unknown: bool) -> Re
         "{} has no [SESSION]{kind}",
         path.display()
     )))
+}
+
+/// Says whose secrets others may read, and who is let in without any.
+fn warn_of_passwords(path: &Path, setups: &[Setup]) {
+    let text = std::fs::read(path).unwrap_or_default();
+    if String::from_utf8_lossy(&text).lines().any(holds_password)
+        && let Some(mode) = files::is_readable_by_others(path)
+    {
+        warn(format_args!(
+            "{} holds a password and others may read it (mode {mode:04o}): chmod go-rwx {}",
+            path.display(),
+            path.display()
+        ));
+    }
+    let is_open = |setup: &&Setup| {
+        setup.config.role == Role::Acceptor && setup.users.is_none() && setup.allowed.is_empty()
+    };
+    let names: Vec<String> = setups
+        .iter()
+        .filter(is_open)
+        .map(|setup| format!("{} -> {}", setup.config.sender, setup.config.target))
+        .collect();
+    if let Some(first) = names.first() {
+        let others = match names.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        warn(format_args!(
+            "{}: no password is asked for and any address may connect: {first}{others}; give PasswordFile, Username and Password, or \
+             AllowedRemoteAddresses",
+            path.display()
+        ));
+    }
+}
+
+/// Whether a line of a file has a password itself, and not the name of a variable that has it.
+fn holds_password(line: &str) -> bool {
+    let Some((key, value)) = line.split_once('=') else {
+        return false;
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let secret = match key {
+        "Password" | "NewPassword" => value,
+        _ if key.starts_with("LogonTag") => ["554=", "925="]
+            .iter()
+            .find_map(|tag| value.strip_prefix(tag))
+            .unwrap_or_default(),
+        _ => "",
+    };
+    !secret.is_empty() && !secret.starts_with("${")
 }
 
 /// The sessions of a file that are right, and what there is to say about all of it.
@@ -933,6 +986,22 @@ mod tests {
     }
 
     const SESSION: &str = "[SESSION]\nBeginString=FIX.4.2\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n";
+
+    #[test]
+    fn a_password_in_the_file_is_told_from_the_name_of_a_variable_that_has_it() {
+        for (line, holds) in [
+            ("Password=open sesame", true),
+            ("NewPassword = x", true),
+            ("LogonTag1=554=x", true),
+            ("Password=${FIX_PASSWORD}", false),
+            ("Password=", false),
+            ("LogonTag=1137=9", false),
+            ("PasswordFile=users", false),
+            ("# Password", false),
+        ] {
+            assert_eq!(holds_password(line), holds, "{line}");
+        }
+    }
 
     #[test]
     fn defaults_lie_beneath_every_session() {

@@ -5,6 +5,9 @@ use std::fmt;
 use std::path::Path;
 
 use tickwire_fix::{LogonRequest, Secret};
+use tickwire_runtime::files;
+
+use crate::console::warn;
 
 /// Names with their passwords. Prints without passwords.
 #[derive(Clone, Default)]
@@ -41,6 +44,13 @@ impl Users {
             if users.0.insert(name.into(), password).is_some() {
                 return Err(wrong("this name a second time"));
             }
+        }
+        if let Some(mode) = files::is_readable_by_others(path) {
+            warn(format_args!(
+                "{} holds passwords and others may read it (mode {mode:04o}): chmod go-rwx {}",
+                path.display(),
+                path.display()
+            ));
         }
         match users.0.is_empty() {
             true => Err(format!("{} names nobody: nobody could log on", path.display())),

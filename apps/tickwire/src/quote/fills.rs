@@ -75,6 +75,8 @@ impl Recovered {
 pub(crate) struct FillsFile {
     path: PathBuf,
     file: File,
+    /// Bytes that it has to have.
+    length: u64,
     pending: String,
     heard: u64,
 }
@@ -108,6 +110,7 @@ impl FillsFile {
         let fills = FillsFile {
             path: path.to_path_buf(),
             file,
+            length: length as u64,
             pending: String::new(),
             heard: recovered.heard,
         };
@@ -136,12 +139,23 @@ impl FillsFile {
         if self.pending.is_empty() {
             return Ok(());
         }
+        if let Ok(data) = self.file.metadata()
+            && data.len() != self.length
+        {
+            return Err(Failure::system(format!(
+                "fills {} has {} bytes and not the {} that were written: somebody changed it while it is in use; nothing is quoted without them",
+                self.path.display(),
+                data.len(),
+                self.length
+            )));
+        }
         self.file.write_all(self.pending.as_bytes()).map_err(|e| {
             Failure::system(format!(
                 "fills {} could not be written: {e}; nothing is quoted without them",
                 self.path.display()
             ))
         })?;
+        self.length += self.pending.len() as u64;
         self.pending.clear();
         Ok(())
     }

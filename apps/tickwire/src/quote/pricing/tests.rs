@@ -130,7 +130,7 @@ fn quotes_follow_an_edit_before_a_disk_has_it() {
     let first = thread.next();
     let text = std::fs::read_to_string(thread.file()).unwrap();
     // A disk that takes nothing until somebody reads what is written.
-    let slow = thread.folder.0.join("vol.toml.new");
+    let slow = thread.folder.0.join("vol.toml.disk");
     assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
     let answered = thread.edit("+0.01");
     let (near, wide) = (thread.next(), thread.next());
