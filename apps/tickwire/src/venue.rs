@@ -411,7 +411,9 @@ impl<'a> Venue<'a> {
             .as_ref()
             .map(|folder| ControlSocket::open(folder, &config.access, &mut waiter))
             .transpose()?;
-        let packets = f64::from(config.exchange.rate.0) * config.exchange.duration_s.0 * 2.0;
+        // A close that waits for its first order goes on publishing: an order's cause may be of that time.
+        let seconds = config.exchange.duration_s.0 + f64::from(config.exchange.overtime_s);
+        let packets = f64::from(config.exchange.rate.0) * seconds * 2.0;
         let is_begun = market.phase() != DayPhase::Waiting;
         Ok(Venue {
             market,

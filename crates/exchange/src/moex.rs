@@ -197,7 +197,7 @@ impl Loop {
 
     /// Steps to the next listing; after the last the numbers begin anew.
     fn step(&mut self, now: Nanos, interval_ns: u64, listings: usize) {
-        self.due = now.after(interval_ns);
+        self.due = crate::pace::loop_due(self.due, now, interval_ns);
         self.place += 1;
         if self.place == listings {
             (self.place, self.seq) = (0, 1);

@@ -1,6 +1,7 @@
 //! When the next message of a session is due: a configured mean rate, with bursts.
 
 use crate::random::Random;
+use tickwire_market::Nanos;
 
 /// The shape of the load over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +130,19 @@ impl Pace {
     }
 }
 
+/// How many steps a loop of snapshots or definitions may lie behind its schedule and still make them up.
+const LOOP_BEHIND_MAX: u64 = 64;
+
+/// When a loop takes its next step. It keeps to its schedule, not to when it was asked: a publisher that had no processor for a
+/// while makes up for the steps, up to [`LOOP_BEHIND_MAX`], so that a turn of the loop takes as long as its configuration says.
+pub(crate) fn loop_due(due: Nanos, now: Nanos, interval_ns: u64) -> Nanos {
+    if due == Nanos::ZERO {
+        return now.after(interval_ns);
+    }
+    let floor = Nanos(now.0.saturating_sub(LOOP_BEHIND_MAX * interval_ns));
+    due.after(interval_ns).max(floor)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +175,29 @@ mod tests {
                 "1 M messages at 50,000/s: {seconds_milli} ms"
             );
         }
+    }
+
+    #[test]
+    fn a_loop_keeps_its_schedule_and_makes_up_for_a_bounded_part_of_what_it_missed() {
+        assert_eq!(
+            loop_due(Nanos::ZERO, Nanos(5_000), 10),
+            Nanos(5_010),
+            "its first step"
+        );
+        assert_eq!(
+            loop_due(Nanos(5_010), Nanos(5_017), 10),
+            Nanos(5_020),
+            "late by less than a step"
+        );
+        assert_eq!(
+            loop_due(Nanos(5_010), Nanos(5_310), 10),
+            Nanos(5_020),
+            "thirty steps to make up for"
+        );
+        assert_eq!(
+            loop_due(Nanos(5_010), Nanos(9_000), 10),
+            Nanos(8_360),
+            "no more than 64 of them"
+        );
     }
 }

@@ -67,7 +67,7 @@ impl Loop {
             self.close(now);
             (self.next, self.seq) = (0, 1);
             if self.complete.is_empty() {
-                self.due = now.after(self.interval_ns);
+                self.due = crate::pace::loop_due(self.due, now, self.interval_ns);
             }
             return None;
         }
@@ -90,7 +90,7 @@ impl Loop {
         }
         let next = self.complete.pop_front()?;
         self.spare.push(core::mem::replace(&mut self.sent, next));
-        self.due = now.after(self.interval_ns);
+        self.due = crate::pace::loop_due(self.due, now, self.interval_ns);
         Some(Datagram {
             port: self.port,
             lines: LineSet::BOTH,
