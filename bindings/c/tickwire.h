@@ -100,6 +100,7 @@ enum {
     TW_WORD_HEADER_SUPER_SHARES = 9, /* Shares per side of a super book slot, 1 to 64. */
     TW_WORD_HEADER_RING_RECORDS = 10, /* Records of a ring, a power of two. */
     TW_WORD_HEADER_COUNTERS = 11, /* How many words of a source's counters are in use, in the order of the table of counters. */
+    TW_WORD_HEADER_STAMP_EPOCH = 12, /* What every stamp of this region has on the writer's `CLOCK_MONOTONIC`, nanoseconds: ages are right by it whatever UTC is set to. 0: not said. */
     TW_WORD_HEADER_SECTION_SOURCES = 16, /* Sources: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_HISTOGRAMS = 19, /* Histograms: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_BOOKS = 22, /* Books: first word, words from slot to slot, slots. 3 words. */

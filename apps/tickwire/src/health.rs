@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 
 use tickwire_market::{Counter, Counters};
-use tickwire_runtime::clock::monotonic;
+use tickwire_runtime::clock::{Clock, monotonic};
 use tickwire_runtime::trouble::{BackOff, Health, Trouble, Verdict};
 
 use crate::console::warn;
@@ -105,4 +105,19 @@ impl SocketHealth {
 pub(crate) fn count_waits(counters: &mut Counters, errors: u64) {
     counters.add(Counter::NetErrorsResources, errors);
     counters.add(Counter::NetErrors, errors);
+}
+
+/// Follows the kernel's clocks, and says and counts when the system's clock was set. For the slow part of a loop, once a second; whether it
+/// was set.
+pub(crate) fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {
+    let Some(step) = clock.resync() else {
+        return false;
+    };
+    *steps += 1;
+    let direction = if step < 0 { "back" } else { "forward" };
+    warn(format_args!(
+        "the system's clock was set {direction} by {:.3} s; timers go on as if it had not been, stamps and session hours follow it",
+        step.unsigned_abs() as f64 / 1e9
+    ));
+    true
 }

@@ -319,7 +319,7 @@ fn row_of(order: &ClientOrder) -> String {
 }
 
 fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
-    const KINDS: [&str; 12] = [
+    const KINDS: [&str; 13] = [
         "opened",
         "time passed",
         "stopped",
@@ -332,6 +332,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
         "trade broken",
         "halted or resumed",
         "who asked",
+        "clock set",
     ];
     let mut counts = [0_u64; KINDS.len()];
     let (mut first, mut last) = (None, Nanos::ZERO);
@@ -351,6 +352,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
             Input::Break(..) => 9,
             Input::Action(..) => 10,
             Input::AskedBy(..) => 11,
+            Input::ClockSet(_) => 12,
         };
         counts[kind] += 1;
     }

@@ -32,7 +32,7 @@ use crate::controls::thread::ControlThread;
 use crate::controls::{Guards, named};
 use crate::demo::Notice;
 use crate::failure::Failure;
-use crate::health::count_waits;
+use crate::health::{count_waits, follow_clock};
 use crate::hot::{HotPath, OrderOut};
 use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
@@ -124,6 +124,8 @@ struct Trader<'a, C> {
     end: End,
     /// The exchange has ended the order entry session in good order.
     logged_out: bool,
+    /// How often the system's clock was set.
+    clock_steps: u64,
     /// Nothing had come for too long when this thread looked last.
     is_suspect: bool,
     shared: Arc<Shared>,
@@ -269,6 +271,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             waiter,
             end: End::Open,
             logged_out: false,
+            clock_steps: 0,
             is_suspect: false,
             shared: Arc::default(),
             beat: Beat::open(&config.controls)?,
@@ -305,7 +308,10 @@ impl<'a, C: Channel> Trader<'a, C> {
                 // Everything slow, ten times a second; the clock follows the kernel's once a second.
                 looks += 1;
                 if looks.is_multiple_of(10) {
-                    self.hot.clock.resync();
+                    let clock = &mut self.hot.clock;
+                    if follow_clock(clock, &mut self.clock_steps) {
+                        self.hot.session.set_wall_offset(clock.wall_offset_ns());
+                    }
                 }
                 next_look = now.after(100 * Nanos::MILLI);
                 if let Some(reason) = stop.reason() {
@@ -542,9 +548,12 @@ impl<'a, C: Channel> Trader<'a, C> {
             && let Some(arrived) = self.intake.live[index].last_kernel_ns()
         {
             // Asked for only now that the order is out.
-            self.hot
-                .probes
-                .amend_start(samples, self.hot.clock.tsc_at(Nanos(arrived.get())));
+            self.hot.probes.amend_start(
+                samples,
+                self.hot
+                    .clock
+                    .tsc_at(self.hot.clock.at_wall(Nanos(arrived.get()))),
+            );
         }
         true
     }
@@ -771,6 +780,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         all.merge(self.hot.session.counters());
         self.intake.count_into(&mut all);
         count_waits(&mut all, self.waiter.errors());
+        all.add(Counter::ClockSteps, self.clock_steps);
         all
     }
 

@@ -16,7 +16,7 @@ use tickwire_exchange::{
 };
 use tickwire_fix::{CompId, Role, Session, SessionConfig};
 use tickwire_lab::{Histogram, Series};
-use tickwire_market::{Counters, Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
+use tickwire_market::{Counter, Counters, Level, Nanos, Price, Side, Symbol, Venue as TradingVenue};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
@@ -29,7 +29,7 @@ use crate::daemon::control::ControlSocket;
 use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits};
+use crate::health::{SocketHealth, count_waits, follow_clock};
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::notes::Notes;
 use crate::operator::{self, Operator};
@@ -290,6 +290,9 @@ struct Venue<'a> {
     /// What is to be transmitted.
     out: Vec<u8>,
     waiter: Waiter,
+    next_clock: Nanos,
+    /// How often the system's clock was set.
+    clock_steps: u64,
     departures: Departures,
     opened: Option<Nanos>,
     /// The books as the first channel shows them when trading ends, in order of symbol: on some venues the close empties
@@ -355,7 +358,7 @@ pub(crate) fn run(
 }
 
 impl<'a> Venue<'a> {
-    fn start(config: &'a Config, clock: Clock) -> Result<Venue<'a>, Failure> {
+    fn start(config: &'a Config, mut clock: Clock) -> Result<Venue<'a>, Failure> {
         let mut waiter = Waiter::new(WaitStrategy::for_threads(2));
         let journal_file = config.exchange.journal.as_ref().map(|section| &section.file);
         // With a journal the market never sees a password: what came of it is told to it instead, and kept.
@@ -386,7 +389,14 @@ impl<'a> Venue<'a> {
                     found.torn,
                     now.since(found.last) as f64 / 1e9
                 );
-                for input in [Input::Mark(market.state_hash()), Input::Resume] {
+                // The system's clock may have been set back meanwhile: the market's time never is.
+                clock.not_before(found.last);
+                let (now, offset_ns) = (clock.now(), clock.wall_offset_ns());
+                for input in [
+                    Input::Mark(market.state_hash()),
+                    Input::Resume,
+                    Input::ClockSet(offset_ns),
+                ] {
                     opened.put(now, &input);
                     input.apply(now, &mut market, &mut []);
                 }
@@ -431,6 +441,8 @@ impl<'a> Venue<'a> {
             marked: now,
             out: vec![0; TRANSMIT_MAX],
             waiter,
+            next_clock: Nanos::ZERO,
+            clock_steps: 0,
             departures: Departures::with_capacity(packets as usize),
             opened: (is_begun).then_some(now),
             at_close: None,
@@ -473,6 +485,12 @@ impl<'a> Venue<'a> {
                     return Err(Failure::interrupted(format!(
                         "{reason}; the session was not finished"
                     )));
+                }
+                if now >= self.next_clock {
+                    self.next_clock = now.after(Nanos::SECOND);
+                    if follow_clock(&mut self.clock, &mut self.clock_steps) {
+                        self.input(now, &Input::ClockSet(self.clock.wall_offset_ns()));
+                    }
                 }
                 self.accept(now);
                 self.hear_operator()?;
@@ -559,6 +577,7 @@ impl<'a> Venue<'a> {
             .iter()
             .for_each(|(_, outlet)| outlet.count(&mut counters));
         count_waits(&mut counters, self.waiter.errors());
+        counters.add(Counter::ClockSteps, self.clock_steps);
         counters
     }
 

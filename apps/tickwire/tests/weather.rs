@@ -253,3 +253,65 @@ fn at_start_an_address_of_another_host_or_a_port_in_use_is_an_error() {
     );
     exchange.must_live("exchange");
 }
+
+/// The system's clock is set by an hour, back and forward, as exchange, daemon and trader see it: each says so once with the size, counts it, and
+/// goes on: gaps are recovered, counters move, the session of orders lives.
+#[test]
+fn a_clock_that_is_set_by_an_hour_stops_nothing() {
+    let home = Folder::new("weather-clock");
+    let config = config(
+        &home,
+        "lo",
+        "127.0.0.1",
+        "line_a = { loss = 0.05 }\nline_b = { loss = 0.05 }",
+    );
+    let plan = home.file("faults", "");
+    let folder = home.0.join("region");
+    let of_daemon = ["--folder", folder.to_str().expect("text")];
+    let with_plan = |mut command: Command| {
+        command.env("TICKWIRE_FAULTS", &plan);
+        command
+    };
+    let mut exchange = Program::start(with_plan(command("exchange", &config, &[])), &home, "exchange");
+    wait_for("the exchange listens", || exchange.said().contains("listening"));
+    let mut daemon = Program::start(with_plan(command("feed", &config, &of_daemon)), &home, "feed");
+    let mut region = None;
+    wait_for("the daemon is ready", || {
+        region = Attachment::attach(&folder).ok();
+        region.is_some()
+    });
+    let region = region.expect("attached");
+    let mut trader = Program::start(with_plan(command("trade", &config, &[])), &home, "trade");
+    wait_for("the trader logs on", || exchange.said().contains("logged on"));
+    let recovered = || counters(&region).get(Counter::MessagesRecovered);
+    for (step, says) in [
+        ("step=-3600", "set back by 360"),
+        ("step=0", "set forward by 360"),
+    ] {
+        wait_for("messages are recovered", || recovered() > 0);
+        std::fs::write(&plan, step).expect("written");
+        wait_for("all say it", || {
+            [&exchange, &daemon, &trader]
+                .iter()
+                .all(|program| program.said().contains(says))
+        });
+        let before = recovered();
+        wait_for("gaps are recovered afterwards", || recovered() > before + 5);
+        for (name, program) in [
+            ("exchange", &mut exchange),
+            ("daemon", &mut daemon),
+            ("trader", &mut trader),
+        ] {
+            program.must_live(name);
+            assert_eq!(
+                program.said().matches(says).count(),
+                1,
+                "{name}: {}",
+                program.said()
+            );
+        }
+    }
+    assert_eq!(counters(&region).get(Counter::ClockSteps), 2);
+    // By this, views of other processes compute ages: the clock of the stamps, not UTC.
+    assert!(region.reader().stamp_epoch().is_some());
+}

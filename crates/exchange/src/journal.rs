@@ -68,6 +68,8 @@ pub enum Input<'a> {
     /// An instrument is halted or resumed: the venue's place in the order, the instrument and what is done. See
     /// [`Exchange::take_action`](crate::Exchange::take_action).
     Action(u16, InstrumentId, TradingAction),
+    /// How far UTC is from the time of the inputs, nanoseconds: the system's clock was set. FIX is stamped by it.
+    ClockSet(i64),
     /// Who asked for what follows, as the kernel of the machine said: user id and process id; does nothing.
     AskedBy(u32, u32),
 }
@@ -87,6 +89,7 @@ impl Input<'_> {
             Input::Break(..) => 10,
             Input::Action(..) => 11,
             Input::AskedBy(..) => 12,
+            Input::ClockSet(_) => 13,
         }
     }
 
@@ -113,6 +116,7 @@ impl Input<'_> {
             }
             Input::Resume => market.resume(now),
             Input::Mark(_) | Input::AskedBy(..) => {}
+            Input::ClockSet(offset_ns) => market.exchange_mut(0).set_wall_offset(offset_ns),
             Input::Break(venue, match_number, reason) => {
                 let exchange = market.get_mut(venue.into());
                 let done = exchange.map(|exchange| exchange.break_trade(now, match_number, reason));
@@ -209,6 +213,7 @@ impl JournalWriter {
                 self.out.extend_from_slice(&room.to_le_bytes());
             }
             Input::Mark(hash) => self.out.extend_from_slice(&hash.to_le_bytes()),
+            Input::ClockSet(offset_ns) => self.out.extend_from_slice(&offset_ns.to_le_bytes()),
             Input::Break(venue, match_number, reason) => {
                 self.out.extend_from_slice(&venue.to_le_bytes());
                 self.out.extend_from_slice(&match_number.to_le_bytes());
@@ -339,6 +344,7 @@ impl<'a> Iterator for JournalReader<'a> {
             ),
             11 => Input::Action(id()?, InstrumentId(word(rest, 2)?), action_of(*rest.get(6)?)?),
             12 => Input::AskedBy(word(rest, 0)?, word(rest, 4)?),
+            13 => Input::ClockSet(i64::from_le_bytes(*rest.first_chunk()?)),
             _ => return None,
         };
         self.at += HEAD + length;
@@ -377,7 +383,7 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    const INPUTS: [Input<'_>; 14] = [
+    const INPUTS: [Input<'_>; 15] = [
         Input::Open,
         Input::Time,
         Input::Connect(3),
@@ -389,6 +395,7 @@ mod tests {
         Input::Break(0, u64::MAX, BreakReason::Consent),
         Input::Action(1, InstrumentId(70_000), TradingAction::Halt),
         Input::AskedBy(1_000, 4_242),
+        Input::ClockSet(-3_600_000_000_000),
         Input::Action(0, InstrumentId(3), TradingAction::Resume),
         Input::Resume,
         Input::Stop,

@@ -332,6 +332,11 @@ impl Exchange {
         Some(&mut *outlet.publisher)
     }
 
+    /// How far UTC is from the time that this is told, nanoseconds: FIX order entry is stamped, and checks stamps, by UTC.
+    pub fn set_wall_offset(&mut self, offset_ns: i64) {
+        self.desk.set_wall_offset(offset_ns);
+    }
+
     /// An order entry connection is there; `false` if the number is out of range or taken.
     pub fn connect(&mut self, id: usize, now: Nanos) -> bool {
         self.desk.connect(id, now)

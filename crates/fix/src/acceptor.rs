@@ -109,6 +109,8 @@ pub struct Acceptor<S: Store> {
     templates: Vec<Template>,
     counters: Counters,
     refused: Ring<Refused>,
+    /// UTC less the `now` of all calls.
+    wall_offset_ns: i64,
     /// The longest that a session or template gives a Logon.
     opening_ns: Option<u64>,
     /// Something may have happened since [`Acceptor::take_touched`].
@@ -164,6 +166,7 @@ impl<S: Store> Acceptor<S> {
             templates: Vec::new(),
             counters: Counters::default(),
             refused: Ring::new(REFUSED_MAX),
+            wall_offset_ns: 0,
             opening_ns: None,
             is_touched: true,
             last_used: None,
@@ -213,8 +216,10 @@ impl<S: Store> Acceptor<S> {
         if config.role == Role::Acceptor {
             self.opening_ns = self.opening_ns.max(Some(config.logon_timeout_ns));
         }
+        let mut session = Session::with_rules(config, store, rules);
+        session.set_wall_offset(self.wall_offset_ns);
         self.sessions.push(Hosted {
-            session: Session::with_rules(config, store, rules),
+            session,
             connection: None,
             template: None,
             has_been_on: false,
@@ -389,8 +394,10 @@ impl<S: Store> Acceptor<S> {
         if !is_waiting {
             return None;
         }
+        let mut session = Session::with_rules(newcomer.config, store, rules);
+        session.set_wall_offset(self.wall_offset_ns);
         let hosted = Hosted {
-            session: Session::with_rules(newcomer.config, store, rules),
+            session,
             connection: None,
             template: Some(newcomer.template),
             has_been_on: false,
@@ -551,6 +558,14 @@ impl<S: Store> Acceptor<S> {
             let hosted = &mut self.sessions[session.0];
             hosted.connection = None;
             hosted.session.handle_disconnected(now);
+        }
+    }
+
+    /// Says how far UTC is from `now`, to every session of now and later: [`Session::set_wall_offset`].
+    pub fn set_wall_offset(&mut self, offset_ns: i64) {
+        self.wall_offset_ns = offset_ns;
+        for hosted in &mut self.sessions {
+            hosted.session.set_wall_offset(offset_ns);
         }
     }
 

@@ -310,6 +310,7 @@ impl<S: Store> Session<S> {
                 status: Status::Disconnected,
                 heartbeat_ns: 0,
                 now: Nanos::ZERO,
+                wall_offset_ns: 0,
                 status_since: Nanos::ZERO,
                 last_sent: Nanos::ZERO,
                 last_received: Nanos::ZERO,
@@ -385,6 +386,13 @@ impl<S: Store> Session<S> {
     /// Bytes waiting for [`Session::poll_transmit`], resends not counted.
     pub fn backlog(&self) -> usize {
         self.core.out.as_slice().len()
+    }
+
+    /// Says how far UTC is from the `now` of all other calls, nanoseconds: 0 until it is said. Where `now` is of a clock that is never set,
+    /// heartbeats and time-outs go on as they were while the system's clock is set by an hour; SendingTime, its check and the hours of the session
+    /// follow UTC from the next message on.
+    pub fn set_wall_offset(&mut self, offset_ns: i64) {
+        self.core.wall_offset_ns = offset_ns;
     }
 
     /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
@@ -633,7 +641,7 @@ impl<S: Store> Session<S> {
         let core = &mut self.core;
         let seq = core.prepare_to_send(now)?;
         let message = template
-            .write(now, seq, head, entries)
+            .write(core.wall_of(now), seq, head, entries)
             .ok_or(SendError::NotEncodable)?;
         core.store.set_next_out(seq + 1);
         core.count_sent(now, message.len());
@@ -649,7 +657,7 @@ impl<S: Store> Session<S> {
         head: &MassQuoteHead,
         entries: &[MassQuoteEntry],
     ) {
-        let _ = template.write(now, self.core.store.next_out(), head, entries);
+        let _ = template.write(self.core.wall_of(now), self.core.store.next_out(), head, entries);
     }
 
     /// Sends an order from its template: the bytes are for the caller to transmit at once and are kept for resends.
@@ -875,6 +883,8 @@ struct Core<S> {
     status: Status,
     heartbeat_ns: u64,
     now: Nanos,
+    /// UTC less `now`.
+    wall_offset_ns: i64,
     status_since: Nanos,
     last_sent: Nanos,
     last_received: Nanos,
@@ -958,6 +968,17 @@ impl<S: Store> Core<S> {
     }
 
     // ---- time -------------------------------------------------------------------------------------------------
+
+    /// UTC now: what messages are stamped with and hours are told by.
+    #[inline]
+    fn wall(&self) -> Nanos {
+        self.wall_of(self.now)
+    }
+
+    #[inline]
+    fn wall_of(&self, now: Nanos) -> Nanos {
+        Nanos(now.0.saturating_add_signed(self.wall_offset_ns))
+    }
 
     /// Takes the time. A clock that was set back takes everything that is measured from a point in time with it, or nothing
     /// would be due for as long; one that was set forward looks like silence.
@@ -1169,7 +1190,7 @@ impl<S: Store> Core<S> {
     }
 
     fn on_time(&self, h: &Header<'_>) -> bool {
-        let off = self.now.0.abs_diff(h.sending_time.0);
+        let off = self.wall().0.abs_diff(h.sending_time.0);
         self.config.latency_max_ns == 0 || off <= self.config.latency_max_ns
     }
 
@@ -1512,7 +1533,8 @@ impl<S: Store> Core<S> {
             return;
         }
         let seq = self.store.next_out();
-        let (mut e, _) = self.writer.header(msg_type, seq, self.now);
+        let wall = self.wall();
+        let (mut e, _) = self.writer.header(msg_type, seq, wall);
         body(&mut e);
         let Ok(message) = e.finish() else { return };
         if self.out.push(message) {
@@ -1530,7 +1552,8 @@ impl<S: Store> Core<S> {
         body: impl FnOnce(&mut Encoder<'_>, &mut Stamp),
     ) -> Result<SeqNo, SendError> {
         let seq = self.store.next_out();
-        let (mut e, stamp) = self.writer.header(msg_type, seq, self.now);
+        let wall = self.wall();
+        let (mut e, stamp) = self.writer.header(msg_type, seq, wall);
         body(&mut e, stamp);
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
         if bytes.len() > self.peer_message_max {
@@ -1597,7 +1620,7 @@ impl<S: Store> Core<S> {
         is_kept: bool,
     ) -> Result<&'t [u8], SendError> {
         let seq = self.prepare_to_send(now)?;
-        if !template.patch(now, seq, order) {
+        if !template.patch(self.wall_of(now), seq, order) {
             return self.encode_beyond_template(template, order, is_kept);
         }
         let message = template.message();
@@ -1656,14 +1679,15 @@ impl<S: Store> Core<S> {
             cl_ord_id: order.id.into(),
             symbol: template.symbol(),
             side: order.side,
-            transact_time: self.now,
+            transact_time: self.wall(),
             qty: order.qty,
             order_type: OrderType::Limit,
             price: Some(order.price),
             time_in_force: order.time_in_force,
             cause: Some(order.cause),
         });
-        let (mut e, stamp) = self.writer.header(b"D", seq, self.now);
+        let wall = self.wall();
+        let (mut e, stamp) = self.writer.header(b"D", seq, wall);
         message.encode_body(&mut e, stamp);
         let bytes = e.finish().map_err(|_| SendError::NotEncodable)?;
         let copy = template.copy_of(bytes).ok_or(SendError::NotEncodable)?;
@@ -1795,6 +1819,7 @@ impl<S: Store> Core<S> {
     }
 
     fn queue_gap_fill(&mut self, seq: u64, next: u64) -> bool {
+        let wall = self.wall();
         let Writer {
             scratch,
             version,
@@ -1805,7 +1830,7 @@ impl<S: Store> Core<S> {
             processed,
         } = &mut self.writer;
         let mut e = Encoder::new(scratch, *version);
-        let time = stamp.format(self.now);
+        let time = stamp.format(wall);
         e.text(tag::MSG_TYPE, b"4");
         e.unsigned(tag::MSG_SEQ_NUM, seq);
         e.char(tag::POSS_DUP_FLAG, b'Y');
@@ -1825,6 +1850,7 @@ impl<S: Store> Core<S> {
 
     /// The stored message with PossDupFlag, a new SendingTime and the old one as OrigSendingTime.
     fn queue_again(&mut self, seq: u64) -> bool {
+        let wall = self.wall();
         let Some(stored) = self.store.get(seq) else {
             return false;
         };
@@ -1836,7 +1862,7 @@ impl<S: Store> Core<S> {
             ..
         } = &mut self.writer;
         let mut e = Encoder::new(scratch, *version);
-        let Some(body) = put_again(&mut e, stored, stamp.format(self.now), *processed) else {
+        let Some(body) = put_again(&mut e, stored, stamp.format(wall), *processed) else {
             return false;
         };
         e.raw(body);

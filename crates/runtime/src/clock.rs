@@ -4,6 +4,11 @@
 //! converted afterwards ([`Clock::nanos_at`]). The counter is used only where it is invariant (constant rate, running in
 //! all sleep states) and the kernel trusts it as its own clock source; elsewhere ticks are nanoseconds of
 //! `CLOCK_MONOTONIC` and [`Clock::warning`] says so.
+//!
+//! **Time that is never set.** [`Clock::now`] is UTC as it was when the clock was made, and goes on by `CLOCK_MONOTONIC` from there: whatever is
+//! measured or waited for by it goes on when the system's clock is set by an hour, forward or back. What is told to others by UTC (SendingTime, hours
+//! of sessions) adds [`Clock::wall_offset_ns`], which [`Clock::resync`] keeps and by which it notices that the clock was set. This is the only
+//! file that reads the system's clock.
 
 use std::fmt;
 use std::fs;
@@ -150,7 +155,15 @@ impl Pair {
     }
 }
 
-/// Ticks as nanoseconds since the Unix epoch. A few words: clone one for each thread.
+/// UTC by the system's clock, nanoseconds since the epoch: it can be set, forward and back, so nothing is measured or waited for by it.
+pub fn wall() -> Nanos {
+    Nanos(sys::clock_ns(libc::CLOCK_REALTIME))
+}
+
+/// A smaller change of UTC is taken as the clock being steered, not set.
+pub const STEP_MIN_NS: u64 = 100 * Nanos::MILLI;
+
+/// Ticks as nanoseconds of a time that is never set, which was UTC when the clock was made. A few words: clone one for each thread.
 #[derive(Clone, Debug)]
 pub struct Clock {
     /// Where `ticks` was `base_ns`.
@@ -161,6 +174,11 @@ pub struct Clock {
     /// The first reading of the monotonic clock: the farther it lies back, the better the rate is known.
     rate_from: Pair,
     uncertainty_ns: u64,
+    /// What `now` has on `CLOCK_MONOTONIC`.
+    epoch_ns: u64,
+    /// UTC less `now`, when last looked at, and when a step was last told.
+    wall_offset_ns: i64,
+    told_offset_ns: i64,
     source: ClockSource,
     warning: Option<String>,
 }
@@ -188,18 +206,45 @@ impl Clock {
             ns_per_tick: 1 << 32,
             rate_from,
             uncertainty_ns: 0,
+            epoch_ns: 0,
+            wall_offset_ns: 0,
+            told_offset_ns: 0,
             source,
             warning,
         };
+        let (monotonic, wall) = (
+            Pair::take(libc::CLOCK_MONOTONIC),
+            Pair::take(libc::CLOCK_REALTIME),
+        );
+        let between = clock
+            .rate_to(monotonic)
+            .span_ns(wall.ticks.wrapping_sub(monotonic.ticks));
+        clock.epoch_ns = wall.ns.saturating_sub(between).saturating_sub(monotonic.ns);
         clock.resync();
+        (clock.told_offset_ns, clock.wall_offset_ns) = (0, 0);
         clock
     }
 
-    /// Follows the kernel's clocks again: rate from all the time since calibration, offset from `CLOCK_REALTIME` now. Takes
-    /// about 3 µs; call it once a second outside the hot path. Time may step back by as much as the old rate was wrong.
-    pub fn resync(&mut self) {
+    /// Follows the kernel's clocks again: the rate, from all the time since calibration, and how far UTC is. Takes about 6 µs; call it once a
+    /// second outside the hot path. Time may step back by as much as the old rate was wrong.
+    ///
+    /// When UTC has changed by more than [`STEP_MIN_NS`] against time that is never set, somebody set the system's clock: by how much, nanoseconds.
+    pub fn resync(&mut self) -> Option<i64> {
+        let monotonic = Pair::take(libc::CLOCK_MONOTONIC);
+        self.rate_to(monotonic);
+        (self.base_ticks, self.base_ns) = (monotonic.ticks, monotonic.ns.saturating_add(self.epoch_ns));
+        let wall = Pair::take(libc::CLOCK_REALTIME);
+        self.uncertainty_ns = self.span_ns(wall.uncertainty + monotonic.uncertainty);
+        self.wall_offset_ns = wall.ns.wrapping_sub(self.nanos_at(wall.ticks).0) as i64;
+        let step = self.wall_offset_ns - self.told_offset_ns;
+        (step.unsigned_abs() > STEP_MIN_NS).then(|| {
+            self.told_offset_ns = self.wall_offset_ns;
+            step
+        })
+    }
+
+    fn rate_to(&mut self, now: Pair) -> &Clock {
         if self.source == ClockSource::Tsc {
-            let now = Pair::take(libc::CLOCK_MONOTONIC);
             let (ticks, ns) = (
                 now.ticks.wrapping_sub(self.rate_from.ticks),
                 now.ns - self.rate_from.ns,
@@ -208,12 +253,41 @@ impl Clock {
                 self.ns_per_tick = ((u128::from(ns) << 32) / u128::from(ticks)) as u64;
             }
         }
-        let pair = Pair::take(libc::CLOCK_REALTIME);
-        (self.base_ticks, self.base_ns) = (pair.ticks, pair.ns);
-        self.uncertainty_ns = self.span_ns(pair.uncertainty);
+        self
     }
 
-    /// Now, UTC.
+    /// Begins at `time` where that is later than now: what goes on from a file must not go back in time because the system's clock did
+    /// meanwhile. UTC stays what it is.
+    pub fn not_before(&mut self, time: Nanos) {
+        let ahead = time.since(self.now());
+        self.epoch_ns = self.epoch_ns.saturating_add(ahead);
+        self.base_ns = self.base_ns.saturating_add(ahead);
+        self.wall_offset_ns -= ahead as i64;
+        self.told_offset_ns = self.wall_offset_ns;
+    }
+
+    /// UTC less [`Clock::now`], nanoseconds, as [`Clock::resync`] saw it last: 0 until the system's clock is set.
+    pub fn wall_offset_ns(&self) -> i64 {
+        self.wall_offset_ns
+    }
+
+    /// UTC at a moment of this clock.
+    pub fn wall_at(&self, now: Nanos) -> Nanos {
+        Nanos(now.0.saturating_add_signed(self.wall_offset_ns))
+    }
+
+    /// The moment of this clock when it was `wall` UTC: for stamps of the kernel, which are UTC.
+    #[inline]
+    pub fn at_wall(&self, wall: Nanos) -> Nanos {
+        Nanos(wall.0.saturating_add_signed(-self.wall_offset_ns))
+    }
+
+    /// What times of this clock have on `CLOCK_MONOTONIC`, nanoseconds: by it other processes understand stamps, whatever UTC is set to.
+    pub fn epoch_ns(&self) -> u64 {
+        self.epoch_ns
+    }
+
+    /// Now: UTC when the clock was made, and never set since.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.nanos_at(tsc())
@@ -323,6 +397,41 @@ mod tests {
             );
         }
         assert!(clock.span_ns(clock.span_ticks(1_000_000)).abs_diff(1_000_000) <= 1);
+    }
+
+    /// The system's clock is set by an hour on this thread: time goes on, the step is told once with its size, and UTC is followed.
+    #[test]
+    fn a_clock_that_is_set_is_told_once_and_time_goes_on() {
+        let mut clock = Clock::calibrate();
+        assert_eq!(clock.resync(), None);
+        for step in [-3_600, 7_200, -3_600_i64] {
+            let before = clock.now();
+            crate::faults::step_wall(step * Nanos::SECOND as i64);
+            let told = clock.resync().expect("it was set");
+            assert!(told.abs_diff(step * Nanos::SECOND as i64) < STEP_MIN_NS, "{told}");
+            assert_eq!(clock.resync(), None, "once");
+            let after = clock.now();
+            assert!(
+                after.0 + 100_000 > before.0 && after.since(before) < 60 * Nanos::SECOND,
+                "{before:?} {after:?}"
+            );
+            let read = wall();
+            assert!(clock.wall_at(clock.now()).0.abs_diff(read.0) < Nanos::SECOND);
+            assert_eq!(clock.at_wall(clock.wall_at(after)), after);
+        }
+        assert!(clock.wall_offset_ns().unsigned_abs() < STEP_MIN_NS);
+    }
+
+    #[test]
+    fn what_goes_on_from_a_file_does_not_go_back() {
+        let mut clock = Clock::calibrate();
+        let later = clock.now().after(3_600 * Nanos::SECOND);
+        clock.not_before(later);
+        assert!(clock.now() >= later);
+        assert_eq!(clock.resync(), None, "nobody set anything");
+        assert!(clock.wall_at(clock.now()).0.abs_diff(wall().0) < Nanos::SECOND);
+        clock.not_before(Nanos(1));
+        assert!(clock.now() >= later);
     }
 
     #[test]

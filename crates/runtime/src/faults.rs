@@ -5,7 +5,7 @@
 //!
 //! A test in the same thread says [`inject`]; a test of a whole program starts it with `TICKWIRE_FAULTS` naming a file, which the program
 //! reads again and again: one line `every=N calls=send,receive errno=101`, where `calls=all` is every call and `errno=all` each number in turn.
-//! Without the file, or with an empty one, nothing fails.
+//! Without the file, or with an empty one, nothing fails. `step=SECONDS` there sets the system's clock, as this program sees it, by so much.
 
 /// A socket call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,10 +56,17 @@ impl Call {
 pub const ERRNO_MAX: i32 = 133;
 
 #[cfg(any(test, feature = "faults"))]
-pub use armed::{clear, inject, injected};
+pub use armed::{clear, inject, injected, step_wall};
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use armed::pass;
+pub(crate) use armed::{pass, wall_step};
+
+/// By how much the system's clock was set on request: not at all.
+#[cfg(not(any(test, feature = "faults")))]
+#[inline(always)]
+pub(crate) const fn wall_step() -> i64 {
+    0
+}
 
 /// Whether the call may be made: always.
 #[cfg(not(any(test, feature = "faults")))]
@@ -74,7 +81,7 @@ mod armed {
     use std::io;
     use std::path::PathBuf;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
     use super::{Call, ERRNO_MAX};
@@ -83,6 +90,27 @@ mod armed {
         /// What fails on this thread: call, error, how often.
         static LOCAL: Cell<Option<(Call, i32, u64)>> = const { Cell::new(None) };
     }
+
+    thread_local! {
+        /// By how much the system's clock was set, as this thread sees it.
+        static STEP: Cell<i64> = const { Cell::new(0) };
+    }
+
+    /// Sets the system's clock by so many nanoseconds, as this thread sees it.
+    pub fn step_wall(by_ns: i64) {
+        STEP.set(STEP.get() + by_ns);
+    }
+
+    pub(crate) fn wall_step() -> i64 {
+        let of_process = match *WATCHED.get_or_init(watch) {
+            true => WALL_STEP.load(Ordering::Relaxed),
+            false => 0,
+        };
+        STEP.get() + of_process
+    }
+
+    /// The same for the whole process.
+    static WALL_STEP: AtomicI64 = AtomicI64::new(0);
 
     /// Makes the next `times` calls of a kind on this thread fail.
     pub fn inject(call: Call, errno: i32, times: u64) {
@@ -151,16 +179,18 @@ mod armed {
         let read = move || {
             loop {
                 let plan = std::fs::read_to_string(&file).unwrap_or_default();
-                let (mut every, mut calls, mut errno) = (0, 0, 0);
+                let (mut every, mut calls, mut errno, mut step) = (0, 0, 0, 0_i64);
                 for (key, value) in plan.split_whitespace().filter_map(|word| word.split_once('=')) {
                     match key {
                         "every" => every = value.parse().expect("every=N"),
+                        "step" => step = value.parse().expect("step=SECONDS"),
                         "errno" => errno = value.parse().unwrap_or(0),
                         _ => calls = calls_of(value),
                     }
                 }
                 CALLS.store(calls, Ordering::Relaxed);
                 ERRNO.store(errno, Ordering::Relaxed);
+                WALL_STEP.store(step * 1_000_000_000, Ordering::Relaxed);
                 EVERY.store(every, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
             }

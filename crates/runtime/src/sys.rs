@@ -346,7 +346,11 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
     // SAFETY: the pointer is to an exclusively borrowed local.
     let ret = unsafe { libc::clock_gettime(clock, &raw mut time) };
     assert_eq!(ret, 0, "clock {clock} exists on every Linux");
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    match clock {
+        libc::CLOCK_REALTIME => ns.saturating_add_signed(crate::faults::wall_step()),
+        _ => ns,
+    }
 }
 
 /// The clock's state and what the kernel tells of it.

@@ -124,6 +124,7 @@ section! { header 512 "The beginning of the region: what it is, who writes it, w
     SUPER_SHARES "super_shares" 9 1 "Shares per side of a super book slot, 1 to 64."
     RING_RECORDS "ring_records" 10 1 "Records of a ring, a power of two."
     COUNTERS "counters" 11 1 "How many words of a source's counters are in use, in the order of the table of counters."
+    STAMP_EPOCH "stamp_epoch" 12 1 "What every stamp of this region has on the writer's `CLOCK_MONOTONIC`, nanoseconds: ages are right by it whatever UTC is set to. 0: not said."
     SECTION_SOURCES "section_sources" 16 3 "Sources: first word, words from slot to slot, slots."
     SECTION_HISTOGRAMS "section_histograms" 19 3 "Histograms: first word, words from slot to slot, slots."
     SECTION_BOOKS "section_books" 22 3 "Books: first word, words from slot to slot, slots."

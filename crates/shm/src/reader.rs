@@ -149,6 +149,11 @@ impl<'a, W: Word> Reader<'a, W> {
         self.words[at::PID].load() as u32
     }
 
+    /// What stamps have on `CLOCK_MONOTONIC`, nanoseconds; `None` where the writer does not say it.
+    pub fn stamp_epoch(&self) -> Option<u64> {
+        Some(self.words[at::STAMP_EPOCH].load()).filter(|epoch| *epoch != 0)
+    }
+
     /// The writer's `CLOCK_MONOTONIC`, renewed every 100 ms while it lives.
     pub fn heartbeat(&self) -> Nanos {
         Nanos(self.words[at::HEARTBEAT].load())

@@ -126,6 +126,11 @@ impl<'a, W: WriteWord> Region<'a, W> {
         self.words[at::STATE].store(state as u64);
     }
 
+    /// Says what stamps have on `CLOCK_MONOTONIC`, nanoseconds: readers compute ages by it. Once, before the region is published.
+    pub fn stamp_epoch(&self, epoch_ns: u64) {
+        self.words[at::STAMP_EPOCH].store(epoch_ns);
+    }
+
     /// Says that the writer lives: call it every 100 ms with `CLOCK_MONOTONIC`.
     pub fn heartbeat(&self, monotonic: Nanos) {
         self.words[at::HEARTBEAT].store(monotonic.0);

@@ -171,6 +171,7 @@ pub(crate) fn run(args: &FeedArgs, signals: &StopFlag) -> Result<(), Failure> {
         pid: std::process::id(),
     };
     let region = Region::format(words, &plan.region, identity).map_err(|e| Failure::config(e.to_string()))?;
+    region.stamp_epoch(clock.epoch_ns());
     let halt = Halt::new(signals);
     let daemon = Daemon {
         args,

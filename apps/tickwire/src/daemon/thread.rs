@@ -23,7 +23,7 @@ use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::Speed;
 use crate::config::{ReceiverSection, Wait};
 use crate::failure::Failure;
-use crate::health::count_waits;
+use crate::health::{count_waits, follow_clock};
 use crate::ports::Intake;
 use crate::tape::{End, Frame, Stopping, Tape};
 use crate::trader::books_config;
@@ -186,6 +186,8 @@ pub(crate) struct FeedThread<'p, 'r> {
     sleeps: bool,
     commands: CommandDesk,
     halt: Halt,
+    /// How often the system's clock was set.
+    clock_steps: u64,
 }
 
 impl<'p, 'r> FeedThread<'p, 'r> {
@@ -221,6 +223,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
             sleeps: !spins,
             commands,
             halt,
+            clock_steps: 0,
         })
     }
 
@@ -266,7 +269,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
                 next_report = now.after(REPORT_NS);
                 looks += 1;
                 if looks.is_multiple_of(10) {
-                    self.common.clock.resync();
+                    follow_clock(&mut self.common.clock, &mut self.clock_steps);
                 }
                 self.report();
             }
@@ -396,6 +399,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         let mut own = Counters::default();
         own.add(Counter::HandOverWaits, self.common.supers.waits());
         count_waits(&mut own, self.waiter.errors());
+        own.add(Counter::ClockSteps, self.clock_steps);
         // The thread's own counts stand in its first channel.
         for station in &mut self.stations {
             station.report(&own);

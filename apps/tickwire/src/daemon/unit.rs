@@ -125,7 +125,8 @@ impl<'r, C: Channel> Unit<'r, C> {
         let line = if index == 0 { Line::A } else { Line::B };
         let received = common.clock.nanos_at(datagram.tsc);
         if let Some(arrived) = datagram.kernel_ns {
-            self.desk.note_kernel(received.since(Nanos(arrived.get())));
+            self.desk
+                .note_kernel(received.since(common.clock.at_wall(Nanos(arrived.get()))));
         }
         self.take((datagram.tsc, received), Port::Live, line, datagram.bytes, common);
         true

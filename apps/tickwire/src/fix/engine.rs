@@ -35,7 +35,7 @@ use super::told::{Kind, Limiter};
 use super::users::Users;
 use crate::console::{say, warn};
 use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits};
+use crate::health::{SocketHealth, count_waits, follow_clock};
 
 /// Sessions and their connections.
 pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
@@ -205,6 +205,9 @@ pub(super) struct Engine {
     /// Lines were held back.
     has_held: bool,
     next_settle: Nanos,
+    next_clock: Nanos,
+    /// How often the system's clock was set.
+    clock_steps: u64,
     /// What becomes of such connections, in the region.
     door: Option<Row>,
     addresses: Vec<SocketAddr>,
@@ -322,6 +325,8 @@ impl Engine {
             told: Limiter::default(),
             has_held: false,
             next_settle: Nanos::ZERO,
+            next_clock: Nanos::ZERO,
+            clock_steps: 0,
             door: None,
             addresses: Vec::new(),
         };
@@ -509,6 +514,7 @@ impl Engine {
             .iter()
             .for_each(|listener| listener.health.count(&mut counters));
         count_waits(&mut counters, self.waiter.errors());
+        counters.add(Counter::ClockSteps, self.clock_steps);
         counters
     }
 
@@ -567,8 +573,15 @@ impl Engine {
             self.next_settle = now.after(SETTLE_NS);
             self.settle_told(now);
         }
+        if now >= self.next_clock {
+            self.next_clock = now.after(Nanos::SECOND);
+            if follow_clock(&mut self.clock, &mut self.clock_steps) {
+                self.table.set_wall_offset(self.clock.wall_offset_ns());
+                self.timetables.iter_mut().for_each(Timetable::clock_set);
+            }
+        }
         for timetable in &mut self.timetables {
-            timetable.tell(now, &mut self.table);
+            timetable.tell(now, self.clock.wall_at(now), &mut self.table);
         }
         self.connect(now);
         while let Ok(opened) = self.opened.1.try_recv() {
@@ -737,7 +750,7 @@ impl Engine {
         self.timetables.retain(|timetable| timetable.session() != id);
         if let Some(calendar) = setup.calendar.clone() {
             let mut timetable = Timetable::new(id, calendar);
-            timetable.tell(now, &mut self.table);
+            timetable.tell(now, self.clock.wall_at(now), &mut self.table);
             self.timetables.push(timetable);
         }
         self.probes.add(id, None);

@@ -237,8 +237,14 @@ impl Timetable {
         self.session
     }
 
-    /// Tells the session its hours when they have changed.
-    pub(super) fn tell(&mut self, now: Nanos, table: &mut Table) {
+    /// The system's clock was set: the hours are told anew.
+    pub(super) fn clock_set(&mut self) {
+        (self.due, self.schedule) = (Nanos::ZERO, None);
+    }
+
+    /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now` is the session's own time.
+    pub(super) fn tell(&mut self, session_now: Nanos, wall: Nanos, table: &mut Table) {
+        let now = wall;
         if now < self.due {
             return;
         }
@@ -247,7 +253,7 @@ impl Timetable {
             self.schedule = self.calendar.schedule(now);
         }
         let hours = self.schedule.as_ref().map(|s| s.at(now)).unwrap_or_default();
-        table.session_mut(self.session).set_hours(now, hours);
+        table.session_mut(self.session).set_hours(session_now, hours);
         let tomorrow = now.after(DAY_NS);
         let change = self.schedule.as_ref().and_then(|s| s.next_change(now));
         self.due = change.map_or(tomorrow, |t| t.min(tomorrow));

@@ -57,7 +57,7 @@ use crate::controls::Guards;
 use crate::controls::beat::Beat;
 use crate::demo::Notice;
 use crate::failure::Failure;
-use crate::health::count_waits;
+use crate::health::{count_waits, follow_clock};
 use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{counters_by_id, write_json};
@@ -262,6 +262,8 @@ struct Floor<C> {
     waiter: Waiter,
     buffer: Vec<u8>,
     started: Nanos,
+    /// How often the system's clock was set.
+    clock_steps: u64,
 }
 
 impl<C: Channel> Floor<C> {
@@ -298,6 +300,7 @@ impl<C: Channel> Floor<C> {
         let floor = Floor {
             started: run.clock.now(),
             clock: run.clock.clone(),
+            clock_steps: 0,
             channel,
             intake,
             waiting,
@@ -636,7 +639,9 @@ impl<C: Channel> Floor<C> {
             if now >= next_look {
                 looks += 1;
                 if looks.is_multiple_of(10) {
-                    self.clock.resync();
+                    if follow_clock(&mut self.clock, &mut self.clock_steps) {
+                        path.wire.session.set_wall_offset(self.clock.wall_offset_ns());
+                    }
                 }
                 next_look = now.after(100 * Nanos::MILLI);
                 self.intake.settle();
@@ -781,6 +786,7 @@ impl<C: Channel> Floor<C> {
         counters.merge(&path.counters());
         self.intake.count_into(&mut counters);
         count_waits(&mut counters, self.waiter.errors());
+        counters.add(Counter::ClockSteps, self.clock_steps);
         let rows = (0_u16..)
             .zip(&chain.options)
             .map(|(quote, option)| report::QuoteRow {

@@ -782,7 +782,8 @@ impl Work {
             if now.since(aged) >= self.reprice_ns {
                 aged = now;
                 self.clock.resync();
-                self.pricer.age(&self.times, now)?;
+                // What is left until an expiry is of UTC, as it is now.
+                self.pricer.age(&self.times, self.clock.wall_at(now))?;
                 is_new = true;
             }
             let is_off = self

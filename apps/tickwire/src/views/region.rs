@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tickwire_market::{MessageType, Side, Symbol, TypeForm};
+use tickwire_runtime::clock::wall;
 use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
 use tickwire_shm::{AttachError, BookCopy, Histogram, SourceState, SuperCopy, Touch};
 
@@ -173,7 +174,11 @@ impl Region<'_> {
                 .collect(),
         };
         Reading {
-            now_ns: now_ns(),
+            // Ages are of the clock that stamps are of, whatever the system's clock was set to since.
+            now_ns: match reader.stamp_epoch() {
+                Some(epoch) => monotonic().0.saturating_add(epoch),
+                None => now_ns(),
+            },
             daemon,
             sources: reader
                 .sources()
@@ -424,9 +429,7 @@ fn kind_name(protocol: &str, kind: u16) -> String {
 
 /// The present, nanoseconds since the epoch: the clock of receive stamps.
 pub(crate) fn now_ns() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64)
+    wall().0
 }
 
 #[cfg(test)]

@@ -178,6 +178,10 @@ pub(super) struct FixDesk {
 }
 
 impl FixDesk {
+    pub(super) fn set_wall_offset(&mut self, offset_ns: i64) {
+        self.table.set_wall_offset(offset_ns);
+    }
+
     pub(super) fn new(config: &DeskConfig) -> FixDesk {
         let mut table = Acceptor::new(config.connections);
         let template = FixPort {

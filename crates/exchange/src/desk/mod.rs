@@ -482,6 +482,11 @@ impl Desk {
         self.ouch.begin(time);
     }
 
+    /// See [`crate::Exchange::set_wall_offset`].
+    pub(crate) fn set_wall_offset(&mut self, offset_ns: i64) {
+        self.fix.set_wall_offset(offset_ns);
+    }
+
     pub(crate) fn connect(&mut self, id: usize, now: Nanos) -> bool {
         match id.checked_sub(self.fix_connections) {
             None => self.fix.connect(id, now),

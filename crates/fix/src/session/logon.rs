@@ -200,6 +200,7 @@ impl<S: Store> Core<S> {
     // ---- hours ------------------------------------------------------------------------------------------------
 
     fn is_open(&self, now: Nanos) -> bool {
+        let now = self.wall_of(now);
         self.hours.is_none_or(|hours| {
             let periods = [hours.current, hours.next];
             periods.into_iter().flatten().any(|period| period.admits(now))
@@ -208,11 +209,12 @@ impl<S: Store> Core<S> {
 
     /// Begins a new period's numbers, and logs out whose hours are over.
     pub(super) fn keep_hours(&mut self) {
+        let wall = self.wall();
         let Some(hours) = &mut self.hours else { return };
-        if hours.next.is_some_and(|period| period.start <= self.now) {
+        if hours.next.is_some_and(|period| period.start <= wall) {
             hours.current = hours.next.take();
         }
-        let current = hours.current.filter(|period| period.contains(self.now));
+        let current = hours.current.filter(|period| period.contains(wall));
         let known = self.store.period();
         if let Some(period) = current
             && known == Nanos::ZERO
@@ -242,7 +244,8 @@ impl<S: Store> Core<S> {
             .into_iter()
             .flatten()
             .flat_map(|p| [p.start, p.logon_start, p.logon_end, p.end]);
-        changes.filter(|at| *at > self.now).min()
+        let next = changes.filter(|at| *at > self.wall()).min()?;
+        Some(Nanos(next.0.saturating_add_signed(-self.wall_offset_ns)))
     }
 
     // ---- logon ------------------------------------------------------------------------------------------------
