@@ -638,10 +638,8 @@ impl<C: Channel> Floor<C> {
             }
             if now >= next_look {
                 looks += 1;
-                if looks.is_multiple_of(10) {
-                    if follow_clock(&mut self.clock, &mut self.clock_steps) {
-                        path.wire.session.set_wall_offset(self.clock.wall_offset_ns());
-                    }
+                if looks.is_multiple_of(10) && follow_clock(&mut self.clock, &mut self.clock_steps) {
+                    path.wire.session.set_wall_offset(self.clock.wall_offset_ns());
                 }
                 next_look = now.after(100 * Nanos::MILLI);
                 self.intake.settle();
