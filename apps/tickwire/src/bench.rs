@@ -346,7 +346,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format!("{:.1}", 1e3 / ns),
         ]);
     }
-    println!("{}", table.to_text());
+    println!("{}", table.to_text(crate::terminal::width()));
     let times = [
         ("any packet of 1 message", &message_times),
         ("packet -> order, one in thousands of packets", &order_times),
@@ -355,7 +355,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     ];
     println!(
         "{}",
-        Table::latencies("time in the hot path, per packet", &times).to_text()
+        Table::latencies("time in the hot path, per packet", &times).to_text(crate::terminal::width())
     );
     let timer = timer_cost(&clock);
     println!(

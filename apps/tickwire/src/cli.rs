@@ -27,12 +27,12 @@ use crate::vol::VolArgs;
     after_help = "\
 Exit codes:
   0    done, and everything that was checked held
-  1    a check failed: books differ, an order is unaccounted for, input was damaged
+  1    a check failed: books differ, an order is unaccounted for, damaged input
   2    wrong command line or configuration
   3    the operating system refused something, or a file cannot be read
   4    the other side went away before the end, or no daemon answers
   130  ended by Ctrl-C or SIGTERM
-  `tickwire check nagios` answers 0 to 3 as monitoring plugins do: OK, WARNING, CRITICAL, UNKNOWN
+`tickwire check nagios` answers 0 to 3 as monitoring plugins do: OK, WARNING, CRITICAL, UNKNOWN.
 
 Start with:  tickwire demo"
 )]
@@ -52,7 +52,7 @@ Example:
   tickwire demo --loss 0.01 --seconds 10
   tickwire demo --feed mdp3 --loss 0.01
   tickwire demo quoter --symbols 64 --rate 5000
-  tickwire demo quoter --entry orders            for a venue that takes no mass quotes
+  tickwire demo quoter --entry orders   for a venue that takes no mass quotes
   tickwire demo --dir out && xdg-open out/report.html")]
     Demo(DemoArgs),
     /// The simulated exchange: publishes every configured feed by multicast, serves its recovery, takes orders by FIX and OUCH
@@ -61,20 +61,27 @@ Ready when it prints its ports (standard error): \"listening: order entry on por
 With exchange.journal in the file it goes on where it was, however it ended; see `tickwire journal --help`.
 
 Examples:
-  tickwire exchange -c examples/demo.toml        (and in another terminal: tickwire trade -c examples/demo.toml)
-  tickwire exchange -c examples/exchange.toml    every kind of instrument, FIX of several versions, OUCH, a journal
+  tickwire exchange -c examples/demo.toml
+      (and in another terminal: tickwire trade -c examples/demo.toml)
+  tickwire exchange -c examples/exchange.toml
+      every kind of instrument, FIX of several versions, OUCH, a journal
   tickwire exchange -c examples/cme.toml --write-capture cme.pcap
-  tickwire exchange --socket $XDG_RUNTIME_DIR/tickwire-exchange --tell halt AAPL     the running one of examples/exchange.toml")]
+  tickwire exchange --socket $XDG_RUNTIME_DIR/tickwire-exchange --tell halt AAPL
+      the running one of examples/exchange.toml")]
     Exchange(ExchangeArgs),
     /// What is in the journal of an exchange, and whether it makes the market that it says
     #[command(after_help = "\
 Exit codes: 0 all is well, 1 a replay did not make what was noted, 2 not a journal, 3 the file cannot be read.
 
 Examples:
-  tickwire journal exchange.journal              how much of what is in it
-  tickwire journal exchange.journal --verify     replays it and compares the state hashes noted in it
-  tickwire journal exchange.journal --orders     every client order and what became of it, as CSV
-  tickwire journal exchange.journal --config     the configuration it was written with")]
+  tickwire journal exchange.journal
+      how much of what is in it
+  tickwire journal exchange.journal --verify
+      replays it and compares the state hashes noted in it
+  tickwire journal exchange.journal --orders
+      every client order and what became of it, as CSV
+  tickwire journal exchange.journal --config
+      the configuration it was written with")]
     Journal(JournalArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
@@ -97,64 +104,80 @@ Exit codes: 2 the configuration is wrong, 130 Ctrl-C.")]
     Watchdog(WatchdogArgs),
     /// The options quoter: the future's packets in, mass quotes of every option on it out, within limits
     #[command(after_help = "\
-It quotes what the venue has defined on quoter.underlying, over FIX, and pulls every quote when the feed has a gap, the underlying
+It quotes what the venue has defined on quoter.underlying, over FIX, and pulls every quote when the feed has a gap, the underlying \
 jumps, an answer is late, a limit is reached, or it is stopped. docs/quoter.md.
 
 Examples:
-  tickwire quote -c examples/options.toml        (and in another terminal: tickwire exchange -c examples/options.toml)
-  tickwire demo quoter                           both, and what they say compared
+  tickwire quote -c examples/options.toml
+      (and in another terminal: tickwire exchange -c examples/options.toml)
+  tickwire demo quoter
+      both, and what they say compared
   tickwire quote --tell pull --socket $XDG_RUNTIME_DIR/tickwire-quoter
 
-Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away
+Exit codes: 0 the session ended and nothing is quoted any more, 2 the configuration is wrong, 3 the system refused, 4 the venue went away \
 or did not answer, 130 Ctrl-C (after every quote was cancelled).")]
     Quote(QuoteArgs),
     /// The feed handler as a daemon: books, super books, events and statistics in shared memory for other programs
     #[command(after_help = "\
 Examples:
-  tickwire feed -c examples/daemon.toml          (and in another terminal: tickwire exchange -c examples/daemon.toml)
-  tickwire feed -c examples/whole-market.toml --replay day.pcap.zst --speed 3 --exit
+  tickwire feed -c examples/daemon.toml
+      (and in another terminal: tickwire exchange -c examples/daemon.toml)
+  tickwire feed -c examples/whole-market.toml --replay day.pcap.zst --speed 3 \\
+      --exit
   tickwire feed -c feeds.toml --folder $XDG_RUNTIME_DIR/second")]
     Feed(FeedArgs),
     /// Drives captures through the feed handler and the books
     #[command(after_help = "\
 Examples:
-  tickwire replay capture.pcap.zst                    both lines and gaps as recorded, at full speed
-  tickwire replay 01302020.NASDAQ_ITCH50.gz           a raw ITCH 5.0 file, 2-byte length framing
-  tickwire replay capture.pcap --speed 3 --book AAPL  at three times the capture's speed, AAPL's book at the end
-  tickwire replay capture.pcap --step                 one packet per Enter key
-  tickwire replay -c examples/whole-market.toml day.pcap.zst   every configured feed at once, a table per feed")]
+  tickwire replay capture.pcap.zst
+      both lines and gaps as recorded, at full speed
+  tickwire replay 01302020.NASDAQ_ITCH50.gz
+      a raw ITCH 5.0 file, 2-byte length framing
+  tickwire replay capture.pcap --speed 3 --book AAPL
+      at three times the capture's speed, AAPL's book at the end
+  tickwire replay capture.pcap --step
+      one packet per Enter key
+  tickwire replay -c examples/whole-market.toml day.pcap.zst
+      every configured feed at once, a table per feed")]
     Replay(ReplayArgs),
     /// Sends captures to the network as they were recorded, faster, or one packet at a time with the orders waited for
     #[command(after_help = "\
 Examples:
-  tickwire play day.pcap.zst                                      every datagram to its own group, by loopback, at its own speed
+  tickwire play day.pcap.zst
+      every datagram to its own group, by loopback, at its own speed
   tickwire play --multiplier 3 --limit 50000000 --stat 5 day.pcap
-  tickwire play a.pcap b.pcap --pps 100000 --loop 10 --preload    two captures merged by time
-  tickwire play day.pcap --map '239.1.1.1:3000=239.9.9.9:4000' --map '239.1.1.2:*=239.9.9.8:*' --interface veth0
-  tickwire play moex.pcap --one-at-a-time 127.0.0.1:9878 --samples moex.csv --protocol moex --templates builtin
+  tickwire play a.pcap b.pcap --pps 100000 --loop 10 --preload
+      two captures merged by time
+  tickwire play day.pcap --map '239.1.1.1:3000=239.9.9.9:4000' \\
+      --map '239.1.1.2:*=239.9.9.8:*' --interface veth0
+  tickwire play moex.pcap --one-at-a-time 127.0.0.1:9878 --samples moex.csv \\
+      --protocol moex --templates builtin
 
-Pacing: the thread sleeps while a packet is far off and spins over the last 200 us; how late each packet was is shown as a
+Pacing: the thread sleeps while a packet is far off and spins over the last 200 us; how late each packet was is shown as a \
 distribution. A late packet does not move those behind it. Give it a core of its own (--core).
 
-One at a time: a system under test connects by TCP (and logs on by FIX 4.4, or with --orders bytes says nothing), then each packet
-is sent, the order it causes is waited for, and answered as expired. N-1 is from last byte sent (taken before the call that sends)
+One at a time: a system under test connects by TCP (and logs on by FIX 4.4, or with --orders bytes says nothing), then each packet \
+is sent, the order it causes is waited for, and answered as expired. N-1 is from last byte sent (taken before the call that sends) \
 to first byte received; 1-1, from first byte to first byte, is computed for Ethernet of 10 Gbit/s.
 
 Safe by default: without --interface NAME, what would leave this machine by anything but loopback or a veth pair is refused.
 
-Exit codes: 0 played, 1 a capture is damaged or holds nothing to play, 2 wrong arguments or a destination that is refused,
+Exit codes: 0 played, 1 a capture is damaged or holds nothing to play, 2 wrong arguments or a destination that is refused, \
 3 the network or a file refused, 4 the system under test went away, 130 Ctrl-C (what was sent is shown).")]
     Play(PlayArgs),
     /// Prints one JSON object per message, every field named as in the specification
     #[command(after_help = "\
 Examples:
-  tickwire decode capture.pcap | head                         the protocol is recognised from the packets
+  tickwire decode capture.pcap | head
+      the protocol is recognised from the packets
   tickwire decode day.itch.gz --type A --limit 10
-  tickwire decode -c examples/whole-market.toml day.pcap.zst  several feeds, told by group and port
+  tickwire decode -c examples/whole-market.toml day.pcap.zst
+      several feeds, told by group and port
   tickwire decode moex.pcap --protocol moex --templates FIX50SP2-2020-Nov.xml
-  tickwire decode session.pcap --protocol ilink3              order entry of CME, from TCP streams
+  tickwire decode session.pcap --protocol ilink3
+      order entry of CME, from TCP streams
 
-Exit codes: 0 every packet and message was decoded, 1 some were not or a file is damaged, 2 wrong arguments, or the protocol is not
+Exit codes: 0 every packet and message was decoded, 1 some were not or a file is damaged, 2 wrong arguments, or the protocol is not \
 clear, 3 a file cannot be read.")]
     Decode(DecodeArgs),
     /// FIX sessions of every version, set up by QuickFIX configuration files
@@ -178,27 +201,35 @@ Examples:
 Examples:
   tickwire lab list
   tickwire lab run quadra
-  tickwire lab compare tickwire-lab/before tickwire-lab/after --fail-above 1.05 --at p99")]
+  tickwire lab compare tickwire-lab/before tickwire-lab/after \\
+      --fail-above 1.05 --at p99")]
     Lab {
         #[command(subcommand)]
         command: LabCommand,
     },
     /// Positions, gain and risk of a portfolio of options, from files or of a running quoter: tables, CSV, a page with plots
     #[command(after_help = "\
-The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards,
-volatilities) and limits; docs/risk.md describes it, examples/risk/portfolio.toml is one. The other files are CSV with a header that names their
+The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards, \
+volatilities) and limits; docs/risk.md describes it, examples/risk/portfolio.toml is one. The other files are CSV with a header that names their \
 columns, in any order; times are as 2026-11-20T14:30:00.5Z, prices decimal, empty is none:
-  --fills   time,symbol,side,quantity,price[,theo][,forward]       side is buy or sell; theo and forward: value and forward at that time
-  --marks   time,symbol[,bid][,ask][,last][,settle]                what is not said is as before
-  --quotes  time,symbol,bid,bid_quantity,ask,ask_quantity          our own quotes, for obligations
+  --fills   time,symbol,side,quantity,price[,theo][,forward]
+      side is buy or sell; theo and forward: value and forward at that time
+  --marks   time,symbol[,bid][,ask][,last][,settle]
+      what is not said is as before
+  --quotes  time,symbol,bid,bid_quantity,ask,ask_quantity
+      our own quotes, for obligations
 
 Examples:
   tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv
-  tickwire risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv --marks examples/risk/marks.csv --format html,csv --out report
-  tickwire risk -c examples/risk/portfolio.toml --fills fills.csv --quotes examples/risk/quotes.csv --format text | less
-  tickwire risk --socket $XDG_RUNTIME_DIR/tickwire-quoter --format text,html      the account of a running quoter
+  tickwire risk -c examples/risk/portfolio.toml \\
+      --fills examples/risk/fills.csv --marks examples/risk/marks.csv \\
+      --format html,csv --out report
+  tickwire risk -c examples/risk/portfolio.toml --fills fills.csv \\
+      --quotes examples/risk/quotes.csv --format text | less
+  tickwire risk --socket $XDG_RUNTIME_DIR/tickwire-quoter --format text
+      the account of a running quoter
 
-Exit codes: 0 shown, 1 a CSV file is wrong (line and column are named), 2 wrong arguments or portfolio file, 3 a file cannot be read or
+Exit codes: 0 shown, 1 a CSV file is wrong (line and column are named), 2 wrong arguments or portfolio file, 3 a file cannot be read or \
 written, 4 no quoter answers.")]
     Risk(RiskArgs),
     /// Checks a configuration file and prints it with every default filled in
@@ -223,13 +254,16 @@ Example:
 Examples:
   tickwire bench
   tickwire bench --messages 20000000 --symbols 8500 --core 1
-  tickwire bench --publish --messages 500000            packet -> book visible in shared memory, feed by feed
-  tickwire bench --feed all --messages 500000           decode -> event, books, filtered, packet -> order, feed by feed")]
+  tickwire bench --publish --messages 500000
+      packet -> book visible in shared memory, feed by feed
+  tickwire bench --feed all --messages 500000
+      decode -> event, books, filtered, packet -> order, feed by feed")]
     Bench(BenchArgs),
     /// A symbol's book, live in the terminal: the super book with each venue's share, or the venues' own ladders
     #[command(after_help = "\
 Examples:
-  tickwire book AAPL                          the super book: q quits, Tab turns to each feed's own ladder
+  tickwire book AAPL
+      the super book: q quits, Tab turns to each feed's own ladder
   tickwire book AAPL --feed nasdaq --feed bzx
   tickwire book AAPL --once --levels 3
   tickwire book AAPL --json | jq .super.best
@@ -258,8 +292,10 @@ Exit codes: 0 shown, 3 the shared memory cannot be read, 4 no daemon.")]
     /// Latency per feed, per message type and over all: averages and percentiles, from files or from the running daemon
     #[command(after_help = "\
 Examples:
-  tickwire latency                             the running daemon's histograms
-  tickwire latency out/latency_*.txt           files that the daemon wrote (latency_files in [daemon])
+  tickwire latency
+      the running daemon's histograms
+  tickwire latency out/latency_*.txt
+      files that the daemon wrote (latency_files in [daemon])
   tickwire latency monday/latency_bzx.txt tuesday/latency_bzx.txt --json
 
 Exit codes: 0 shown, 1 a file is damaged, 3 a file or the shared memory cannot be read, 4 no daemon.")]
@@ -277,11 +313,12 @@ Examples:
     #[command(after_help = "\
 Examples:
   tickwire vol show -f examples/quoter/two-expiries.toml
-  tickwire vol edit -f vol.toml atm 2026-03-20 +0.005      rewrites what changed, and adds a line to vol.toml.log
+  tickwire vol edit -f vol.toml atm 2026-03-20 +0.005
+      rewrites what changed, and adds a line to vol.toml.log
   tickwire vol undo -f vol.toml
   tickwire vol edit -s $XDG_RUNTIME_DIR/tickwire-quoter atm 2026-03-20 +0.005
 
-Every edit: tickwire vol edit --help. Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file,
+Every edit: tickwire vol edit --help. Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file, \
 3 the system refused, 4 no quoter answers.")]
     Vol(VolArgs),
     /// Subscribes the running daemon to more symbols
@@ -633,24 +670,31 @@ pub(crate) enum FixCommand {
     /// Takes connections; sends orders back as they came, which is what acceptance suites and first tries want, or plays a script
     #[command(after_help = "\
 Examples:
-  tickwire fix acceptor -c examples/fix/acceptor.cfg       its sessions, on loopback unless SocketAcceptAddress says otherwise
-  tickwire fix acceptor -c venue.cfg --script fills.txt    answers as the script says; its steps: tickwire fix initiator --help
-  tickwire fix acceptor -c venue.cfg --folder $XDG_RUNTIME_DIR/venue --metrics 127.0.0.1:9465    (then: tickwire stats --folder $XDG_RUNTIME_DIR/venue)
+  tickwire fix acceptor -c examples/fix/acceptor.cfg
+      its sessions, on loopback unless SocketAcceptAddress says otherwise
+  tickwire fix acceptor -c venue.cfg --script fills.txt
+      answers as the script says; its steps: tickwire fix initiator --help
+  tickwire fix acceptor -c venue.cfg --folder $XDG_RUNTIME_DIR/venue \\
+      --metrics 127.0.0.1:9465
+      (then: tickwire stats --folder $XDG_RUNTIME_DIR/venue)
 
-Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 nobody logged on
+Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 nobody logged on \
 in time, 130 Ctrl-C (after logging out).")]
     Acceptor(FixSessionArgs),
     /// Connects and logs on; then sends and shows messages as they are typed, or plays a script
     #[command(after_help = concat!("\
 Examples:
-  tickwire fix initiator -c examples/fix/initiator.cfg                                       a prompt
-  tickwire fix initiator -c examples/fix/initiator.cfg --script examples/fix/orders.txt
-  echo 'order buy 100 AAPL 187.25' | tickwire fix initiator -c examples/fix/initiator.cfg
+  tickwire fix initiator -c examples/fix/initiator.cfg
+      a prompt
+  tickwire fix initiator -c examples/fix/initiator.cfg \\
+      --script examples/fix/orders.txt
+  echo 'order buy 100 AAPL 187.25' | tickwire fix initiator \\
+      -c examples/fix/initiator.cfg
 
 Steps of a script, one a line, # begins a comment; at the prompt too:
 ", include_str!("fix/steps.txt"), "
 
-Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 no logon in time,
+Exit codes: 0 done, 1 the script met something else, 2 configuration or script are wrong, 3 the system refused, 4 no logon in time, \
 130 Ctrl-C (after logging out)."))]
     Initiator(FixSessionArgs),
     /// What the stores of a configuration's sessions hold; sets sequence numbers
@@ -679,7 +723,7 @@ Examples:
   tickwire fix log -f log/*.messages.current.log --session VENUE --since 14:30
   tickwire fix log old.log -d FIX44.xml --json | jq 'select(.type == \"8\")'
 
-A file is a store (FileStorePath), a message log of ours or QuickFIX's, or any text with messages in it, one a line. Passwords (554, 925)
+A file is a store (FileStorePath), a message log of ours or QuickFIX's, or any text with messages in it, one a line. Passwords (554, 925) \
 and raw data (96) are shown as ***.
 
 Exit codes: 0 shown, 1 a store is damaged, 2 the command line or a dictionary is wrong, 3 a file cannot be read.")]
@@ -695,12 +739,14 @@ Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line 
     /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of `tickwire lab run fix`
     #[command(after_help = "\
 Examples:
-  tickwire fix trader -c trader.cfg                          two sessions; the one that has the market data is MARKET
-  tickwire fix trader -c trader.cfg --stamps trader.stamps   notes when each order's message came, was decided on and answered
+  tickwire fix trader -c trader.cfg
+      two sessions; the one that has the market data is MARKET
+  tickwire fix trader -c trader.cfg --stamps trader.stamps
+      notes when each order's message came, was decided on and answered
 
 The configuration is QuickFIX's, with two sessions, one of them with TargetCompID=MARKET. It ends with the venue's Logout.
 
-Exit codes: 0 the venue logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system
+Exit codes: 0 the venue logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system \
 refused, 130 Ctrl-C (after logging out).")]
     Trader(FixTraderArgs),
 }

@@ -469,7 +469,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format!("{:.2}", row.ns[2] / row.ns[1]),
         ]);
     }
-    println!("{}", table.to_text());
+    println!("{}", table.to_text(crate::terminal::width()));
     let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
     let times: Vec<(&str, &Histogram)> = names
         .iter()
@@ -482,7 +482,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             "packet bytes -> order bytes, every packet moves the best offer (warm)",
             &times
         )
-        .to_text()
+        .to_text(crate::terminal::width())
     );
     println!("every book equals the venue's at every level that the feed shows");
     for (name, value) in crate::report::host(&clock, None) {

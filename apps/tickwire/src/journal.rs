@@ -360,7 +360,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
     for (name, count) in KINDS.iter().zip(counts) {
         table = table.row([name.to_string(), count.to_string()]);
     }
-    print!("{}", table.to_text());
+    print!("{}", table.to_text(crate::terminal::width()));
     println!(
         "{:.3} s from first to last input, {} bytes, {} of them torn",
         last.since(first.unwrap_or(last)) as f64 / 1e9,

@@ -44,6 +44,7 @@ mod report;
 mod results;
 mod risk;
 mod tape;
+mod terminal;
 mod trader;
 mod venue;
 mod views;

@@ -433,7 +433,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     for packing in [Packing::Recorded, Packing::Busy] {
         if let Some(table) = table(&benches, packing, args) {
-            println!("{}", table.to_text());
+            println!("{}", table.to_text(crate::terminal::width()));
         }
     }
     println!(

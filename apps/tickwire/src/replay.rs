@@ -917,7 +917,7 @@ impl Replay<'_> {
                 format!("{ns:.1}"),
             ]);
         }
-        text += &format!("\n{}", feeds.to_text());
+        text += &format!("\n{}", feeds.to_text(crate::terminal::width()));
         text += &self.found_text();
         text += &report::counter_table(&all);
         text += &self.frames_text();

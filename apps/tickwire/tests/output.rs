@@ -133,37 +133,141 @@ fn leaves(prefix: &[&str]) -> Vec<Vec<String>> {
 fn every_command_survives_a_reader_that_goes() {
     let folder = Folder::new("output");
     std::fs::write(folder.0.join("none.log"), "").expect("a temporary file");
+    let mut cases = Vec::new();
     for command in COMMANDS {
-        let args = args_of(command, &folder.0);
-        for reader in [Reader::Gone, Reader::OneByte, Reader::Full] {
-            // The long ones once are enough.
-            let is_long = ["demo", "fix bench", "bench", "lab run selftest"]
+        // The long ones once are enough.
+        let is_long = ["demo", "fix bench", "bench", "lab run selftest"]
+            .iter()
+            .any(|name| command.starts_with(name));
+        let readers: &[Reader] = match is_long {
+            true => &[Reader::OneByte],
+            false => &[Reader::Gone, Reader::OneByte, Reader::Full],
+        };
+        cases.extend(
+            readers
                 .iter()
-                .any(|name| command.starts_with(name));
-            if is_long && reader != Reader::Gone {
-                continue;
-            }
-            let (code, said) = run_with(&args, reader);
-            assert!(
-                code.is_some_and(|code| code != 101) && !said.contains("panicked"),
-                "{command:?}, {reader:?}: {code:?} {said}"
-            );
-        }
+                .map(|reader| (args_of(command, &folder.0), *reader)),
+        );
     }
+    // What reads a folder of results comes after the command that makes it, by then or not: both must survive.
+    survive(cases);
+}
+
+/// Runs every case, several at the same time: most of the time of a command is its start.
+fn survive(cases: Vec<(Vec<String>, Reader)>) {
+    const AT_ONCE: usize = 6;
+    let cases = std::sync::Mutex::new(cases.into_iter());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let Some((args, reader)) = cases.lock().expect("nobody panics with it").next() else {
+                        return;
+                    };
+                    let (code, said) = run_with(&args, reader);
+                    assert!(
+                        code.is_some_and(|code| code != 101) && !said.contains("panicked"),
+                        "{args:?}, {reader:?}: {code:?} {said}"
+                    );
+                }
+            });
+        }
+    });
 }
 
 #[test]
 fn the_help_of_every_command_survives_a_reader_that_goes() {
     let all = leaves(&[]);
     assert!(all.len() > 25, "{all:?}");
-    for mut args in all {
+    // One way of printing serves them all (clap's): a reader of one kind each is enough.
+    let readers = [Reader::Gone, Reader::Full].into_iter().cycle();
+    let cases = all.into_iter().zip(readers).map(|(mut args, reader)| {
         args.push("--help".to_owned());
-        for reader in [Reader::Gone, Reader::Full] {
-            let (code, said) = run_with(&args, reader);
-            assert!(
-                code.is_some_and(|code| code != 101) && !said.contains("panicked"),
-                "{args:?}, {reader:?}: {code:?} {said}"
-            );
+        (args, reader)
+    });
+    survive(cases.collect());
+}
+
+/// What is wrong with a page of help for a terminal of 80 columns.
+fn ragged(page: &str) -> Vec<String> {
+    let length = |line: &str| line.chars().count();
+    let mut wrong: Vec<String> = page
+        .lines()
+        .filter(|line| length(line) > 80)
+        .map(|line| format!("wider than 80: {line}"))
+        .collect();
+    let lines: Vec<&str> = page.lines().collect();
+    for pair in lines.windows(2) {
+        let (line, next) = (pair[0], pair[1]);
+        let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        let word = next.split(' ').next().unwrap_or_default();
+        // Where the next word had room, somebody else has broken the line: that may only be after a sentence.
+        let is_broken = length(line) + 1 + length(word) <= 80;
+        if is_text(line) && is_text(next) && is_broken && !line.ends_with(['.', ':']) {
+            wrong.push(format!("broken twice: {line} / {next}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn help_fits_eighty_columns_and_is_wrapped_once() {
+    let mut pages = Vec::new();
+    let mut wanted = leaves(&[]);
+    // What stands above them: `tickwire`, `tickwire lab`, and so on.
+    let above: std::collections::BTreeSet<Vec<String>> = wanted
+        .iter()
+        .flat_map(|path| (0..path.len()).map(|n| path[..n].to_vec()))
+        .collect();
+    wanted.extend(above);
+    for args in &wanted {
+        let output = tickwire()
+            .args(args)
+            .arg("--help")
+            .env("COLUMNS", "80")
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts");
+        let page = text(&output.stdout);
+        assert!(
+            output.status.success() && page.contains("Usage:"),
+            "{args:?}: {page}"
+        );
+        pages.extend(
+            ragged(&page)
+                .into_iter()
+                .map(|wrong| format!("{}: {wrong}", args.join(" "))),
+        );
+    }
+    assert!(pages.is_empty(), "{}", pages.join("\n"));
+}
+
+/// Tables in as many columns as the environment says, colours and live views only where a terminal takes them.
+#[test]
+fn tables_fit_the_columns_that_there_are() {
+    for (command, columns) in [
+        ("host check --jitter 0", 80),
+        ("host check --jitter 0", 132),
+        ("counters", 80),
+        ("lab list", 80),
+        ("vol show -f examples/quoter/two-expiries.toml", 80),
+        (
+            "risk -c examples/risk/portfolio.toml --fills examples/risk/fills.csv --format text",
+            80,
+        ),
+    ] {
+        let output = tickwire()
+            .args(command.split(' '))
+            .current_dir(tickwire_testdata::workspace())
+            .env("COLUMNS", columns.to_string())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts");
+        let shown = text(&output.stdout);
+        assert!(shown.lines().count() > 5, "{command}: {}", text(&output.stderr));
+        for line in shown.lines() {
+            let length = line.chars().count();
+            assert!(length <= columns, "{command} at {columns} has {length}: {line}");
         }
     }
 }

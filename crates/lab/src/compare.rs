@@ -366,7 +366,11 @@ mod tests {
             (at(&few, "p50").few.as_deref(), at(&few, "p99").few.as_deref()),
             (None, Some("100 samples"))
         );
-        assert!(few.table("t").to_text().contains("no difference shown"));
+        assert!(
+            few.table("t")
+                .to_text(crate::WHOLE)
+                .contains("no difference shown")
+        );
     }
 
     #[test]

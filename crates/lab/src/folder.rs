@@ -42,7 +42,7 @@ impl RunRecord {
                 "scenario.toml".to_owned(),
                 self.scenario_toml.clone().into_bytes(),
             ),
-            ("report.txt".to_owned(), report.to_text().into_bytes()),
+            ("report.txt".to_owned(), report.to_text(crate::WHOLE).into_bytes()),
             ("report.md".to_owned(), report.to_markdown().into_bytes()),
             ("report.html".to_owned(), report.to_html().into_bytes()),
         ];

@@ -46,4 +46,4 @@ pub use scenario::Scenario;
 pub use schedule::Schedule;
 pub use series::Series;
 pub use stalling::Stalling;
-pub use table::Table;
+pub use table::{Table, WHOLE};

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::chart::{self, Axis, Plotted};
 use crate::format::escape;
 use crate::plot::{self, COLOURS, SHADES};
+use crate::table::broken;
 use crate::{Histogram, Series, Table};
 
 /// One piece of a report.
@@ -172,14 +173,14 @@ impl Report {
         self.with(Part::Plot(title.to_owned(), how, picture))
     }
 
-    /// For the terminal; plots are left out.
-    pub fn to_text(&self) -> String {
+    /// For a terminal of so many columns ([`WHOLE`](crate::WHOLE) for a file); plots are left out.
+    pub fn to_text(&self, columns: usize) -> String {
         let parts = self.parts.iter().filter_map(|part| match part {
             Part::Heading(text) => Some(format!("{text}\n{}\n", "─".repeat(text.chars().count()))),
-            Part::Paragraph(text) => Some(format!("{text}\n")),
+            Part::Paragraph(text) => Some(format!("{}\n", broken(text, columns).join("\n"))),
             Part::Listing(title, text) => Some(format!("{title}\n{}", indented(text))),
-            Part::Facts(title, facts) => Some(facts_table(title, facts).to_text()),
-            Part::Table(table) | Part::Folded(table) => Some(table.to_text()),
+            Part::Facts(title, facts) => Some(facts_table(title, facts).to_text(columns)),
+            Part::Table(table) | Part::Folded(table) => Some(table.to_text(columns)),
             Part::Plot(..) => None,
         });
         let rule = "═".repeat(self.title.chars().count());
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn text_and_markdown_say_the_same_without_pictures() {
-        let text = report().to_text();
+        let text = report().to_text(crate::WHOLE);
         assert!(
             text.starts_with("Tick <to> trade\n═══════════════\n\nResults\n───────\n"),
             "{text}"

@@ -67,20 +67,24 @@ pub fn report_of(record: &RunRecord) -> Report {
     report.listing("Configuration, with defaults", &record.scenario_toml)
 }
 
-/// What a terminal shows at the end of a run: tables, the checks that failed, notes.
-pub fn terminal_summary(record: &RunRecord) -> String {
+/// What a terminal of so many columns shows at the end of a run: tables, the checks that failed, notes.
+pub fn terminal_summary(record: &RunRecord, columns: usize) -> String {
     let histograms: Vec<Histogram> = record.cases.iter().map(|case| case.histogram(0)).collect();
     let mut parts = vec![
         format!("{}\n", verdict(record)),
-        case_table(record, &histograms).to_text(),
-        condition_table(record, &histograms).to_text(),
+        case_table(record, &histograms).to_text(columns),
+        condition_table(record, &histograms).to_text(columns),
     ];
-    parts.extend(record.tables.iter().map(Table::to_text));
+    parts.extend(record.tables.iter().map(|table| table.to_text(columns)));
     for published in &record.published {
-        parts.push(format!("{}{}\n", published.table.to_text(), published.differs));
+        parts.push(format!(
+            "{}{}\n",
+            published.table.to_text(columns),
+            published.differs
+        ));
     }
     if !record.failures().is_empty() {
-        parts.push(check_table("Failed checks", &record.failures()).to_text());
+        parts.push(check_table("Failed checks", &record.failures()).to_text(columns));
     }
     parts.extend((!record.notes.is_empty()).then(|| format!("{}\n", record.notes.join("\n"))));
     parts.join("\n")
@@ -331,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_failed_check_comes_first_and_the_published_table_with_what_differs() {
-        let text = report_of(&record()).to_text();
+        let text = report_of(&record()).to_text(crate::WHOLE);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
         assert!(at("CHECKS FAILED: 1 of 1") < at("Latency, all repetitions"));
         assert!(at("Latency, all repetitions") < at("Published <2013>"));
@@ -349,10 +353,10 @@ mod tests {
         record.cases.push(failed);
         let report = report_of(&record);
         for text in [
-            report.to_text(),
+            report.to_text(crate::WHOLE),
             report.to_markdown(),
             report.to_html(),
-            terminal_summary(&record),
+            terminal_summary(&record, crate::WHOLE),
         ] {
             assert!(text.contains("the bare trader: Broken pipe"), "{text}");
         }
@@ -363,9 +367,9 @@ mod tests {
             line.expect("a row").to_owned()
         };
         assert!(
-            !row(&report.to_text()).contains("0 ns"),
+            !row(&report.to_text(crate::WHOLE)).contains("0 ns"),
             "{}",
-            row(&report.to_text())
+            row(&report.to_text(crate::WHOLE))
         );
         assert!(row(&report.to_markdown()).contains("| floor |  |  |  |  |  |  |  | 0 |"));
         let manifest = record.files().swap_remove(0).1;
@@ -414,7 +418,7 @@ mod tests {
     fn a_run_without_cases_is_no_error() {
         assert!(
             report_of(&RunRecord::default())
-                .to_text()
+                .to_text(crate::WHOLE)
                 .contains("Checks: none")
         );
     }

@@ -8,6 +8,11 @@ use tickwire_market::Counters;
 use crate::format::{escape, format_count, format_ns_of};
 use crate::histogram::Histogram;
 
+/// As many columns as a table wants: for files, which nobody's terminal breaks.
+pub const WHOLE: usize = usize::MAX;
+/// Words longer than this are broken where a terminal is too narrow for them.
+const WORD: usize = 24;
+
 /// A table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Table {
@@ -119,27 +124,100 @@ impl Table {
             .collect()
     }
 
-    /// For the terminal: title, rule, aligned columns.
-    pub fn to_text(&self) -> String {
-        let widths = self.widths();
-        let line = |cells: &[String]| {
-            let mut out = String::new();
-            for (i, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
-                match self.is_words(i) {
-                    true => write!(out, "  {cell:<width$}"),
-                    false => write!(out, "  {cell:>width$}"),
-                }
-                .expect("writing to a string");
+    /// For a terminal of so many columns ([`WHOLE`] for a file): title, rule, aligned columns.
+    ///
+    /// A table that is too wide has its words broken into several lines, widest columns first. When that is not enough, what does
+    /// not fit follows below as a table of its own, with the first column again. Nothing is left out.
+    pub fn to_text(&self, columns: usize) -> String {
+        let wanted = self.widths();
+        let title = broken(&self.title, columns).join("\n");
+        // Two characters before every column.
+        let taken = |widths: &[usize]| widths.iter().map(|width| width + 2).sum::<usize>();
+        if taken(&wanted) <= columns {
+            let all: Vec<usize> = (0..wanted.len()).collect();
+            return format!("{title}\n{}", self.part(&all, &wanted));
+        }
+        let least: Vec<usize> = (0..wanted.len()).map(|i| self.least(i, wanted[i])).collect();
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        for i in 1..wanted.len().max(1) {
+            let with = |part: &[usize]| part.iter().map(|&i| least[i] + 2).sum::<usize>();
+            match parts.last_mut() {
+                _ if i == wanted.len() => {}
+                Some(part) if with(part) + least[i] + 2 <= columns => part.push(i),
+                _ => parts.push(vec![0, i]),
             }
-            out.trim_end().to_owned() + "\n"
+        }
+        if parts.is_empty() {
+            parts.push(vec![0]);
+        }
+        let shown = parts.iter().map(|part| {
+            // The cap that fits: every column gets what it wants up to it, and what it needs at least.
+            let capped = |cap: usize| -> Vec<usize> {
+                part.iter().map(|&i| wanted[i].min(cap.max(least[i]))).collect()
+            };
+            let widest = part.iter().map(|&i| wanted[i]).max().unwrap_or(0);
+            let cap = (1..=widest).rev().find(|&cap| taken(&capped(cap)) <= columns);
+            let mut widths = capped(cap.unwrap_or(0));
+            // What the cap leaves over goes to the first that can use it.
+            let mut left = columns.saturating_sub(taken(&widths));
+            for (width, &i) in widths.iter_mut().zip(part) {
+                let more = left.min(wanted[i] - *width);
+                *width += more;
+                left -= more;
+            }
+            self.part(part, &widths)
+        });
+        format!("{title}\n{}", shown.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// The least width a column can have: numbers and short words are never broken.
+    fn least(&self, column: usize, wanted: usize) -> usize {
+        let is_words = self.is_words(column);
+        let cells = self.rows.iter().map(|row| &row[column]).filter(|_| is_words);
+        let words = cells
+            .chain([&self.columns[column]])
+            .flat_map(|cell| cell.split(' '))
+            .map(|word| word.chars().count());
+        match is_words {
+            true => words.max().unwrap_or(0).min(WORD).min(wanted),
+            false => {
+                let numbers = self.rows.iter().map(|row| row[column].chars().count());
+                numbers.chain(words.map(|word| word.min(WORD))).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Some of the columns, each as wide as is said.
+    fn part(&self, columns: &[usize], widths: &[usize]) -> String {
+        let row = |cells: &[String]| {
+            let cells: Vec<Vec<String>> = columns
+                .iter()
+                .zip(widths)
+                .map(|(&i, &width)| broken(&cells[i], width))
+                .collect();
+            let mut out = String::new();
+            for at in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+                let mut line = String::new();
+                for ((lines, &width), &i) in cells.iter().zip(widths).zip(columns) {
+                    let cell = lines.get(at).map_or("", String::as_str);
+                    match self.is_words(i) {
+                        true => write!(line, "  {cell:<width$}"),
+                        false => write!(line, "  {cell:>width$}"),
+                    }
+                    .expect("writing to a string");
+                }
+                out.push_str(line.trim_end());
+                out.push('\n');
+            }
+            out
         };
-        let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
-        let mut out = format!("{}\n", self.title);
+        let mut out = String::new();
         if self.columns.iter().any(|column| !column.is_empty()) {
-            out.push_str(&line(&self.columns));
+            let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
+            out.push_str(&row(&self.columns));
             out.push_str(&format!("  {rule}\n"));
         }
-        self.rows.iter().for_each(|row| out.push_str(&line(row)));
+        self.rows.iter().for_each(|cells| out.push_str(&row(cells)));
         out
     }
 
@@ -183,6 +261,49 @@ impl Table {
     }
 }
 
+/// A cell in lines of at most `width` characters, broken at spaces, and within a word that is longer than that. What follows the
+/// first line of a cell that begins with a name and two spaces stands under the text behind them.
+pub(crate) fn broken(cell: &str, width: usize) -> Vec<String> {
+    if cell.chars().count() <= width || width == 0 {
+        return vec![cell.to_owned()];
+    }
+    let name = cell
+        .find("  ")
+        .map_or(0, |at| at + cell[at..].len() - cell[at..].trim_start().len());
+    let indent = cell[..name].chars().count();
+    let indent = if indent <= width / 2 { indent } else { 0 };
+    let (mut lines, mut line) = (Vec::new(), cell[..name].to_owned());
+    let mut length = cell[..name].chars().count();
+    let mut is_new = true;
+    for word in cell[name..].split(' ') {
+        let mut word = word;
+        loop {
+            let count = word.chars().count();
+            let gap = usize::from(!is_new);
+            if length + gap + count <= width {
+                line.extend(std::iter::repeat_n(' ', gap));
+                line.push_str(word);
+                length += gap + count;
+                is_new = false;
+                break;
+            }
+            // A word that fits no line begins where it is and goes on below.
+            let room = width.saturating_sub(length + gap);
+            if count > width - indent && room > 0 {
+                let at = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+                line.extend(std::iter::repeat_n(' ', gap));
+                line.push_str(&word[..at]);
+                word = &word[at..];
+            }
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            length = indent;
+            is_new = true;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,7 +320,8 @@ mod tests {
         let t = Table::new("", &["", "value", "meaning"])
             .row(["a", "1", "One."])
             .row(["b", "22", "Twenty-two."]);
-        assert!(t.to_text().contains("a      1  One.\n"), "{}", t.to_text());
+        let text = t.to_text(WHOLE);
+        assert!(text.contains("a      1  One.\n"), "{text}");
         assert!(
             t.to_html()
                 .contains("<td>22</td><td class=\"words\">Twenty-two.</td>")
@@ -210,7 +332,57 @@ mod tests {
     #[test]
     fn text_aligns_by_characters_not_by_bytes() {
         let expected = "Latency\n              p50  count\n  ──────────────────────\n  book µ    35 ns     10\n  a|b <   1.20 µs\n";
-        assert_eq!(table().to_text(), expected);
+        assert_eq!(table().to_text(WHOLE), expected);
+        assert_eq!(table().to_text(24), expected);
+    }
+
+    /// Whatever the width, every line fits (as far as numbers and short words can), and every word is there in its order.
+    #[test]
+    fn a_table_fits_the_width_and_loses_nothing() {
+        let wide = Table::new("settings", &["setting", "now", "costs", "changed by"])
+            .row([
+                "idle-states",
+                "12",
+                "up to 200 µs until a core that slept answers",
+                "the kernel's command line: idle=poll",
+            ])
+            .row([
+                "smt",
+                "3",
+                "shares a core's execution units with whatever runs beside it",
+                "/sys/devices/system/cpu/smt/control",
+            ]);
+        let natural = wide.to_text(WHOLE);
+        let letters = |text: &str| {
+            let mut letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace() && *c != '─').collect();
+            letters.sort_unstable();
+            letters
+        };
+        for columns in 60..140 {
+            let text = wide.to_text(columns);
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{columns}: {text}");
+            assert_eq!(letters(&text), letters(&natural), "{columns}: {text}");
+        }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_follow_below_with_the_first_one_again() {
+        let columns = ["", "first", "second", "third"];
+        let table = Table::new("t", &columns).row(["name", "1234567890", "1234567890", "1234567890"]);
+        assert_eq!(
+            table.to_text(32),
+            "t\n             first      second\n  ────────────────────────────\n  name  1234567890  1234567890\n\n             \
+             third\n  ────────────────\n  name  1234567890\n"
+        );
+    }
+
+    #[test]
+    fn a_named_text_goes_on_under_its_text() {
+        assert_eq!(broken("cpu  one two three", 12), ["cpu  one two", "     three"]);
+        assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(broken("a bcdefgh", 4), ["a bc", "defg", "h"]);
+        assert_eq!(broken("short", 9), ["short"]);
     }
 
     #[test]

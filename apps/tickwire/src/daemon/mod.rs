@@ -627,7 +627,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 ]);
             }
         }
-        let mut text = table.to_text();
+        let mut text = table.to_text(crate::terminal::width());
         text += &match self.plan.place {
             SuperBooksPlace::Thread => format!(
                 "super books: on a thread of their own, core {} ({})\n",
@@ -715,7 +715,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let frames = frames.filter(|counts| counts.total() > 0 || !counts.mended().is_empty());
         let text = format!(
             "{}{packets} packets into {books} books; channels: {}\n{}",
-            table.to_text(),
+            table.to_text(crate::terminal::width()),
             self.status_line(),
             frames.map(|counts| format!("{counts}\n")).unwrap_or_default()
         );

@@ -118,7 +118,10 @@ impl Bench<'_> {
             .chain(&sessions)
             .map(|s| (s.name, &s.all))
             .collect();
-        print!("{}", Table::latencies(&title, &named).to_text());
+        print!(
+            "{}",
+            Table::latencies(&title, &named).to_text(crate::terminal::width())
+        );
         for one in &sessions {
             let over = |a: u64, b: u64| match a >= b {
                 true => format_ns(a - b),

@@ -462,7 +462,7 @@ pub(super) fn run(args: &FixStoreArgs) -> Result<(), Failure> {
             },
         ]);
     }
-    print!("{}", table.to_text());
+    print!("{}", table.to_text(crate::terminal::width()));
     lines.iter().for_each(|line| println!("{line}"));
     match lines.len() {
         0 => Ok(()),

@@ -28,14 +28,14 @@ pub(crate) enum HostCommand {
 Examples:
   tickwire host check
   tickwire host check --cores 2-3 --jitter 10
-  tickwire host check --json | jq '.checks[] | select(.verdict == \"harmful\") | .id'
+  tickwire host check --json | jq '.checks[] | {id, verdict}'
 
 Exit codes: 0 nothing harmful, 1 something is, 2 wrong command line, 130 Ctrl-C.")]
     Check(CheckArgs),
     /// Changes what can be changed while the machine runs, and keeps a journal for `undo`
     #[command(after_help = "\
 Examples:
-  tickwire host tune --dry-run                   what would be written, and where
+  tickwire host tune --dry-run   what would be written, and where
   sudo tickwire host tune --cores 2-3
   sudo tickwire host tune --only governor --only idle-states
 
@@ -204,7 +204,7 @@ fn to_text(findings: &[Finding], watched: &[Jitter], hot: &Hot) -> String {
             if is_good { "" } else { finding.check.fix.text() },
         ]);
     }
-    let mut text = table.to_text();
+    let mut text = table.to_text(crate::terminal::width());
     if !watched.is_empty() {
         let mut table = Table::new(
             "interruptions of a thread that only reads the clock",
@@ -234,7 +234,7 @@ fn to_text(findings: &[Finding], watched: &[Jitter], hot: &Hot) -> String {
                 format!("{:.3} %", jitter.lost * 100.0),
             ]);
         }
-        text += &format!("\n{}", table.to_text());
+        text += &format!("\n{}", table.to_text(crate::terminal::width()));
     }
     text
 }

@@ -43,24 +43,29 @@ Exit codes: 0 shown, 2 a file is wrong, 3 a folder cannot be read.")]
     /// Runs a scenario and keeps everything in a new folder: raw histograms, samples, machine, configuration, command, report
     #[command(after_help = "\
 Examples:
-  tickwire lab run quadra                                       as the file says: scaled down, some minutes
-  tickwire lab run quadra --full                                at the length of the published measurement
-  tickwire lab run my/quadra.toml --set run.samples=5000 --set load.intervals_us='[500]'
-  tickwire lab run quadra --print                               checks it and prints it with every default filled in
+  tickwire lab run quadra
+      as the file says: scaled down, some minutes
+  tickwire lab run quadra --full
+      at the length of the published measurement
+  tickwire lab run my/quadra.toml --set run.samples=5000 \\
+      --set load.intervals_us='[500]'
+  tickwire lab run quadra --print
+      checks it and prints it with every default filled in
 
 A setting is written as in the file, dotted: run.samples, load.shape, cores.trader, settings.backends. See docs/lab.md.
 
-Exit codes: 0 all that was checked held, 1 a check failed (the results are kept), 2 the scenario or the command line is wrong,
+Exit codes: 0 all that was checked held, 1 a check failed (the results are kept), 2 the scenario or the command line is wrong, \
 3 the system refused something, 130 Ctrl-C (what was measured until then is kept, and said to be less).")]
     Run(RunArgs),
     /// Compares two runs case by case: ratios of percentiles with 95 % intervals over repetitions
     #[command(after_help = "\
 Examples:
   tickwire lab compare results/before results/after
-  tickwire lab compare before after --fail-above 1.05 --at p99        for a CI: exit code 1 for a regression
-  tickwire lab compare before after --json | jq '.rows[] | select(.verdict == \"slower\")'
+  tickwire lab compare before after --fail-above 1.05 --at p99
+      for a CI: exit code 1 for a regression
+  tickwire lab compare before after --json | jq '.rows[].verdict'
 
-\"no difference shown\": the interval of the ratio covers 1. --fail-above fails for a case whose ratio is above the limit while its
+\"no difference shown\": the interval of the ratio covers 1. --fail-above fails for a case whose ratio is above the limit while its \
 whole interval is above 1. How the interval is found: docs/lab.md.
 
 Exit codes: 0 compared, 1 a regression, 2 the command line is wrong or no case is in both, 3 a folder cannot be read.")]
@@ -72,10 +77,10 @@ Examples:
   tickwire lab run fix --full --set 'settings.traders=[\"quickfix-cpp\"]'
   tickwire lab join tickwire-lab/fix-20260131-120000 tickwire-lab/fix-20260201-120000
 
-Cases of the same name have the repetitions of all, in the order in which the runs began; what differs in machine, version and
+Cases of the same name have the repetitions of all, in the order in which the runs began; what differs in machine, version and \
 configuration is noted.
 
-Exit codes: 0 joined, and all that was checked held, 1 a check of a run had failed, 2 they are not of one scenario, 3 a folder cannot be
+Exit codes: 0 joined, and all that was checked held, 1 a check of a run had failed, 2 they are not of one scenario, 3 a folder cannot be \
 read or written.")]
     Join(JoinArgs),
     /// Shows the report of a results folder again, or writes it
@@ -211,7 +216,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
             table = table.row([name, h.kind.clone(), h.about]);
         }
     }
-    print!("{}", table.to_text());
+    print!("{}", table.to_text(crate::terminal::width()));
     Ok(())
 }
 
@@ -298,7 +303,7 @@ fn join(args: &JoinArgs) -> Result<(), Failure> {
 /// Writes a run and says what it found and where it is.
 fn keep(folder: &Path, record: &RunRecord) -> Result<(), Failure> {
     write(folder, record)?;
-    print!("{}", terminal_summary(record));
+    print!("{}", terminal_summary(record, crate::terminal::width()));
     println!("results: {}", folder.display());
     Ok(())
 }
@@ -385,7 +390,7 @@ fn load(folder: &Path) -> Result<RunRecord, Failure> {
 fn show(args: &ReportArgs) -> Result<(), Failure> {
     let report = report_of(&load(&args.folder)?);
     match args.format {
-        Format::Text => print!("{}", report.to_text()),
+        Format::Text => print!("{}", report.to_text(crate::terminal::width())),
         Format::Markdown => print!("{}", report.to_markdown()),
         Format::Html => print!("{}", report.to_html()),
     }
@@ -408,7 +413,7 @@ fn judge(args: &CompareArgs) -> Result<(), Failure> {
         println!("{}", comparison_json(&comparison));
     } else {
         let title = format!("{} against {}", args.second.display(), args.first.display());
-        print!("{}", comparison.table(&title).to_text());
+        print!("{}", comparison.table(&title).to_text(crate::terminal::width()));
         comparison
             .unmatched
             .iter()

@@ -449,7 +449,7 @@ impl Player<'_> {
         }
         let mut text = format!(
             "{}\n{} packets in {:.3} s: {:.0} packets/s, {:.3} Mbit/s of frames\n",
-            table.to_text(),
+            table.to_text(crate::terminal::width()),
             format_count(report.packets),
             report.seconds,
             report.packets as f64 / report.seconds,
@@ -460,7 +460,11 @@ impl Player<'_> {
             lines.push(("late by", &self.played.lateness));
         }
         lines.push(("the call that sends", &self.played.calls));
-        let _ = write!(text, "\n{}", Table::latencies("how punctually", &lines).to_text());
+        let _ = write!(
+            text,
+            "\n{}",
+            Table::latencies("how punctually", &lines).to_text(crate::terminal::width())
+        );
         if let Some(share) = report.within_1us {
             let _ = writeln!(
                 text,
@@ -481,7 +485,7 @@ impl Player<'_> {
             let _ = write!(
                 text,
                 "\n{}",
-                Table::latencies("packet to order", &lines).to_text()
+                Table::latencies("packet to order", &lines).to_text(crate::terminal::width())
             );
             let _ = writeln!(
                 text,

@@ -93,7 +93,7 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         },
         off_market(r),
         format_count(p.ladders),
-        latency.to_text(),
+        latency.to_text(crate::terminal::width()),
         positions(r),
     )
 }
@@ -224,7 +224,7 @@ fn positions(r: &QuoterResults) -> String {
         ]);
     }
     let rest: i64 = held.iter().skip(POSITIONS_MAX).map(|(.., held)| held.abs()).sum();
-    let mut text = table.to_text();
+    let mut text = table.to_text(crate::terminal::width());
     if rest > 0 {
         text.push_str(&format!(
             "\n{} more positions hold {} contracts; all of them are in quoter.json, and in `tickwire risk --socket` while it runs\n",

@@ -10,7 +10,7 @@
 //! has its place. What the second reading plays into is made to the measure of what was counted here.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use crate::failure::Failure;
 use crate::json::JsonLine;
 use crate::protocol::{Detector, Header, Kind, Message, Place, Protocol, Sink, Verdict};
 use crate::tape::{End, Frame, Tape};
+use crate::terminal;
 use crate::wiring::PUBLISHED;
 
 /// Packets of a stream of which every one is looked into for instruments and roles; of later ones every [`KEYS_LATER`]th.
@@ -159,8 +160,7 @@ impl Progress {
         Progress {
             shown: None,
             begun: Instant::now(),
-            is_terminal: std::io::stderr().is_terminal()
-                && std::env::var_os("TERM").is_none_or(|t| t != "dumb"),
+            is_terminal: terminal::takes_movements(&std::io::stderr()),
             what,
         }
     }

@@ -17,7 +17,9 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     };
     report = report.table(strike_table(snapshot));
     report = report.heading("Market making").table(mark_out_table(snapshot));
-    obligations(snapshot, report).table(positions(snapshot)).to_text()
+    obligations(snapshot, report)
+        .table(positions(snapshot))
+        .to_text(crate::terminal::width())
 }
 
 /// One page: it loads nothing and runs no script.

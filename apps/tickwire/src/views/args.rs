@@ -88,14 +88,15 @@ pub(crate) enum CheckCommand {
     #[command(after_help = "\
 Examples:
   tickwire check nagios
-  tickwire check nagios --warning gaps=10 --critical gaps=100 --critical p99=~:50 --warning age=5
+  tickwire check nagios --warning gaps=10 --critical gaps=100 \\
+      --critical p99=~:50 --warning age=5
   tickwire check nagios --feed bzx --interval 10
 
-Metrics: heartbeat (s), stale, building (sources), age (s since the last packet of the quietest source), gaps, lost,
-  kernel_drops (per minute), p99 (us, packet to book, within the interval), refused (books without room).
+Metrics: heartbeat (s), stale, building (sources), age (s since the last packet of the quietest source), gaps, lost, \
+kernel_drops (per minute), p99 (us, packet to book, within the interval), refused (books without room).
 Ranges are those of the plugin guidelines: 10 is 0 to 10, 10: is 10 and more, ~:10 is 10 and less, @10:20 is outside.
-Without thresholds of a metric: heartbeat 1 and 5, stale critical above 0, building, lost, kernel_drops and refused a
-  warning above 0; age, gaps and p99 are shown only.
+Without thresholds of a metric: heartbeat 1 and 5, stale critical above 0, building, lost, kernel_drops and refused a \
+warning above 0; age, gaps and p99 are shown only.
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL (also: no daemon), 3 UNKNOWN (the check itself could not be made).")]
     Nagios(NagiosArgs),
     /// One line of name:value pairs for a Cacti data input method
@@ -103,8 +104,8 @@ Exit codes: 0 OK, 1 WARNING, 2 CRITICAL (also: no daemon), 3 UNKNOWN (the check 
 Example:
   tickwire check cacti --feed bzx
 
-Values are totals since the daemon's start (data source type COUNTER or DERIVE), but for sources, live, building, stale,
-  ended, up and latency_… (GAUGE). Without a daemon everything is U, and up is 0.")]
+Values are totals since the daemon's start (data source type COUNTER or DERIVE), but for sources, live, building, stale, \
+ended, up and latency_… (GAUGE). Without a daemon everything is U, and up is 0.")]
     Cacti(CactiArgs),
 }
 

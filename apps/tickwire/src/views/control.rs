@@ -168,7 +168,7 @@ fn read(answer: &str, path: &Path) -> Result<Value, Failure> {
 }
 
 /// The answer for people: what the daemon says, then a line per feed.
-pub(crate) fn page(answer: &Value) -> Page {
+pub(crate) fn page(answer: &Value, width: usize) -> Page {
     let mut page = Page::new();
     if let Some(says) = answer["says"].as_str() {
         page.line(super::text::Line::plain(says));
@@ -211,7 +211,7 @@ pub(crate) fn page(answer: &Value) -> Page {
             .to_vec(),
         );
     }
-    page.lines(grid.lines(usize::MAX));
+    page.lines(grid.lines(width));
     page
 }
 
@@ -288,7 +288,7 @@ mod tests {
             asked,
             json!({ "do": "subscribe", "patterns": ["AAPL", "Z*"], "feed": "bzx" })
         );
-        super::super::golden::compare("subscriptions.txt", &page(&answer).to_plain());
+        super::super::golden::compare("subscriptions.txt", &page(&answer, usize::MAX).to_plain());
         assert_eq!(summary(&answer), ["AAPL", "Z* (bzx)", "not ZZZ (bzx)"]);
         std::fs::remove_dir_all(folder).unwrap();
     }

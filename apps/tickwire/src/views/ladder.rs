@@ -637,7 +637,7 @@ mod tests {
         golden::compare("book_narrow.txt", &{
             let (_, reading) = examples::two_readings();
             let page = page(&examples::symbol(), &reading, &Choice::All, 2, 40);
-            page.to_screen(40, 24).replace('\x1b', "^[")
+            page.coloured(40, 24).replace('\x1b', "^[")
         });
     }
 

@@ -81,7 +81,7 @@ impl Report {
     }
 
     /// For people: of a feed its message types, most messages first, then all of them.
-    pub(crate) fn page(&self) -> Page {
+    pub(crate) fn page(&self, width: usize) -> Page {
         let mut grid = Grid::new(&[
             Column::words("feed", 9),
             Column::words("type", 9),
@@ -115,7 +115,7 @@ impl Report {
             }
         }
         let mut page = Page::new();
-        page.lines(grid.lines(usize::MAX));
+        page.lines(grid.lines(width));
         page
     }
 
@@ -233,7 +233,7 @@ mod tests {
         ]
         .map(Result::unwrap);
         let report = Report::of_files(&paths).unwrap();
-        golden::compare("latency.txt", &report.page().to_plain());
+        golden::compare("latency.txt", &report.page(usize::MAX).to_plain());
         let all = report.over_all(ALL);
         assert_eq!(
             (all.count(), all.mean_ns(), all.min_ns, all.max_ns),
@@ -255,7 +255,7 @@ mod tests {
         let (_, reading) = examples::two_readings();
         golden::compare(
             "latency_live.txt",
-            &Report::of_reading(&reading).page().to_plain(),
+            &Report::of_reading(&reading).page(usize::MAX).to_plain(),
         );
     }
 }

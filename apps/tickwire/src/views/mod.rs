@@ -43,6 +43,7 @@ use tickwire_market::Symbol;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::failure::Failure;
+use crate::terminal;
 use ladder::Choice;
 use model::{Condition, Interval, Reading};
 use nagios::{Answer, Thresholds, Verdict};
@@ -151,7 +152,16 @@ fn book_once(
     let mut page = Page::new();
     page.lines(trouble(&reading));
     let levels = args.levels.into();
-    page.lines(ladder::page(&view, &reading, &choice(&args.feed), levels, usize::MAX).0);
+    page.lines(
+        ladder::page(
+            &view,
+            &reading,
+            &choice(&args.feed),
+            levels,
+            terminal::columns().unwrap_or(usize::MAX),
+        )
+        .0,
+    );
     Ok((page, ladder::json(&view, &choice(&args.feed))))
 }
 
@@ -330,7 +340,7 @@ pub(crate) fn top(args: &TopArgs, stop: &StopFlag) -> Result<(), Failure> {
             &reading,
             interval.as_ref(),
             &subscriptions_of(&folder),
-            usize::MAX,
+            terminal::columns().unwrap_or(usize::MAX),
         );
         return print(&page.to_plain());
     }
@@ -375,7 +385,15 @@ pub(crate) fn stats(args: &StatsArgs, stop: &StopFlag) -> Result<(), Failure> {
     let subscriptions = subscriptions_of(&folder);
     match args.json {
         true => print_json(&top::json(&reading, interval.as_ref(), &subscriptions)),
-        false => print(&top::stats(&reading, interval.as_ref(), &subscriptions, usize::MAX).to_plain()),
+        false => print(
+            &top::stats(
+                &reading,
+                interval.as_ref(),
+                &subscriptions,
+                terminal::columns().unwrap_or(usize::MAX),
+            )
+            .to_plain(),
+        ),
     }
 }
 
@@ -390,7 +408,7 @@ pub(crate) fn latency(args: &LatencyArgs) -> Result<(), Failure> {
     };
     match args.json {
         true => print_json(&report.json()),
-        false => print(&report.page().to_plain()),
+        false => print(&report.page(terminal::columns().unwrap_or(usize::MAX)).to_plain()),
     }
 }
 
@@ -480,6 +498,6 @@ pub(crate) fn subscriptions(args: &SubscriptionsArgs) -> Result<(), Failure> {
 fn answered(answer: &serde_json::Value, json: bool) -> Result<(), Failure> {
     match json {
         true => print_json(answer),
-        false => print(&control::page(answer).to_plain()),
+        false => print(&control::page(answer, terminal::columns().unwrap_or(usize::MAX)).to_plain()),
     }
 }

@@ -13,6 +13,7 @@ use tickwire_runtime::signal::StopFlag;
 
 use super::text::Page;
 use crate::failure::Failure;
+use crate::terminal;
 
 /// What a user pressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,9 +52,9 @@ fn keys(input: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// Whether there is a terminal to draw on and to read keys from.
+/// Whether there is a terminal to draw on and to read keys from; without one a view is printed once.
 pub(crate) fn is_terminal() -> bool {
-    io::stdin().is_terminal() && io::stdout().is_terminal()
+    io::stdin().is_terminal() && terminal::takes_movements(&io::stdout())
 }
 
 /// Alternate screen, cursor off, no wrapping at the right edge (DEC private modes 1049, 25, 7).

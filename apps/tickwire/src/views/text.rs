@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::terminal;
+
 /// What a piece of text is like; how it looks is the terminal's business ([`Tone::escape`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Tone {
@@ -96,10 +98,11 @@ impl Line {
         out.truncate(end);
     }
 
-    fn push_escaped(&self, out: &mut String) {
+    fn push_escaped(&self, out: &mut String, with_colours: bool) {
         for (tone, text) in &self.0 {
             match tone.escape() {
                 "" => out.push_str(text),
+                _ if !with_colours => out.push_str(text),
                 escape => write!(out, "{escape}{text}\x1b[0m").expect("writing to a string"),
             }
         }
@@ -140,12 +143,22 @@ impl Page {
     /// For a terminal of `columns` x `rows`: from its upper left corner, every line cut to the width and cleared to its end,
     /// everything below cleared (ECMA-48 CUP, EL, ED). Nothing scrolls: the last line has no line feed.
     pub(crate) fn to_screen(&self, columns: usize, rows: usize) -> String {
+        self.drawn(columns, rows, terminal::takes_colours())
+    }
+
+    /// The same with colours, whatever the environment of a test says.
+    #[cfg(test)]
+    pub(crate) fn coloured(&self, columns: usize, rows: usize) -> String {
+        self.drawn(columns, rows, true)
+    }
+
+    fn drawn(&self, columns: usize, rows: usize, with_colours: bool) -> String {
         let mut out = String::from("\x1b[H");
         for (at, line) in self.0.iter().take(rows).enumerate() {
             if at > 0 {
                 out.push_str("\r\n");
             }
-            line.cut(columns).push_escaped(&mut out);
+            line.cut(columns).push_escaped(&mut out, with_colours);
             out.push_str("\x1b[K");
         }
         out.push_str("\x1b[J");
@@ -374,11 +387,15 @@ mod tests {
         page.line(Line::plain("second"));
         page.line(Line::plain("third"));
         assert_eq!(
-            page.to_screen(10, 2),
+            page.drawn(10, 2, true),
             "\x1b[H\x1b[1;37;41mSTALE\x1b[0m nas…\x1b[K\r\nsecond\x1b[K\x1b[J"
         );
         assert_eq!(page.to_plain(), "STALE nasdaq since 3 s\nsecond\nthird\n");
-        assert_eq!(page.to_screen(0, 0), "\x1b[H\x1b[J");
+        assert_eq!(page.drawn(0, 0, true), "\x1b[H\x1b[J");
+        assert_eq!(
+            page.drawn(10, 2, false),
+            "\x1b[HSTALE nas…\x1b[K\r\nsecond\x1b[K\x1b[J"
+        );
     }
 
     #[test]

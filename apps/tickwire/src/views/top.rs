@@ -33,7 +33,7 @@ pub(crate) fn stats(
 ) -> Page {
     let mut page = page(reading, interval, subscriptions, width);
     page.blank();
-    page.lines(counters(reading).to_text().lines().map(Line::plain));
+    page.lines(counters(reading).to_text(width).lines().map(Line::plain));
     page.blank();
     page.lines(kinds(reading).lines(width));
     page
@@ -440,7 +440,7 @@ mod tests {
         let (before, after) = examples::two_readings();
         let interval = Interval::between(&before, &after);
         let page = page(&after, interval.as_ref(), &Ok(vec![]), 40);
-        golden::compare("top_narrow.txt", &page.to_screen(40, 24).replace('\x1b', "^["));
+        golden::compare("top_narrow.txt", &page.coloured(40, 24).replace('\x1b', "^["));
     }
 
     #[test]

@@ -257,15 +257,27 @@ fn names() -> String {
 
 /// The grammar for people.
 pub(super) fn help() -> String {
-    let width = GRAMMAR
-        .iter()
-        .map(|(form, ..)| form.chars().count())
-        .max()
-        .unwrap_or(0);
-    GRAMMAR
-        .iter()
-        .map(|(form, _, does)| format!("  {form:<width$}  {does}\n"))
-        .collect()
+    /// What an edit does stands below it, further in, in lines that fit the narrowest usual terminal.
+    const COLUMNS: usize = 80;
+    const INDENT: &str = "      ";
+    let mut help = String::new();
+    for (form, _, does) in GRAMMAR {
+        help += &format!("  {form}\n{INDENT}");
+        let mut column = INDENT.len();
+        for (at, word) in does.split(' ').enumerate() {
+            let length = word.chars().count();
+            if at > 0 && column + 1 + length > COLUMNS {
+                help += &format!("\n{INDENT}{word}");
+                column = INDENT.len() + length;
+            } else {
+                help += if at > 0 { " " } else { "" };
+                help += word;
+                column += length + usize::from(at > 0);
+            }
+        }
+        help.push('\n');
+    }
+    help
 }
 
 #[cfg(test)]

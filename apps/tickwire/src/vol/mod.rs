@@ -416,8 +416,10 @@ pub(crate) enum VolCommand {
     #[command(after_help = "\
 Examples:
   tickwire vol show -f examples/quoter/two-expiries.toml
-  tickwire vol show -f examples/quoter/two-expiries.toml --expiry 2026-03 --strikes 21
-  tickwire vol show -s $XDG_RUNTIME_DIR/tickwire-quoter --format html > smiles.html")]
+  tickwire vol show -f examples/quoter/two-expiries.toml --expiry 2026-03 \\
+      --strikes 21
+  tickwire vol show -s $XDG_RUNTIME_DIR/tickwire-quoter --format html \\
+      > smiles.html")]
     Show {
         #[command(flatten)]
         place: Place,
@@ -490,7 +492,7 @@ Examples:
   tickwire vol edit -f vol.toml < morning.txt
   tickwire vol edit -f vol.toml --force atm 2026-03-20 +0.05
 
-An edit that moves a volatility or a forward further than [edits] of the file allows (two percent, one percent), or is cut to the
+An edit that moves a volatility or a forward further than [edits] of the file allows (two percent, one percent), or is cut to the \
 range of volatilities, is refused and says what it would have done; --force says that it is meant.
 
 Exit codes: 0 done, 1 refused (everything is as it was), 2 wrong command line or file, 3 the system refused, 4 no quoter answers.",
@@ -557,7 +559,9 @@ pub(crate) fn run(args: &VolArgs) -> Result<(), Failure> {
             };
             println!("{}", tell(place, &line, &by)?);
         }
-        VolCommand::Log { file, number } => print!("{}", log_table(file, *number)?.to_text()),
+        VolCommand::Log { file, number } => {
+            print!("{}", log_table(file, *number)?.to_text(crate::terminal::width()))
+        }
     }
     Ok(())
 }
@@ -624,7 +628,7 @@ fn show_all(place: &Place, expiry: Option<&str>, strikes: u32, format: Format) -
     };
     let report = show::report(&file, &surface, only, strikes, now);
     match format {
-        Format::Text => print!("{}", report.to_text()),
+        Format::Text => print!("{}", report.to_text(crate::terminal::width())),
         Format::Html => print!("{}", report.to_html()),
         Format::Markdown => print!("{}", report.to_markdown()),
     }

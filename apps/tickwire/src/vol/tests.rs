@@ -476,7 +476,7 @@ fn a_surface_is_shown_as_tables_and_as_one_page() {
     )
     .unwrap();
     let report = show::report(&file, &surface, None, 11, NOW);
-    let text = report.to_text();
+    let text = report.to_text(tickwire_lab::WHOLE);
     for part in [
         "2026-03-20",
         "2026-06-19",
@@ -494,7 +494,7 @@ fn a_surface_is_shown_as_tables_and_as_one_page() {
     for foreign in ["http:", "https:", "src=", "<script"] {
         assert!(!page.contains(foreign), "{foreign}");
     }
-    let one = show::report(&file, &surface, Some(1), 21, NOW).to_text();
+    let one = show::report(&file, &surface, Some(1), 21, NOW).to_text(tickwire_lab::WHOLE);
     assert!(!one.contains("2026-03-20") && one.lines().count() > 25, "{one}");
 }
 

@@ -88,7 +88,10 @@ pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure
         histograms.push((format!("{} µs", interval.get()), case.histogram(0)));
     }
     let lines: Vec<(&str, &Histogram)> = histograms.iter().map(|(name, h)| (name.as_str(), h)).collect();
-    print!("{}", Table::latencies("RTT/2, by interval", &lines).to_text());
+    print!(
+        "{}",
+        Table::latencies("RTT/2, by interval", &lines).to_text(crate::terminal::width())
+    );
     match (lost, unexpected) {
         (0, 0) => Ok(()),
         _ => Err(Failure::check(format!(
