@@ -341,6 +341,8 @@ mod tests {
                 .contains("1000 bytes")
         );
         let said = help();
-        assert_eq!(said.lines().count(), GRAMMAR.len());
+        // What each does stands further in.
+        let forms = said.lines().filter(|line| !line.starts_with("   "));
+        assert_eq!(forms.count(), GRAMMAR.len());
     }
 }

@@ -488,7 +488,8 @@ fn edit_help() -> String {
         "Edits; EXPIRY is the name of one, or how it begins; ± is + or -, and the amount is added:\n{}
 Examples:
   tickwire vol edit -f vol.toml atm 2026-03-20 +0.005
-  tickwire vol edit -s $XDG_RUNTIME_DIR/tickwire-quoter straddle 2026-03-20 +1.5 linked
+  tickwire vol edit -s $XDG_RUNTIME_DIR/tickwire-quoter straddle 2026-03-20 \\
+      +1.5 linked
   tickwire vol edit -f vol.toml < morning.txt
   tickwire vol edit -f vol.toml --force atm 2026-03-20 +0.05
 
