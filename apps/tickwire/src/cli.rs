@@ -395,7 +395,7 @@ pub(crate) struct DemoArgs {
     /// Folder for configuration, results and report
     #[arg(long, default_value = "tickwire-demo", value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Show what the trader has counted, too
+    /// Show what the trader, or the quoter, has counted, too
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -293,7 +293,8 @@ fn they_agree_where_quotes_are_orders() {
 fn agree_on_what_traded(entry: &str) {
     let folder = Folder::new(&format!("demo-quoter-{entry}"));
     let dir = folder.0.to_str().expect("a path of text");
-    let output = run(&[
+    let verbose: &[&str] = if entry == "orders" { &["--verbose"] } else { &[] };
+    let args = [
         "demo",
         "quoter",
         "--entry",
@@ -306,13 +307,25 @@ fn agree_on_what_traded(entry: &str) {
         "5",
         "--dir",
         dir,
-    ]);
+    ];
+    let output = run(&[&args[..], verbose].concat());
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{said}{complained}");
     assert!(
         said.contains("16 options quoted") && said.contains("positions and cash agree"),
         "{said}"
     );
+    // The result is the first thing said; what was counted, and the positions, only when they are asked for.
+    let first = said.lines().next().unwrap_or_default();
+    let is_verbose = entry == "orders";
+    assert!(
+        first.starts_with("exchange: ") && first.contains("agree"),
+        "{said}"
+    );
+    assert!(said.contains("gain ") && said.contains("loss limit"), "{said}");
+    for counted in ["quote messages", "ladders made", "\npositions"] {
+        assert_eq!(said.contains(counted), is_verbose, "{counted}: {said}");
+    }
 }
 
 /// Patience with a machine that has other things to do.

@@ -1,6 +1,6 @@
 //! `tickwire demo quoter`: an exchange with a future and a chain of options on it, a quoter, and what both say compared.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     let watched = watch(&mut exchange, &mut quoter, config.exchange.duration_s.0, stop);
     operator.end();
     watched?;
-    conclude(&args.dir, started, args.entry)
+    conclude(args, started)
 }
 
 /// The operator's client: turns the eye on as soon as there is one, and is heard from then on.
@@ -193,11 +193,11 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
 }
 
 /// Reads what both sides say, compares it, prints the report.
-fn conclude(dir: &Path, started: Instant, entry: QuoteEntry) -> Result<(), Failure> {
-    let file = |name: &str| -> PathBuf { dir.join(name) };
+fn conclude(args: &DemoArgs, started: Instant) -> Result<(), Failure> {
+    let entry = args.entry;
+    let file = |name: &str| -> PathBuf { args.dir.join(name) };
     let exchange: ExchangeResults = read_json(&file("exchange.json"))?;
     let quoter: QuoterResults = read_json(&file("quoter.json"))?;
-    print!("{}", super::summary(&quoter));
     let ours: Vec<_> = exchange
         .quotes
         .iter()
@@ -270,10 +270,11 @@ fn conclude(dir: &Path, started: Instant, entry: QuoteEntry) -> Result<(), Failu
         quoted = quoter.quotes.len();
     }
     println!(
-        "\nexchange: {quoted} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions and cash {}   ({:.1} s)",
+        "exchange: {quoted} options quoted, {traded} contracts traded with our quotes, {taken} taken by the eye; positions and cash {}   ({:.1} s)",
         if wrong.is_empty() { "agree" } else { "DIFFER" },
         started.elapsed().as_secs_f64()
     );
+    print!("{}", super::demo_summary(&quoter, args.verbose));
     if quoter.messages == 0 {
         wrong.push("no quote was sent".into());
     }

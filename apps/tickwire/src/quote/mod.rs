@@ -50,7 +50,7 @@ use tickwire_trading::{PullReason, QuotingState};
 pub(crate) use config::{LossMark, QuoteEntry, QuoterSection};
 pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
-pub(crate) use report::{QuoterResults, summary};
+pub(crate) use report::{QuoterResults, demo_summary, summary};
 
 use crate::config::{Config, Waiting};
 use crate::controls::Guards;

@@ -54,10 +54,27 @@ const POSITIONS_MAX: usize = 10;
 
 /// What the quoter alone prints: what was gained and how it stands first, then what was sent and how fast, then the largest positions.
 pub(crate) fn summary(r: &QuoterResults) -> String {
+    format!("{}\n{}\n{}", counted(r), latency(r), positions(r))
+}
+
+/// What a demonstration prints of it: with `is_verbose` everything, else gains and latency.
+pub(crate) fn demo_summary(r: &QuoterResults, is_verbose: bool) -> String {
+    match is_verbose {
+        true => summary(r),
+        false => format!("{}\n{}", money(r), latency(r)),
+    }
+}
+
+fn latency(r: &QuoterResults) -> String {
     let latency = Table::latencies(
         "packet to quotes, inside",
         &[("receipt to last mass quote sent", &r.packet_to_quotes)],
     );
+    latency.to_text(crate::terminal::width())
+}
+
+/// Gains, then what was sent and traded.
+fn counted(r: &QuoterResults) -> String {
     let pulls: Vec<String> = r.pulls.iter().map(|(why, n)| format!("{why} {n}")).collect();
     let p = &r.priced;
     let eye = match r.eye_orders {
@@ -79,7 +96,7 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         _ => String::new(),
     };
     format!(
-        "{}{} quote messages, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}; {}\n{eye}{} ladders made{memory}\n\n{}\n{}",
+        "{}{} quote messages, {} bytes; {} fills, {} contracts bought, {} sold; pulled: {}; {}\n{eye}{} ladders made{memory}\n",
         money(r),
         format_count(r.messages),
         format_count(r.bytes),
@@ -93,8 +110,6 @@ pub(crate) fn summary(r: &QuoterResults) -> String {
         },
         off_market(r),
         format_count(p.ladders),
-        latency.to_text(crate::terminal::width()),
-        positions(r),
     )
 }
 
