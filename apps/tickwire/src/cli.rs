@@ -85,16 +85,18 @@ Examples:
     Journal(JournalArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
-It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the
+It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the \
 venue what became of it. docs/controls.md has every control before a trade.
 
 Examples:
-  tickwire trade -c examples/demo.toml           (and in another terminal: tickwire exchange -c examples/demo.toml)
-  tickwire trade --socket FOLDER --tell kill     the running one whose file says trader.control = FOLDER")]
+  tickwire trade -c examples/demo.toml
+      (and in another terminal: tickwire exchange -c examples/demo.toml)
+  tickwire trade --socket FOLDER --tell kill
+      the running one whose file says trader.control = FOLDER")]
     Trade(SideArgs),
     /// Watches a trader or quoter from a process of its own, and has the venue cancel everything when it does not turn any more
     #[command(after_help = "\
-It reads the count that the other process keeps in shared memory (controls.beat), and has a session of its own at the venue ([watchdog]),
+It reads the count that the other process keeps in shared memory (controls.beat), and has a session of its own at the venue ([watchdog]), \
 which must be let cancel for the firm. docs/controls.md.
 
 Example:
