@@ -15,6 +15,8 @@ pub(crate) struct JsonLine<'a> {
     open: Vec<bool>,
     /// Names that the outer object has used already, and what goes before a member of such a name.
     taken: (&'static [&'static str], String),
+    /// Where only members of these names are written.
+    only: Option<&'static [&'static str]>,
 }
 
 impl<'a> JsonLine<'a> {
@@ -25,7 +27,16 @@ impl<'a> JsonLine<'a> {
             first: true,
             open: Vec::new(),
             taken: (&[], String::new()),
+            only: None,
         }
+    }
+
+    /// As [`JsonLine::begin`]; members of other names than these are passed over, which costs next to nothing. Objects of
+    /// arrays are entered all the same.
+    pub(crate) fn only(out: &'a mut Vec<u8>, names: &'static [&'static str]) -> JsonLine<'a> {
+        let mut line = JsonLine::begin(out);
+        line.only = Some(names);
+        line
     }
 
     /// From here on a member of the outer object with one of these names is called `owner.name`.
@@ -34,13 +45,17 @@ impl<'a> JsonLine<'a> {
     }
 
     pub(crate) fn number(&mut self, name: &str, value: u64) {
-        self.member(name);
-        self.print(value);
+        if self.is_wanted(name) {
+            self.member(name);
+            self.print(value);
+        }
     }
 
     pub(crate) fn text(&mut self, name: &str, value: &str) {
-        self.member(name);
-        self.utf8(value);
+        if self.is_wanted(name) {
+            self.member(name);
+            self.utf8(value);
+        }
     }
 
     /// Bytes in hexadecimal.
@@ -51,6 +66,9 @@ impl<'a> JsonLine<'a> {
     /// A field of a message. Decimals are written as numbers in full precision, text without its padding, bytes in
     /// hexadecimal.
     pub(crate) fn field(&mut self, name: &str, value: FieldValue<'_>) {
+        if !self.is_wanted(name) {
+            return;
+        }
         self.member(name);
         match value {
             FieldValue::Unsigned(_)
@@ -82,6 +100,9 @@ impl<'a> JsonLine<'a> {
 
     /// A field of a FAST message.
     pub(crate) fn fast(&mut self, name: &str, value: Value<'_>) {
+        if !self.is_wanted(name) {
+            return;
+        }
         self.member(name);
         match value {
             Value::Absent => self.print("null"),
@@ -124,6 +145,10 @@ impl<'a> JsonLine<'a> {
 
     pub(crate) fn end(self) {
         self.out.extend_from_slice(b"}\n");
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_none_or(|names| names.contains(&name))
     }
 
     fn member(&mut self, name: &str) {
@@ -237,6 +262,23 @@ mod tests {
         assert_eq!(
             text,
             "{\"Unit\":1,\"GapRequest.Unit\":2,\"Count\":3,\"Units\":[{\"Unit\":4}]}\n"
+        );
+    }
+
+    #[test]
+    fn only_members_that_are_wanted_are_written_wherever_they_stand() {
+        let mut out = Vec::new();
+        let mut line = JsonLine::only(&mut out, &["Symbol", "MessageType"]);
+        line.number("Unit", 1);
+        line.text("Symbol", "A");
+        line.enter("Entries", 0, 1);
+        line.field("Price", FieldValue::Unsigned(3));
+        line.fast("MessageType", Value::Ascii(b"X"));
+        line.leave();
+        line.end();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "{\"Symbol\":\"A\",\"Entries\":[{\"MessageType\":\"X\"}]}\n"
         );
     }
 

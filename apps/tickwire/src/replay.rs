@@ -90,6 +90,29 @@ struct About {
     /// Where it is received, as far as that was found out.
     on: Vec<(SocketAddr, Port, Line)>,
     room: Room,
+    /// When nothing comes any more.
+    end: Ending,
+}
+
+/// What a look at every book of a channel says when nothing comes any more. Channels have room for many books: it is looked once.
+#[derive(Default)]
+struct Ending {
+    partial: Option<Partial>,
+    /// The feed, or a book of it, is stale, and not because the recording begins late.
+    is_stale: bool,
+}
+
+impl Ending {
+    fn of(played: &dyn Play) -> Ending {
+        let partial = Partial::of(played);
+        let is_stale = || {
+            played.state() == FeedState::Stale || played.books().iter().any(|b| b.state() == BookState::Stale)
+        };
+        Ending {
+            is_stale: partial.is_none() && is_stale(),
+            partial,
+        }
+    }
 }
 
 pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
@@ -135,7 +158,10 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     }
     // What still waits for the other line will not come any more.
     let end = replay.tape.last().after(Nanos::DAY);
-    replay.played.iter_mut().for_each(|played| played.finish(end));
+    for (played, about) in replay.played.iter_mut().zip(&mut replay.about) {
+        played.finish(end);
+        about.end = Ending::of(&**played);
+    }
     replay.print()?;
     if let Some(reason) = stop.reason() {
         return Err(Failure::interrupted(format!(
@@ -253,7 +279,12 @@ impl Room {
         // Numbers of these are the venue's own, and not without holes.
         let numbered = matches!(protocol, Protocol::Itch50 | Protocol::Xdp | Protocol::Openbook);
         let instruments = match numbered {
-            true => INSTRUMENTS_MAX,
+            true => load.highest.map_or(INSTRUMENTS_MAX, |highest| {
+                highest
+                    .saturating_add(1)
+                    .next_multiple_of(256)
+                    .min(INSTRUMENTS_MAX)
+            }),
             false => clamp(entries, INSTRUMENTS_MAX.into()),
         };
         Room {
@@ -413,6 +444,7 @@ impl Replay<'_> {
             protocol: feed.protocol().name(),
             on,
             room,
+            end: Ending::default(),
         });
         Ok(self.played.len() - 1)
     }
@@ -480,6 +512,7 @@ impl Replay<'_> {
                 let load = Load {
                     messages: survey.files.messages,
                     bytes: survey.files.messages * 40,
+                    highest: None,
                 };
                 let name = feed.name().to_string();
                 let channel = self.add(&feed, 0, name, load, Vec::new()).map_err(End::Failed)?;
@@ -526,6 +559,7 @@ impl Replay<'_> {
         let load = Load {
             messages: count * if depth == Depth::ByPrice { 20 } else { 4 },
             bytes: 0,
+            highest: None,
         };
         let mut room = Room::of(Protocol::Itch50, load, self.args);
         room.instruments = room.instruments.min(count.min(u64::from(u32::MAX)) as u32 + 4096);
@@ -554,6 +588,7 @@ impl Replay<'_> {
             protocol: kind,
             on: Vec::new(),
             room,
+            end: Ending::default(),
         });
         Ok(self.played.len() - 1)
     }
@@ -728,35 +763,23 @@ impl Replay<'_> {
         say(format!("{rejects} events did not fit their books"), names);
         let (malformed, names) = with(Counter::Malformed);
         say(format!("{malformed} packets or messages are malformed"), names);
-        let partial: Vec<(Partial, &str)> = self
-            .played
-            .iter()
-            .filter_map(|p| Some((Partial::of(&**p)?, p.cost().name.as_str())))
+        let ends = || {
+            let ends = self.about.iter().map(|about| &about.end);
+            ends.zip(self.played.iter().map(|p| p.cost().name.as_str()))
+        };
+        let partial: Vec<(usize, &str)> = ends()
+            .filter_map(|(end, name)| Some((end.partial.as_ref()?, name)))
+            .map(|(partial, name)| (partial.books - partial.whole, name))
+            .filter(|(books, _)| *books > 0)
             .collect();
-        let books: usize = partial
-            .iter()
-            .map(|(partial, _)| partial.books - partial.whole)
-            .sum();
-        let names = partial
-            .into_iter()
-            .filter(|(p, _)| p.books > p.whole)
-            .map(|(_, name)| name)
-            .collect();
+        let books: usize = partial.iter().map(|(books, _)| books).sum();
+        let names = partial.into_iter().map(|(_, name)| name).collect();
         say(
             format!("the recording begins in mid-session, {books} books are partial"),
             names,
         );
-        let stale = |p: &dyn Play| {
-            let is_stale =
-                p.state() == FeedState::Stale || p.books().iter().any(|b| b.state() == BookState::Stale);
-            is_stale && Partial::of(p).is_none()
-        };
-        let names: Vec<_> = self
-            .played
-            .iter()
-            .filter(|p| stale(&***p))
-            .map(|p| p.cost().name.as_str())
-            .collect();
+        let stale = ends().filter(|(end, _)| end.is_stale);
+        let names = stale.map(|(_, name)| name).collect();
         say(
             "books are stale at the end: messages are missing on every line".to_string(),
             names,
@@ -849,7 +872,7 @@ impl Replay<'_> {
             "state_hash": format!("{:016x}", played.books().state_hash()),
             "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
             "ns_per_packet": report::summary_json(&cost.per_packet),
-            "partial": Partial::of(played).map(|p| serde_json::json!({
+            "partial": about.end.partial.as_ref().map(|p| serde_json::json!({
                 "books": p.books,
                 "complete": p.whole,
                 "levels": p.levels,
@@ -874,13 +897,13 @@ impl Replay<'_> {
         let mut text = String::new();
         let mut all = Counters::default();
         let (mut busy_ns, mut incomplete) = (0, Vec::new());
-        for played in &self.played {
-            text += &self.books_text(&**played);
+        for (played, about) in self.played.iter().zip(&self.about) {
+            text += &self.books_text(&**played, about.end.partial.is_some());
             all.merge(&played.counters());
             busy_ns += self.clock.span_ns(played.cost().busy_ticks);
             let lost = played.counters().get(Counter::MessagesLost);
             let name = &played.cost().name;
-            if let Some(partial) = Partial::of(&**played) {
+            if let Some(partial) = &about.end.partial {
                 incomplete.push(format!("{name}: {partial}"));
             } else if lost > 0 {
                 incomplete.push(format!(
@@ -1037,9 +1060,8 @@ impl Replay<'_> {
         books
     }
 
-    fn books_text(&self, played: &dyn Play) -> String {
+    fn books_text(&self, played: &dyn Play, is_partial: bool) -> String {
         let mut text = String::new();
-        let is_partial = Partial::of(played).is_some();
         for (symbol, id) in self.wanted_books(played) {
             let Some(book) = played.books().book(id) else {
                 continue;

@@ -37,10 +37,12 @@ use crate::terminal;
 use crate::wiring::PUBLISHED;
 
 /// Packets of a stream of which every one is looked into for instruments and roles; of later ones every [`KEYS_LATER`]th.
-const KEYS_UNTIL: u64 = 128;
+const KEYS_UNTIL: u64 = 64;
 const KEYS_LATER: u64 = 256;
 /// Instruments of a stream that are remembered.
 const KEYS_MAX: usize = 8192;
+/// Members of messages that say which instrument, and what for.
+const NAMED: [&str; 4] = ["SecurityID", "Symbol", "SymbolIndex", "MessageType"];
 /// Frames between two looks at the stop flag and the clock.
 const LOOK: u64 = 1024;
 
@@ -51,18 +53,22 @@ pub(super) struct Load {
     pub(super) messages: u64,
     /// The bytes of them.
     pub(super) bytes: u64,
+    /// The highest number of an instrument, where messages name them by number at a known place.
+    pub(super) highest: Option<u32>,
 }
 
 impl Load {
-    fn note(&mut self, messages: u64, bytes: usize) {
+    fn note(&mut self, messages: u64, bytes: usize, highest: Option<u32>) {
         self.messages += messages;
         self.bytes += bytes as u64;
+        self.highest = self.highest.max(highest);
     }
 
     fn and(self, other: Load) -> Load {
         Load {
             messages: self.messages + other.messages,
             bytes: self.bytes + other.bytes,
+            highest: self.highest.max(other.highest),
         }
     }
 }
@@ -102,7 +108,7 @@ impl Addressee {
         match self {
             Addressee::One(at) => Some(*at),
             Addressee::Several(protocol, by_session) => {
-                let session = frame(*protocol, payload, &mut |_, _| {})?.session;
+                let session = frame(*protocol, payload, &mut |_, _, _| {})?.session;
                 by_session.iter().find(|(s, _)| *s == session).map(|(_, at)| *at)
             }
         }
@@ -286,23 +292,30 @@ pub(super) fn of_configured(files: &[PathBuf], feeds: &FeedFile, stop: &StopFlag
     let mut heard = Heard::default();
     let mut live: HashMap<(usize, usize, bool), Load> = HashMap::new();
     read(files, stop, |destination, payload| {
-        if let Some(at) = feeds.find(destination)
-            && let Some(frame) = frame(feeds.feeds[at.feed].protocol(), payload, &mut |_, _| {})
-            && frame.count > 0
-        {
+        let Some(at) = feeds.find(destination) else {
+            return Ok(());
+        };
+        let protocol = feeds.feeds[at.feed].protocol();
+        let mut highest = None;
+        let framed = frame(protocol, payload, &mut |_, _, message| {
+            highest = highest.max(instrument(protocol, message));
+        });
+        if let Some(framed) = framed.filter(|framed| framed.count > 0) {
             heard.ports.insert((at.feed, at.channel, at.port));
             let is_b = at.port == Port::Live && at.line == Some(Line::B);
             let load = live.entry((at.feed, at.channel, is_b)).or_default();
-            load.note(frame.count.into(), payload.len());
+            load.note(framed.count.into(), payload.len(), highest);
         }
         Ok(())
     })?;
     // Both lines carry the same: the fuller one counts.
     for ((feed, channel, _), load) in live {
         let most = heard.loads.entry((feed, channel)).or_default();
+        let highest = most.highest.max(load.highest);
         if load.bytes > most.bytes {
             *most = load;
         }
+        most.highest = highest;
     }
     Ok(heard)
 }
@@ -331,15 +344,28 @@ struct Framed {
     count: u32,
 }
 
-/// Reads a packet's frame, and hands every message to `each` with its number: bytes without what may differ between lines.
-fn frame(protocol: Protocol, payload: &[u8], each: &mut dyn FnMut(u64, &[u8])) -> Option<Framed> {
-    fn of<F: Framing>(payload: &[u8], head: usize, each: &mut dyn FnMut(u64, &[u8])) -> Option<Framed> {
+/// The instrument's number in a message, where its place follows from the message's type.
+fn instrument(protocol: Protocol, message: &[u8]) -> Option<u32> {
+    match protocol {
+        Protocol::Itch50 => itch50::stock_locate(message).map(u32::from),
+        Protocol::Xdp => xdp::symbol_index(message),
+        _ => None,
+    }
+}
+
+/// Who is told a message of a packet: the packet's session, the message's number, and its bytes without what may differ
+/// between lines.
+type Each<'e> = &'e mut dyn FnMut(SessionId, u64, &[u8]);
+
+/// Reads a packet's frame, and hands every message to `each`.
+fn frame(protocol: Protocol, payload: &[u8], each: Each<'_>) -> Option<Framed> {
+    fn of<F: Framing>(payload: &[u8], head: usize, each: Each<'_>) -> Option<Framed> {
         let frame = F::parse(payload).ok()?;
         let mut count = 0;
         if let Content::Messages { messages, count: all } = frame.content {
             count = all;
             for (number, message) in (frame.first.0..).zip(messages) {
-                each(number, message.get(head..).unwrap_or_default());
+                each(frame.session, number, message.get(head..).unwrap_or_default());
             }
         }
         Some(Framed {
@@ -359,7 +385,7 @@ fn frame(protocol: Protocol, payload: &[u8], each: &mut dyn FnMut(u64, &[u8])) -
             let first = u64::from(block.header.seq.get());
             let count = block.messages.len() as u32;
             for (number, message) in (first..).zip(block.messages) {
-                each(number, message);
+                each(SessionId::NONE, number, message);
             }
             Some(Framed {
                 session: SessionId::NONE,
@@ -411,6 +437,11 @@ fn port_of(protocol: Protocol, payload: &[u8]) -> Port {
         }
         _ => Port::Live,
     }
+}
+
+/// The packet of this number in its stream, from 1, is looked into for instruments.
+fn is_looked_into(packet: u64) -> bool {
+    packet <= KEYS_UNTIL || packet.is_multiple_of(KEYS_LATER)
 }
 
 /// What is known of one stream.
@@ -525,29 +556,34 @@ impl Surveyor {
 
     /// A packet of a known protocol.
     fn take(&mut self, index: usize, protocol: Protocol, payload: &[u8]) {
-        let Some(Framed { session, count }) = frame(protocol, payload, &mut |_, _| {}) else {
+        let (mut of, mut highest) = (None, None);
+        let framed = frame(protocol, payload, &mut |session, number, message| {
+            let (stream, kind) = *of.get_or_insert_with(|| {
+                let kind = mix(hash(&session.0) ^ protocol as u64);
+                (self.stream(index, protocol, session), kind)
+            });
+            self.lines.note(stream, kind, number, message);
+            if let Some(number) = instrument(protocol, message) {
+                highest = highest.max(Some(number));
+                let found = &mut self.streams[stream];
+                if is_looked_into(found.packets + 1) && found.keys.len() < KEYS_MAX {
+                    found.keys.insert(mix(number.into()));
+                }
+            }
+        });
+        let (Some(Framed { count, .. }), Some((stream, _))) = (framed, of) else {
             return;
         };
-        if count == 0 {
-            return;
-        }
-        let stream = self.stream(index, protocol, session);
         let port = port_of(protocol, payload);
-        let kind = mix(hash(&session.0) ^ protocol as u64);
-        let lines = &mut self.lines;
-        frame(protocol, payload, &mut |number, message| {
-            lines.note(stream, kind, number, message)
-        });
         let found = &mut self.streams[stream];
         found.packets += 1;
-        found.load.note(count.into(), payload.len());
+        found.load.note(count.into(), payload.len(), highest);
         let has_loops = matches!(protocol, Protocol::Mdp3 | Protocol::Moex);
         if !has_loops {
             found.ports[port as usize] += 1;
         }
-        let is_looked_into = found.packets <= KEYS_UNTIL || found.packets.is_multiple_of(KEYS_LATER);
-        let has_snapshots =
-            has_loops || matches!(protocol, Protocol::Xdp | Protocol::Openbook | Protocol::Cqs);
+        let is_looked_into = is_looked_into(found.packets);
+        let has_snapshots = matches!(protocol, Protocol::Openbook | Protocol::Cqs);
         if has_loops || has_snapshots && is_looked_into {
             self.keys.port = None;
             self.keys.is_looked_into = is_looked_into;
@@ -790,6 +826,9 @@ impl Surveyor {
                 let most = of_port.iter().map(|(_, s)| s.packets).max().unwrap_or(0);
                 let fullest = of_port.iter().map(|(_, s)| s.load).max_by_key(|load| load.bytes);
                 load = load.and(fullest.unwrap_or_default());
+                load.highest = of_port
+                    .iter()
+                    .fold(load.highest, |most, (_, s)| most.max(s.load.highest));
                 let mut lines: Vec<SocketAddr> = Vec::new();
                 for (_, stream) in &of_port {
                     let address = self.address(stream);
@@ -950,7 +989,7 @@ impl Sink for Keys {
             return Ok(());
         }
         self.line.clear();
-        let mut line = JsonLine::begin(&mut self.line);
+        let mut line = JsonLine::only(&mut self.line, &NAMED);
         (message.fields)(&mut line);
         line.end();
         for (at, _) in self.line.iter().enumerate().filter(|(_, b)| **b == b'"') {
