@@ -12,6 +12,7 @@
 
 mod lines;
 mod records;
+mod spool;
 mod survey;
 
 use std::collections::{BTreeMap, HashMap};
@@ -116,8 +117,37 @@ impl Ending {
 }
 
 pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let is_input = |path: &Path| path.as_os_str() == "-";
+    let spooled = match args.files.iter().filter(|path| is_input(path)).count() {
+        0 => return play(args, &args.files, stop),
+        1 if args.step => {
+            return Err(Failure::config(
+                "--step waits for Enter on standard input, which is the recording here: give a file",
+            ));
+        }
+        1 => spool::Spooled::take(stop)?,
+        _ => {
+            return Err(Failure::config(
+                "standard input can be read once only: give `-` once",
+            ));
+        }
+    };
+    let opened = spooled.path();
+    let files = args.files.iter().map(|path| match is_input(path) {
+        true => opened.clone(),
+        false => path.clone(),
+    });
+    let files: Vec<PathBuf> = files.collect();
+    play(args, &files, stop).map_err(|failure| Failure {
+        message: failure.message.replace(&*opened.to_string_lossy(), spool::NAME),
+        ..failure
+    })
+}
+
+/// Reads the files twice.
+fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Failure> {
     tickwire_runtime::alloc::populate_large_blocks();
-    let routes = match routes(args, stop) {
+    let routes = match routes(args, files, stop) {
         Ok(routes) => routes,
         Err(Stopped::Failed(failure)) => return Err(failure),
         Err(Stopped::Interrupted) => {
@@ -148,7 +178,7 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
         empty: Vec::new(),
     };
     replay.add_recognised()?;
-    for file in &args.files {
+    for file in files {
         match replay.file(file) {
             Ok(()) => {}
             Err(End::Interrupted) => break,
@@ -175,14 +205,14 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
 }
 
 /// The first reading.
-fn routes(args: &ReplayArgs, stop: &StopFlag) -> Result<Routes, Stopped> {
+fn routes(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<Routes, Stopped> {
     if let Some(path) = &args.config {
         let mut file = FeedFile::load(path).map_err(Stopped::Failed)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         file.feeds
             .iter_mut()
             .for_each(|feed| feed.resolve_templates(folder));
-        let heard = survey::of_configured(&args.files, &file, stop)?;
+        let heard = survey::of_configured(files, &file, stop)?;
         return Ok(Routes::Configured(file, heard));
     }
     let failed = |message: String| Stopped::Failed(Failure::config(message));
@@ -200,7 +230,7 @@ fn routes(args: &ReplayArgs, stop: &StopFlag) -> Result<Routes, Stopped> {
             ));
         }
     }
-    survey::of_recognised(&args.files, args.protocol, &templates, stop).map(Routes::Recognised)
+    survey::of_recognised(files, args.protocol, &templates, stop).map(Routes::Recognised)
 }
 
 fn symbols_of(names: &[String]) -> Result<Option<Vec<Symbol>>, Failure> {
@@ -827,6 +857,7 @@ impl Replay<'_> {
             "frames_lost": counts.lost(),
             "frames_not_read": counts.not_read(),
             "packets_of_other_feeds": self.other_feeds,
+            "interrupted": self.stop.is_set(),
         });
         if let Routes::Recognised(survey) = &self.routes {
             let left_out = survey.left_out.iter().map(|(address, packets, protocol)| {
@@ -838,6 +869,10 @@ impl Replay<'_> {
             });
             all["left_out"] = left_out.collect();
             all["destinations_with_heartbeats_only"] = survey.idle.into();
+            all["first_reading"] = serde_json::json!({
+                "streams": survey.streams,
+                "packets_read_field_by_field": survey.looked_into,
+            });
         }
         // One channel's members stand at the top as well: scripts need not look for the only one.
         if let ([only], Some(all)) = (&feeds[..], all.as_object_mut()) {
@@ -971,6 +1006,9 @@ impl Replay<'_> {
                     checked.levels
                 ),
             };
+        }
+        if let Some(reason) = self.stop.reason() {
+            text += &format!("{reason}: the above is of the part of the recording that was read\n");
         }
         for incomplete in incomplete {
             text += &format!("{incomplete}\n");

@@ -126,6 +126,9 @@ pub(super) struct Survey {
     pub(super) left_out: Vec<(SocketAddr, u64, Option<Protocol>)>,
     /// Messages of files without packets.
     pub(super) files: Files,
+    /// What the first reading cost: streams told apart, and packets of which every message was visited field by field.
+    pub(super) streams: usize,
+    pub(super) looked_into: u64,
 }
 
 /// What files without packets hold.
@@ -153,7 +156,7 @@ pub(super) enum Stopped {
     Failed(Failure),
 }
 
-/// Says on a terminal how far reading has come.
+/// Says how far reading has come: on a terminal in one line that changes, elsewhere now and then in a line of its own.
 pub(super) struct Progress {
     shown: Option<Instant>,
     begun: Instant,
@@ -171,30 +174,44 @@ impl Progress {
         }
     }
 
-    /// Call it now and then. Nothing is said in the first second.
+    /// Whether it is time to say something: on a terminal from the first second on, elsewhere every ten seconds.
+    fn is_due(is_terminal: bool, begun: Duration, shown: Option<Duration>) -> bool {
+        match (is_terminal, shown) {
+            (true, Some(shown)) => shown >= Duration::from_millis(250),
+            (true, None) => begun >= Duration::from_secs(1),
+            (false, shown) => shown.unwrap_or(begun) >= Duration::from_secs(10),
+        }
+    }
+
+    /// Call it now and then.
     pub(super) fn show(&mut self, file: &Path, frames: u64, bytes: u64) {
-        let is_due = match self.shown {
-            Some(last) => last.elapsed() >= Duration::from_millis(250),
-            None => self.begun.elapsed() >= Duration::from_secs(1),
-        };
-        if !self.is_terminal || !is_due {
+        let begun = self.begun.elapsed();
+        if !Self::is_due(self.is_terminal, begun, self.shown.map(|shown| shown.elapsed())) {
             return;
         }
         self.shown = Some(Instant::now());
-        let name = file.file_name().unwrap_or(file.as_os_str()).display();
+        let name = match file.starts_with("/proc/self/fd") {
+            true => super::spool::NAME.into(),
+            false => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy(),
+        };
+        let (before, after) = if self.is_terminal {
+            ("\r", "\x1b[K")
+        } else {
+            ("", "\n")
+        };
         let _ = write!(
             std::io::stderr(),
-            "\r{} {name}: {:.1} MB, {:.2} million frames, {:.0} s\x1b[K",
+            "{before}{} {name}: {:.1} MB, {:.2} million frames, {:.0} s{after}",
             self.what,
             bytes as f64 / 1e6,
             frames as f64 / 1e6,
-            self.begun.elapsed().as_secs_f64()
+            begun.as_secs_f64()
         );
     }
 
     /// Takes the line away again.
     pub(super) fn clear(&mut self) {
-        if self.shown.take().is_some() {
+        if self.shown.take().is_some() && self.is_terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
@@ -219,11 +236,6 @@ fn read(
         End::Interrupted => Stopped::Interrupted,
     };
     for file in files {
-        if file.as_os_str() == "-" {
-            return Err(Stopped::Failed(Failure::config(
-                "replay reads a recording twice and cannot take it from standard input: give a file",
-            )));
-        }
         Recording::open(file, itch50::message_size).map_err(refused)?;
     }
     let (mut progress, mut held) = (Progress::new("looking through"), Files::default());
@@ -497,6 +509,8 @@ struct Surveyor {
     streams: Vec<Stream>,
     lines: Lines,
     keys: Keys,
+    /// Packets of which every message was visited field by field.
+    looked_into: u64,
 }
 
 impl Surveyor {
@@ -509,6 +523,7 @@ impl Surveyor {
             streams: Vec::new(),
             lines: Lines::new(),
             keys: Keys::default(),
+            looked_into: 0,
         })
     }
 
@@ -590,7 +605,10 @@ impl Surveyor {
             match protocol {
                 // The template says what a packet is for.
                 Protocol::Mdp3 if !is_looked_into => self.keys.note_templates(payload),
-                _ => _ = self.detector.reader(protocol).packet(payload, &mut self.keys),
+                _ => {
+                    self.looked_into += 1;
+                    _ = self.detector.reader(protocol).packet(payload, &mut self.keys);
+                }
             }
             if has_loops && let Some(port) = self.keys.port {
                 found.ports[port as usize] += 1;
@@ -643,7 +661,11 @@ impl Surveyor {
             }
         }
         let channel_of = self.grouped();
-        let mut survey = Survey::default();
+        let mut survey = Survey {
+            streams: self.streams.len(),
+            looked_into: self.looked_into,
+            ..Survey::default()
+        };
         self.enter(&channel_of, &mut survey);
         for destination in &self.destinations {
             let is_played = destination.protocol.is_none_or(|p| PUBLISHED.contains(&p));

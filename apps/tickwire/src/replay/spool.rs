@@ -1,0 +1,72 @@
+//! A recording from standard input, kept in a file of no name while it is read twice.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tickwire_runtime::signal::StopFlag;
+
+use crate::failure::Failure;
+
+/// What messages call it.
+pub(super) const NAME: &str = "standard input";
+/// Between two looks at the stop flag.
+const LOOK: Duration = Duration::from_millis(5);
+/// Names that are tried: others may stand in the folder.
+const NAMES: u32 = 16;
+
+/// All of standard input. The file has lost its name before anything is in it: nobody else can open it, and it is gone with the
+/// process, however that ends.
+pub(super) struct Spooled(File);
+
+impl Spooled {
+    /// Reads standard input to its end. It takes as much room in the folder for temporary files as the recording has bytes.
+    pub(super) fn take(stop: &StopFlag) -> Result<Spooled, Failure> {
+        let folder = std::env::temp_dir();
+        let failed = |e: io::Error| {
+            Failure::system(format!(
+                "cannot keep {NAME} in {}: {e}; TMPDIR names another folder",
+                folder.display()
+            ))
+        };
+        let named = |number: u32| folder.join(format!("tickwire-replay-{}-{number}", std::process::id()));
+        let create = |number: u32| {
+            let path = named(number);
+            let mut options = OpenOptions::new();
+            let options = options.read(true).write(true).create_new(true).mode(0o600);
+            let file = options.open(&path)?;
+            std::fs::remove_file(&path).map(|()| file)
+        };
+        let mut created = create(0);
+        for number in 1..NAMES {
+            match &created {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => created = create(number),
+                _ => break,
+            }
+        }
+        let file = created.map_err(failed)?;
+        let mut copy = file.try_clone().map_err(failed)?;
+        // On a thread of its own: a read that waits for a pipe does not look at the stop flag.
+        let copying = std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut copy));
+        while !copying.is_finished() {
+            if let Some(reason) = stop.reason() {
+                return Err(Failure::interrupted(format!(
+                    "{reason}; nothing has been replayed yet: {NAME} was being read"
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        match copying.join() {
+            Ok(copied) => copied.map(|_| Spooled(file)).map_err(failed),
+            Err(_) => Err(failed(io::Error::other("the copying thread failed"))),
+        }
+    }
+
+    /// A path that opens it anew, from its beginning.
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
