@@ -411,6 +411,7 @@ mod tests {
                 writer.written();
             }
         }
+        file.extend_from_slice(writer.pending());
         file
     }
 

@@ -169,8 +169,12 @@ impl FixMask {
         }
         if byte != SOH {
             match self.tag {
-                // Not a checksum any more: nothing is known of such bytes.
-                10 if self.digits.len() >= 3 => out.push(byte),
+                // Not a checksum: such bytes pass as they are.
+                10 if self.digits.len() >= 3 => {
+                    out.append(&mut self.digits);
+                    out.push(byte);
+                    self.tag = 0;
+                }
                 10 => self.digits.push(byte),
                 _ if self.is_secret() => self.star(byte, out),
                 _ => {
