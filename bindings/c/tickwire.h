@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 112u
+#define TW_COUNTERS 106u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -332,12 +332,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"packets_retransmit", "packets rtx", "packets", "Datagrams received from the retransmission server."},
         {"packets_duplicate", "dup packets", "packets", "Datagrams that held no message not seen before (normal on two lines: one of each pair)."},
         {"packets_ignored", "ignored", "packets", "Packets of a session that is not this feed's, or with a sequence number that cannot be right."},
-        {"packets_foreign", "foreign session", "packets", "Packets of another session than the one followed: it changes only when both lines say so or the old one is quiet."},
-        {"packets_doubted", "doubted", "packets", "Packets with a number that the measured rate does not explain, not confirmed by the other line or by time; books are stale meanwhile."},
-        {"claims_dropped", "claims dropped", "events", "Times numbers far ahead turned out to be false: the lines went on below them."},
-        {"lines_differ", "lines differ", "messages", "Messages that two lines, or a line and a retransmission, sent with the same number and different content; books are recovered."},
         {"answers_unasked", "unasked", "packets", "Datagrams on the socket of recovery requests from an address or port that was not asked; dropped."},
-        {"resyncs", "resyncs", "events", "Times books were loaded anew because a message could not be used or did not fit them."},
         {"heartbeats", "heartbeats", "packets", "Packets without messages that tell the next sequence number."},
         {"messages", "messages", "messages", "Venue messages delivered in sequence, once."},
         {"messages_duplicate", "dup messages", "messages", "Messages received again after they had been delivered or buffered."},
@@ -347,7 +342,6 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"messages_missed", "missed", "messages", "Messages that were missing when a gap was found."},
         {"messages_recovered", "recovered", "messages", "Missing messages that arrived after all: by the other line, late, or by retransmission."},
         {"messages_lost", "lost", "messages", "Missing messages given up; a snapshot is needed and books stay stale until it is loaded."},
-        {"messages_unheard", "unheard", "messages", "Messages sent before the first packet of the session was received, not recovered: joined in mid-session, nothing was lost."},
         {"retransmit_requests", "requests", "events", "Retransmission requests sent."},
         {"retransmit_timeouts", "timeouts", "events", "Retransmission requests that were not answered in time."},
         {"snapshots", "snapshots", "events", "Snapshots loaded to completion."},
