@@ -37,7 +37,7 @@ fn send_to(group: SocketAddrV4) -> MulticastSender {
 fn next<'b>(receiver: &mut MulticastReceiver, buf: &'b mut [u8]) -> Option<Datagram<'b>> {
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     waiter.watch(receiver);
-    waiter.wait(1_000_000_000).expect("poll works");
+    waiter.wait(1_000_000_000);
     receiver.recv(buf).expect("receive works")
 }
 
@@ -291,7 +291,7 @@ fn bytes_cross_a_connection_both_ways_and_an_end_is_seen() {
     client.finish();
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     let watch = waiter.watch(&server);
-    assert!(waiter.wait(1_000_000_000).expect("works") && waiter.is_ready(watch));
+    assert!(waiter.wait(1_000_000_000) && waiter.is_ready(watch));
     assert_eq!(server.recv(&mut [0; 8]).expect("works"), Received::Closed);
 }
 
@@ -332,13 +332,13 @@ fn a_waiter_sleeps_until_the_time_or_the_first_input_and_says_which_socket() {
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     let (quiet, busy) = (waiter.watch(&silent), waiter.watch(&receiver));
     let started = Instant::now();
-    assert!(!waiter.wait(3_000_000).expect("works"));
+    assert!(!waiter.wait(3_000_000));
     assert!(started.elapsed() >= Duration::from_millis(3));
     send_to(group).send(b"x").expect("sent");
-    assert!(waiter.wait(5_000_000_000).expect("works"));
+    assert!(waiter.wait(5_000_000_000));
     assert!(waiter.is_ready(busy) && !waiter.is_ready(quiet));
     waiter.forget(busy);
-    assert!(!waiter.wait(0).expect("works"));
+    assert!(!waiter.wait(0));
     assert_eq!(waiter.watch(&receiver), busy, "a forgotten place is used again");
 }
 
@@ -348,6 +348,6 @@ fn a_spinning_waiter_never_sleeps_and_says_look_everywhere() {
     let mut waiter = Waiter::new(WaitStrategy::Spin);
     let watch = waiter.watch(&silent);
     let started = Instant::now();
-    assert!(waiter.wait(3_600_000_000_000).expect("works") && waiter.is_ready(watch));
+    assert!(waiter.wait(3_600_000_000_000) && waiter.is_ready(watch));
     assert!(started.elapsed() < Duration::from_secs(600));
 }
