@@ -266,6 +266,23 @@ mod tests {
     }
 
     #[test]
+    fn only_members_that_are_wanted_are_written_wherever_they_stand() {
+        let mut out = Vec::new();
+        let mut line = JsonLine::only(&mut out, &["Symbol", "MessageType"]);
+        line.number("Unit", 1);
+        line.text("Symbol", "A");
+        line.enter("Entries", 0, 1);
+        line.field("Price", FieldValue::Unsigned(3));
+        line.fast("MessageType", Value::Ascii(b"X"));
+        line.leave();
+        line.end();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "{\"Symbol\":\"A\",\"Entries\":[{\"MessageType\":\"X\"}]}\n"
+        );
+    }
+
+    #[test]
     fn arrays_nest_and_may_be_empty() {
         let text = written(|line| {
             line.enter("Empty", 0, 0);

@@ -1031,3 +1031,18 @@ impl Sink for Keys {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_hears_of_progress_after_a_second_and_a_file_every_ten() {
+        let s = Duration::from_secs;
+        let due = Progress::is_due;
+        assert!(!due(true, Duration::from_millis(900), None) && due(true, s(1), None));
+        assert!(!due(true, s(5), Some(Duration::from_millis(100))) && due(true, s(5), Some(s(1))));
+        assert!(!due(false, s(9), None) && due(false, s(10), None));
+        assert!(!due(false, s(60), Some(s(9))) && due(false, s(60), Some(s(10))));
+    }
+}
