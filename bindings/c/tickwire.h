@@ -365,7 +365,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"net_errors", "net errors", "events", "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."},
         {"net_errors_network", "network", "events", "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."},
         {"net_errors_peer", "peer", "events", "Of the errors of socket calls: the peer refused, reset, closed or did not answer."},
-        {"net_errors_resources", "resources", "events", "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."},
+        {"net_errors_resource", "resources", "events", "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."},
         {"net_errors_config", "configuration", "events", "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."},
         {"clock_steps", "clock steps", "events", "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."},
         {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."},

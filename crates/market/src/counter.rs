@@ -86,7 +86,7 @@ counters! {
     NetErrors "net_errors" "net errors" Events "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."
     NetErrorsNetwork "net_errors_network" "network" Events "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."
     NetErrorsPeer "net_errors_peer" "peer" Events "Of the errors of socket calls: the peer refused, reset, closed or did not answer."
-    NetErrorsResources "net_errors_resources" "resources" Events "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."
+    NetErrorsResources "net_errors_resource" "resources" Events "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."
     NetErrorsConfig "net_errors_config" "configuration" Events "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."
     ClockSteps "clock_steps" "clock steps" Events "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."
     HandOverWaits "hand_over_waits" "waits" Events "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."
