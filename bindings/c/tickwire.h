@@ -386,7 +386,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"risk_order_rate", "order rate", "events", "Orders stopped because too many had been sent within the window."},
         {"risk_order_value", "value", "events", "Orders and quotes stopped because they were worth more than one may be."},
         {"risk_price_drift", "drift", "events", "Orders and quotes stopped because their price was too far from the mid price of a while ago."},
-        {"risk_instrument_rate", "instrument rate", "events", "Orders and quotes stopped because too many messages about their instrument had been sent."},
+        {"risk_instr_rate", "instrument rate", "events", "Orders and quotes stopped because too many messages about their instrument had been sent."},
         {"risk_duplicate", "duplicates", "events", "Orders stopped because the same one had been sent for the same message."},
         {"risk_self_trade", "self trades", "events", "Orders and quotes stopped because they could have traded with one of ours."},
         {"risk_executions", "executions", "events", "Orders and quotes stopped because their strategy executed too often; a person has to resume it."},

@@ -29,7 +29,7 @@ const DATA_MAX: u32 = 4096;
 /// Who may log in, and with what; spaces: nothing is asked for.
 pub type Credentials = (Alpha<6>, Alpha<10>);
 
-/// Takes passwords out of what one connection sends. See the [module's description](self).
+/// Takes passwords out of what one connection sends. See the description at the top of this file.
 #[derive(Clone, Debug)]
 pub enum Mask {
     /// Of FIX.

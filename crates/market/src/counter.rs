@@ -107,7 +107,7 @@ counters! {
     RiskOrderRate "risk_order_rate" "order rate" Events "Orders stopped because too many had been sent within the window."
     RiskOrderValue "risk_order_value" "value" Events "Orders and quotes stopped because they were worth more than one may be."
     RiskPriceDrift "risk_price_drift" "drift" Events "Orders and quotes stopped because their price was too far from the mid price of a while ago."
-    RiskInstrumentRate "risk_instrument_rate" "instrument rate" Events "Orders and quotes stopped because too many messages about their instrument had been sent."
+    RiskInstrumentRate "risk_instr_rate" "instrument rate" Events "Orders and quotes stopped because too many messages about their instrument had been sent."
     RiskDuplicate "risk_duplicate" "duplicates" Events "Orders stopped because the same one had been sent for the same message."
     RiskSelfTrade "risk_self_trade" "self trades" Events "Orders and quotes stopped because they could have traded with one of ours."
     RiskExecutions "risk_executions" "executions" Events "Orders and quotes stopped because their strategy executed too often; a person has to resume it."

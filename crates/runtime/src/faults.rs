@@ -1,9 +1,9 @@
 //! Errors on demand, for tests: any `errno` from any socket call.
 //!
-//! Every socket call of this crate asks [`pass`] first. Only tests of this crate and builds with the feature `faults`, which the dependencies of
+//! Every socket call of this crate asks `pass` first. Only tests of this crate and builds with the feature `faults`, which the dependencies of
 //! tests ask for and no shipped program has, contain more of it than a constant.
 //!
-//! A test in the same thread says [`inject`]; a test of a whole program starts it with `TICKWIRE_FAULTS` naming a file, which the program
+//! A test in the same thread says `inject`; a test of a whole program starts it with `TICKWIRE_FAULTS` naming a file, which the program
 //! reads again and again: one line `every=N calls=send,receive errno=101`, where `calls=all` is every call and `errno=all` each number in turn.
 //! Without the file, or with an empty one, nothing fails. `step=SECONDS` there sets the system's clock, as this program sees it, by so much.
 
@@ -122,7 +122,7 @@ mod armed {
         LOCAL.take().map_or(0, |(_, _, left)| left)
     }
 
-    /// How many calls failed on request in this process, by [`inject`] or by the file.
+    /// How many calls failed on request in this process, by `inject` or by the file.
     pub fn injected() -> u64 {
         INJECTED.load(Ordering::Relaxed)
     }

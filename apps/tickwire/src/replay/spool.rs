@@ -1,12 +1,12 @@
 //! A recording from standard input, kept in a file of no name while it is read twice.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::failure::Failure;
@@ -35,9 +35,7 @@ impl Spooled {
         let named = |number: u32| folder.join(format!("tickwire-replay-{}-{number}", std::process::id()));
         let create = |number: u32| {
             let path = named(number);
-            let mut options = OpenOptions::new();
-            let options = options.read(true).write(true).create_new(true).mode(0o600);
-            let file = options.open(&path)?;
+            let file = files::create_new(&path)?;
             std::fs::remove_file(&path).map(|()| file)
         };
         let mut created = create(0);
