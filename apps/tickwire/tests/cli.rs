@@ -277,3 +277,32 @@ fn the_commit_is_read_from_whatever_form_a_repository_has_and_is_missed_without_
         "{said}"
     );
 }
+
+/// Without descriptors the list of interfaces cannot be read: that is said, and not that there is no interface.
+#[test]
+fn a_limit_of_open_files_is_named() {
+    let program = env!("CARGO_BIN_EXE_tickwire");
+    let mut named = 0;
+    for limit in 5..=12 {
+        let output = std::process::Command::new("sh")
+            .arg("-c")
+            .arg(format!(
+                "ulimit -n {limit}; exec {program} trade -c examples/demo.toml"
+            ))
+            .current_dir(tickwire_testdata::workspace())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("sh runs");
+        let said = text(&output.stderr);
+        assert!(!output.status.success(), "{limit}: {said}");
+        assert!(
+            !said.contains("no network interface") && !said.contains("panicked"),
+            "{limit}: {said}"
+        );
+        // With enough of them there is only nobody who listens.
+        let is_named = said.contains("os error 24");
+        assert!(is_named || said.contains("connection refused"), "{limit}: {said}");
+        named += usize::from(is_named);
+    }
+    assert!(named > 0, "every limit was enough");
+}

@@ -52,6 +52,14 @@ pub enum NetError {
         /// What there is: `lo (127.0.0.1), eth0 (192.0.2.2)`.
         available: String,
     },
+    /// The system does not say which interfaces there are.
+    #[error("cannot list the network interfaces: {source}{advice}")]
+    Interfaces {
+        /// What the system said.
+        source: io::Error,
+        /// What to do, behind a semicolon; empty when that is not known.
+        advice: &'static str,
+    },
     /// The interface has no IPv4 address to send from.
     #[error(
         "interface {interface} has no IPv4 address; give it one (`ip addr add ... dev {interface}`) or choose another interface"
@@ -125,7 +133,7 @@ impl NetError {
             NetError::Refused { .. } | NetError::TimedOut { .. } => Trouble::PeerGone,
             NetError::NoRoute { .. } | NetError::NoMulticastRoute { .. } => Trouble::Transient,
             NetError::TooManyGroups { .. } => Trouble::Resource,
-            NetError::Io { source, .. } => Trouble::of(source),
+            NetError::Io { source, .. } | NetError::Interfaces { source, .. } => Trouble::of(source),
             NetError::PortInUse { .. }
             | NetError::PermissionDenied { .. }
             | NetError::NoInterface { .. }
@@ -133,6 +141,18 @@ impl NetError {
             | NetError::NotMulticast { .. }
             | NetError::NotLocal { .. } => Trouble::Configuration,
         }
+    }
+
+    /// The sentence for an error of listing interfaces.
+    pub(crate) fn interfaces(source: io::Error) -> NetError {
+        let advice = match source.raw_os_error() {
+            Some(libc::EMFILE) => {
+                "; raise the limit of open files (`ulimit -n`, `LimitNOFILE=` of a systemd unit)"
+            }
+            Some(libc::ENFILE) => "; the whole machine has no more open files (sysctl fs.file-max)",
+            _ => "",
+        };
+        NetError::Interfaces { source, advice }
     }
 
     /// The sentence for an error of `bind`.

@@ -20,9 +20,9 @@ impl Interface {
     /// The interface called `wanted`, or having `wanted` as its IPv4 address.
     ///
     /// # Errors
-    /// [`NetError::NoInterface`], which lists those there are.
+    /// [`NetError::NoInterface`], which lists those there are; [`NetError::Interfaces`] when the system does not say.
     pub fn find(wanted: &str) -> Result<Interface, NetError> {
-        let all = Interface::all();
+        let all = Interface::every().map_err(NetError::interfaces)?;
         let by_address = wanted.parse::<Ipv4Addr>().ok();
         let found = all
             .iter()
@@ -41,22 +41,27 @@ impl Interface {
         Interface::find("lo")
     }
 
-    /// Every interface, one entry per IPv4 address.
+    /// Every interface, one entry per IPv4 address; none where the system does not say.
     pub fn all() -> Vec<Interface> {
-        let addresses = sys::interface_addresses().unwrap_or_default();
-        addresses
-            .into_iter()
-            .filter_map(|(name, flags, address)| {
-                let index = sys::interface_index(&name)?;
-                Some(Interface {
-                    name,
-                    index,
-                    address,
-                    up: flags & libc::IFF_UP as u32 != 0,
-                    loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
-                })
-            })
-            .collect()
+        Interface::every().unwrap_or_default()
+    }
+
+    fn every() -> std::io::Result<Vec<Interface>> {
+        let mut all = Vec::new();
+        for (name, flags, address) in sys::interface_addresses()? {
+            // One that has gone since has no index.
+            let Some(index) = sys::interface_index(&name)? else {
+                continue;
+            };
+            all.push(Interface {
+                name,
+                index,
+                address,
+                up: flags & libc::IFF_UP as u32 != 0,
+                loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
+            });
+        }
+        Ok(all)
     }
 
     /// The interface that datagrams to `destination` leave by, as the routing table says now; for destinations of this

@@ -425,13 +425,20 @@ pub(crate) fn send_signal(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill((pid as libc::pid_t).max(1), signal) }).map(drop)
 }
 
-/// The index of a network interface.
-pub(crate) fn interface_index(name: &str) -> Option<u32> {
-    let name = CString::new(name).ok()?;
+/// The index of a network interface; `None` when there is none of that name (any more).
+pub(crate) fn interface_index(name: &str) -> io::Result<Option<u32>> {
+    let name = CString::new(name)?;
     // SAFETY: a NUL-terminated string that lives through the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => None,
-        index => Some(index),
+        0 => {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::ENODEV | libc::ENXIO) => Ok(None),
+                // The call opens a socket: that can fail for its own reasons.
+                _ => Err(error),
+            }
+        }
+        index => Ok(Some(index)),
     }
 }
 
