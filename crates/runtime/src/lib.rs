@@ -33,8 +33,8 @@ pub mod spsc;
 pub mod stored;
 mod sys;
 pub mod tcp;
-#[cfg(feature = "tls")]
 pub mod timekeeping;
+#[cfg(feature = "tls")]
 pub mod tls;
 pub mod trouble;
 pub mod udp;
