@@ -126,8 +126,16 @@ impl Id {
 }
 
 impl From<ClientOrderId> for Id {
+    /// Sixteen digits, as [`OrderTemplate`](crate::OrderTemplate) writes them; more where they are needed. A venue compares texts: a cancel
+    /// or a question that named the order by fewer digits would be about an order that nobody knows.
     fn from(id: ClientOrderId) -> Id {
-        Id::from_number(id.0)
+        let plain = Id::from_number(id.0);
+        let Some(zeros) = 16_usize.checked_sub(plain.as_bytes().len()) else {
+            return plain;
+        };
+        let mut padded = [b'0'; 16];
+        padded[zeros..].copy_from_slice(plain.as_bytes());
+        Id::new(&padded).expect("sixteen digits are an identifier")
     }
 }
 
@@ -189,6 +197,12 @@ mod tests {
         assert_eq!(Text::<3>::new(b"A\x01"), None);
         assert_eq!(Text::<3>::lossy(b"a\x01cd").as_str(), "a?c");
         assert_eq!(Id::from_number(u64::MAX).to_number(), Some(u64::MAX));
+        assert_eq!(
+            Id::from(ClientOrderId(42)).as_bytes(),
+            b"0000000000000042",
+            "as the template does"
+        );
+        assert_eq!(Id::from(ClientOrderId(u64::MAX)).to_number(), Some(u64::MAX));
         assert_eq!(Id::new(b"00042").unwrap().to_number(), Some(42));
         assert_eq!(Id::new(b"4x").unwrap().to_number(), None);
         assert_eq!(Id::new(b"").unwrap().to_number(), None);

@@ -69,7 +69,7 @@ pub(super) fn put_status_request(
     symbol: Symbol,
     side: Side,
 ) {
-    e.unsigned(tag::CL_ORD_ID, id.0);
+    e.text(tag::CL_ORD_ID, tickwire_fix::Id::from(id).as_bytes());
     e.text(tag::SYMBOL, symbol.as_bytes());
     e.char(tag::SIDE, if side == Side::Bid { b'1' } else { b'2' });
 }
