@@ -107,6 +107,13 @@ pub(crate) fn count_waits(counters: &mut Counters, errors: u64) {
     counters.add(Counter::NetErrors, errors);
 }
 
+/// As [`follow_clock`], at once, where the clock was set: before bytes of a peer are judged by their SendingTime. Its clock may be ours, and it may
+/// have noticed before us.
+#[inline]
+pub(crate) fn follow_if_set(clock: &mut Clock, steps: &mut u64) -> bool {
+    clock.is_set() && follow_clock(clock, steps)
+}
+
 /// Follows the kernel's clocks, and says and counts when the system's clock was set. For the slow part of a loop, once a second; whether it
 /// was set.
 pub(crate) fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {

@@ -32,7 +32,7 @@ use crate::controls::thread::ControlThread;
 use crate::controls::{Guards, named};
 use crate::demo::Notice;
 use crate::failure::Failure;
-use crate::health::{count_waits, follow_clock};
+use crate::health::{count_waits, follow_clock, follow_if_set};
 use crate::hot::{HotPath, OrderOut};
 use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
@@ -604,6 +604,9 @@ impl<'a, C: Channel> Trader<'a, C> {
             }
             Err(e) => return Err(connection_failed(e)),
         };
+        if follow_if_set(&mut self.hot.clock, &mut self.clock_steps) {
+            self.hot.session.set_wall_offset(self.hot.clock.wall_offset_ns());
+        }
         let mut bytes = &buffer[..received];
         while !bytes.is_empty() {
             let taken = self.hot.session.handle_bytes(now, bytes);

@@ -29,7 +29,7 @@ use crate::daemon::control::ControlSocket;
 use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
 use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits, follow_clock};
+use crate::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::notes::Notes;
 use crate::operator::{self, Operator};
@@ -667,6 +667,9 @@ impl<'a> Venue<'a> {
     }
 
     fn take_bytes(&mut self, id: usize, now: Nanos, mut bytes: &[u8]) -> Result<bool, Failure> {
+        if follow_if_set(&mut self.clock, &mut self.clock_steps) {
+            self.input(now, &Input::ClockSet(self.clock.wall_offset_ns()));
+        }
         while !bytes.is_empty() {
             let Applied::Taken(taken) = self.input(now, &Input::Bytes(id as u16, bytes)) else {
                 return Ok(true);

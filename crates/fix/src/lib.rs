@@ -67,7 +67,7 @@ pub use quote_answer::{
 pub use quoting::{MassQuoteHead, MassQuoteTemplate, QuoteDecimals, QuotePrices};
 pub use reject::{Fault, SessionRejectReason};
 pub use schedule::{Hours, NotASchedule, Period, Schedule};
-pub use session::{DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};
+pub use session::{CLOCK_SET_NS, DisconnectReason, Event, LogonRequest, Rules, SendError, Session, Status};
 pub use store::{MemoryStore, NotKept, Store, StoreFailed};
 pub use template::{NewOrder, OrderTemplate};
 pub use text::{CompId, Id, MsgType, Reason, Text};

@@ -39,6 +39,9 @@ use core::fmt::{self, Write};
 use pace::{PaceIn, PaceOut};
 use tickwire_market::{Counter, Counters, MassQuoteEntry, Nanos, OrderType, SeqNo, Symbol};
 
+/// How long after our clock was set a peer may still stamp by what it was before, nanoseconds: programs look at the clock once a second.
+pub const CLOCK_SET_NS: u64 = 5 * Nanos::SECOND;
+
 /// Where a session stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
@@ -311,6 +314,7 @@ impl<S: Store> Session<S> {
                 heartbeat_ns: 0,
                 now: Nanos::ZERO,
                 wall_offset_ns: 0,
+                wall_before: (0, Nanos::ZERO),
                 status_since: Nanos::ZERO,
                 last_sent: Nanos::ZERO,
                 last_received: Nanos::ZERO,
@@ -391,8 +395,13 @@ impl<S: Store> Session<S> {
     /// Says how far UTC is from the `now` of all other calls, nanoseconds: 0 until it is said. Where `now` is of a clock that is never set,
     /// heartbeats and time-outs go on as they were while the system's clock is set by an hour; SendingTime, its check and the hours of the session
     /// follow UTC from the next message on.
+    ///
+    /// A peer on the same machine may notice later than we that its clock was set: for [`CLOCK_SET_NS`] a SendingTime that is right by what was
+    /// said before is right, too. Say it before bytes are handed over that came after the clock was set.
     pub fn set_wall_offset(&mut self, offset_ns: i64) {
-        self.core.wall_offset_ns = offset_ns;
+        let core = &mut self.core;
+        core.wall_before = (core.wall_offset_ns, core.now.after(CLOCK_SET_NS));
+        core.wall_offset_ns = offset_ns;
     }
 
     /// The transport is connected: an initiator logs on, an acceptor waits for the Logon.
@@ -885,6 +894,8 @@ struct Core<S> {
     now: Nanos,
     /// UTC less `now`.
     wall_offset_ns: i64,
+    /// The same before the clock was set, and until when a peer may not have noticed.
+    wall_before: (i64, Nanos),
     status_since: Nanos,
     last_sent: Nanos,
     last_received: Nanos,
@@ -1190,8 +1201,11 @@ impl<S: Store> Core<S> {
     }
 
     fn on_time(&self, h: &Header<'_>) -> bool {
-        let off = self.wall().0.abs_diff(h.sending_time.0);
-        self.config.latency_max_ns == 0 || off <= self.config.latency_max_ns
+        let is_right = |wall: Nanos| wall.0.abs_diff(h.sending_time.0) <= self.config.latency_max_ns;
+        self.config.latency_max_ns == 0 || is_right(self.wall()) || {
+            let (before_ns, until) = self.wall_before;
+            self.now < until && is_right(Nanos(self.now.0.saturating_add_signed(before_ns)))
+        }
     }
 
     /// Anything but a Logon before the logon ends the connection without an answer. A Logout or Reject is the peer's

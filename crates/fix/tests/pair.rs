@@ -365,3 +365,61 @@ fn bytes_of_any_kind_neither_panic_nor_grow_anything() {
         }
     }
 }
+
+/// The machine's clock is set by an hour. Either side may notice first, and the other's SendingTime is right for as long as it may not have; what
+/// is off by an hour afterwards ends the session as it always does.
+#[test]
+fn a_clock_that_is_set_ends_no_session_whoever_notices_first() {
+    const HOUR: i64 = 3_600 * Nanos::SECOND as i64;
+    for step in [-HOUR, HOUR] {
+        for acceptor_first in [true, false] {
+            let (mut a, mut b) = ends(|_| {});
+            connect(&mut a, &mut b, START);
+            settle(&mut a, &mut b, START, 4096);
+            let (first, second) = match acceptor_first {
+                true => (&mut b, &mut a),
+                false => (&mut a, &mut b),
+            };
+            let now = START.after(Nanos::SECOND);
+            first.session.handle_timeout(now);
+            first.session.set_wall_offset(step);
+            // The second has not noticed: the first takes what it stamps.
+            second.send(now);
+            second.drain(4096);
+            settle(first, second, now, 4096);
+            assert_eq!(
+                (first.got.len(), first.closing),
+                (1, None),
+                "{step} {acceptor_first}"
+            );
+            // It notices before it reads what the first stamps.
+            second.session.set_wall_offset(step);
+            first.send(now);
+            first.drain(4096);
+            settle(first, second, now, 4096);
+            assert_eq!(
+                (second.got.len(), second.closing),
+                (1, None),
+                "{step} {acceptor_first}"
+            );
+            // Later nothing but UTC is right.
+            let later = now.after(tickwire_fix::CLOCK_SET_NS + 1);
+            second.session.handle_timeout(later);
+            second.session.set_wall_offset(0);
+            second.send(later);
+            second.drain(4096);
+            let bytes: Vec<u8> = second.wire.drain(..).collect();
+            assert_eq!(first.session.handle_bytes(later, &bytes), bytes.len());
+            let events: Vec<_> =
+                std::iter::from_fn(|| first.session.poll_event().map(|e| format!("{e:?}"))).collect();
+            assert!(
+                events.iter().any(|e| e.contains("ProtocolViolation")),
+                "{step} {acceptor_first}: {events:?}"
+            );
+            assert!(
+                !events.iter().any(|e| e.starts_with("App")),
+                "{step} {acceptor_first}: {events:?}"
+            );
+        }
+    }
+}

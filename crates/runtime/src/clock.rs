@@ -243,6 +243,13 @@ impl Clock {
         })
     }
 
+    /// Whether the system's clock was set since [`Clock::resync`] last looked. About 30 ns, no system call: for where a moment's delay of the
+    /// news does harm, as before a time is judged that a peer stamped.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.wall_at(self.now()).0.abs_diff(wall().0) > STEP_MIN_NS
+    }
+
     fn rate_to(&mut self, now: Pair) -> &Clock {
         if self.source == ClockSource::Tsc {
             let (ticks, ns) = (
@@ -407,7 +414,9 @@ mod tests {
         for step in [-3_600, 7_200, -3_600_i64] {
             let before = clock.now();
             crate::faults::step_wall(step * Nanos::SECOND as i64);
+            assert!(clock.is_set());
             let told = clock.resync().expect("it was set");
+            assert!(!clock.is_set());
             assert!(told.abs_diff(step * Nanos::SECOND as i64) < STEP_MIN_NS, "{told}");
             assert_eq!(clock.resync(), None, "once");
             let after = clock.now();

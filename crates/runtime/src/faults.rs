@@ -5,7 +5,8 @@
 //!
 //! A test in the same thread says `inject`; a test of a whole program starts it with `TICKWIRE_FAULTS` naming a file, which the program
 //! reads again and again: one line `every=N calls=send,receive errno=101`, where `calls=all` is every call and `errno=all` each number in turn.
-//! Without the file, or with an empty one, nothing fails. `step=SECONDS` there sets the system's clock, as this program sees it, by so much.
+//! Without the file, or with an empty one, nothing fails. `step=SECONDS at=MONOTONIC` there sets the system's clock,
+//! as this program sees it, by so much, at that time of `CLOCK_MONOTONIC` in nanoseconds: a clock is set for all programs of a machine at once.
 
 /// A socket call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +104,10 @@ mod armed {
 
     pub(crate) fn wall_step() -> i64 {
         let of_process = match *WATCHED.get_or_init(watch) {
-            true => WALL_STEP.load(Ordering::Relaxed),
+            true if crate::clock::monotonic().0 >= STEP_AT.load(Ordering::Acquire) => {
+                WALL_STEP.load(Ordering::Relaxed)
+            }
+            true => WALL_BEFORE.load(Ordering::Relaxed),
             false => 0,
         };
         STEP.get() + of_process
@@ -111,6 +115,9 @@ mod armed {
 
     /// The same for the whole process.
     static WALL_STEP: AtomicI64 = AtomicI64::new(0);
+    /// From when on, by `CLOCK_MONOTONIC`, and what it was before.
+    static STEP_AT: AtomicU64 = AtomicU64::new(0);
+    static WALL_BEFORE: AtomicI64 = AtomicI64::new(0);
 
     /// Makes the next `times` calls of a kind on this thread fail.
     pub fn inject(call: Call, errno: i32, times: u64) {
@@ -179,18 +186,26 @@ mod armed {
         let read = move || {
             loop {
                 let plan = std::fs::read_to_string(&file).unwrap_or_default();
-                let (mut every, mut calls, mut errno, mut step) = (0, 0, 0, 0_i64);
+                let (mut every, mut calls, mut errno, mut step, mut at) = (0, 0, 0, 0_i64, 0);
                 for (key, value) in plan.split_whitespace().filter_map(|word| word.split_once('=')) {
                     match key {
                         "every" => every = value.parse().expect("every=N"),
                         "step" => step = value.parse().expect("step=SECONDS"),
+                        "at" => at = value.parse().expect("at=NANOSECONDS"),
                         "errno" => errno = value.parse().unwrap_or(0),
                         _ => calls = calls_of(value),
                     }
                 }
                 CALLS.store(calls, Ordering::Relaxed);
                 ERRNO.store(errno, Ordering::Relaxed);
-                WALL_STEP.store(step * 1_000_000_000, Ordering::Relaxed);
+                if at == 0 {
+                    WALL_STEP.store(step * 1_000_000_000, Ordering::Relaxed);
+                } else if STEP_AT.load(Ordering::Relaxed) != at {
+                    WALL_BEFORE.store(WALL_STEP.load(Ordering::Relaxed), Ordering::Relaxed);
+                    STEP_AT.store(u64::MAX, Ordering::Release);
+                    WALL_STEP.store(step * 1_000_000_000, Ordering::Relaxed);
+                    STEP_AT.store(at, Ordering::Release);
+                }
                 EVERY.store(every, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(5));
             }

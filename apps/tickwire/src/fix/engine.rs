@@ -35,7 +35,7 @@ use super::told::{Kind, Limiter};
 use super::users::Users;
 use crate::console::{say, warn};
 use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits, follow_clock};
+use crate::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
 
 /// Sessions and their connections.
 pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
@@ -576,8 +576,7 @@ impl Engine {
         if now >= self.next_clock {
             self.next_clock = now.after(Nanos::SECOND);
             if follow_clock(&mut self.clock, &mut self.clock_steps) {
-                self.table.set_wall_offset(self.clock.wall_offset_ns());
-                self.timetables.iter_mut().for_each(Timetable::clock_set);
+                self.clock_set();
             }
         }
         for timetable in &mut self.timetables {
@@ -589,6 +588,13 @@ impl Engine {
         }
         self.table.handle_timeout(now);
         Ok(())
+    }
+
+    /// Every session stamps, judges stamps and keeps its hours by the clock as it is now.
+    #[cold]
+    fn clock_set(&mut self) {
+        self.table.set_wall_offset(self.clock.wall_offset_ns());
+        self.timetables.iter_mut().for_each(Timetable::clock_set);
     }
 
     fn accept(&mut self, now: Nanos) {
@@ -911,6 +917,9 @@ impl Engine {
                     break;
                 }
             };
+            if follow_if_set(&mut self.clock, &mut self.clock_steps) {
+                self.clock_set();
+            }
             self.take_bytes(now, id, len, app);
             let Some(link) = &mut self.links[id.0] else { return };
             if len < self.input.len() && !to_end && !link.stream.has_input() {

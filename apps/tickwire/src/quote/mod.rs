@@ -57,7 +57,7 @@ use crate::controls::Guards;
 use crate::controls::beat::Beat;
 use crate::demo::Notice;
 use crate::failure::Failure;
-use crate::health::{count_waits, follow_clock};
+use crate::health::{count_waits, follow_clock, follow_if_set};
 use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{counters_by_id, write_json};
@@ -697,6 +697,9 @@ impl<C: Channel> Floor<C> {
             },
             Ok(Received::Bytes(bytes)) => {
                 let bytes: &[u8] = bytes;
+                if follow_if_set(&mut self.clock, &mut self.clock_steps) {
+                    path.wire.session.set_wall_offset(self.clock.wall_offset_ns());
+                }
                 return path.on_bytes(now, bytes);
             }
             Ok(Received::Closed) => format!("the venue at {} closed the connection", stream.peer()),
