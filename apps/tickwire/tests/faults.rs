@@ -4,9 +4,10 @@
 mod common;
 
 use common::{Folder, Guard, run, signal, tickwire};
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use tickwire_runtime::netns::VethPair;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -188,5 +189,348 @@ fn the_watchdog_cancels_what_a_quoter_that_stands_still_or_is_gone_has_in_the_bo
             signal("CONT", quoter.0.id());
             wait_for("quotes again", || (live(&desk, "QUOTER") > 0).then_some(()));
         }
+    }
+}
+
+/// What befalls a program that has orders or quotes at the venue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    /// SIGSTOP.
+    Stopped,
+    /// SIGKILL: the kernel closes its connections.
+    Killed,
+    /// Every packet of both hosts vanishes, and nobody is told.
+    CableCut,
+    /// The same, and the program is killed: the venue holds a connection with nobody at its end.
+    HalfOpen,
+    /// Market data vanishes; the connection for orders is whole.
+    SilentFeed,
+    /// The connection for orders is reset.
+    SessionReset,
+    /// The disk of its files, stores and log is full.
+    DiskFull,
+    /// The machine's clock is set back by an hour.
+    ClockBack,
+    /// The machine's clock is set forward by an hour.
+    ClockForward,
+}
+
+impl Fault {
+    const ALL: [Fault; 9] = [
+        Fault::Stopped,
+        Fault::CableCut,
+        Fault::SilentFeed,
+        Fault::SessionReset,
+        Fault::DiskFull,
+        Fault::ClockBack,
+        Fault::ClockForward,
+        Fault::HalfOpen,
+        Fault::Killed,
+    ];
+
+    /// Whether everything must go away. Otherwise the program goes on, and what it has is as much under its control as before: a trader keeps
+    /// nothing on a disk, a quoter its fills.
+    fn takes_everything_away(self, word: &str) -> bool {
+        !matches!(
+            (self, word),
+            (Fault::DiskFull, "trade") | (Fault::ClockBack | Fault::ClockForward, _)
+        )
+    }
+}
+
+/// A venue and a trading program on hosts of their own, each with two networks: `veth0` for market data, `veth1` for orders.
+struct Arena {
+    pair: VethPair,
+    folder: Folder,
+    config: PathBuf,
+    word: &'static str,
+    client: &'static str,
+    plan: PathBuf,
+    steps: Vec<String>,
+    _exchange: Guard,
+    disk: Disk,
+}
+
+/// A disk of its own, so that it can be full.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(folder: &Folder) -> Disk {
+        let at = folder.0.join("disk");
+        std::fs::create_dir(&at).expect("a folder");
+        let made = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64m,mode=0700", "tmpfs"])
+            .arg(&at)
+            .status();
+        assert!(made.is_ok_and(|made| made.success()), "root mounts a tmpfs");
+        Disk(at)
+    }
+
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = std::fs::File::create(self.0.join("filler")).expect("room for a name");
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.0.join("filler")).expect("ours");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+impl Arena {
+    /// `None`, and it is said, where namespaces cannot be made.
+    fn new(
+        name: &str,
+        word: &'static str,
+        client: &'static str,
+        words: &[&str],
+        file: &str,
+    ) -> Option<Arena> {
+        let pair = match VethPair::create("twfault") {
+            Ok(pair) => pair,
+            Err(why) => {
+                eprintln!("NOT TESTED: no network namespaces here: {why}");
+                return None;
+            }
+        };
+        let (own, far) = (pair.name(0).to_string(), pair.name(1).to_string());
+        let link = [
+            "link", "add", "veth1", "type", "veth", "peer", "name", "veth1", "netns", &far,
+        ];
+        pair.ip(0, &link).expect("a second pair");
+        for end in [0, 1] {
+            let address = format!("198.19.0.{}/24", end + 1);
+            pair.ip(end, &["addr", "add", &address, "dev", "veth1"])
+                .expect("an address");
+            pair.ip(end, &["link", "set", "veth1", "up"]).expect("up");
+        }
+        let folder = Folder::new(name);
+        let disk = Disk::new(&folder);
+        let mut config = configured(&folder, words, file);
+        let port = |address: &toml::Value| {
+            let address = address.as_str().expect("an address");
+            address.rsplit(':').next().expect("a port").to_string()
+        };
+        let entry = format!("198.19.0.1:{}", port(&config["order_entry"]["address"]));
+        config["order_entry"]["address"] = entry.into();
+        config["order_entry"]["heartbeat_s"] = 1.into();
+        config["exchange"]["start_on_logon"] = false.into();
+        config["exchange"]["stop_on_client_loss"] = false.into();
+        for feed in config["feed"].as_array_mut().expect("feeds") {
+            feed["interface"] = "veth0".into();
+        }
+        match word {
+            "trade" => {
+                config["trader"]["core"] = (-1).into();
+                config["trader"]["wait"] = "poll".into();
+                config["trader"]["time_in_force"] = "day".into();
+                config["trader"]["lot"] = 1000.into();
+            }
+            _ => {
+                config["quoter"]["core"] = (-1).into();
+                let quoter = config["quoter"].as_table_mut().expect("a section");
+                quoter.insert("state".into(), "disk/state".into());
+            }
+        }
+        let text = config
+            .to_string()
+            .replace("127.0.0.1", &pair.address(0).to_string());
+        let config = folder.file("faults.toml", text);
+        let plan = folder.file("plan", "");
+        let mut exchange = Command::new("ip");
+        exchange
+            .args([
+                "netns",
+                "exec",
+                &own,
+                env!("CARGO_BIN_EXE_tickwire"),
+                "exchange",
+                "-c",
+            ])
+            .arg(&config)
+            .env("TICKWIRE_FAULTS", &plan)
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(folder.0.join("exchange-said")).expect("a file"));
+        let exchange = Guard(exchange.spawn().expect("ip starts"));
+        let desk = folder.0.join("desk");
+        wait_for("the exchange", || status("exchange", &desk));
+        Some(Arena {
+            pair,
+            folder,
+            config,
+            word,
+            client,
+            plan,
+            steps: Vec::new(),
+            _exchange: exchange,
+            disk,
+        })
+    }
+
+    /// Its own host, and its log on the disk that fills.
+    fn start(&self) -> Guard {
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.disk.0.join("said"))
+            .expect("a file");
+        let child = Command::new("ip")
+            .args([
+                "netns",
+                "exec",
+                self.pair.name(1),
+                env!("CARGO_BIN_EXE_tickwire"),
+                self.word,
+                "-c",
+            ])
+            .arg(&self.config)
+            .env("TICKWIRE_FAULTS", &self.plan)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        Guard(child.expect("ip starts"))
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.disk.0.join("said")).unwrap_or_default()
+            + "\nthe exchange: "
+            + &said(&self.folder, "exchange")
+    }
+
+    fn live(&self) -> u64 {
+        live(&self.folder.0.join("desk"), self.client)
+    }
+
+    fn vanish(&self, device: &str, is_gone: bool) {
+        for end in [0, 1] {
+            let action = if is_gone { "replace" } else { "del" };
+            let mut tc = Command::new("tc");
+            tc.args(["-n", self.pair.name(end), "qdisc", action, "dev", device, "root"]);
+            if is_gone {
+                tc.arg("blackhole");
+            }
+            let done = tc.status().expect("tc (iproute2) is there");
+            assert!(done.success(), "{tc:?}");
+        }
+    }
+
+    fn step(&mut self, word: &str) {
+        let at = tickwire_runtime::clock::monotonic().0 + 300_000_000;
+        self.steps.push(format!("{word} at={at}"));
+        std::fs::write(&self.plan, self.steps.last().expect("one")).expect("written");
+    }
+
+    fn befall(&mut self, fault: Fault, program: &mut Guard) {
+        match fault {
+            Fault::Stopped => signal("STOP", program.0.id()),
+            Fault::Killed => signal("KILL", program.0.id()),
+            Fault::CableCut => ["veth0", "veth1"].iter().for_each(|d| self.vanish(d, true)),
+            Fault::HalfOpen => {
+                ["veth0", "veth1"].iter().for_each(|d| self.vanish(d, true));
+                signal("KILL", program.0.id());
+            }
+            Fault::SilentFeed => self.vanish("veth0", true),
+            Fault::SessionReset => {
+                let mut ss = Command::new("ip");
+                ss.args([
+                    "netns",
+                    "exec",
+                    self.pair.name(1),
+                    "ss",
+                    "-K",
+                    "dst",
+                    "198.19.0.1",
+                ]);
+                let done = ss.output().expect("ss (iproute2) is there");
+                assert!(done.status.success(), "{done:?}");
+            }
+            Fault::DiskFull => self.disk.fill(),
+            Fault::ClockBack => self.step("step=-3600"),
+            Fault::ClockForward => self.step("step=3600"),
+        }
+    }
+
+    fn heal(&mut self, fault: Fault, program: &mut Guard) {
+        match fault {
+            Fault::Stopped => signal("CONT", program.0.id()),
+            Fault::CableCut | Fault::HalfOpen => {
+                ["veth0", "veth1"].iter().for_each(|d| self.vanish(d, false))
+            }
+            Fault::SilentFeed => self.vanish("veth0", false),
+            Fault::DiskFull => self.disk.make_room(),
+            Fault::ClockBack | Fault::ClockForward => self.step("step=0"),
+            Fault::Killed | Fault::SessionReset => {}
+        }
+    }
+
+    /// Every fault; what is live at the venue is asked from the venue.
+    fn run(mut self) {
+        let rounds = std::env::var("TICKWIRE_ATTACK_ROUNDS").map_or(1, |n| n.parse().expect("a number"));
+        let mut program = self.start();
+        for fault in (0..rounds).flat_map(|_| Fault::ALL) {
+            let waited = Instant::now();
+            while self.live() == 0 {
+                assert!(
+                    waited.elapsed() < PATIENCE,
+                    "nothing is live before {fault:?}: {}",
+                    self.said()
+                );
+                if program.0.try_wait().expect("a child").is_some() {
+                    program = self.start();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let begun = Instant::now();
+            self.befall(fault, &mut program);
+            if fault.takes_everything_away(self.word) {
+                let mut now = 0;
+                while begun.elapsed() < PATIENCE {
+                    now = self.live();
+                    if now == 0 {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                assert_eq!(now, 0, "{fault:?}: {}", self.said());
+                eprintln!(
+                    "{} | {fault:?} | nothing is live after {:.2} s",
+                    self.word,
+                    begun.elapsed().as_secs_f64()
+                );
+            } else {
+                // Longer than a missed heartbeat takes to be noticed, and than a clock to be looked at.
+                while begun.elapsed() < Duration::from_secs(4) {
+                    let ended = program.0.try_wait().expect("a child");
+                    assert!(ended.is_none(), "{fault:?}: {ended:?} {}", self.said());
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                wait_for("something live beside it", || (self.live() > 0).then_some(()));
+                eprintln!("{} | {fault:?} | goes on", self.word);
+            }
+            self.heal(fault, &mut program);
+        }
+        drop(program);
+    }
+}
+
+#[test]
+fn whatever_befalls_a_trader_nothing_of_it_stays_at_the_venue() {
+    let words = ["demo", "--rate", "20000"];
+    if let Some(arena) = Arena::new("attacked-trader", "trade", "TRADER", &words, "trade.toml") {
+        arena.run();
+    }
+}
+
+#[test]
+fn whatever_befalls_a_quoter_nothing_of_it_stays_at_the_venue() {
+    let words = ["demo", "quoter", "--symbols", "8", "--rate", "4000"];
+    if let Some(arena) = Arena::new("attacked-quoter", "quote", "QUOTER", &words, "quote.toml") {
+        arena.run();
     }
 }

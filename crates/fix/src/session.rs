@@ -1935,9 +1935,10 @@ fn put_again<'m>(
                 e.char(tag::POSS_DUP_FLAG, b'Y');
             }
             tag::SENDING_TIME => {
-                // Not before OrigSendingTime, which ends the session at the other side: our clock may have been set back.
-                e.text(tag, time.max(value));
-                sent_at = value;
+                // Our clock may have been set back since. SendingTime is what the clock says now, or the other side finds it inaccurate; an
+                // OrigSendingTime after it would end the session as well.
+                e.text(tag, time);
+                sent_at = value.min(time);
             }
             tag::LAST_MSG_SEQ_NUM_PROCESSED if processed.is_some() => {
                 e.unsigned(tag, processed.unwrap_or_default());

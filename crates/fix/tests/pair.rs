@@ -423,3 +423,29 @@ fn a_clock_that_is_set_ends_no_session_whoever_notices_first() {
         }
     }
 }
+
+/// What was sent before the clock was set back is sent again after it: SendingTime is right by the clock of now, OrigSendingTime not after it.
+#[test]
+fn what_was_sent_before_a_clock_was_set_back_can_be_sent_again() {
+    const HOUR: i64 = 3_600 * Nanos::SECOND as i64;
+    let (mut a, mut b) = ends(|_| {});
+    for end in [&mut a, &mut b] {
+        end.session.set_wall_offset(HOUR);
+    }
+    connect(&mut a, &mut b, START);
+    settle(&mut a, &mut b, START, 4096);
+    let lost = START.after(20 * Nanos::SECOND);
+    b.send(lost);
+    b.drain(4096);
+    disconnect(&mut a, &mut b, lost);
+    // By then no stamp of before is taken any more.
+    let now = lost.after(Nanos::SECOND);
+    for end in [&mut a, &mut b] {
+        end.session.set_wall_offset(0);
+    }
+    let later = now.after(2 * tickwire_fix::CLOCK_SET_NS);
+    connect(&mut a, &mut b, later);
+    settle(&mut a, &mut b, later, 4096);
+    assert_eq!((a.got.as_slice(), a.closing), ([1].as_slice(), None));
+    assert_eq!(a.session.status(), Status::Active);
+}
