@@ -4,6 +4,7 @@
 //! themselves. A Rust toolchain with rustfmt and clippy is enough for all but `bindings`, which uses Python where there is one.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod bare;
 mod bindings;
 mod fuzz;
@@ -117,6 +118,8 @@ The project's own commands.
   cargo xtask fetch-data [--list]  the recorded data that tests read, as far as it is public, at pinned commits
   cargo xtask demo-soak [--runs N] [--load N] [--feeds all|FEED,FEED…]
                                 the demonstration again and again beside busy processes; not part of check
+  cargo xtask attack [--kills N] [--hours H] [--only NAME]
+                                kills, faults, errors and hostile input again and again, then left alone; not part of check
   cargo xtask supply [--advisories DIR] [--write]
                                 advisories, bill of materials, table of packages (docs/supply-chain.md); not part of check
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
@@ -142,6 +145,7 @@ fn main() -> ExitCode {
             fetched
         }
         ["lab-peers", rest @ ..] => interop::lab_peers(rest),
+        ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),
         ["supply", rest @ ..] => supply::run(rest),
         ["miri", rest @ ..] => miri::run(rest),

@@ -717,8 +717,8 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
         serde_json::from_str(&text).expect("results are JSON")
     };
     let kept = folder.0.join("state/fills");
-    const KILLS: usize = 4;
-    for life in 0..=KILLS {
+    let kills = common::times(4) as usize;
+    for life in 0..=kills {
         let before = fills(&kept).len();
         let mut is_cut = false;
         let begun = Instant::now();
@@ -743,7 +743,7 @@ fn a_quoter_that_is_cut_off_and_killed_again_and_again_holds_what_the_exchange_s
             let _ = run(&["quote", "--tell", "eye-on", "--socket", dir]);
             std::thread::sleep(Duration::from_millis(20));
         }
-        if life < KILLS {
+        if life < kills {
             quoter.0.kill().expect("it can be killed");
             quoter.0.wait().expect("a child can be waited for");
         } else {

@@ -471,9 +471,8 @@ impl Arena {
 
     /// Every fault; what is live at the venue is asked from the venue.
     fn run(mut self) {
-        let rounds = std::env::var("TICKWIRE_ATTACK_ROUNDS").map_or(1, |n| n.parse().expect("a number"));
         let mut program = self.start();
-        for fault in (0..rounds).flat_map(|_| Fault::ALL) {
+        for fault in (0..common::times(1)).flat_map(|_| Fault::ALL) {
             let waited = Instant::now();
             while self.live() == 0 {
                 assert!(
@@ -532,5 +531,84 @@ fn whatever_befalls_a_quoter_nothing_of_it_stays_at_the_venue() {
     let words = ["demo", "quoter", "--symbols", "8", "--rate", "4000"];
     if let Some(arena) = Arena::new("attacked-quoter", "quote", "QUOTER", &words, "quote.toml") {
         arena.run();
+    }
+}
+
+/// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets of both lines lost: none ends, and
+/// after the first tenth none has more memory of its own than a tenth more.
+#[test]
+fn left_alone_nothing_ends_and_nothing_grows() {
+    let seconds = std::env::var("TICKWIRE_ATTACK_SECONDS").map_or(4, |n| n.parse::<u64>().expect("seconds"));
+    let folder = Folder::new("left-alone");
+    let words = [
+        "demo",
+        "quoter",
+        "--symbols",
+        "8",
+        "--rate",
+        "4000",
+        "--loss",
+        "0.01",
+    ];
+    let mut config = configured(&folder, &words, "quote.toml");
+    config["exchange"]["duration_s"] = (seconds as f64 + 3600.0).into();
+    config["quoter"]["core"] = (-1).into();
+    let quoter = config["quoter"].as_table_mut().expect("a section");
+    quoter.insert("state".into(), "state".into());
+    let config = folder.file("faults.toml", config.to_string());
+    let exchange = start(&folder, "exchange", &config);
+    let desk = folder.0.join("desk");
+    wait_for("the exchange", || status("exchange", &desk));
+    let region = folder.0.join("region");
+    let feed = tickwire()
+        .args(["feed", "-c"])
+        .arg(&config)
+        .arg("--folder")
+        .arg(&region)
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(folder.0.join("feed-said")).expect("a file"))
+        .spawn();
+    let feed = Guard(feed.expect("the program starts"));
+    let quoter = start(&folder, "quote", &config);
+    wait_for("a quote", || (live(&desk, "QUOTER") > 0).then_some(()));
+    let mut programs = [("exchange", exchange), ("feed", feed), ("quote", quoter)];
+    let own_kib = |program: &Guard| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", program.0.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok())
+            .expect("the kernel says it")
+    };
+    let begun = Instant::now();
+    let mut first: Option<Vec<u64>> = None;
+    loop {
+        let past = begun.elapsed().as_secs();
+        for (word, program) in &mut programs {
+            let ended = program.0.try_wait().expect("a child");
+            assert!(
+                ended.is_none(),
+                "{word} ended after {past} s, {ended:?}: {}",
+                said(&folder, word)
+            );
+        }
+        let now: Vec<u64> = programs.iter().map(|(_, program)| own_kib(program)).collect();
+        if past * 10 >= seconds && first.is_none() {
+            first = Some(now.clone());
+        }
+        if past >= seconds {
+            let first = first.expect("a tenth of the time is over");
+            eprintln!(
+                "exchange, feed, quote after {} s and {past} s, KiB: {first:?} {now:?}",
+                seconds / 10
+            );
+            // What a process touches for the first time in its first seconds is no growth.
+            for ((word, _), (first, now)) in programs.iter().zip(first.iter().zip(&now)) {
+                assert!(
+                    seconds < 600 || *now <= first + first / 10 + 1024,
+                    "{word} has grown from {first} to {now} KiB in {past} s"
+                );
+            }
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(if seconds > 100 { 5_000 } else { 100 }));
     }
 }

@@ -17,7 +17,7 @@ use tickwire_runtime::stored::{Keeper, StoredFile, StoredWords};
 mod common;
 use common::{Acceptor, Folder, Guard, free_ports, run, text};
 
-const ROUNDS: u64 = 8;
+const ROUNDS: u32 = 8;
 
 fn now() -> Nanos {
     Nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64)
@@ -164,7 +164,7 @@ fn orders_survive_any_number_of_kills() {
     let config = configuration(&dir);
     let mut client = Client::new();
     let mut state = 0x9E37_79B9_7F4A_7C15_u64 ^ u64::from(std::process::id());
-    for round in 0..ROUNDS {
+    for round in 0..common::times(ROUNDS) {
         let acceptor = Acceptor::start(&config);
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let port = acceptor.port;

@@ -22,6 +22,12 @@ pub(crate) fn run(args: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+/// How often an attack is repeated: `ordinary` in the ordinary tests, so many times that by `cargo xtask attack`, which sets the variable.
+pub(crate) fn times(ordinary: u32) -> u32 {
+    let times = std::env::var("TICKWIRE_ATTACK_TIMES").map_or(1, |n| n.parse().expect("a number"));
+    ordinary * times
+}
+
 /// A folder of this test's own, removed when it goes.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
