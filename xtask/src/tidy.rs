@@ -42,6 +42,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("counted cores", counted_cores()),
         ("unread key", crate::keys::unread()),
         ("file of its own", files_made_elsewhere()),
+        ("clock that is set", wall_read_elsewhere()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
@@ -594,6 +595,57 @@ fn makes_files_in(text: &str) -> impl Iterator<Item = usize> + use<> {
     found.into_iter()
 }
 
+/// Readings of the clock that can be set.
+const READS_WALL: &[&str] = &[
+    concat!("System", "Time"),
+    concat!("CLOCK_", "REALTIME"),
+    concat!("clock::", "wall"),
+];
+/// Where such a reading is right, and why.
+const WALL_IS_READ_IN: &[(&str, &str)] = &[
+    (
+        "crates/runtime/src/clock.rs",
+        "is the clock: it notices that UTC was set",
+    ),
+    ("crates/runtime/src/sys.rs", "lets tests set it"),
+    (
+        "apps/tickwire/src/views/region.rs",
+        "shows ages of a region whose writer does not say its clock",
+    ),
+    ("crates/fuzzing/", "is a tool of developers"),
+    ("xtask/", "is a tool of developers"),
+];
+
+/// Nothing is waited for or measured by a clock that somebody can set: all time is of the one clock, which stamps by UTC where that is wanted.
+fn wall_read_elsewhere() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        let is_test = ["/tests/", "/tests.rs", "/benches/", "/examples/"]
+            .iter()
+            .any(|part| place.contains(part));
+        if is_test || WALL_IS_READ_IN.iter().any(|(own, _)| place.starts_with(own)) {
+            continue;
+        }
+        findings.extend(reads_wall_in(&read(&path)).map(|line| {
+            format!(
+                "{place}:{line}: take time from tickwire_runtime::clock::Clock, which is never set; UTC for a stamp is Clock::wall_at of it"
+            )
+        }));
+    }
+    findings
+}
+
+/// Lines of the program, not of its tests, that read the clock that can be set.
+fn reads_wall_in(text: &str) -> impl Iterator<Item = usize> + use<> {
+    let code = source::production_only(text);
+    let found: BTreeSet<usize> = READS_WALL
+        .iter()
+        .flat_map(|word| lines_with(&code, word).collect::<Vec<_>>())
+        .collect();
+    found.into_iter()
+}
+
 /// Lines of code that count cores themselves.
 fn counts_in(text: &str) -> impl Iterator<Item = usize> + use<> {
     let code = code_only(text);
@@ -607,6 +659,15 @@ fn counts_in(text: &str) -> impl Iterator<Item = usize> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_reads_the_clock_that_is_set_is_found_and_a_test_of_it_is_not() {
+        let reading = concat!("std::time::System", "Time::now()");
+        let text = format!(
+            "// {reading}\nlet then = {reading};\nlet now = clock.now();\n#[cfg(test)]\nmod tests {{ fn a() {{ {reading}; }} }}\n"
+        );
+        assert_eq!(reads_wall_in(&text).collect::<Vec<_>>(), [2]);
+    }
 
     #[test]
     fn who_counts_cores_is_found_and_who_asks_for_the_count_is_not() {
