@@ -20,7 +20,8 @@
 //! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
 //! missing messages and is requested again when the gap before it is closed.
 
-use crate::missing::{Hole, Missing};
+use crate::missing::Missing;
+use crate::recovery::{Plan, Planner, RecoveryLimits};
 use crate::reorder::{Held, ReorderBuffer};
 use crate::{Line, SessionId};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
@@ -59,14 +60,16 @@ pub struct ArbiterConfig {
     pub line_wait_ns: u64,
     /// The most messages asked for in one request.
     pub request_messages: u16,
-    /// How long an answer may take.
+    /// How long an answer may take at most; less once answers were measured, see [`RecoveryLimits::timeout_min_ns`].
     pub request_timeout_ns: u64,
     /// How often the same messages are asked for before they are given up. 0: there is no retransmission server.
     pub request_attempts: u8,
     /// The least time between two requests (a venue's rate limit). Default 0.
     pub request_interval_ns: u64,
-    /// With a snapshot at hand, more missing messages than this are not requested one by one.
+    /// With a snapshot at hand, more missing messages than this are not requested, whatever is sooner.
     pub request_gap_max: u64,
+    /// What the venue allows, and when to give up. Default: MoldUDP64.
+    pub recovery: RecoveryLimits,
     /// A packet this many messages ahead of everything known is believed only when others confirm it.
     pub jump_max: u64,
     /// How many packets in a row on one line confirm a jump, a restart of the sequence, or a session that
@@ -95,6 +98,7 @@ impl Default for ArbiterConfig {
             request_attempts: 5,
             request_interval_ns: 0,
             request_gap_max: 1_000_000,
+            recovery: RecoveryLimits::MOLDUDP64,
             jump_max: 100_000_000,
             confirm_packets: 32,
             confirm_ns: 2 * Nanos::SECOND,
@@ -233,7 +237,11 @@ pub struct Arbiter {
     began: Nanos,
     missing: Missing,
     buffer: ReorderBuffer,
-    ask_after: Nanos,
+    planner: Planner,
+    /// When something was recovered last, or recovery began; and when it began.
+    progress: (Nanos, Nanos),
+    /// Recovery was given up: the feed goes on, marked, until then.
+    retry: Option<Nanos>,
     situations: [Option<Situation>; 4],
     counters: Counters,
     config: ArbiterConfig,
@@ -259,7 +267,9 @@ impl Arbiter {
             began: Nanos::ZERO,
             missing: Missing::new(config.gaps),
             buffer: ReorderBuffer::new(config.buffer_packets, config.packet_bytes),
-            ask_after: Nanos::ZERO,
+            planner: Planner::new(&config),
+            progress: (Nanos::ZERO, Nanos::ZERO),
+            retry: None,
             situations: [None; 4],
             counters: Counters::default(),
             config,
@@ -317,6 +327,9 @@ impl Arbiter {
         let first = first.0;
         if !self.is_plausible(now, line, session, first, end) {
             self.counters.bump(Counter::PacketsIgnored);
+            if line == Line::Retransmit {
+                self.planner.lied();
+            }
             return Verdict::Ignored;
         }
         let verdict = self.place(now, line, first, end, packet);
@@ -429,82 +442,142 @@ impl Arbiter {
         if self.whole {
             return None;
         }
-        let hole = self.missing.holes_mut().iter_mut().find(|h| h.asks)?;
-        hole.asks = false;
+        let (first, count) = self.planner.poll()?;
         self.counters.bump(Counter::RetransmitRequests);
-        let count = hole.len().min(u64::from(self.config.request_messages.max(1))) as u16;
         Some(MissingRange {
             session: self.session,
-            first: SeqNo(hole.first),
+            first: SeqNo(first),
             count,
         })
     }
 
+    /// A request that [`Arbiter::poll_request`] gave could not be sent: it is due again after its time-out, and no quota is used.
+    pub fn take_back_request(&mut self, now: Nanos, range: MissingRange) {
+        self.planner.unsent(now, range.first.0);
+    }
+
     /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        if self.whole || self.awaiting {
-            return None;
+        if self.whole {
+            return self.retry;
         }
-        let due = self
-            .actionable()
-            .iter()
-            .filter(|h| !h.lost)
-            .map(|h| h.due)
-            .min()?;
-        Some(if self.config.request_attempts > 0 {
-            due.max(self.ask_after)
-        } else {
-            due
-        })
+        let requests = match self.awaiting {
+            true => None,
+            false => self.planner.timeout(&self.missing, self.buffer.free()),
+        };
+        [requests, self.deadline(), self.retry]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Requests what is due, gives up what has been requested in vain.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        if self.whole || self.awaiting {
+        if self.retry.is_some_and(|retry| retry <= now) {
+            self.retry_now(now);
+        }
+        if self.whole {
             return;
         }
-        for i in 0..self.actionable().len() {
-            let hole = self.missing.holes()[i];
-            if hole.lost || hole.due > now {
-                continue;
-            }
-            if hole.attempts > 0 {
-                self.counters.bump(Counter::RetransmitTimeouts);
-            }
-            if hole.attempts >= self.config.request_attempts {
-                self.give_up(i);
-                if self.awaiting {
-                    return;
-                }
-            } else if self.ask_after <= now {
-                self.ask_after = now.after(self.config.request_interval_ns);
-                let due = now.after(self.config.request_timeout_ns);
-                self.missing.holes_mut()[i] = Hole {
-                    asks: true,
-                    attempts: hole.attempts + 1,
-                    due,
-                    ..hole
-                };
-            } else {
-                let due = self.ask_after;
-                self.missing.holes_mut()[i] = Hole {
-                    due,
-                    attempts: hole.attempts,
-                    ..hole
-                };
-            }
+        if !self.awaiting {
+            self.plan(now);
+        }
+        if self.deadline().is_some_and(|deadline| deadline <= now) {
+            self.go_on_marked(now);
         }
     }
 
+    /// What the planner wants.
+    fn plan(&mut self, now: Nanos) {
+        self.planner.note_high(now, self.high());
+        loop {
+            let room = self.buffer.free();
+            match self.planner.plan(now, &self.missing, room, room as u64) {
+                Plan::Requests => break,
+                Plan::GiveUp { first, end } => self.give_up(now, first, end),
+                Plan::Snapshot if self.retry.is_none() => self.await_snapshot(now),
+                // Marked as it is, with what requests bring.
+                Plan::Snapshot => break,
+            }
+            if self.awaiting {
+                break;
+            }
+        }
+        let tally = self.planner.take_tally();
+        self.counters.add(Counter::RetransmitTimeouts, tally.timeouts);
+        self.counters.add(Counter::RequestsHeld, tally.held);
+        self.counters.add(Counter::ServerChanges, tally.changes);
+    }
+
+    /// When recovery is given up for a while.
+    fn deadline(&self) -> Option<Nanos> {
+        let deadline_ns = self.config.recovery.deadline_ns;
+        let (last, first) = self.progress;
+        let is_open = !self.whole && self.begun && deadline_ns > 0 && self.retry.is_none();
+        let runs = is_open && (self.awaiting || self.missing.has_any(0, u64::MAX));
+        runs.then(|| {
+            last.after(deadline_ns)
+                .min(first.after(deadline_ns.saturating_mul(10)))
+        })
+    }
+
+    /// Neither requests nor snapshots made the feed whole in time: it goes on with what comes, never live, and recovery is tried
+    /// again later.
+    #[cold]
+    fn go_on_marked(&mut self, now: Nanos) {
+        self.counters.bump(Counter::RecoveriesFailed);
+        let lost = self.missing.lose(0, u64::MAX);
+        self.counters.add(Counter::MessagesLost, lost);
+        self.planner.forget();
+        (self.awaiting, self.incomplete) = (false, true);
+        self.retry = Some(now.after(self.config.recovery.retry_ns.max(1)));
+    }
+
+    /// Recovery that was given up begins anew, where there is a way.
+    #[cold]
+    fn retry_now(&mut self, now: Nanos) {
+        self.retry = None;
+        if self.config.snapshot && self.incomplete {
+            self.await_snapshot(now);
+        }
+        self.progress = (now, now);
+    }
+
+    /// Something was recovered: a message, or a part of a snapshot.
+    #[inline]
+    pub fn note_progress(&mut self, now: Nanos) {
+        self.progress.0 = now;
+    }
+
+    /// Whether recovery was given up for a while, and the feed goes on marked.
+    pub fn is_given_up(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    /// What plans requests and snapshots.
+    pub(crate) fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// What plans requests and snapshots.
+    pub(crate) fn planner_mut(&mut self) -> &mut Planner {
+        &mut self.planner
+    }
+
     /// Holds everything back until [`Arbiter::resume_at`]: a snapshot is about to be loaded.
-    pub fn await_snapshot(&mut self) {
+    pub fn await_snapshot(&mut self, now: Nanos) {
         if self.whole {
+            self.progress = (now, now);
             self.high = self.next;
             self.push(Situation::Gap {
                 first: SeqNo(self.next),
                 end: SeqNo(self.next),
             });
         }
+        if !self.awaiting {
+            self.progress.0 = now;
+        }
+        self.planner.forget();
         (self.awaiting, self.whole) = (true, false);
     }
 
@@ -528,6 +601,7 @@ impl Arbiter {
         self.next = seq;
         self.high = self.high.max(seq);
         (self.awaiting, self.incomplete, self.whole) = (false, false, false);
+        (self.retry, self.progress.0) = (None, now);
         self.positioned = !self.begun;
     }
 
@@ -588,11 +662,6 @@ impl Arbiter {
         self.missing.messages()
     }
 
-    /// The number after the last message that is missing now: a venue whose requests are dear asks for all at once.
-    pub fn missing_end(&self) -> Option<SeqNo> {
-        self.missing.holes().last().map(|hole| SeqNo(hole.end))
-    }
-
     /// How many packets are held back now.
     pub fn held(&self) -> usize {
         self.buffer.len()
@@ -616,16 +685,6 @@ impl Arbiter {
     /// The number after the latest message known to exist.
     fn high(&self) -> u64 {
         if self.whole { self.next } else { self.high }
-    }
-
-    /// The gaps that may be requested: with a full buffer only the first, whose answer is delivered without buffering.
-    fn actionable(&self) -> &[Hole] {
-        let holes = self.missing.holes();
-        if self.buffer.is_full() {
-            &holes[..holes.len().min(1)]
-        } else {
-            holes
-        }
     }
 
     fn push(&mut self, situation: Situation) {
@@ -737,6 +796,8 @@ impl Arbiter {
         }
         self.missing.clear();
         self.buffer.clear();
+        self.planner.restart();
+        (self.retry, self.progress) = (None, (now, now));
         self.lines = [Progress::default(); Line::COUNT];
         (self.session, self.begun, self.began, self.end) = (session, true, now, None);
         (self.next, self.high) = (next, next);
@@ -745,19 +806,17 @@ impl Arbiter {
 
     /// Puts a packet of the session where it belongs.
     fn place(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> Verdict {
+        let answered = line == Line::Retransmit;
+        if answered {
+            self.planner.on_answer(now, first, end);
+        }
         if end <= self.next {
             return Verdict::Duplicate;
         }
         self.high = self.high();
-        let answered = line == Line::Retransmit;
-        let due = if answered {
-            now
-        } else {
-            now.after(self.config.line_wait_ns)
-        };
+        let due = now.after(self.config.line_wait_ns);
         if first <= self.next && !self.awaiting {
-            let recovered = self.missing.fill(first, end, due, answered);
-            self.counters.add(Counter::MessagesRecovered, recovered);
+            self.fill(now, first, end, due, answered);
             let skip = (self.next - first) as u32;
             self.next = end;
             self.high = self.high.max(end);
@@ -780,8 +839,7 @@ impl Arbiter {
             }
             return Verdict::Overflow;
         }
-        let recovered = self.missing.fill(first, end, due, answered);
-        self.counters.add(Counter::MessagesRecovered, recovered);
+        self.fill(now, first, end, due, answered);
         if first > self.high {
             self.open_gap(now, first);
         }
@@ -789,9 +847,22 @@ impl Arbiter {
         Verdict::Buffered
     }
 
-    /// Keeps a packet. Waiting for a snapshot, the newest packets matter: the oldest one makes room.
+    /// Messages `[first, end)` have come.
+    fn fill(&mut self, now: Nanos, first: u64, end: u64, due: Nanos, answered: bool) {
+        let recovered = self.missing.fill(first, end, due, answered);
+        self.counters.add(Counter::MessagesRecovered, recovered);
+        if recovered > 0 {
+            self.note_progress(now);
+        }
+    }
+
+    /// Keeps a packet. Live ones leave some room to answers, which make room again. Waiting for a snapshot, the newest packets
+    /// matter: the oldest one makes room.
     fn hold(&mut self, now: Nanos, line: Line, first: u64, end: u64, packet: &[u8]) -> bool {
         if !self.buffer.fits(packet) {
+            return false;
+        }
+        if line != Line::Retransmit && !self.awaiting && self.buffer.free() <= self.buffer.reserve() {
             return false;
         }
         if self.buffer.is_full() && self.awaiting {
@@ -817,6 +888,9 @@ impl Arbiter {
             .missing
             .append(first, end, now.after(self.config.line_wait_ns));
         self.counters.add(Counter::MessagesMissed, missed);
+        if self.missing.holes().len() == 1 && is_new {
+            self.progress = (now, now);
+        }
         if is_new {
             self.counters.bump(Counter::Gaps);
             self.push(Situation::Gap {
@@ -824,20 +898,14 @@ impl Arbiter {
                 end: SeqNo(end),
             });
         }
-        if self.config.snapshot && self.missing.messages() > self.config.request_gap_max {
-            self.await_snapshot();
-        }
     }
 
-    /// The `index`-th gap will not be filled.
-    fn give_up(&mut self, index: usize) {
-        let hole = &mut self.missing.holes_mut()[index];
-        hole.lost = true;
-        hole.asks = false;
-        let lost = hole.len();
+    /// Messages `[first, end)`, as far as they are missing, will not come.
+    fn give_up(&mut self, now: Nanos, first: u64, end: u64) {
+        let lost = self.missing.lose(first, end);
         self.counters.add(Counter::MessagesLost, lost);
-        if self.config.snapshot {
-            self.await_snapshot();
+        if self.config.snapshot && self.retry.is_none() {
+            self.await_snapshot(now);
         } else {
             self.incomplete = true;
         }
@@ -861,6 +929,7 @@ impl Arbiter {
             return;
         }
         self.whole = true;
+        self.planner.forget();
         if !self.incomplete {
             self.building = false;
             self.push(Situation::Recovered {

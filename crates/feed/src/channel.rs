@@ -13,7 +13,7 @@
 //! longer does; and calls [`Channel::handle_timeout`] when [`Channel::poll_timeout`] is due. What the recovery of a venue
 //! is made of stays behind this trait: the owner knows addresses, not protocols.
 
-use crate::{FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
+use crate::{DayUse, FeedState, Line, Pattern, Rule, Seen, SubscriptionsFull};
 use tickwire_market::{
     Contract, Counters, Currency, EventSink, Instrument, InstrumentId, MessageType, Nanos, PointValue, Port,
     PriceSteps, SeqNo, Symbol, Venue,
@@ -73,6 +73,22 @@ pub trait Channel {
     fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
         let _ = (now, port, sink);
     }
+
+    /// Which of a port's servers is to be asked, from 0: another one after silence, a refusal or a lie, where there is another. A
+    /// connection to a server that is not the one to be asked is to be closed.
+    fn server(&self, port: Port) -> usize;
+
+    /// How many servers a port has; one unless told otherwise.
+    fn set_servers(&mut self, port: Port, count: u8);
+
+    /// What was used of the day's quotas: to be kept over a restart, as the venue counts on.
+    fn day_use(&self) -> DayUse;
+
+    /// What an earlier run used of the day's quotas.
+    fn restore_day_use(&mut self, used: DayUse);
+
+    /// Whether recovery did not succeed in time: the feed goes on, marked, and tries again later.
+    fn is_given_up(&self) -> bool;
 
     /// How far the feed can be trusted.
     fn state(&self) -> FeedState;
@@ -167,6 +183,26 @@ macro_rules! answers_from_feed {
     (@all $decoder:ident, $($directory:ident)?) => {
         fn venue(&self) -> tickwire_market::Venue {
             $crate::Decoder::venue(self.feed.$decoder())
+        }
+
+        fn server(&self, port: tickwire_market::Port) -> usize {
+            self.feed.arbiter().planner().server(port)
+        }
+
+        fn set_servers(&mut self, port: tickwire_market::Port, count: u8) {
+            self.feed.planner_mut().set_servers(port, count);
+        }
+
+        fn day_use(&self) -> $crate::DayUse {
+            self.feed.arbiter().planner().day_use()
+        }
+
+        fn restore_day_use(&mut self, used: $crate::DayUse) {
+            self.feed.planner_mut().restore(used);
+        }
+
+        fn is_given_up(&self) -> bool {
+            self.feed.arbiter().is_given_up()
         }
 
         #[inline]

@@ -1,8 +1,8 @@
 //! Operation sequences for the fuzz targets and for seeded tests: bytes become operations, invariants are asserted.
 
 use crate::{
-    Arbiter, ArbiterConfig, FeedHandler, FeedState, Glimpse, ItchConfig, ItchDecoder, ItchFeed, Line,
-    SessionId, Situation, SoupClient, SoupConfig, Start, Verdict,
+    Answers, Arbiter, ArbiterConfig, FeedHandler, FeedState, Glimpse, ItchConfig, ItchDecoder, ItchFeed,
+    Line, RecoveryLimits, SessionId, Situation, SoupClient, SoupConfig, Start, Verdict,
 };
 use alloc::vec::Vec;
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, SeqNo};
@@ -25,6 +25,16 @@ fn config(choice: u8) -> ArbiterConfig {
         confirm_packets: 3,
         confirm_ns: 100,
         session_quiet_ns: 200,
+        recovery: RecoveryLimits {
+            answers: [Answers::OneDatagram, Answers::Everything][usize::from(choice >> 6 & 1)],
+            requests_under_way: 1 + u16::from(choice >> 7),
+            requests_per_second: 20 * u32::from(choice >> 5 & 1),
+            spans_gaps: choice & 0x40 != 0,
+            deadline_ns: 400,
+            retry_ns: 300,
+            timeout_min_ns: 5,
+            ..RecoveryLimits::MOLDUDP64
+        },
         ..ArbiterConfig::default()
     }
 }
@@ -72,7 +82,7 @@ pub fn arbiter_operations(data: &[u8]) {
             }
             4 => arbiter.on_heartbeat(now, line, session, SeqNo(first), what & 0x80 != 0),
             5 => arbiter.handle_timeout(now),
-            6 if what & 0x20 != 0 => arbiter.await_snapshot(),
+            6 if what & 0x20 != 0 => arbiter.await_snapshot(now),
             6 => {
                 arbiter.resume_at(now, SeqNo(first));
                 model.floor = 0;

@@ -13,6 +13,7 @@ use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation,
 use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
 use crate::joins::JoinTally;
+use crate::recovery::{Planner, SnapshotGate};
 use crate::{ItchDecoder, JoinRound, Line, Pattern, Rule, SessionId, SubscriptionsFull};
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::marker::PhantomData;
@@ -58,6 +59,8 @@ enum Loading {
     Void,
 }
 
+/// So many messages may be on their way that a snapshot has already: a second of the fastest feed.
+const SNAPSHOT_LEAD_MAX: u64 = 1_000_000;
 /// No message has this number.
 const NEVER: SeqNo = SeqNo(u64::MAX);
 
@@ -86,7 +89,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.counters.bump(line.counter());
         let mut frame = match F::parse(bytes) {
             Ok(frame) => frame,
-            Err(malformed) => return crate::decoder::count_malformed(&mut self.counters, &malformed),
+            Err(malformed) => {
+                if line == Line::Retransmit {
+                    self.arbiter.planner_mut().lied();
+                }
+                return crate::decoder::count_malformed(&mut self.counters, &malformed);
+            }
         };
         frame.first = F::full_number(frame.first, self.arbiter.next_seq());
         if frame.trailing > 0 {
@@ -165,6 +173,58 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         true
     }
 
+    /// What plans requests and snapshots.
+    pub(crate) fn planner_mut(&mut self) -> &mut Planner {
+        self.arbiter.planner_mut()
+    }
+
+    /// When a snapshot may be begun.
+    pub(crate) fn gate(&self) -> &SnapshotGate {
+        &self.arbiter.planner().snapshots
+    }
+
+    /// A connection to a snapshot server is there.
+    pub(crate) fn snapshot_connected(&mut self, now: Nanos) {
+        let is_whole = self.arbiter.awaits_snapshot();
+        let gate = &mut self.arbiter.planner_mut().snapshots;
+        match is_whole {
+            true => gate.began(now),
+            false => gate.count(now),
+        }
+    }
+
+    /// The connection to a snapshot server is gone, or could not be opened; whether it brought what was wanted.
+    pub(crate) fn snapshot_disconnected(&mut self, now: Nanos, is_done: bool) {
+        let is_void = self.is_snapshot_void();
+        let gate = &mut self.arbiter.planner_mut().snapshots;
+        match is_done {
+            true => gate.loaded(now),
+            false if is_void => {}
+            false => gate.failed(now),
+        }
+        if !is_done {
+            self.lose_snapshot();
+        }
+    }
+
+    /// Whether a snapshot may be connected to: one is wanted, and none was begun a moment ago.
+    #[inline]
+    pub(crate) fn may_load_snapshot(&self) -> bool {
+        self.gate().is_open() && self.wants_snapshot()
+    }
+
+    /// When a snapshot that is wanted may be begun, if that is not now.
+    #[inline]
+    pub(crate) fn snapshot_opens_at(&self) -> Option<Nanos> {
+        self.gate().opens_at().filter(|_| self.wants_snapshot())
+    }
+
+    /// Whether a snapshot that ends at `next` can be true: not beyond everything that the lines have told of, but for what may be on its way.
+    pub fn is_snapshot_plausible(&self, next: SeqNo) -> bool {
+        let ahead = next.0.saturating_sub(self.arbiter.latest().0);
+        next.0 > 0 && (self.arbiter.session().is_none() || ahead <= SNAPSHOT_LEAD_MAX)
+    }
+
     /// Takes the next message of a source that cannot lose any (a file, a recording without packet headers). It gets the
     /// next number.
     #[inline]
@@ -226,6 +286,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.arbiter.poll_request()
     }
 
+    /// The range that [`FeedHandler::poll_missing`] gave could not be asked for: no connection, or no room. No quota is used; it is due
+    /// again after its time-out.
+    pub fn take_back_missing(&mut self, now: Nanos, range: MissingRange) {
+        self.arbiter.take_back_request(now, range);
+    }
+
     /// When to call [`FeedHandler::handle_timeout`], if no packet comes before.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Nanos> {
@@ -282,7 +348,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             return self.begin_join(now, sink);
         }
         (self.loading, self.has_joined) = (Loading::Whole, false);
-        self.arbiter.await_snapshot();
+        self.arbiter.await_snapshot(now);
         self.tell(now, sink);
         self.decoder.snapshot_begins();
         self.say(EventKind::Clear, SeqNo(0), 0, EventFlags::SNAPSHOT, now, sink);
@@ -301,6 +367,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// A message of the snapshot.
     pub fn on_snapshot_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+        self.arbiter.note_progress(now);
         let context = Context {
             seq: SeqNo(0),
             received: now,

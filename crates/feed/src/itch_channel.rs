@@ -47,6 +47,7 @@ impl Channel for ItchChannel {
     }
 
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.planner_mut().snapshots.handle_timeout(now);
         self.feed.handle_timeout(now, sink);
         if self.glimpse.poll_timeout().is_some_and(|t| t <= now) {
             self.glimpse.handle_timeout(now);
@@ -56,7 +57,7 @@ impl Channel for ItchChannel {
     #[inline]
     fn poll_timeout(&self) -> Option<Nanos> {
         match (self.feed.poll_timeout(), self.is_connected) {
-            (feed, false) => feed,
+            (feed, false) => feed.into_iter().chain(self.feed.snapshot_opens_at()).min(),
             (feed, true) => feed.into_iter().chain(self.glimpse.poll_timeout()).min(),
         }
     }
@@ -74,13 +75,14 @@ impl Channel for ItchChannel {
         port == Port::SnapshotServer
             && match self.is_connected {
                 true => !is_over && !self.feed.is_snapshot_void(),
-                false => self.feed.wants_snapshot(),
+                false => self.feed.may_load_snapshot(),
             }
     }
 
     fn connected(&mut self, now: Nanos, port: Port) {
         if port == Port::SnapshotServer {
             self.is_connected = true;
+            self.feed.snapshot_connected(now);
             self.glimpse.handle_connected(now);
         }
     }
@@ -95,7 +97,7 @@ impl Channel for ItchChannel {
         self.glimpse.poll_transmit(buffer)
     }
 
-    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, _: &mut S) {
         if port != Port::SnapshotServer {
             return;
         }
@@ -103,9 +105,8 @@ impl Channel for ItchChannel {
         if was_open {
             self.glimpse.handle_closed();
         }
-        if !was_open || !matches!(self.glimpse.state(), SnapshotState::Done(_)) {
-            self.feed.lose_snapshot();
-        }
+        let is_done = was_open && matches!(self.glimpse.state(), SnapshotState::Done(_));
+        self.feed.snapshot_disconnected(now, is_done);
     }
 
     crate::channel::answers_from_feed!();

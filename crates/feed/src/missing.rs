@@ -1,4 +1,4 @@
-//! The bounded, sorted list of missing ranges and what has been done to fill each.
+//! The bounded, sorted list of missing ranges. What is asked for to fill them: `recovery`.
 
 use alloc::vec::Vec;
 use tickwire_market::Nanos;
@@ -8,12 +8,8 @@ use tickwire_market::Nanos;
 pub(crate) struct Hole {
     pub(crate) first: u64,
     pub(crate) end: u64,
-    /// When to act on it: until then the other line, or the answer to a request, may still fill it.
+    /// When to act on it: until then the other line may still fill it.
     pub(crate) due: Nanos,
-    /// Requests made since it last shrank by an answer.
-    pub(crate) attempts: u8,
-    /// A request is to be sent.
-    pub(crate) asks: bool,
     /// Given up, and counted as lost.
     pub(crate) lost: bool,
 }
@@ -24,8 +20,6 @@ impl Hole {
             first,
             end,
             due,
-            attempts: 0,
-            asks: false,
             lost: false,
         }
     }
@@ -64,8 +58,62 @@ impl Missing {
         &self.holes
     }
 
-    pub(crate) fn holes_mut(&mut self) -> &mut [Hole] {
-        &mut self.holes
+    /// The holes from the first on that reaches beyond `seq`.
+    fn from(&self, seq: u64) -> &[Hole] {
+        &self.holes[self.holes.partition_point(|h| h.end <= seq)..]
+    }
+
+    /// Whether any message of `[first, end)` is missing and not given up.
+    pub(crate) fn has_any(&self, first: u64, end: u64) -> bool {
+        let holes = self.from(first).iter();
+        holes.take_while(|h| h.first < end).any(|h| !h.lost)
+    }
+
+    /// The first missing message from `first` on, and the end of the last one before `end`; given up ones do not count.
+    pub(crate) fn bounds(&self, first: u64, end: u64) -> Option<(u64, u64)> {
+        let holes = self.from(first).iter().take_while(|h| h.first < end);
+        let mut holes = holes.filter(|h| !h.lost);
+        let nearest = holes.next()?;
+        let last = holes.last().unwrap_or(nearest);
+        Some((nearest.first.max(first), last.end.min(end)))
+    }
+
+    /// Where the hole ends that a message is in.
+    pub(crate) fn hole_end(&self, seq: u64) -> Option<u64> {
+        self.from(seq).first().filter(|h| h.first <= seq).map(|h| h.end)
+    }
+
+    /// Gives `[first, end)` up; a hole that reaches beyond is cut where there is room on the list, and given up whole where there
+    /// is none. Returns how many messages are newly given up.
+    pub(crate) fn lose(&mut self, first: u64, end: u64) -> u64 {
+        let mut lost = 0;
+        let mut i = self.holes.partition_point(|h| h.end <= first);
+        while i < self.holes.len() && self.holes[i].first < end {
+            let hole = self.holes[i];
+            i += 1;
+            if hole.lost {
+                continue;
+            }
+            // The room for one more is for holes before all others.
+            let capacity = self.capacity;
+            let cut_at = |at: u64, holes: &mut Vec<Hole>, i: usize| {
+                let fits = at > hole.first && at < hole.end && holes.len() < capacity;
+                if fits {
+                    let whole = holes[i];
+                    holes[i].end = at;
+                    holes.insert(i + 1, Hole { first: at, ..whole });
+                }
+                fits
+            };
+            cut_at(end, &mut self.holes, i - 1);
+            if cut_at(first, &mut self.holes, i - 1) {
+                i += 1;
+            }
+            let given_up = &mut self.holes[i - 1];
+            given_up.lost = true;
+            lost += given_up.len();
+        }
+        lost
     }
 
     pub(crate) fn first(&self) -> Option<&Hole> {
@@ -118,7 +166,7 @@ impl Missing {
         (end - first) - known
     }
 
-    /// `[first, end)` has arrived. A range left behind it is due at `due`, afresh if `answered`: the rest of a
+    /// `[first, end)` has arrived. What is left behind it is due at `due`, or when it was, if it came as an answer: the rest of a
     /// partial answer is asked for at once. Returns how many messages it fills that were not given up.
     pub(crate) fn fill(&mut self, first: u64, end: u64, due: Nanos, answered: bool) -> u64 {
         let mut filled = 0;
@@ -135,11 +183,8 @@ impl Missing {
             }
             let before = Hole { end: from, ..hole };
             let mut after = Hole { first: to, ..hole };
-            if answered || hole.attempts == 0 {
-                after = Hole {
-                    lost: hole.lost,
-                    ..Hole::new(to, hole.end, due)
-                };
+            if !answered {
+                after.due = due;
             }
             match (before.first < before.end, after.first < after.end) {
                 (false, false) => {
@@ -162,12 +207,7 @@ impl Missing {
     /// `[first, end)` has arrived and could not be kept: asks anew at `due`.
     pub(crate) fn postpone(&mut self, first: u64, end: u64, due: Nanos) {
         for hole in self.holes.iter_mut().filter(|h| h.first < end && h.end > first) {
-            *hole = Hole {
-                due,
-                attempts: 0,
-                asks: false,
-                ..*hole
-            };
+            hole.due = due;
         }
     }
 

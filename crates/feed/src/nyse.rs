@@ -101,6 +101,9 @@ pub trait RequestProtocol {
     /// Cuts the first packet off what a server sent, with the bytes it takes. `None` in place of an event: says nothing.
     fn split(bytes: &[u8]) -> Result<Option<(Option<RequestEvent>, usize)>, Malformed>;
 
+    /// Whether a refusal says that the day's retransmission requests are used up.
+    fn is_quota_used_up(reason: u8) -> bool;
+
     /// Writes a packet with this number; its length, `None` if `buffer` is too small or the source id too long.
     fn write(config: &RequestConfig, number: u32, say: Say, buffer: &mut [u8]) -> Option<usize>;
 }
@@ -120,6 +123,10 @@ impl RequestProtocol for Xdp {
             _ => None,
         };
         Ok(Some((event, used)))
+    }
+
+    fn is_quota_used_up(reason: u8) -> bool {
+        reason == xdp::ResponseStatus::RequestsExhausted as u8
     }
 
     fn write(config: &RequestConfig, number: u32, say: Say, buffer: &mut [u8]) -> Option<usize> {
@@ -189,6 +196,10 @@ impl RequestProtocol for OpenBook {
             _ => None,
         };
         Ok(Some((event, used)))
+    }
+
+    fn is_quota_used_up(reason: u8) -> bool {
+        reason == openbook::RejectReason::RequestsExhausted as u8
     }
 
     fn write(config: &RequestConfig, number: u32, say: Say, buffer: &mut [u8]) -> Option<usize> {
@@ -309,6 +320,11 @@ impl<P: RequestProtocol> NyseRequests<P> {
     /// Asks for the mapping of an instrument, or with 0 of the channel; `false` as for [`NyseRequests::ask`].
     pub fn ask_mapping(&mut self, instrument: u32) -> bool {
         self.queue(Say::Mapping(instrument))
+    }
+
+    /// Whether a connection is there.
+    pub fn is_connected(&self) -> bool {
+        self.connected
     }
 
     /// Whether a request would be taken now.

@@ -34,8 +34,8 @@ use crate::framing::{Content, Frame, Framing};
 use crate::join_round::HeldMessage;
 use crate::subscriptions::{Kinds, by_number};
 use crate::{
-    ArbiterConfig, FeedHandler, JoinRound, MissingRange, Rule, Seen, SessionId, Subscriptions,
-    SubscriptionsFull,
+    ArbiterConfig, FeedHandler, JoinRound, MissingRange, RecoveryLimits, Rule, Seen, SessionId,
+    Subscriptions, SubscriptionsFull,
 };
 use alloc::{boxed::Box, vec, vec::Vec};
 use said::{auction_summary, auction_update, code, price, status, trade};
@@ -67,13 +67,12 @@ impl PitchUnit {
         SessionId([unit, 0, 0, 0, 0, 0, 0, 0, 0, 0])
     }
 
-    /// Limits as the Gap Request Proxy has them: 100 messages a request, 320 requests a second. Only this unit is
-    /// accepted.
+    /// Limits as the Gap Request Proxy has them, [`RecoveryLimits::PITCH`]. Only this unit is accepted.
     pub fn arbiter_config(unit: u8) -> ArbiterConfig {
         ArbiterConfig {
             session: Some(PitchUnit::session(unit)),
             request_messages: gap_limits::MESSAGES,
-            request_interval_ns: Nanos::SECOND / u64::from(gap_limits::SECOND),
+            recovery: RecoveryLimits::PITCH,
             ..ArbiterConfig::default()
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     PitchUnit, STREAM_CHUNK_MAX, SnapshotState, Spin, Start,
 };
 use tickwire_market::{EventSink, Nanos, Port};
+use tickwire_wire::pitch::{GapStatus, gap_limits};
 
 /// What a [`PitchChannel`] has to know.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +49,8 @@ impl PitchChannel {
         let arbiter = ArbiterConfig {
             start: Start::Snapshot,
             snapshot: true,
-            // A snapshot is sooner there than a hundred answers.
-            request_gap_max: 10_000,
+            // The proxy's history.
+            request_gap_max: gap_limits::HISTORY,
             ..PitchUnit::arbiter_config(config.unit)
         };
         PitchChannel::with_arbiter(arbiter, config)
@@ -80,15 +81,27 @@ impl PitchChannel {
     #[inline]
     fn ask(&mut self, now: Nanos) {
         while let Some(range) = self.feed.poll_missing() {
-            let _ = self.proxy.ask(now, range);
+            if !self.proxy.ask(range) {
+                self.feed.take_back_missing(now, range);
+            }
         }
     }
 
-    /// Takes note of what the proxy said. Its answers need no action: messages come on their group, or are asked for again.
-    fn listen(&mut self) {
+    /// Takes note of what the proxy said. What was granted comes on its group, or is asked for again.
+    fn listen(&mut self, now: Nanos) {
         while let Some(event) = self.proxy.poll_event() {
-            if matches!(event, GapEvent::Failed(_)) && self.asks == Link::Open {
-                self.asks = Link::Spent;
+            match event {
+                GapEvent::Failed(_) if self.asks == Link::Open => self.asks = Link::Spent,
+                GapEvent::Answered(answer) if answer.status.0 != GapStatus::Accepted as u8 => {
+                    let span_ns = match answer.status.0 {
+                        s if s == GapStatus::SecondQuota as u8 => Nanos::SECOND,
+                        s if s == GapStatus::MinuteQuota as u8 => 60 * Nanos::SECOND,
+                        s if s == GapStatus::DailyQuota as u8 => Nanos::DAY,
+                        _ => 0,
+                    };
+                    self.feed.planner_mut().refused(now, span_ns);
+                }
+                GapEvent::Failed(_) | GapEvent::Answered(_) | GapEvent::LoggedIn => {}
             }
         }
     }
@@ -117,11 +130,12 @@ impl Channel for PitchChannel {
     }
 
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        self.feed.planner_mut().snapshots.handle_timeout(now);
         self.feed.handle_timeout(now, sink);
         self.ask(now);
         if self.asks == Link::Open {
             self.proxy.handle_timeout(now);
-            self.listen();
+            self.listen(now);
         }
         if self.loads == Link::Open {
             self.spin.handle_timeout(now);
@@ -132,7 +146,10 @@ impl Channel for PitchChannel {
     #[inline]
     fn poll_timeout(&self) -> Option<Nanos> {
         let proxy = (self.asks == Link::Open).then(|| self.proxy.poll_timeout());
-        let spin = (self.loads == Link::Open).then(|| self.spin.poll_timeout());
+        let spin = match self.loads {
+            Link::Open => Some(self.spin.poll_timeout()),
+            Link::Closed | Link::Spent => Some(self.feed.snapshot_opens_at()),
+        };
         [self.feed.poll_timeout(), proxy.flatten(), spin.flatten()]
             .into_iter()
             .flatten()
@@ -143,6 +160,7 @@ impl Channel for PitchChannel {
     fn wants_connection(&self, port: Port) -> bool {
         let (link, wanted) = match port {
             Port::Replay => (self.asks, !self.is_done()),
+            Port::SnapshotServer if self.loads == Link::Closed => (self.loads, self.feed.may_load_snapshot()),
             Port::SnapshotServer => (self.loads, self.feed.wants_snapshot()),
             _ => return false,
         };
@@ -161,6 +179,7 @@ impl Channel for PitchChannel {
             }
             Port::SnapshotServer => {
                 self.loads = Link::Open;
+                self.feed.snapshot_connected(now);
                 self.spin.handle_connected(now);
             }
             _ => {}
@@ -172,7 +191,7 @@ impl Channel for PitchChannel {
             match port {
                 Port::Replay => {
                     self.proxy.handle_bytes(now, chunk);
-                    self.listen();
+                    self.listen(now);
                 }
                 Port::SnapshotServer => {
                     self.spin.handle_bytes(now, chunk, &mut self.feed, sink);
@@ -192,21 +211,21 @@ impl Channel for PitchChannel {
         }
     }
 
-    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, _: &mut S) {
         match port {
             Port::Replay if self.asks != Link::Closed => {
                 self.asks = Link::Closed;
                 self.proxy.handle_closed();
-                self.listen();
+                self.listen(now);
             }
+            Port::Replay => self.feed.planner_mut().unreachable(),
             Port::SnapshotServer => {
                 let was_open = core::mem::replace(&mut self.loads, Link::Closed) != Link::Closed;
                 if was_open {
                     self.spin.handle_closed();
                 }
-                if !was_open || !matches!(self.spin.state(), SnapshotState::Done(_)) {
-                    self.feed.lose_snapshot();
-                }
+                let is_done = was_open && matches!(self.spin.state(), SnapshotState::Done(_));
+                self.feed.snapshot_disconnected(now, is_done);
             }
             _ => {}
         }

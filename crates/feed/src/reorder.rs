@@ -53,6 +53,16 @@ impl ReorderBuffer {
         self.order.len()
     }
 
+    /// How many more packets can be held.
+    pub(crate) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// How many places are kept for answers to requests.
+    pub(crate) fn reserve(&self) -> usize {
+        self.slots.len() / 16
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }

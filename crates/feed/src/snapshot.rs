@@ -123,7 +123,10 @@ fn finish<F: Framing, D: Decoder, S: EventSink>(
     sink: &mut S,
 ) -> SnapshotState {
     let next = match itch50::parse(message) {
-        Ok(Message::EndOfSnapshot(end)) => end.sequence.get().filter(|&next| next > 0),
+        Ok(Message::EndOfSnapshot(end)) => end
+            .sequence
+            .get()
+            .filter(|&next| feed.is_snapshot_plausible(SeqNo(next))),
         _ => None,
     };
     match next {

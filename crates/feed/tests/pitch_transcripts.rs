@@ -179,7 +179,7 @@ impl Player {
             .unwrap();
         }
         while let Some(range) = self.feed.poll_missing() {
-            let asked = self.proxy.ask(self.now, range);
+            let asked = self.proxy.ask(range);
             let not = if asked { "" } else { ", but the proxy is not there" };
             writeln!(out, "ask for {} +{}{not}", range.first, range.count).unwrap();
         }

@@ -16,7 +16,7 @@ mod twin;
 
 pub use subscriptions::{Changed, Changes};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use subscriptions::{Guarded, Script};
 use tickwire_book::{Books, BooksConfig, Depth};
@@ -55,6 +55,8 @@ pub struct RigConfig {
     pub cuts_ppm: u32,
     /// The receiver joins this long after the venue's opening, milliseconds.
     pub joins_after_ms: u64,
+    /// From a request by datagram to its answer, and from wanting a connection to having it, nanoseconds.
+    pub round_trip_ns: u64,
     /// Bytes of one read of a connection: small ones cut messages everywhere.
     pub read_max: usize,
     /// Resting orders of all instruments together.
@@ -85,6 +87,7 @@ impl Default for RigConfig {
             connects: true,
             cuts_ppm: 0,
             joins_after_ms: 0,
+            round_trip_ns: 0,
             read_max: 4096,
             max_live: 20_000,
             kinds: OrderKinds::NONE,
@@ -161,6 +164,9 @@ pub struct Outcome<C> {
     pub connections: BTreeMap<&'static str, u64>,
     /// From the venue's opening until everything had been received, nanoseconds of virtual time.
     pub lasted_ns: u64,
+    /// From joining until the receiver was live and had all that was published, nanoseconds; and how many messages there were when it
+    /// joined. `None`: it never was before the close.
+    pub live_after: Option<(u64, u64)>,
     /// How often the books were compared before the end.
     pub compared: u64,
     /// What came of the changes of subscriptions.
@@ -267,8 +273,13 @@ struct Net {
     read_max: usize,
     connected: [bool; Port::COUNT],
     retry: [Nanos; Port::COUNT],
+    /// Since when a connection has been wanted that is not there yet.
+    wanted: [Option<Nanos>; Port::COUNT],
     connections: BTreeMap<&'static str, u64>,
     datagrams: u64,
+    round_trip_ns: u64,
+    /// Answers to requests on their way, and when they are there.
+    answers: VecDeque<(Nanos, Vec<u8>)>,
 }
 
 /// Runs a day of the channel at `outlets[0]`; further outlets are published to nobody. Panics, with the seed, when the feed
@@ -335,9 +346,13 @@ pub fn run<C: Channel>(
         read_max: config.read_max,
         connected: [false; Port::COUNT],
         retry: [Nanos::ZERO; Port::COUNT],
+        wanted: [None; Port::COUNT],
         connections: BTreeMap::new(),
         datagrams: 0,
+        round_trip_ns: config.round_trip_ns,
+        answers: VecDeque::new(),
     };
+    let (mut behind, mut live_after) = (None, None);
     let mut crossing = Crossing::default();
     let mut channel = channel;
     let books = BooksConfig {
@@ -398,6 +413,10 @@ pub fn run<C: Channel>(
         }
         let is_quiet = channel.state() == FeedState::Live
             && channel.next_seq() == exchange.outlets()[0].publisher.next_seq();
+        if joins <= now && live_after.is_none() {
+            let behind = *behind.get_or_insert(exchange.outlets()[0].publisher.next_seq().0);
+            live_after = is_quiet.then(|| (now.since(joins), behind));
+        }
         if config.compare_every_ms > 0 && compares_at <= now && is_quiet && exchange.phase() == DayPhase::Open
         {
             match &mut script {
@@ -440,6 +459,7 @@ pub fn run<C: Channel>(
         datagrams: net.datagrams,
         connections: net.connections,
         lasted_ns: now.since(START),
+        live_after,
         compared,
         changed: script.map(|script| script.changed).unwrap_or_default(),
         told: sink.told,
@@ -543,7 +563,13 @@ impl Net {
                 answered = exchange.handle_request(0, now, bytes, &mut reply);
             });
             if let Some(length) = answered {
-                channel.on_datagram(now, Port::Requests, Line::A, &reply[..length], sink);
+                let due = now.after(self.round_trip_ns);
+                self.answers.push_back((due, reply[..length].to_vec()));
+            }
+        }
+        while self.answers.front().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, answer)) = self.answers.pop_front() {
+                channel.on_datagram(now, Port::Requests, Line::A, &answer, sink);
             }
         }
     }
@@ -563,6 +589,13 @@ impl Net {
             if !wanted || now < self.retry[at] {
                 return;
             }
+            if self.wanted[at].is_none() {
+                self.wanted[at] = Some(now);
+            }
+            if self.wanted[at].is_some_and(|since| now.since(since) < self.round_trip_ns) {
+                return;
+            }
+            self.wanted[at] = None;
             self.retry[at] = now.after(50 * Nanos::MILLI);
             let accepted = connects
                 && exchange

@@ -24,11 +24,14 @@ fn day_with(config: &RigConfig, venue: MoexPublisherConfig, plan: Arc<Plan>) -> 
         main_board: venue.board.into(),
         ..MoexConfig::new(plan.clone())
     };
+    let mut channel = MoexChannelConfig::new(decoder);
+    // The day has half a second: with the exchange's one connection a second a snapshot is always sooner.
+    channel.arbiter.recovery.requests_per_second = 50;
     run(
         config,
         &listings,
         Box::new(MoexPublisher::new(venue, plan, &listings).unwrap()),
-        MoexChannel::new(MoexChannelConfig::new(decoder)).unwrap(),
+        MoexChannel::new(channel).unwrap(),
         Depth::ByOrder,
     )
 }

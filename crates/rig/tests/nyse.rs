@@ -6,8 +6,8 @@ use tickwire_exchange::{
     Listing, NysePublisherConfig, OpenBookPublisher, Publisher, RequestLimits, XdpPublisher, listings,
 };
 use tickwire_feed::{
-    ArbiterConfig, Channel, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, RequestConfig,
-    Start, XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
+    ArbiterConfig, Channel, OpenBookChannel, OpenBookConfig, OpenBookDecoder, OpenBookFeed, RecoveryLimits,
+    RequestConfig, Start, XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
 };
 use tickwire_market::{Counter, Nanos};
 use tickwire_rig::{Outcome, RigConfig, run};
@@ -20,6 +20,8 @@ trait Product {
     const KINDS: &[&str];
     /// Whether it says that a trade was broken.
     const BREAKS: bool;
+    /// What the venue allows.
+    const LIMITS: RecoveryLimits;
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> Self::Channel;
     fn publisher(config: NysePublisherConfig, listings: &[Listing]) -> Box<dyn Publisher>;
 }
@@ -40,6 +42,7 @@ impl Product for Integrated {
         "Status",
     ];
     const BREAKS: bool = true;
+    const LIMITS: RecoveryLimits = RecoveryLimits::XDP;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> XdpChannel {
         let decoder = XdpDecoder::new(XdpConfig {
@@ -65,6 +68,7 @@ impl Product for OpenBook {
     const DEPTH: Depth = Depth::ByPrice;
     const KINDS: &[&str] = &["Level", "Status", "Clear", "Definition"];
     const BREAKS: bool = false;
+    const LIMITS: RecoveryLimits = RecoveryLimits::OPENBOOK;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> OpenBookChannel {
         let decoder = OpenBookDecoder::new(OpenBookConfig {
@@ -93,6 +97,14 @@ fn day<P: Product>(
     let arbiter = ArbiterConfig {
         start,
         snapshot: true,
+        // The day has half a second: no long waits, no quota.
+        recovery: RecoveryLimits {
+            backoff_ns: 5 * Nanos::MILLI,
+            backoff_max_ns: 20 * Nanos::MILLI,
+            snapshots_per_minute: 0,
+            snapshots_per_day: 0,
+            ..P::LIMITS
+        },
         ..ArbiterConfig::default()
     };
     let requests = RequestConfig {

@@ -12,8 +12,8 @@ use tickwire_exchange::{
 use tickwire_feed::{
     ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, Mdp3Channel, Mdp3Config, Mdp3Decoder, Mdp3Depth,
     MoexChannel, MoexChannelConfig, MoexConfig, OpenBookChannel, OpenBookConfig, OpenBookDecoder,
-    OpenBookFeed, RequestConfig, SipConfig, Start, UqdfChannel, UqdfDecoder, UqdfFeed, XdpChannel, XdpConfig,
-    XdpDecoder, XdpFeed,
+    OpenBookFeed, RecoveryLimits, RequestConfig, SipConfig, Start, UqdfChannel, UqdfDecoder, UqdfFeed,
+    XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
 };
 use tickwire_market::{Counter, Nanos};
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
@@ -34,6 +34,7 @@ fn nyse(product: u8) -> (ArbiterConfig, RequestConfig) {
     let arbiter = ArbiterConfig {
         start: Start::Beginning,
         snapshot: true,
+        recovery: RecoveryLimits::XDP,
         ..ArbiterConfig::default()
     };
     let requests = RequestConfig {
@@ -165,9 +166,10 @@ impl Feed for Moex {
         // The day has half a second: with the exchange's one connection a second a gap would last longer than it does.
         let patience = (20 * Nanos::MILLI, 100 * Nanos::MILLI);
         (
-            config.arbiter.request_interval_ns,
+            config.arbiter.recovery.timeout_min_ns,
             config.arbiter.request_timeout_ns,
         ) = patience;
+        config.arbiter.recovery.requests_per_second = 50;
         MoexChannel::new(config).unwrap()
     }
 

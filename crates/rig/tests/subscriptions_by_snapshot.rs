@@ -8,7 +8,7 @@ use tickwire_exchange::{
 };
 use tickwire_feed::{
     ArbiterConfig, Channel, ItchChannel, ItchConfig, ItchDecoder, ItchFeed, PitchChannel, PitchChannelConfig,
-    PitchConfig, PitchUnit, Seen, SoupConfig, Start,
+    PitchConfig, PitchUnit, RecoveryLimits, Seen, SoupConfig, Start,
 };
 use tickwire_market::{Counter, MessageType};
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
@@ -22,6 +22,16 @@ trait Feed {
     fn publisher(listings: &[Listing]) -> Box<dyn Publisher>;
 }
 
+/// The day has half a second, and connections are cut all the time: no long waits, no quota.
+fn impatient(limits: RecoveryLimits) -> RecoveryLimits {
+    RecoveryLimits {
+        backoff_max_ns: limits.backoff_ns / 5,
+        backoff_ns: limits.backoff_ns / 5,
+        snapshots_per_minute: 0,
+        ..limits
+    }
+}
+
 struct Itch;
 
 impl Feed for Itch {
@@ -31,6 +41,7 @@ impl Feed for Itch {
         let arbiter = ArbiterConfig {
             snapshot: true,
             join_bytes,
+            recovery: impatient(RecoveryLimits::MOLDUDP64),
             ..ArbiterConfig::default()
         };
         let decoder = ItchDecoder::new(ItchConfig {
@@ -55,6 +66,7 @@ impl Feed for Pitch {
             start: Start::Snapshot,
             snapshot: true,
             join_bytes,
+            recovery: impatient(RecoveryLimits::PITCH),
             ..PitchUnit::arbiter_config(UNIT)
         };
         let config = PitchChannelConfig {

@@ -6,7 +6,7 @@
 
 use super::{CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
-use crate::{ArbiterConfig, Channel, Cqs, Line, Start};
+use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, RecoveryLimits, Start};
 use tickwire_market::{EventSink, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{BLOCK_SIZE_MAX, ControlType};
 
@@ -32,6 +32,10 @@ impl CqsChannel {
             snapshot: true,
             packet_bytes: BLOCK_SIZE_MAX,
             request_attempts: 1,
+            recovery: RecoveryLimits {
+                answers: Answers::Everything,
+                ..RecoveryLimits::MOLDUDP64
+            },
             ..ArbiterConfig::default()
         }
     }

@@ -3,9 +3,8 @@
 use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
 use crate::decoder::Context;
-use crate::{ArbiterConfig, Channel, Line, MissingRange, Start};
+use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
 use tickwire_market::{Contract, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, PriceSteps};
-use tickwire_wire::mdp3::tcp;
 
 /// See the module's description.
 pub struct Mdp3Channel {
@@ -38,10 +37,11 @@ impl Mdp3Channel {
         ArbiterConfig {
             start: Start::Snapshot,
             snapshot: true,
-            request_messages: tcp::PACKETS_MAX as u16,
+            request_messages: RecoveryLimits::MDP3_MESSAGES,
             request_timeout_ns: REPLAY_PATIENCE_NS + 100 * Nanos::MILLI,
             request_attempts: 3,
-            request_gap_max: tcp::PACKETS_MAX.into(),
+            request_gap_max: RecoveryLimits::MDP3_MESSAGES.into(),
+            recovery: RecoveryLimits::MDP3,
             ..ArbiterConfig::default()
         }
     }
@@ -83,17 +83,11 @@ impl Mdp3Channel {
     #[cold]
     fn mend_now<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         if self.replay.state() == ReplayState::Idle {
-            let mut asked: Option<MissingRange> = None;
+            // One request reaches over several gaps, with what lies between: a connection serves only one.
             while let Some(range) = self.feed.poll_missing() {
-                // One request reaches over several gaps: what lies between is known, but a connection serves only one.
-                let whole = asked.get_or_insert(range);
-                let reach = range.first.advance(range.count.into()).distance_from(whole.first);
-                if reach <= tcp::PACKETS_MAX.into() {
-                    whole.count = reach as u16;
+                if !self.replay.ask(range) {
+                    self.feed.take_back_missing(now, range);
                 }
-            }
-            if let Some(range) = asked {
-                self.replay.ask(range);
             }
         }
         if self.feed.decoder().refreshes_naturally() && self.feed.arbiter().has_lost() {
@@ -180,6 +174,9 @@ impl Channel for Mdp3Channel {
 
     fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
         if port == Port::Replay {
+            if self.replay.state() == ReplayState::Connect {
+                self.feed.planner_mut().unreachable();
+            }
             self.replay.handle_closed();
             self.mend(now, sink);
         }

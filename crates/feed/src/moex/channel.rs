@@ -9,9 +9,9 @@
 //! heartbeat since.
 
 use super::{MoexConfig, MoexDecoder, MoexFeed, MoexReplay, MoexReplayConfig, MoexReplayState};
-use crate::{ArbiterConfig, Channel, Line, Start};
+use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
 use tickwire_market::{EventSink, InstrumentId, Nanos, PointValue, Port};
-use tickwire_wire::moex::{MissingField, replay};
+use tickwire_wire::moex::MissingField;
 
 /// Everything about a [`MoexChannel`].
 #[derive(Clone, Debug)]
@@ -42,11 +42,11 @@ impl MoexChannelConfig {
             start: Start::Snapshot,
             snapshot: true,
             line_wait_ns: 2 * Nanos::MILLI,
-            request_messages: replay::MESSAGES_MAX as u16,
+            request_messages: RecoveryLimits::MOEX_MESSAGES,
             request_gap_max: 2_000,
             request_timeout_ns: 3 * Nanos::SECOND,
-            request_interval_ns: Nanos::SECOND,
             request_attempts: 2,
+            recovery: RecoveryLimits::MOEX,
             ..ArbiterConfig::default()
         }
     }
@@ -108,14 +108,12 @@ impl MoexChannel {
         if self.feed.decoder_mut().take_torn() && self.has_snapshots && !self.feed.wants_snapshot() {
             self.feed.begin_snapshot(now, sink);
         }
+        // Connections are dear: what is missing behind the first gap comes over the same one, with what lies between.
         if self.replay.state() == MoexReplayState::Idle
-            && let Some(mut range) = self.feed.poll_missing()
+            && let Some(range) = self.feed.poll_missing()
+            && !self.replay.ask(range)
         {
-            // Connections are dear: what is missing behind the range comes over the same one, with what lies between.
-            let end = self.feed.arbiter().missing_end().map_or(0, |end| end.0);
-            let all = end.saturating_sub(range.first.0).min(replay::MESSAGES_MAX.into());
-            range.count = range.count.max(all as u16);
-            self.replay.ask(range);
+            self.feed.take_back_missing(now, range);
         }
     }
 }
@@ -177,6 +175,9 @@ impl Channel for MoexChannel {
 
     fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
         if port == Port::Replay {
+            if !self.is_connected {
+                self.feed.planner_mut().unreachable();
+            }
             self.is_connected = false;
             self.replay.handle_closed();
             self.follow_up(now, sink);

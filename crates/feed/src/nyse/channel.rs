@@ -87,11 +87,22 @@ impl<P: NyseProtocol> NyseChannel<P> {
     #[inline(never)]
     fn ask(&mut self, now: Nanos) {
         while let Some(range) = self.feed.poll_missing() {
-            self.requests.ask(range);
+            if !self.requests.ask(range) {
+                self.feed.take_back_missing(now, range);
+            }
         }
-        while self.requests.takes() {
+        self.feed.planner_mut().snapshots.handle_timeout(now);
+        while self.requests.takes() && self.feed.planner_mut().snapshots.has_room(now) {
             match P::poll_ask(&mut self.refresh, now, &mut self.feed) {
-                Some(instrument) => _ = self.requests.ask_refresh(instrument),
+                Some(instrument) => {
+                    self.requests.ask_refresh(instrument);
+                    match instrument {
+                        0 if self.feed.arbiter().awaits_snapshot() => {
+                            self.feed.planner_mut().snapshots.began(now)
+                        }
+                        _ => self.feed.planner_mut().snapshots.count(now),
+                    }
+                }
                 None => break,
             }
         }
@@ -117,17 +128,26 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
     fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
         self.feed.handle_timeout(now, sink);
         self.requests.handle_timeout(now);
-        self.note();
+        self.note(now);
         self.ask(now);
     }
 
     #[inline]
     fn poll_timeout(&self) -> Option<Nanos> {
-        let refresh = match self.requests.takes() {
-            true => P::refresh_timeout(&self.refresh, &self.feed),
-            false => None,
+        let (refresh, opens) = match self.requests.takes() {
+            true => (
+                P::refresh_timeout(&self.refresh, &self.feed)
+                    .map(|due| self.feed.gate().opens_at().unwrap_or(due).max(due)),
+                self.feed.snapshot_opens_at(),
+            ),
+            false => (None, None),
         };
-        let due = [self.feed.poll_timeout(), self.requests.poll_timeout(), refresh];
+        let due = [
+            self.feed.poll_timeout(),
+            self.requests.poll_timeout(),
+            refresh,
+            opens,
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -144,7 +164,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
 
     fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], _: &mut S) {
         self.requests.handle_bytes(now, bytes);
-        self.note();
+        self.note(now);
     }
 
     fn poll_transmit<'b>(&mut self, _: Port, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
@@ -153,6 +173,9 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
 
     fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
         if port == Port::Replay {
+            if !self.requests.is_connected() {
+                self.feed.planner_mut().unreachable();
+            }
             self.requests.handle_closed();
             self.is_broken = false;
         }
@@ -163,11 +186,22 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
 
 impl<P: NyseProtocol> NyseChannel<P> {
     /// What the server said since.
-    fn note(&mut self) {
+    fn note(&mut self, now: Nanos) {
         while let Some(event) = self.requests.poll_event() {
             match event {
-                RequestEvent::Refused(_) => self.refusals += 1,
-                RequestEvent::Broken => self.is_broken = true,
+                RequestEvent::Refused(reason) => {
+                    self.refusals += 1;
+                    let span_ns = if P::is_quota_used_up(reason) {
+                        Nanos::DAY
+                    } else {
+                        0
+                    };
+                    self.feed.planner_mut().refused(now, span_ns);
+                }
+                RequestEvent::Broken => {
+                    self.is_broken = true;
+                    self.feed.planner_mut().unreachable();
+                }
                 RequestEvent::Accepted | RequestEvent::Heartbeat => {}
             }
         }

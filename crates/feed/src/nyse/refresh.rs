@@ -97,9 +97,14 @@ impl Collector {
         if self.poll_timeout().is_some_and(|due| due > now) {
             return None;
         }
+        let is_too_soon = !feed.gate().is_open();
         let goes_on = !matches!(self.state, RefreshState::Idle | RefreshState::Done(_));
         if goes_on && self.is_whole && self.count > 0 {
             self.list_missing(feed);
+        }
+        if self.singles_left == 0 && is_too_soon {
+            // The whole channel was asked for a moment ago.
+            return None;
         }
         if self.count == 0 {
             self.asked_at = feed.arbiter().latest();

@@ -25,42 +25,10 @@ pub enum GapEvent {
     Failed(SoupFailure),
 }
 
-/// How often something may happen in a span of time, counted from the first time in it.
-#[derive(Clone, Copy)]
-struct Quota {
-    span_ns: u64,
-    max: u32,
-    since: Nanos,
-    used: u32,
-}
-
-impl Quota {
-    const fn new(span_ns: u64, max: u32) -> Quota {
-        Quota {
-            span_ns,
-            max,
-            since: Nanos::ZERO,
-            used: 0,
-        }
-    }
-
-    fn has_room(&self, now: Nanos) -> bool {
-        self.used < self.max || now.since(self.since) >= self.span_ns
-    }
-
-    fn take(&mut self, now: Nanos) {
-        if self.used == 0 || now.since(self.since) >= self.span_ns {
-            (self.since, self.used) = (now, 0);
-        }
-        self.used += 1;
-    }
-}
-
 /// A session with the proxy.
 pub struct GapProxy {
     session: UnitSession,
     waiting: [Option<MissingRange>; WAITING],
-    quotas: [Quota; 3],
 }
 
 impl GapProxy {
@@ -69,20 +37,15 @@ impl GapProxy {
         GapProxy {
             session: UnitSession::new(login),
             waiting: [None; WAITING],
-            quotas: [
-                Quota::new(Nanos::SECOND, gap_limits::SECOND),
-                Quota::new(60 * Nanos::SECOND, gap_limits::MINUTE),
-                Quota::new(Nanos::DAY, gap_limits::DAY),
-            ],
         }
     }
 
     /// Asks for a range that a unit's feed misses ([`crate::FeedHandler::poll_missing`]), at most its first 100 messages.
-    /// `false`, and nothing changed, if it cannot be asked for now: not logged in, a quota is used up, or 16 requests
-    /// wait to be sent. The feed then asks again after its timeout.
+    /// `false`, and nothing changed, if it cannot be asked for now: not logged in, or 16 requests wait to be sent. How often the
+    /// proxy may be asked is the feed's to know ([`crate::RecoveryLimits::PITCH`]).
     #[must_use]
-    pub fn ask(&mut self, now: Nanos, range: MissingRange) -> bool {
-        if !self.session.is_in() || !self.quotas.iter().all(|quota| quota.has_room(now)) {
+    pub fn ask(&mut self, range: MissingRange) -> bool {
+        if !self.session.is_in() {
             return false;
         }
         let Some(place) = self.waiting.iter_mut().find(|place| place.is_none()) else {
@@ -92,7 +55,6 @@ impl GapProxy {
             count: range.count.min(gap_limits::MESSAGES),
             ..range
         });
-        self.quotas.iter_mut().for_each(|quota| quota.take(now));
         true
     }
 

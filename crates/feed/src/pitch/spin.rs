@@ -135,7 +135,7 @@ fn take<F: Framing, D: Decoder, S: EventSink>(
     match (pitch::parse(message), *step) {
         (Ok(Message::SpinImageAvailable(image)), Step::Waiting) => {
             let next = following::<F, D>(image.sequence.get(), feed);
-            if feed.is_reached_by(next) {
+            if feed.is_reached_by(next) && feed.is_snapshot_plausible(next) {
                 (*step, *request) = (Step::Asked, Some(image.sequence.get()));
             }
             None

@@ -1,7 +1,7 @@
 //! What every player of transcripts shares: the form of the files, the comparison, the settings of the arbiter.
 
 use std::fmt::Write;
-use tickwire_feed::{ArbiterConfig, Start};
+use tickwire_feed::{ArbiterConfig, RecoveryLimits, Start};
 
 /// What a venue's transcripts are played against.
 pub trait Player {
@@ -80,6 +80,12 @@ pub fn parse_config(settings: &[&str]) -> ArbiterConfig {
         request_attempts: 2,
         request_gap_max: 1000,
         confirm_packets: 4,
+        recovery: RecoveryLimits {
+            deadline_ns: 0,
+            backoff_ns: 0,
+            backoff_max_ns: 0,
+            ..RecoveryLimits::MOLDUDP64
+        },
         ..ArbiterConfig::default()
     };
     for setting in settings {

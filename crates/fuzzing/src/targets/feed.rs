@@ -55,7 +55,7 @@ pub fn pitch_feed(bytes: &[u8]) {
         while proxy.poll_event().is_some() || proxy.poll_transmit(&mut buffer).is_some() {}
         while spin.poll_transmit(&mut buffer).is_some() {}
         while let Some(range) = feed.poll_missing() {
-            let _ = proxy.ask(now, range);
+            let _ = proxy.ask(range);
         }
     }
 }
