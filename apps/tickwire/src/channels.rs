@@ -29,8 +29,10 @@ use tickwire_market::{Port, Transport, Venue};
 use toml::Spanned;
 
 mod interface;
+mod recovery;
 
 pub(crate) use interface::InterfaceName;
+pub(crate) use recovery::{RecoverySection, limits_of};
 
 use crate::failure::Failure;
 use crate::ports::Ports;
@@ -70,6 +72,9 @@ pub(crate) struct FeedConfig {
     /// A channel without any packet for so long is stale, milliseconds; `daemon.silence_ms` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) silence_ms: Option<u32>,
+    /// What may be asked for to recover; the venue's own limits unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recovery: Option<RecoverySection>,
     #[serde(rename = "channel", default)]
     pub(crate) channels: Vec<ChannelConfig>,
 }
@@ -95,9 +100,39 @@ pub(crate) struct ChannelConfig {
     pub(crate) replay: Option<SocketAddrV4>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot_server: Option<SocketAddrV4>,
+    /// The same servers a second time: asked when the first is silent, refuses or lies.
+    #[serde(default, skip_serializing_if = "Backup::is_empty")]
+    pub(crate) backup: Backup,
     /// Which instruments it carries, as the venue says. Says nothing to the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) symbols: Option<Symbols>,
+}
+
+/// The second server of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Backup {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) requests: Option<SocketAddrV4>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replay: Option<SocketAddrV4>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot_server: Option<SocketAddrV4>,
+}
+
+impl Backup {
+    fn is_empty(&self) -> bool {
+        *self == Backup::default()
+    }
+
+    fn server(&self, port: Port) -> Option<SocketAddrV4> {
+        match port {
+            Port::Requests => self.requests,
+            Port::Replay => self.replay,
+            Port::SnapshotServer => self.snapshot_server,
+            _ => None,
+        }
+    }
 }
 
 /// The groups of one port.
@@ -192,6 +227,7 @@ impl FeedConfig {
             requests: server(Port::Requests),
             replay: server(Port::Replay),
             snapshot_server: server(Port::SnapshotServer),
+            backup: Backup::default(),
             symbols: None,
         };
         FeedConfig {
@@ -207,6 +243,7 @@ impl FeedConfig {
             session: None,
             consolidate: None,
             silence_ms: None,
+            recovery: None,
             channels: vec![channel],
         }
     }
@@ -270,6 +307,7 @@ impl ChannelConfig {
                 [lines.and_then(|l| l.source_a), lines.and_then(|l| l.source_b)]
             }),
             servers: Port::ALL.map(|port| self.server(port)),
+            backups: Port::ALL.map(|port| self.backup.server(port)),
         }
     }
 
@@ -535,6 +573,11 @@ fn check_feed(feed: &FeedConfig) -> Result<(), (&'static str, String)> {
         );
         return Err(("xdp", message));
     }
+    if let Some(recovery) = &feed.recovery {
+        recovery
+            .check(feed.protocol())
+            .map_err(|message| ("recovery", format!("feed {}: {message}", feed.name())))?;
+    }
     if let Some(session) = &feed.session {
         if !matches!(feed.protocol(), Protocol::Itch50 | Protocol::Uqdf) {
             let message = format!("feed {}: {} has no session name", feed.name(), feed.protocol());
@@ -609,6 +652,21 @@ fn check_channel(protocol: Protocol, channel: &ChannelConfig) -> Result<(), (&'s
         if lines.b.is_none() && lines.source_b.is_some() {
             let message = format!("{} has source_b but no line b", port.name());
             return Err((port.name(), message));
+        }
+    }
+    for port in Port::ALL {
+        if let Some(address) = channel.backup.server(port)
+            && (channel.server(port).is_none() || address.ip().is_multicast())
+        {
+            let message = match channel.server(port) {
+                None => format!(
+                    "backup.{} = {address}: there is no {} to stand in for",
+                    port.name(),
+                    port.name()
+                ),
+                Some(_) => format!("backup.{} = {address} is a multicast group", port.name()),
+            };
+            return Err(("backup", message));
         }
     }
     let answers: &[Port] = match protocol {
@@ -694,6 +752,7 @@ struct SpannedFeed {
     xdp: Option<Spanned<IgnoredAny>>,
     session: Option<Spanned<IgnoredAny>>,
     consolidate: Option<Spanned<IgnoredAny>>,
+    recovery: Option<Spanned<IgnoredAny>>,
     #[serde(default)]
     channel: Vec<Spanned<Keys>>,
 }
@@ -710,6 +769,7 @@ fn line_of(text: &str, fault: &Fault) -> Option<usize> {
             "xdp" => &feed.get_ref().xdp,
             "session" => &feed.get_ref().session,
             "consolidate" => &feed.get_ref().consolidate,
+            "recovery" => &feed.get_ref().recovery,
             _ => &feed.get_ref().venue,
         };
         value.as_ref().map_or(feed.span(), Spanned::span)

@@ -215,7 +215,11 @@ fn side(
 
 fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Failure> {
     wiring::check_published(feed)?;
-    let config = file.map_or_else(|| Ok(Config::of_protocol(feed)), Config::load)?;
+    let mut config = file.map_or_else(|| Ok(Config::of_protocol(feed)), Config::load)?;
+    for feed in &mut config.feed {
+        let protocol = feed.protocol();
+        feed.recovery = Some(channels::RecoverySection::whole(feed.recovery, protocol));
+    }
     print!("{}", config.without_passwords().to_toml());
     Ok(())
 }

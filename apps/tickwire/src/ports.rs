@@ -46,6 +46,16 @@ pub(crate) struct Ports {
     pub(crate) sources: [[Option<Ipv4Addr>; 2]; Port::COUNT],
     /// Servers, by port.
     pub(crate) servers: [Option<SocketAddrV4>; Port::COUNT],
+    /// Their stand-ins, by port.
+    pub(crate) backups: [Option<SocketAddrV4>; Port::COUNT],
+}
+
+impl Ports {
+    /// Every server of a port, the first to be asked first.
+    fn servers_of(&self, port: Port) -> Vec<SocketAddr> {
+        let both = [self.servers[port as usize], self.backups[port as usize]];
+        both.into_iter().flatten().map(SocketAddr::from).collect()
+    }
 }
 
 fn system(e: NetError) -> Failure {
@@ -471,7 +481,10 @@ pub(crate) fn accept(listener: &mut TcpListener, health: &mut SocketHealth) -> O
 /// A recovery connection of the receiver.
 struct Link {
     port: Port,
-    address: SocketAddr,
+    /// The server, and its stand-in where there is one.
+    addresses: Vec<SocketAddr>,
+    /// Which of them the connection is to.
+    at: usize,
     state: LinkState,
     retry: Nanos,
     /// How often in a row it could not be opened.
@@ -497,7 +510,8 @@ struct RecoveryGroup {
 /// Where requests leave by datagram, and answers come in.
 struct Requester {
     endpoint: UdpEndpoint,
-    server: SocketAddr,
+    /// The server, and its stand-in where there is one.
+    servers: Vec<SocketAddr>,
     asking: SocketHealth,
     hearing: SocketHealth,
 }
@@ -582,7 +596,7 @@ impl Intake {
                     intake.recovery_watches.push(waiter.watch(&endpoint));
                     intake.requests = Some(Requester {
                         endpoint,
-                        server: address.into(),
+                        servers: ports.servers_of(port),
                         asking: SocketHealth::new(
                             BackOff::SEND,
                             format!("sending a retransmission request to {address}"),
@@ -595,7 +609,8 @@ impl Intake {
                 }
                 (Transport::Stream, Some(address)) => intake.links.push(Link {
                     port,
-                    address: address.into(),
+                    addresses: ports.servers_of(port),
+                    at: 0,
                     state: LinkState::Closed,
                     retry: Nanos::ZERO,
                     failures: 0,
@@ -608,6 +623,15 @@ impl Intake {
             }
         }
         Ok(intake)
+    }
+
+    /// Tells a channel how many servers it has of each kind.
+    pub(crate) fn introduce<C: Channel>(&self, channel: &mut C) {
+        let requests = self.requests.iter().map(|r| (Port::Requests, r.servers.len()));
+        let links = self.links.iter().map(|link| (link.port, link.addresses.len()));
+        for (port, servers) in requests.chain(links) {
+            channel.set_servers(port, servers.min(u8::MAX.into()) as u8);
+        }
     }
 
     /// Whether a recovery group or the request server may have sent something.
@@ -645,16 +669,14 @@ impl Intake {
             }
         }
         if let Some(requests) = &mut self.requests {
-            // Strangers, who can send to the port as well, take no answer's turn but for a flood of them.
             for _ in 0..RECOVERY_PACKETS_PER_LOOK {
                 let Some((datagram, from)) = requests.hear(buffer) else {
                     break;
                 };
-                if from == requests.server {
-                    channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink);
-                    break;
+                match from == server_of(channel, Port::Requests, &requests.servers) {
+                    true => channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink),
+                    false => self.unasked += 1,
                 }
-                self.unasked += 1;
             }
         }
         self.request(channel);
@@ -668,7 +690,8 @@ impl Intake {
         };
         let mut request = [0; 128];
         while let Some(bytes) = channel.poll_request(&mut request) {
-            requests.ask(bytes);
+            let server = server_of(channel, Port::Requests, &requests.servers);
+            requests.ask(bytes, server);
         }
     }
 
@@ -741,11 +764,11 @@ fn receive<'b>(
 }
 
 impl Requester {
-    fn ask(&mut self, request: &[u8]) {
+    fn ask(&mut self, request: &[u8], server: SocketAddr) {
         if !self.asking.may_try() {
             return;
         }
-        match self.endpoint.send_to(request, self.server) {
+        match self.endpoint.send_to(request, server) {
             Ok(_) => self.asking.worked(),
             Err(e) => self.asking.failed(&e),
         }
@@ -779,7 +802,8 @@ impl Link {
         let wanted = channel.wants_connection(self.port);
         match std::mem::replace(&mut self.state, LinkState::Closed) {
             LinkState::Closed if wanted && now >= self.retry => {
-                let address = self.address;
+                self.at = channel.server(self.port).min(self.addresses.len() - 1);
+                let address = self.addresses[self.at];
                 self.retry = now.after(RETRY_NS << self.failures.min(4));
                 let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
                 match std::thread::Builder::new().name("connect".into()).spawn(connect) {
@@ -809,7 +833,8 @@ impl Link {
             LinkState::Opening(opening) => self.state = LinkState::Opening(opening),
             LinkState::Open(mut stream) => {
                 let is_up = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
-                if is_up && channel.wants_connection(self.port) {
+                let is_right = channel.server(self.port).min(self.addresses.len() - 1) == self.at;
+                if is_up && is_right && channel.wants_connection(self.port) {
                     self.state = LinkState::Open(stream);
                 } else {
                     stream.finish();
@@ -818,6 +843,11 @@ impl Link {
             }
         }
     }
+}
+
+/// The server that a channel asks; there is one at least.
+fn server_of<C: Channel>(channel: &C, port: Port, servers: &[SocketAddr]) -> SocketAddr {
+    servers[channel.server(port).min(servers.len() - 1)]
 }
 
 /// Moves bytes both ways; `false` when the connection is over.

@@ -232,7 +232,12 @@ impl WithChannel for Run<'_> {
 impl<'a, C: Channel> Trader<'a, C> {
     /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order entry. Memory may take
     /// seconds on a busy machine, which a connection that is to log on would not be given.
-    fn start(config: &'a Config, clock: Clock, channel: C, depth: Depth) -> Result<Trader<'a, C>, Failure> {
+    fn start(
+        config: &'a Config,
+        clock: Clock,
+        mut channel: C,
+        depth: Depth,
+    ) -> Result<Trader<'a, C>, Failure> {
         let feed = &config.feed[0];
         let books = books_of(&config.receiver, channel.venue(), depth);
         let mut rule = rule_of(config);
@@ -243,6 +248,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         let mut waiter = Waiter::new(waiting.strategy);
         let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, config.receiver.receive_buffer, &mut waiter)?;
+        intake.introduce(&mut channel);
         if let Some(warning) = intake.live[0].buffer_warning() {
             eprintln!("warning: {warning}");
         }

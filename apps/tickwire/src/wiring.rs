@@ -13,13 +13,13 @@ use tickwire_feed::{
     ArbiterConfig, Channel, CqsChannel, CqsDecoder, CqsFeed, ItchChannel, ItchConfig, ItchDecoder, ItchFeed,
     Mdp3Channel, Mdp3Config, Mdp3Decoder, MoexChannel, MoexChannelConfig, MoexConfig, OpenBookChannel,
     OpenBookConfig, OpenBookDecoder, OpenBookFeed, PitchChannel, PitchChannelConfig, PitchConfig, PitchUnit,
-    RequestConfig, SessionId, SipConfig, SoupConfig, Start, UqdfChannel, UqdfDecoder, UqdfFeed, XdpChannel,
-    XdpConfig, XdpDecoder, XdpFeed,
+    RecoveryLimits, RequestConfig, SessionId, SipConfig, SoupConfig, Start, UqdfChannel, UqdfDecoder,
+    UqdfFeed, XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
 };
 use tickwire_market::{Nanos, Port, Symbol, Venue};
 use tickwire_wire::fast::Plan;
 
-use crate::channels::{ChannelConfig, FeedConfig};
+use crate::channels::{ChannelConfig, FeedConfig, limits_of};
 use crate::config::ReceiverSection;
 use crate::failure::Failure;
 use crate::ports::CONNECTIONS;
@@ -104,6 +104,10 @@ impl Reception {
                 start: if has_loop { base.start } else { Start::Here },
                 snapshot: base.snapshot && has_loop,
                 request_attempts: 0,
+                recovery: RecoveryLimits {
+                    deadline_ns: 0,
+                    ..base.recovery
+                },
                 ..base
             };
         };
@@ -167,8 +171,11 @@ pub(crate) fn with_channel<W: WithChannel>(
         start: Start::Beginning,
         session: session_of(feed).map(SessionId),
         snapshot: true,
-        ..ArbiterConfig::default()
+        ..limits_of(feed.protocol())
     };
+    let section = feed.recovery.unwrap_or_default();
+    let timed = |base: ArbiterConfig| reception.timed(section.over(base), channel);
+    let sized = |base: ArbiterConfig| reception.sized(section.over(base), channel);
     Ok(match feed.protocol() {
         Protocol::Itch50 => {
             let decoder = ItchDecoder::new(ItchConfig {
@@ -177,7 +184,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 instruments_max: instruments_max.min(1 << 16),
                 symbols,
             });
-            let feed = ItchFeed::new(reception.timed(beginning, channel), decoder);
+            let feed = ItchFeed::new(timed(beginning), decoder);
             then.run(ItchChannel::new(feed, SoupConfig::default()), Depth::Aggregated)
         }
         Protocol::Pitch => {
@@ -196,10 +203,9 @@ pub(crate) fn with_channel<W: WithChannel>(
             let base = ArbiterConfig {
                 start: Start::Snapshot,
                 snapshot: true,
-                request_gap_max: 10_000,
                 ..PitchUnit::arbiter_config(unit)
             };
-            let channel = PitchChannel::with_arbiter(reception.sized(base, channel), config);
+            let channel = PitchChannel::with_arbiter(sized(base), config);
             then.run(channel, Depth::Aggregated)
         }
         Protocol::Xdp => {
@@ -208,7 +214,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 instruments_max,
                 symbols,
             });
-            let handler = XdpFeed::new(reception.timed(beginning, channel), decoder);
+            let handler = XdpFeed::new(timed(beginning), decoder);
             // Symbols are cleared one by one, at the close all of them: with queues, a clear walks its own orders only.
             then.run(
                 XdpChannel::new(handler, nyse_requests(feed, channel)),
@@ -222,7 +228,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 instruments_max,
                 symbols,
             });
-            let handler = OpenBookFeed::new(reception.timed(beginning, channel), decoder);
+            let handler = OpenBookFeed::new(timed(beginning), decoder);
             then.run(
                 OpenBookChannel::new(handler, nyse_requests(feed, channel)),
                 Depth::ByPrice,
@@ -233,7 +239,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 instruments_max,
                 symbols,
             });
-            let handler = CqsFeed::new(reception.sized(CqsChannel::arbiter_config(), channel), decoder);
+            let handler = CqsFeed::new(sized(CqsChannel::arbiter_config()), decoder);
             then.run(CqsChannel::new(handler), Depth::ByPrice)
         }
         Protocol::Uqdf => {
@@ -246,7 +252,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 snapshot: false,
                 ..beginning
             };
-            let handler = UqdfFeed::new(reception.timed(base, channel), decoder);
+            let handler = UqdfFeed::new(timed(base), decoder);
             then.run(UqdfChannel::new(handler), Depth::ByPrice)
         }
         Protocol::Mdp3 => {
@@ -260,7 +266,7 @@ pub(crate) fn with_channel<W: WithChannel>(
             });
             let account =
                 Mdp3Channel::replay_config(number_of(channel, MDP3_CHANNEL), b"TICKWIRE", b"TICKWIRE");
-            let arbiter = reception.sized(Mdp3Channel::arbiter_config(), channel);
+            let arbiter = sized(Mdp3Channel::arbiter_config());
             let channel = Mdp3Channel::new(arbiter, decoder, account, LOOP_PATIENCE_NS);
             then.run(channel, Depth::ByPrice)
         }
@@ -271,7 +277,7 @@ pub(crate) fn with_channel<W: WithChannel>(
                 ..MoexConfig::new(templates_of(feed)?)
             };
             let mut config = MoexChannelConfig::new(decoder);
-            config.arbiter = reception.sized(config.arbiter, channel);
+            config.arbiter = sized(config.arbiter);
             let channel = MoexChannel::new(config)
                 .map_err(|e| Failure::config(format!("feed {}: {e}", feed.name())))?;
             then.run(channel, Depth::Aggregated)

@@ -13,12 +13,14 @@ pub(crate) mod control;
 pub(crate) mod desk;
 mod latency;
 mod notify;
+mod quota;
 pub(crate) mod supers;
 mod thread;
 pub(crate) mod unit;
 
 pub(crate) use config::{DaemonSection, RingContent, SuperBooksPlace};
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +33,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tickwire_book::super_books::{SOURCES_MAX, Source};
 use tickwire_book::{Relay, SuperConfig};
-use tickwire_feed::Pattern;
+use tickwire_feed::{DayUse, Pattern};
 use tickwire_lab::Table;
 use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
 use tickwire_runtime::capture::FrameCounts;
@@ -55,6 +57,7 @@ use command::{ChannelAnswer, Command, CommandDesk, CommandLine, Deed, command_li
 use control::{Answer, ControlSocket, Request};
 use desk::Common;
 use notify::Notifier;
+use quota::QuotaFile;
 use supers::{HandOver, RING_EVENTS, SuperDesk, Supers};
 use thread::{FeedThread, Recorded, SourcePlan, ThreadPlan};
 
@@ -70,6 +73,21 @@ const SHARES_PER_SUPER: u32 = 256;
 const NOTICES_MAX: usize = 64;
 /// Refusals that are said by name; all are counted.
 const NAMED_MAX: u32 = 10;
+/// What is said of a channel's recovery when a counter has grown.
+const RECOVERY_SAID: [(Counter, &str); 3] = [
+    (
+        Counter::RequestsHeld,
+        "requests wait because a quota of the venue is used up; see the feed's recovery keys in docs/feed-daemon.md",
+    ),
+    (
+        Counter::ServerChanges,
+        "a recovery server was silent, refused or answered what cannot be right; the other one is asked now",
+    ),
+    (
+        Counter::RecoveriesFailed,
+        "not recovered by recovery.deadline_ms: its books stay marked stale, and it is tried again after recovery.retry_ms",
+    ),
+];
 /// The file whose lock says that the folder is in use.
 const LOCK_FILE: &str = "lock";
 
@@ -173,12 +191,19 @@ pub(crate) fn run(args: &FeedArgs, signals: &StopFlag) -> Result<(), Failure> {
     let region = Region::format(words, &plan.region, identity).map_err(|e| Failure::config(e.to_string()))?;
     region.stamp_epoch(clock.epoch_ns());
     let halt = Halt::new(signals);
+    let quotas = recorded
+        .is_none()
+        .then(|| QuotaFile::open(quota::path_in(&folder)));
+    if let Some(quotas) = &quotas {
+        plan.restore_quotas(quotas);
+    }
     let daemon = Daemon {
         args,
         config: &config,
         plan: &plan,
         folder,
         held: &held,
+        quotas: RefCell::new(quotas),
         clock,
         words,
         region,
@@ -260,6 +285,7 @@ impl Plan {
                     feed_number: number as u8,
                     channel,
                     silence_ns: u64::from(feed.silence_ms.unwrap_or(daemon.silence_ms)) * Nanos::MILLI,
+                    quota: quota::Cell::default(),
                     relay: match (plan.place, is_national, feed.is_consolidated()) {
                         (SuperBooksPlace::Off, _, _) | (_, false, false) => None,
                         (_, true, _) => Some(Relay::National),
@@ -300,6 +326,27 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What every channel used of its day's quotas, by name.
+    fn day_uses(&self) -> impl Iterator<Item = (&str, DayUse)> + Clone {
+        let sources = self.threads.iter().flatten();
+        sources.map(|s| {
+            (
+                self.identities[usize::from(s.source)].name.as_str(),
+                s.quota.load(),
+            )
+        })
+    }
+
+    /// Gives every channel what an earlier run used.
+    fn restore_quotas(&self, file: &QuotaFile) {
+        for source in self.threads.iter().flatten() {
+            let name = &self.identities[usize::from(source.source)].name;
+            source.quota.store(file.used(name));
+        }
+    }
+}
+
 /// A started daemon.
 struct Daemon<'d, 'r> {
     args: &'d FeedArgs,
@@ -307,6 +354,8 @@ struct Daemon<'d, 'r> {
     plan: &'d Plan,
     folder: PathBuf,
     held: &'d Held,
+    /// What is used of daily quotas; `None` where nobody is asked.
+    quotas: RefCell<Option<QuotaFile>>,
     clock: Clock,
     words: &'r [AtomicU64],
     region: Region<'r, AtomicU64>,
@@ -350,6 +399,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             ended = ended.and(Err(Failure::system(
                 "the thread of super books ended by a fault of the program; please report what stands above",
             )));
+        }
+        if let Some(quotas) = self.quotas.take() {
+            quotas.close(self.plan.day_uses());
         }
         self.region.set_state(RegionState::Ended);
         if let Err(e) = self.write_latencies() {
@@ -505,6 +557,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let latency_every = Duration::from_secs(self.config.daemon.latency_every_s.into());
         let (mut next_status, mut next_latency) = (Instant::now(), Instant::now() + latency_every);
         let (mut played, mut named, mut frames) = (0, 0, None);
+        let mut recovery_said = vec![[0; RECOVERY_SAID.len()]; self.plan.identities.len()];
         loop {
             waiter.wait(TICK.as_nanos() as u64);
             self.region.heartbeat(monotonic());
@@ -537,6 +590,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             if is_over || running.feeds.iter().any(ScopedJoinHandle::is_finished) {
                 return Ok(());
             }
+            if let Some(quotas) = self.quotas.borrow_mut().as_mut() {
+                quotas.keep(self.plan.day_uses());
+            }
             self.interrupted()?;
             if memory.is_cut() {
                 return Err(Failure::system(format!(
@@ -547,6 +603,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             let now = Instant::now();
             if now >= next_status {
                 next_status = now + Duration::from_secs(1);
+                self.say_recovery(&mut recovery_said);
                 notifier.say(&format!("STATUS={}\n", self.status_line()));
             }
             if now >= next_latency {
@@ -592,6 +649,24 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             }
         }
         warn(format_args!("{text}"));
+    }
+
+    /// Says what recovery could not do since the last time.
+    fn say_recovery(&self, said: &mut [[u64; RECOVERY_SAID.len()]]) {
+        let Some(reader) = self.reader() else { return };
+        for (source, said) in (0..).zip(said) {
+            let Ok(counters) = reader.counters(source) else {
+                continue;
+            };
+            let name = &self.plan.identities[usize::from(source)].name;
+            for ((counter, text), said) in RECOVERY_SAID.iter().zip(said) {
+                let count = counters.get(*counter);
+                if count > *said {
+                    warn(format_args!("{name}: {text} ({count} times so far)"));
+                }
+                *said = count;
+            }
+        }
     }
 
     /// What is said once everything is ready.

@@ -51,6 +51,8 @@ pub(crate) struct SourcePlan {
     /// Which of the feed's channels.
     pub(crate) channel: usize,
     pub(crate) silence_ns: u64,
+    /// What it used of its day's quotas.
+    pub(crate) quota: super::quota::Cell,
     pub(crate) relay: Option<Relay>,
 }
 
@@ -104,13 +106,15 @@ impl<'r> WithChannel for Build<'_, 'r> {
             (None, Some(row)) => Desk::new(self.region, row, books, self.plan.relay),
             (None, None) => return None,
         };
-        Some(Box::new(Unit::new(
+        let mut unit = Unit::new(
             channel,
             desk,
             self.intake,
             self.plan.feed_number,
             self.plan.silence_ns,
-        )))
+        );
+        unit.keep_quota(self.plan.quota.clone());
+        Some(Box::new(unit))
     }
 }
 

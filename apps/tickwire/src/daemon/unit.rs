@@ -7,6 +7,7 @@ use tickwire_runtime::wait::Waiter;
 
 use super::command::{ChannelAnswer, Command, Deed};
 use super::desk::{Common, Desk, Sink};
+use super::quota::Cell;
 use crate::ports::Intake;
 
 /// Rounds over both lines before the next channel has its turn.
@@ -51,6 +52,8 @@ pub(crate) struct Unit<'r, C> {
     intake: Option<Intake>,
     feed: u8,
     silence_ns: u64,
+    /// Where it leaves what it used of its day's quotas.
+    quota: Option<Cell>,
 }
 
 impl<'r, C: Channel> Unit<'r, C> {
@@ -61,13 +64,24 @@ impl<'r, C: Channel> Unit<'r, C> {
         feed: u8,
         silence_ns: u64,
     ) -> Unit<'r, C> {
+        let mut channel = channel;
+        if let Some(intake) = &intake {
+            intake.introduce(&mut channel);
+        }
         Unit {
             channel,
             desk,
             intake,
             feed,
             silence_ns,
+            quota: None,
         }
+    }
+
+    /// Goes on with what an earlier run used of the day's quotas, and leaves there what this one uses.
+    pub(crate) fn keep_quota(&mut self, quota: Cell) {
+        self.channel.restore_day_use(quota.load());
+        self.quota = Some(quota);
     }
 
     /// How long after the last packet was in memory its last book was visible, nanoseconds, if it changed any.
@@ -283,6 +297,9 @@ impl<'r, C: Channel> Station<'r> for Unit<'r, C> {
             intake.count_into(&mut more);
         }
         self.desk.report(&self.channel, &more);
+        if let Some(quota) = &self.quota {
+            quota.store(self.channel.day_use());
+        }
     }
 
     fn subscribe(&mut self, now: Nanos, patterns: &[Pattern], common: &mut Common<'r>) -> Result<(), String> {

@@ -267,12 +267,13 @@ struct Floor<C> {
 }
 
 impl<C: Channel> Floor<C> {
-    fn open(run: &Run<'_>, channel: C, session: QuoteSession) -> Result<(Floor<C>, Talk, Link), Failure> {
+    fn open(run: &Run<'_>, mut channel: C, session: QuoteSession) -> Result<(Floor<C>, Talk, Link), Failure> {
         let feed = &run.config.feed[0];
         let waiting = run.section.wait.choose(3);
         let mut waiter = Waiter::new(waiting.strategy);
         let ports = feed.channels[0].ports(&feed.interface);
         let intake = Intake::join(&ports, run.config.receiver.receive_buffer, &mut waiter)?;
+        intake.introduce(&mut channel);
         if let Some(warning) = intake.live[0].buffer_warning() {
             eprintln!("warning: {warning}");
         }
