@@ -141,7 +141,9 @@ impl WithChannel for Receive<'_> {
             intake.recover(now, &mut buffer, &mut channel, &mut sink);
             assert_eq!(faults::clear(), 0);
             faults::inject(Call::Send, errno, 1);
-            intake.requests.as_mut().expect("a server").ask(b"request");
+            let requests = intake.requests.as_mut().expect("a server");
+            let server = requests.servers[0];
+            requests.ask(b"request", server);
             assert_eq!(faults::clear(), 0);
             faults::inject(Call::Poll, errno, 1);
             waiter.wait(0);
