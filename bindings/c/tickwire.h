@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 115u
+#define TW_COUNTERS 109u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -100,6 +100,7 @@ enum {
     TW_WORD_HEADER_SUPER_SHARES = 9, /* Shares per side of a super book slot, 1 to 64. */
     TW_WORD_HEADER_RING_RECORDS = 10, /* Records of a ring, a power of two. */
     TW_WORD_HEADER_COUNTERS = 11, /* How many words of a source's counters are in use, in the order of the table of counters. */
+    TW_WORD_HEADER_STAMP_EPOCH = 12, /* What every stamp of this region has on the writer's `CLOCK_MONOTONIC`, nanoseconds: ages are right by it whatever UTC is set to. 0: not said. */
     TW_WORD_HEADER_SECTION_SOURCES = 16, /* Sources: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_HISTOGRAMS = 19, /* Histograms: first word, words from slot to slot, slots. 3 words. */
     TW_WORD_HEADER_SECTION_BOOKS = 22, /* Books: first word, words from slot to slot, slots. 3 words. */
@@ -331,12 +332,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"packets_retransmit", "packets rtx", "packets", "Datagrams received from the retransmission server."},
         {"packets_duplicate", "dup packets", "packets", "Datagrams that held no message not seen before (normal on two lines: one of each pair)."},
         {"packets_ignored", "ignored", "packets", "Packets of a session that is not this feed's, or with a sequence number that cannot be right."},
-        {"packets_foreign", "foreign session", "packets", "Packets of another session than the one followed: it changes only when both lines say so or the old one is quiet."},
-        {"packets_doubted", "doubted", "packets", "Packets with a number that the measured rate does not explain, not confirmed by the other line or by time; books are stale meanwhile."},
-        {"claims_dropped", "claims dropped", "events", "Times numbers far ahead turned out to be false: the lines went on below them."},
-        {"lines_differ", "lines differ", "messages", "Messages that two lines, or a line and a retransmission, sent with the same number and different content; books are recovered."},
         {"answers_unasked", "unasked", "packets", "Datagrams on the socket of recovery requests from an address or port that was not asked; dropped."},
-        {"resyncs", "resyncs", "events", "Times books were loaded anew because a message could not be used or did not fit them."},
         {"heartbeats", "heartbeats", "packets", "Packets without messages that tell the next sequence number."},
         {"messages", "messages", "messages", "Venue messages delivered in sequence, once."},
         {"messages_duplicate", "dup messages", "messages", "Messages received again after they had been delivered or buffered."},
@@ -346,7 +342,6 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"messages_missed", "missed", "messages", "Messages that were missing when a gap was found."},
         {"messages_recovered", "recovered", "messages", "Missing messages that arrived after all: by the other line, late, or by retransmission."},
         {"messages_lost", "lost", "messages", "Missing messages given up; a snapshot is needed and books stay stale until it is loaded."},
-        {"messages_unheard", "unheard", "messages", "Messages sent before the first packet of the session was received, not recovered: joined in mid-session, nothing was lost."},
         {"retransmit_requests", "requests", "events", "Retransmission requests sent."},
         {"retransmit_timeouts", "timeouts", "events", "Retransmission requests that were not answered in time."},
         {"requests_held", "requests held", "events", "Times requests had to wait because a quota of the venue was used up."},
@@ -373,7 +368,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"net_errors", "net errors", "events", "Errors of socket calls on receiving, recovery, publishing and session paths; each is tried again with waits that grow."},
         {"net_errors_network", "network", "events", "Of the errors of socket calls: the network between us and the peer, such as no route, an interface that is down, a firewall."},
         {"net_errors_peer", "peer", "events", "Of the errors of socket calls: the peer refused, reset, closed or did not answer."},
-        {"net_errors_resources", "resources", "events", "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."},
+        {"net_errors_resource", "resources", "events", "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."},
         {"net_errors_config", "configuration", "events", "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."},
         {"clock_steps", "clock steps", "events", "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."},
         {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."},
@@ -394,7 +389,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"risk_order_rate", "order rate", "events", "Orders stopped because too many had been sent within the window."},
         {"risk_order_value", "value", "events", "Orders and quotes stopped because they were worth more than one may be."},
         {"risk_price_drift", "drift", "events", "Orders and quotes stopped because their price was too far from the mid price of a while ago."},
-        {"risk_instrument_rate", "instrument rate", "events", "Orders and quotes stopped because too many messages about their instrument had been sent."},
+        {"risk_instr_rate", "instrument rate", "events", "Orders and quotes stopped because too many messages about their instrument had been sent."},
         {"risk_duplicate", "duplicates", "events", "Orders stopped because the same one had been sent for the same message."},
         {"risk_self_trade", "self trades", "events", "Orders and quotes stopped because they could have traded with one of ours."},
         {"risk_executions", "executions", "events", "Orders and quotes stopped because their strategy executed too often; a person has to resume it."},

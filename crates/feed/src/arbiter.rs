@@ -667,6 +667,11 @@ impl Arbiter {
         self.buffer.len()
     }
 
+    /// Whether any message of `[first, end)` is missing.
+    pub(crate) fn misses(&self, first: SeqNo, end: SeqNo) -> bool {
+        self.missing.has_any(first.0, end.0)
+    }
+
     /// The first message held back now.
     pub fn first_held(&self) -> Option<SeqNo> {
         self.buffer.front().map(|(first, _)| SeqNo(first))

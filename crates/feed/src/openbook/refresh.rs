@@ -138,8 +138,13 @@ impl OpenBookRefresh {
         let last = self.current.map(|(id, _)| id);
         self.close_current();
         if self.collector.ends(last, feed) {
-            // With nothing held back, what was known of when the refresh was asked for.
-            let next = feed.arbiter().first_held().unwrap_or(self.collector.asked_at);
+            // Every refresh holds what was known of when it was asked for. What was held back before that is taken too, so that numbers of
+            // instruments follow, unless some of it is missing: the feed would want what the refresh made needless.
+            let asked = self.collector.asked_at;
+            let held = feed.arbiter().first_held();
+            let next = held
+                .filter(|held| !feed.arbiter().misses(*held, asked))
+                .unwrap_or(asked);
             self.collector.finish(next);
             feed.end_snapshot(now, next, sink);
         }

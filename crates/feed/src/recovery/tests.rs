@@ -1,11 +1,11 @@
 //! The planner alone, in simulated time: servers that lose, hang, refuse and lie, and quotas that are never passed.
 
-extern crate std;
+extern crate alloc;
 use super::*;
 use crate::ArbiterConfig;
 use crate::missing::Missing;
-use std::collections::BTreeMap;
-use std::vec::Vec;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use tickwire_market::{Nanos, Port};
 use tickwire_testdata::Rng;
 
