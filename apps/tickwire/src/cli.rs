@@ -83,6 +83,17 @@ Examples:
   tickwire journal exchange.journal --config
       the configuration it was written with")]
     Journal(JournalArgs),
+    /// Our record of a day's executions against the venue's, from files
+    #[command(after_help = "\
+Files of either side: `fills` of a quoter's state folder, FIX message logs and stores (ours, or those of a drop copy), the journal of \
+an exchange. Executions are compared by ExecID; what the venue took back counts no more.
+
+Exit codes: 0 they agree, 1 they differ or there is nothing to compare, 2 a file is damaged, 3 a file cannot be read.
+
+Examples:
+  tickwire reconcile --own state/fills --venue exchange.journal --session QUOTER
+  tickwire reconcile --own log/FIX.4.4-TRADER-VENUE.messages.log --venue dropcopy.log")]
+    Reconcile(ReconcileArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
 It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the \
@@ -559,6 +570,19 @@ pub(crate) struct JournalArgs {
     /// Print the configuration it was written with
     #[arg(long, conflicts_with_all = ["verify", "orders"])]
     pub(crate) config: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReconcileArgs {
+    /// Our record: files of the day (repeatable)
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) own: Vec<PathBuf>,
+    /// The venue's: its drop copy, its journal, what it sent us (repeatable)
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    pub(crate) venue: Vec<PathBuf>,
+    /// Only FIX messages that have this CompID at one end
+    #[arg(long, value_name = "COMPID")]
+    pub(crate) session: Option<String>,
 }
 
 #[derive(Args, Debug)]

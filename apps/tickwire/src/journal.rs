@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tickwire_exchange::{
-    ClientOrder, Input, JOURNAL_MAGIC_BEFORE, JournalReader, JournalWriter, Market, Outcome, Route,
+    Applied, ClientOrder, Input, JOURNAL_MAGIC_BEFORE, JournalReader, JournalWriter, Market, Outcome, Route,
 };
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
@@ -226,6 +226,14 @@ fn reader_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<JournalReader<'a>, Fail
 
 /// Does everything again. Datagrams are made and dropped: they were sent.
 fn replay(reader: &mut JournalReader<'_>, market: &mut Market) -> Recovered {
+    replay_with(reader, market, &mut |_, _| {})
+}
+
+/// What is done again: an input, and what it sent.
+type Seen<'f> = &'f mut dyn FnMut(&Input<'_>, &[u8]);
+
+/// The same, with what every input sent.
+fn replay_with(reader: &mut JournalReader<'_>, market: &mut Market, seen: Seen<'_>) -> Recovered {
     let mut found = Recovered::default();
     let mut out = vec![0; TRANSMIT_MAX];
     for (now, input) in reader.by_ref() {
@@ -235,13 +243,54 @@ fn replay(reader: &mut JournalReader<'_>, market: &mut Market) -> Recovered {
             found.marks += 1;
             found.wrong_marks += u64::from(market.state_hash() != hash);
         }
-        input.apply(now, market, &mut out);
+        let applied = input.apply(now, market, &mut out);
+        let sent = if let Applied::Sent(sent) = applied {
+            sent
+        } else {
+            0
+        };
+        seen(&input, &out[..sent]);
         if input == Input::Time {
             drop_datagrams(now, market);
         }
     }
     found.torn = reader.torn();
     found
+}
+
+/// What the exchange sent on each order entry connection, in the order of the connections.
+///
+/// # Errors
+/// Not a journal, or one whose configuration cannot be read.
+pub(crate) fn sent(path: &Path, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut reader = reader_of(path, bytes)?;
+    let mut market = market_of(path, &reader)?;
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    let mut open = std::collections::BTreeMap::new();
+    replay_with(&mut reader, &mut market, &mut |input, bytes| match input {
+        Input::Connect(id) => {
+            open.insert(*id, sent.len());
+            sent.push(Vec::new());
+        }
+        Input::Transmit(id, _) => {
+            if let Some(at) = open.get(id) {
+                sent[*at].extend_from_slice(bytes);
+            }
+        }
+        _ => {}
+    });
+    Ok(sent)
+}
+
+/// The market of a journal before its first input.
+fn market_of(path: &Path, reader: &JournalReader<'_>) -> Result<Market, Failure> {
+    let config = Config::parse(reader.configuration()).map_err(|e| {
+        Failure::config(format!(
+            "{}: its configuration cannot be read: {e}",
+            path.display()
+        ))
+    })?;
+    Ok(crate::venue::market_of(&config, None)?.0)
 }
 
 fn drop_datagrams(now: Nanos, market: &mut Market) {
@@ -268,13 +317,7 @@ pub(crate) fn run(args: &JournalArgs) -> Result<(), Failure> {
     if !args.verify && !args.orders {
         return summary(&mut reader);
     }
-    let config = Config::parse(reader.configuration()).map_err(|e| {
-        Failure::config(format!(
-            "{}: its configuration cannot be read: {e}",
-            path.display()
-        ))
-    })?;
-    let (mut market, _) = crate::venue::market_of(&config, None)?;
+    let mut market = market_of(path, &reader)?;
     let found = replay(&mut reader, &mut market);
     if args.orders {
         println!("port,id,venue_id,symbol,side,qty,filled,price,outcome");

@@ -38,6 +38,7 @@ mod protocol;
 mod publishbench;
 mod quote;
 mod random;
+mod reconcile;
 mod recording;
 mod replay;
 mod report;
@@ -134,6 +135,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
             Config::load(&args.config).and_then(|config| watchdog::run(&config, &stop))
         }
         Command::Journal(args) => journal::run(args),
+        Command::Reconcile(args) => reconcile::run(args),
         Command::Feed(args) => daemon::run(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),

@@ -240,15 +240,16 @@ impl Fault {
 
 /// A venue and a trading program on hosts of their own, each with two networks: `veth0` for market data, `veth1` for orders.
 struct Arena {
-    pair: VethPair,
+    // What goes first is dropped first: a folder with a disk in it cannot be removed.
+    _exchange: Guard,
+    disk: Disk,
     folder: Folder,
+    pair: VethPair,
     config: PathBuf,
     word: &'static str,
     client: &'static str,
     plan: PathBuf,
     steps: Vec<String>,
-    _exchange: Guard,
-    disk: Disk,
 }
 
 /// A disk of its own, so that it can be full.
@@ -535,7 +536,7 @@ fn whatever_befalls_a_quoter_nothing_of_it_stays_at_the_venue() {
 }
 
 /// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets of both lines lost: none ends, and
-/// after the first tenth none has more memory of its own than a tenth more.
+/// after the first tenth none has more memory of its own than a tenth more. Then the day is reconciled from files.
 #[test]
 fn left_alone_nothing_ends_and_nothing_grows() {
     let seconds = std::env::var("TICKWIRE_ATTACK_SECONDS").map_or(4, |n| n.parse::<u64>().expect("seconds"));
@@ -555,6 +556,9 @@ fn left_alone_nothing_ends_and_nothing_grows() {
     config["quoter"]["core"] = (-1).into();
     let quoter = config["quoter"].as_table_mut().expect("a section");
     quoter.insert("state".into(), "state".into());
+    let journal: toml::Table = "file = \"exchange.journal\"".parse().expect("a section");
+    let section = config["exchange"].as_table_mut().expect("a section");
+    section.insert("journal".into(), journal.into());
     let config = folder.file("faults.toml", config.to_string());
     let exchange = start(&folder, "exchange", &config);
     let desk = folder.0.join("desk");
@@ -607,8 +611,57 @@ fn left_alone_nothing_ends_and_nothing_grows() {
                     "{word} has grown from {first} to {now} KiB in {past} s"
                 );
             }
-            return;
+            break;
         }
         std::thread::sleep(Duration::from_millis(if seconds > 100 { 5_000 } else { 100 }));
     }
+    wait_for("something traded", || {
+        let fills = std::fs::read_to_string(folder.0.join("state/fills")).unwrap_or_default();
+        (fills.lines().filter(|line| line.starts_with("fill,")).count() > 3).then_some(())
+    });
+    let [(_, mut exchange), _, (_, mut quoter)] = programs;
+    for program in [&mut quoter, &mut exchange] {
+        signal("INT", program.0.id());
+        program.wait(PATIENCE).expect("it ends");
+    }
+    let (fills, journal) = (folder.0.join("state/fills"), folder.0.join("exchange.journal"));
+    let reconcile = |own: &Path| {
+        let file = |path: &Path| path.to_str().expect("a path of text").to_string();
+        let (own, venue) = (file(own), file(&journal));
+        let compared = run(&[
+            "reconcile",
+            "--own",
+            &own,
+            "--venue",
+            &venue,
+            "--session",
+            "QUOTER",
+        ]);
+        let said = [&compared.stdout[..], &compared.stderr[..]]
+            .map(String::from_utf8_lossy)
+            .concat();
+        (compared.status.code(), said)
+    };
+    let (code, told) = reconcile(&fills);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("they agree"), "{told}");
+    // Without its first line our record lacks an execution.
+    let all = std::fs::read_to_string(&fills).expect("it is there");
+    let lines: Vec<&str> = all.split_inclusive('\n').collect();
+    let first = lines
+        .iter()
+        .position(|line| line.starts_with("fill,"))
+        .expect("a fill");
+    let without: String = lines
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| *at != first)
+        .map(|(_, line)| *line)
+        .collect();
+    let (code, told) = reconcile(&folder.file("without", without));
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("we do not have it") && told.contains("DIFFERS"),
+        "{told}"
+    );
 }

@@ -92,6 +92,14 @@ pub(super) fn run(args: &FixLogArgs, stop: &StopFlag) -> Result<(), Failure> {
     }
 }
 
+/// Hands out every message of a store, a message log, or a file with messages in its lines.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn messages(path: &Path, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
+    Source::open(path)?.read(&mut |_, bytes| each(bytes))
+}
+
 fn cannot_read(path: &Path, e: &io::Error) -> Failure {
     Failure::system(format!("cannot read {}: {e}", path.display()))
 }

@@ -9,6 +9,7 @@ mod driver;
 mod dropcopy;
 mod echo;
 mod engine;
+pub(crate) mod executions;
 mod hours;
 mod log;
 mod message;

@@ -8,6 +8,8 @@ use tickwire_lab::Histogram;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 
+/// By so much a reading of the counter may come early, nanoseconds: longer than any load of a word that another core wrote.
+const SLACK_NS: u64 = 1_000;
 /// Round trips of a measurement, and of the warm-up before it.
 const ROUNDS: u64 = 4_000;
 const WARM_UP: u64 = 500;
@@ -35,6 +37,8 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
     let (ping, pong) = (Line(AtomicU64::new(0)), Line(AtomicU64::new(0)));
     let (stop, backwards) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut halves = Histogram::new();
+    // The counter may be read before the load in front of it is done: only what is beyond that is a counter that went back.
+    let slack = clock.span_ticks(SLACK_NS);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Where pinning fails the figure is that of any two cores.
@@ -50,7 +54,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
                 }
                 last = stamp;
                 let now = tsc();
-                if now < stamp {
+                if now + slack < stamp {
                     backwards.fetch_add(1, Ordering::Relaxed);
                 }
                 // SYNC pong: pairs with the load below.
@@ -73,7 +77,7 @@ pub(super) fn shared_memory(clock: &Clock, cores: Option<(usize, usize)>) -> Res
                     let stamp = pong.0.load(Ordering::Acquire);
                     now = tsc();
                     if stamp != answer {
-                        if now < stamp.saturating_sub(1) {
+                        if now + slack < stamp {
                             backwards.fetch_add(1, Ordering::Relaxed);
                         }
                         answer = stamp;

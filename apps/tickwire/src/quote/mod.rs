@@ -13,7 +13,7 @@ mod chain;
 mod config;
 mod control;
 mod demo;
-mod fills;
+pub(crate) mod fills;
 mod gather;
 mod link;
 mod news;
