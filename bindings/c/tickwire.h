@@ -84,7 +84,7 @@ typedef const _Atomic uint64_t tw_word;
 /* Words of a share: price, quantity, feed and orders. */
 #define TW_SHARE_WORDS 3u
 /* Counters of the table below. */
-#define TW_COUNTERS 109u
+#define TW_COUNTERS 110u
 
 /* The beginning of the region: what it is, who writes it, where its sections are. In words. */
 enum {
@@ -371,6 +371,7 @@ static inline const tw_counter *tw_counter_at(uint32_t index) {
         {"net_errors_resource", "resources", "events", "Of the errors of socket calls: the kernel had no memory, buffers or descriptors."},
         {"net_errors_config", "configuration", "events", "Of the errors of socket calls: address, family, option or permission are wrong for the socket; several in a row end it."},
         {"clock_steps", "clock steps", "events", "Times the system's clock was set: UTC jumped by more than the configured amount. Timers go on; stamps follow."},
+        {"answers_withheld", "withheld", "packets", "Answers by datagram that were not sent: the address had its share of the second, or is one of many."},
         {"hand_over_waits", "waits", "events", "Times a feed thread waited because the ring to the thread of super books was full; packets wait in the socket meanwhile."},
         {"orders_sent", "orders", "events", "Orders sent."},
         {"orders_acked", "acked", "events", "Orders acknowledged as new by the venue."},

@@ -29,7 +29,7 @@ use crate::entry::{
 };
 use crate::failure::Failure;
 use crate::protocol::Protocol;
-use crate::quote::QuoterSection;
+use crate::quote::{QuoterSection, SilenceMs};
 use crate::watchdog::WatchdogSection;
 
 /// Everything a run needs.
@@ -143,6 +143,8 @@ pub(crate) struct ExchangeSection {
     pub(crate) line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
     pub(crate) answer_requests: Probability,
+    /// Bytes of answers by datagram that one address gets in a second, and at once; 0: no limit. A forged address is not flooded by us.
+    pub(crate) answer_bytes_per_s: u64,
     /// Instruments by name, with their rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) instrument: Vec<InstrumentSection>,
@@ -176,6 +178,9 @@ pub(crate) struct TraderSection {
     /// Quantity of each order: one lot.
     pub(crate) lot: Lot,
     pub(crate) time_in_force: Tif,
+    /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on when packets come again. `"auto"`: three
+    /// times the longest pause of late, 250 to 2,500 ms by what the venue's heartbeats allow; 0: never.
+    pub(crate) silence_ms: SilenceMs,
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
@@ -448,6 +453,7 @@ impl Default for ExchangeSection {
             line_a: Impairment::default(),
             line_b: Impairment::default(),
             answer_requests: Probability(1.0),
+            answer_bytes_per_s: 16_000_000,
             instrument: Vec::new(),
             journal: None,
             control: None,
@@ -463,6 +469,7 @@ impl Default for TraderSection {
             symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
             lot: Lot(100),
             time_in_force: Tif::Ioc,
+            silence_ms: SilenceMs::Auto,
             control: None,
             risk: RiskSection::default(),
         }

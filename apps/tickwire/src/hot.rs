@@ -94,8 +94,12 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
     /// cleared is not traded on, so memory may be taken.
     #[cold]
     fn note_status(&mut self, event: &MarketEvent) {
-        if event.kind == EventKind::Status {
-            self.rule.on_status(event.instrument, event.status);
+        match event.kind {
+            EventKind::Status => self.rule.on_status(event.instrument, event.status),
+            // What was said before is void: a recovery may have brought the morning, and the snapshot that goes on from there nothing of
+            // the opening.
+            _ if event.instrument == InstrumentId::WHOLE_FEED => self.rule.forget_statuses(),
+            _ => {}
         }
         // A snapshot clears to say everything again: that is no end, and may come in mid-session.
         let is_end = match event.kind {

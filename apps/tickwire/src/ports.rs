@@ -19,10 +19,15 @@ use tickwire_runtime::udp::{
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::channels::InterfaceName;
+use crate::console::warn;
 use crate::failure::Failure;
 use crate::health::SocketHealth;
 
-/// Connections of each kind served at once; further ones are closed at once.
+pub(crate) mod strangers;
+
+use strangers::{Allowed, AnswerLimit, Seat, seat};
+
+/// Connections of each kind served at once. A further one takes the place of one that says nothing, else it is closed at once.
 pub(crate) const CONNECTIONS: usize = 4;
 /// How many hops multicast may go; 0 stays on this machine.
 const TTL: u8 = 1;
@@ -85,12 +90,16 @@ struct RequestServer {
     endpoint: UdpEndpoint,
     receiving: SocketHealth,
     answering: SocketHealth,
+    limit: AnswerLimit,
 }
 
 /// A connected client.
 struct Client {
     stream: TcpStream,
     watch: Watch,
+    came: Nanos,
+    /// It has said something.
+    is_heard: bool,
 }
 
 /// A stream port and who is connected.
@@ -155,6 +164,7 @@ impl OutletSockets {
         ports: &Ports,
         troubles: LineTroubles,
         seed: u64,
+        answer_bytes_per_s: u64,
         waiter: &mut Waiter,
     ) -> Result<OutletSockets, Failure> {
         let interface = ports.interface.find()?;
@@ -203,6 +213,7 @@ impl OutletSockets {
                             BackOff::SEND,
                             format!("answering requests from {address}"),
                         ),
+                        limit: AnswerLimit::new(answer_bytes_per_s),
                     });
                 }
                 (Transport::Stream, Some(address)) => {
@@ -294,7 +305,7 @@ impl OutletSockets {
                 });
                 if let Some(length) = answer {
                     self.answered += 1;
-                    requests.answer(&reply[..length], from);
+                    requests.answer(now, &reply[..length], from);
                 }
             }
         }
@@ -314,6 +325,8 @@ impl OutletSockets {
         let requests = self.requests.iter().flat_map(|r| [&r.receiving, &r.answering]);
         let lines = self.lines.iter().map(|line| &line.health);
         let servers = self.servers.iter().map(|server| &server.accepting);
+        let withheld = self.requests.iter().map(|r| r.limit.withheld()).sum();
+        counters.add(Counter::AnswersWithheld, withheld);
         requests
             .chain(lines)
             .chain(servers)
@@ -380,7 +393,7 @@ impl RequestServer {
     }
 
     /// Sends an answer. One that cannot be sent says something about its address perhaps, and nothing about others: those are answered all the same.
-    fn answer(&mut self, reply: &[u8], to: SocketAddr) {
+    fn answer(&mut self, now: Nanos, reply: &[u8], to: SocketAddr) {
         if to.port() == 0 {
             // Whoever sends from there (RFC 768 allows it) can be told nothing, and the kernel calls an attempt invalid.
             let nobody = io::Error::other(format!(
@@ -388,6 +401,18 @@ impl RequestServer {
                 to.ip()
             ));
             return self.answering.troubled(Trouble::PeerGone, &nobody);
+        }
+        match self.limit.take(now, to.ip(), reply.len()) {
+            Allowed::Yes => {}
+            Allowed::No => return,
+            Allowed::NoAndSay => {
+                return warn(format_args!(
+                    "{} asks for more than {} bytes of answers a second (exchange.answer_bytes_per_s): what is beyond is not answered; if it is \
+                     ours and behind, raise the limit",
+                    to.ip(),
+                    self.limit.bytes_per_s()
+                ));
+            }
         }
         match self.endpoint.send_to(reply, to) {
             Ok(_) => self.answering.worked(),
@@ -423,17 +448,38 @@ impl Server {
             let Some(publisher) = exchange.publisher_mut(outlet) else {
                 return;
             };
-            if let Some(id) = self.clients.iter().position(Option::is_none)
-                && publisher.connect(port, id, now)
-            {
+            let places = self.clients.iter().enumerate();
+            let seat = seat(
+                places.map(|(id, client)| (id, client.as_ref().map(|c| (c.came, c.is_heard)))),
+                now,
+            );
+            let id = match seat {
+                Seat::None => continue,
+                Seat::Free(id) => id,
+                Seat::Silent(id) => {
+                    publisher.disconnect(port, id);
+                    if let Some(mut silent) = self.clients[id].take() {
+                        waiter.forget(silent.watch);
+                        silent.stream.finish();
+                    }
+                    id
+                }
+            };
+            if publisher.connect(port, id, now) {
                 let watch = waiter.watch(&stream);
-                self.clients[id] = Some(Client { stream, watch });
+                self.clients[id] = Some(Client {
+                    stream,
+                    watch,
+                    came: now,
+                    is_heard: false,
+                });
             }
         }
         for (id, slot) in self.clients.iter_mut().enumerate() {
             let Some(client) = slot else { continue };
             let mut is_over = match client.stream.recv(buffer) {
                 Ok(Received::Bytes(bytes)) => {
+                    client.is_heard = true;
                     exchange.recovery_bytes(outlet, port, id, now, bytes);
                     false
                 }

@@ -23,7 +23,10 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::Waiter;
-use tickwire_trading::{OrderReport, OrderState, ReportKind, RiskConfig, TickToTrade, TradingConfig};
+
+use tickwire_trading::{
+    OrderReport, OrderState, ReportKind, RiskConfig, Silence, TickToTrade, TradingConfig,
+};
 
 use crate::config::{Config, ReceiverSection, Waiting};
 use crate::console::warn;
@@ -126,8 +129,13 @@ struct Trader<'a, C> {
     logged_out: bool,
     /// How often the system's clock was set.
     clock_steps: u64,
+    /// Market data: how long a pause is believed, and the last packet that was noted.
+    silence: Silence,
+    heard: Nanos,
     /// Nothing had come for too long when this thread looked last.
     is_suspect: bool,
+    /// Since when nothing has come for too long: what was open is cancelled.
+    silent_since: Option<Nanos>,
     shared: Arc<Shared>,
     beat: Option<Beat>,
     /// Everything open is being cancelled.
@@ -278,7 +286,10 @@ impl<'a, C: Channel> Trader<'a, C> {
             end: End::Open,
             logged_out: false,
             clock_steps: 0,
+            silence: Silence::new(config.trader.silence_ms.limits(feed.protocol())),
+            heard: Nanos::ZERO,
             is_suspect: false,
+            silent_since: None,
             shared: Arc::default(),
             beat: Beat::open(&config.controls)?,
             stopping: None,
@@ -327,7 +338,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                 self.watch_symbol();
                 self.intake.settle();
                 self.conclude(now)?;
-                self.check_silence(now, started)?;
+                self.check_silence(now)?;
                 if is_child {
                     Notice::Progress {
                         seconds: now.since(started) as f64 / 1e9,
@@ -356,6 +367,9 @@ impl<'a, C: Channel> Trader<'a, C> {
         }
         let before = std::mem::replace(&mut self.turned, now);
         let has_stood = before != Nanos::ZERO && now.since(before) > STALL_NS;
+        if has_stood {
+            self.silence.restart(now);
+        }
         if has_stood && self.hot.rule.orders().open() > 0 {
             warn(format_args!(
                 "the trading thread did not run for {:.3} s: what is open is cancelled",
@@ -765,20 +779,36 @@ impl<'a, C: Channel> Trader<'a, C> {
         Ok(())
     }
 
-    /// Ends the run when nothing comes any more. This thread may have had no core itself: what came meanwhile lies in the sockets,
-    /// and is taken before the second look.
-    fn check_silence(&mut self, now: Nanos, started: Nanos) -> Result<(), Failure> {
-        let last = self.channel.last_packet().0.max(started.0);
-        let is_silent = self.end == End::Open && now.since(Nanos(last)) > SILENCE_NS && last > started.0;
-        let was_suspect = std::mem::replace(&mut self.is_suspect, is_silent);
-        if is_silent && was_suspect {
-            return Err(Failure::peer_lost(format!(
-                "no packet on {} for {} s, not even a heartbeat; the books can no longer be trusted",
-                self.intake.groups(),
-                SILENCE_NS / Nanos::SECOND
-            )));
+    /// Cancels what is open when market data is silent, and says when it comes again: decisions need packets, so that nothing is sent meanwhile.
+    /// This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken before the second look.
+    fn check_silence(&mut self, now: Nanos) -> Result<(), Failure> {
+        let last = self.channel.last_packet();
+        if last != self.heard {
+            self.silence.on_packet(last);
+            self.heard = last;
         }
-        Ok(())
+        let is_silent = self.end == End::Open && self.silence.is_silent(now);
+        let was_suspect = std::mem::replace(&mut self.is_suspect, is_silent);
+        match self.silent_since {
+            None if is_silent && was_suspect => {
+                self.silent_since = Some(last);
+                warn(format_args!(
+                    "no packet on {} for {:.3} s: what is open is cancelled, and nothing is sent until packets come again",
+                    self.intake.groups(),
+                    now.since(last) as f64 / 1e9
+                ));
+                self.cancel_open(now)
+            }
+            Some(since) if !is_silent => {
+                self.silent_since = None;
+                warn(format_args!(
+                    "packets come again after {:.3} s",
+                    last.since(since) as f64 / 1e9
+                ));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Everything counted on this side.

@@ -33,6 +33,7 @@ use crate::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
 use crate::journal::{self, Journal, TRANSMIT_MAX};
 use crate::notes::Notes;
 use crate::operator::{self, Operator};
+use crate::ports::strangers::{Seat, seat};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
 use crate::results::{
     ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, counters_by_id, write_json,
@@ -242,6 +243,9 @@ struct Client {
     stream: TcpStream,
     watch: Watch,
     mask: Option<Mask>,
+    came: Nanos,
+    /// It has said something.
+    is_heard: bool,
 }
 
 /// Where connections of order entry come in.
@@ -406,7 +410,14 @@ impl<'a> Venue<'a> {
         let troubles = troubles_of(config);
         let outlets = published.iter().map(|p| {
             let seed = config.exchange.seed.wrapping_add((p.venue as u64) << 32);
-            let sockets = OutletSockets::open(p.outlet, &p.ports, troubles, seed, &mut waiter)?;
+            let sockets = OutletSockets::open(
+                p.outlet,
+                &p.ports,
+                troubles,
+                seed,
+                config.exchange.answer_bytes_per_s,
+                &mut waiter,
+            )?;
             Ok((p.venue, sockets))
         });
         let outlets = outlets.collect::<Result<Vec<_>, Failure>>()?;
@@ -620,17 +631,30 @@ impl<'a> Venue<'a> {
         Ok(())
     }
 
-    /// Gives a connection the first free number of its kind; without one it is closed.
-    fn admit(&mut self, now: Nanos, stream: TcpStream, mut ids: Range<usize>) {
-        if let Some(id) = ids.find(|id| self.clients[*id].is_none())
-            && self.input(now, &Input::Connect(id as u16)) == Applied::Admitted(true)
-        {
+    /// Gives a connection the first free number of its kind, or that of one that says nothing; without one it is closed.
+    fn admit(&mut self, now: Nanos, stream: TcpStream, ids: Range<usize>) {
+        let places = ids.map(|id| (id, self.clients[id].as_ref().map(|c| (c.came, c.is_heard))));
+        let id = match seat(places, now) {
+            Seat::None => return,
+            Seat::Free(id) => id,
+            Seat::Silent(id) => {
+                self.drop_client(id, now);
+                id
+            }
+        };
+        if self.input(now, &Input::Connect(id as u16)) == Applied::Admitted(true) {
             let watch = self.waiter.watch(&stream);
             let mask = self.is_masked.then(|| match id < CONNECTIONS {
                 true => Mask::fix(),
                 false => Mask::ouch(entry::ouch_credentials(&self.config.order_entry)),
             });
-            self.clients[id] = Some(Client { stream, watch, mask });
+            self.clients[id] = Some(Client {
+                stream,
+                watch,
+                mask,
+                came: now,
+                is_heard: false,
+            });
         }
     }
 
@@ -642,7 +666,10 @@ impl<'a> Venue<'a> {
             let received = client.stream.recv(buffer);
             let now = self.clock.nanos_at(tsc());
             let is_over = match received {
-                Ok(Received::Bytes(bytes)) => self.take_orders(id, now, bytes)?,
+                Ok(Received::Bytes(bytes)) => {
+                    client.is_heard = true;
+                    self.take_orders(id, now, bytes)?
+                }
                 Ok(Received::Nothing) => self.transmit(id, now)?.is_none(),
                 Ok(Received::Closed) | Err(_) => true,
             };
@@ -724,12 +751,9 @@ impl<'a> Venue<'a> {
     fn close_client(&mut self, id: usize, now: Nanos) -> Result<(), Failure> {
         let is_ended = self.market.exchange(0).wants_close(id);
         self.transmit(id, now)?;
-        let Some(mut client) = self.clients[id].take() else {
+        if !self.drop_client(id, now) {
             return Ok(());
-        };
-        self.waiter.forget(client.watch);
-        client.stream.finish();
-        self.input(now, &Input::Disconnect(id as u16));
+        }
         let early = matches!(
             self.market.exchange(0).phase(),
             DayPhase::Waiting | DayPhase::Opening | DayPhase::Open
@@ -741,6 +765,17 @@ impl<'a> Venue<'a> {
             }));
         }
         Ok(())
+    }
+
+    /// Closes a connection; whether there was one.
+    fn drop_client(&mut self, id: usize, now: Nanos) -> bool {
+        let Some(mut client) = self.clients[id].take() else {
+            return false;
+        };
+        self.waiter.forget(client.watch);
+        client.stream.finish();
+        self.input(now, &Input::Disconnect(id as u16));
+        true
     }
 
     fn progress(&self, is_child: bool, now: Nanos) {

@@ -332,6 +332,8 @@ impl Arena {
                 config["trader"]["wait"] = "poll".into();
                 config["trader"]["time_in_force"] = "day".into();
                 config["trader"]["lot"] = 1000.into();
+                let trader = config["trader"].as_table_mut().expect("a section");
+                trader.insert("control".into(), "trader".into());
             }
             _ => {
                 config["quoter"]["core"] = (-1).into();
@@ -478,8 +480,10 @@ impl Arena {
             while self.live() == 0 {
                 assert!(
                     waited.elapsed() < PATIENCE,
-                    "nothing is live before {fault:?}: {}",
-                    self.said()
+                    "nothing is live before {fault:?}: {}\n{:?}\n{:?}",
+                    self.said(),
+                    status(self.word, &self.folder.0.join("trader")),
+                    status("exchange", &self.folder.0.join("desk"))
                 );
                 if program.0.try_wait().expect("a child").is_some() {
                     program = self.start();

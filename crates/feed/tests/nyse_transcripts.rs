@@ -26,7 +26,7 @@ use common::transcript::{self, number, parse_config};
 use std::fmt::Write;
 use tickwire_feed::{
     ArbiterConfig, Channel, FeedHandler, Line, NyseChannel, NyseProtocol, OpenBook, OpenBookConfig,
-    OpenBookDecoder, RequestConfig, Xdp, XdpConfig, XdpDecoder,
+    OpenBookDecoder, RecoveryLimits, RequestConfig, Xdp, XdpConfig, XdpDecoder,
 };
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port};
 use tickwire_wire::layout::Char;
@@ -453,16 +453,29 @@ fn book(word: &str) -> Book {
     (number(id) as u32, number(seq) as u32, 1, 1)
 }
 
+/// Answered as the venue answers: all that was asked for.
+fn of_nyse(config: ArbiterConfig) -> ArbiterConfig {
+    ArbiterConfig {
+        recovery: RecoveryLimits {
+            deadline_ns: 0,
+            backoff_ns: 0,
+            backoff_max_ns: 0,
+            ..RecoveryLimits::XDP
+        },
+        ..config
+    }
+}
+
 impl<P: Wire> transcript::Player for Player<P> {
     fn new() -> Player<P> {
-        Player::with(parse_config(&[]))
+        Player::with(of_nyse(parse_config(&[])))
     }
 
     fn play(&mut self, command: &str, out: &mut String) {
         let words: Vec<&str> = command.split_whitespace().collect();
         let mut ignore = |_: &MarketEvent| {};
         match words[..] {
-            ["config", ref settings @ ..] => *self = Player::with(parse_config(settings)),
+            ["config", ref settings @ ..] => *self = Player::with(of_nyse(parse_config(settings))),
             [line @ ("a" | "b" | "rtx"), ref ranges @ ..] => {
                 for range in ranges {
                     let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sys;
 
@@ -25,9 +26,12 @@ impl VethPair {
     /// # Errors
     /// The `ip` command that failed and what it said: without root, without iproute2, without veth in the kernel.
     pub fn create(prefix: &str) -> io::Result<VethPair> {
+        // Two of one process are two.
+        static MADE: AtomicU32 = AtomicU32::new(0);
         let id = std::process::id();
+        let n = MADE.fetch_add(1, Ordering::Relaxed);
         let pair = VethPair {
-            names: [format!("{prefix}-{id}-a"), format!("{prefix}-{id}-b")],
+            names: ["a", "b"].map(|end| format!("{prefix}-{id}-{n}{end}")),
         };
         let [a, b] = &pair.names;
         // From here on dropping `pair` removes what was made.
@@ -133,6 +137,16 @@ fn ip(arguments: &[&str]) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::interface::Interface;
+
+    #[test]
+    fn two_pairs_of_one_process_are_two_networks() {
+        let (Ok(one), Ok(other)) = (VethPair::create("twtwo"), VethPair::create("twtwo")) else {
+            return eprintln!("NOT TESTED: no network namespaces here");
+        };
+        drop(other);
+        one.ip(0, &["link", "show", "veth0"])
+            .expect("the other took only its own with it");
+    }
 
     #[test]
     fn a_thread_in_a_namespace_sees_its_end_only_and_nothing_is_left_behind() {

@@ -40,7 +40,7 @@ pub use quoter::{
     ENTRIES_MAX, Fill, Ladder, LadderFull, MarketGuard, MarketNeed, MassQuote, NO_ASK, NO_BID, OffMarket,
     PriceGrid, Protection, PullReason, Pulled, QuoteLive, QuoteOrders, QuoteSink, QuoteTerms, Quoter,
     QuoterConfig, Quoting, QuotingError, QuotingState, Row, SideOutcome, SideReport, SideReportKind,
-    SideRequest, SideRequestKind, SideSink, SilenceConfig,
+    SideRequest, SideRequestKind, SideSink, Silence, SilenceConfig,
 };
 pub use risk::{Risk, RiskConfig, RiskReject};
 pub use taker::BestOfferTaker;

@@ -81,6 +81,11 @@ impl TickToTrade {
         }
     }
 
+    /// Everything that was heard is void, as when a snapshot or another session begins: a venue that says nothing is taken to trade.
+    pub fn forget_statuses(&mut self) {
+        self.trades = [true; 2];
+    }
+
     /// Trades this instrument from now on.
     pub fn watch(&mut self, instrument: InstrumentId) {
         self.taker.watch(instrument);

@@ -9,6 +9,7 @@
 //! accept|cancelled|rejected|cancel-rejected <id>  a report
 //! fill <id> <qty>@<price> cum <qty>
 //! venue|instrument|other <trading|paused|halted|closed>      a trading status
+//! void                          a snapshot begins: what was said of trading statuses counts no more
 //! withdraw <id> · kill · revive · session up|down · cancel-all
 //! ```
 
@@ -160,6 +161,7 @@ impl Desk {
             ["withdraw", id] => return format!("withdrawn: {}\n", self.desk.withdraw(number(id))),
             ["kill"] => self.desk.kill(),
             ["revive"] => self.desk.risk_mut().revive(),
+            ["void"] => self.desk.forget_statuses(),
             ["venue", status] => self
                 .desk
                 .on_status(InstrumentId::WHOLE_FEED, trading_status(status)),

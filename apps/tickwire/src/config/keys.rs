@@ -89,6 +89,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "venue.rs",
         "exchange.stop_on_client_loss",
     ),
+    (
+        "exchange.answer_bytes_per_s",
+        "venue.rs",
+        "exchange.answer_bytes_per_s",
+    ),
     ("exchange.linger_s", "venue.rs", "exchange.linger_s"),
     ("trader.core", "trader.rs", "config.trader.core"),
     ("trader.lot", "trader.rs", "t.lot.0"),

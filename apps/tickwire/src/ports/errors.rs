@@ -53,7 +53,7 @@ fn no_error_of_any_call_ends_what_the_exchange_publishes() {
     let clock = Clock::calibrate_for(Duration::from_millis(1));
     let mut waiter = Waiter::new(WaitStrategy::Poll);
     let ports = &published[0].ports;
-    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, &mut waiter).expect("opened");
+    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
     let mut departures = Departures::default();
     let mut buffer = vec![0; 1 << 16];
     let mut now = Nanos(1_767_623_400 * Nanos::SECOND);
@@ -103,13 +103,15 @@ fn a_request_from_port_0_is_counted_and_others_are_answered() {
         endpoint,
         receiving: SocketHealth::new(BackOff::RECEIVE, "receiving"),
         answering: SocketHealth::new(BackOff::SEND, "answering"),
+        limit: AnswerLimit::new(0),
     };
+    let now = Nanos(1_767_623_400 * Nanos::SECOND);
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     for _ in 0..100 {
-        server.answer(b"answer", nobody);
+        server.answer(now, b"answer", nobody);
     }
     let mut client = UdpEndpoint::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("bound");
-    server.answer(b"answer", client.local_addr().expect("bound"));
+    server.answer(now, b"answer", client.local_addr().expect("bound"));
     let mut buffer = [0; 64];
     let (datagram, _) = client.recv_from(&mut buffer).expect("works").expect("an answer");
     assert_eq!(datagram.bytes, b"answer");
@@ -117,6 +119,59 @@ fn a_request_from_port_0_is_counted_and_others_are_answered() {
     server.answering.count(&mut counters);
     assert_eq!(counters.get(Counter::NetErrorsPeer), 100);
     assert!(!server.answering.is_ended());
+}
+
+/// However many connections say nothing, who speaks is served at once: a place is free after the time that a network takes, not after the
+/// protocol's patience of 10 s and more.
+#[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    use std::io::{Read, Write};
+    let config = config(
+        ["239.192.91.5:26915", "239.192.91.6:26916"],
+        "snapshot_server = \"127.0.0.1:0\"",
+    );
+    let (mut market, published) = market_of(&config, None).expect("a market");
+    let clock = Clock::calibrate_for(Duration::from_millis(1));
+    let mut waiter = Waiter::new(WaitStrategy::Poll);
+    let ports = &published[0].ports;
+    let mut outlet = OutletSockets::open(0, ports, troubles_of(&config), 1, 0, &mut waiter).expect("opened");
+    let address = outlet.servers[0].listener.local_addr().expect("bound");
+    let mut buffer = vec![0; 1 << 16];
+    let mut turn = |outlet: &mut OutletSockets| {
+        outlet.serve(&clock, market.exchange_mut(0), &mut waiter, &mut buffer);
+    };
+    for silent in [CONNECTIONS, 100] {
+        let held: Vec<_> = (0..silent)
+            .map(|_| {
+                let stream = std::net::TcpStream::connect(address).expect("connected");
+                turn(&mut outlet);
+                stream
+            })
+            .collect();
+        std::thread::sleep(Duration::from_nanos(2 * strangers::SILENT_NS));
+        let mut honest = std::net::TcpStream::connect(address).expect("connected");
+        honest.set_nonblocking(true).expect("a socket");
+        // A SoupBinTCP login request, to which GLIMPSE answers: length, type, user, password, session, number.
+        let login = [&[0, 47, b'L'][..], &[b' '; 46]].concat();
+        honest.write_all(&login).expect("written");
+        let begun = std::time::Instant::now();
+        let mut answer = [0; 3];
+        while honest.read(&mut answer).is_err() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(30),
+                "{silent} silent ones keep it out"
+            );
+            turn(&mut outlet);
+        }
+        assert!(
+            matches!(answer[2], b'A' | b'J'),
+            "accepted or rejected, but heard: {answer:?}"
+        );
+        drop(held);
+        for _ in 0..10 {
+            turn(&mut outlet);
+        }
+    }
 }
 
 struct Receive<'a>(&'a Config);

@@ -47,7 +47,7 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{PullReason, QuotingState};
 
-pub(crate) use config::{LossMark, QuoteEntry, QuoterSection};
+pub(crate) use config::{LossMark, QuoteEntry, QuoterSection, SilenceMs};
 pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, demo_summary, summary};

@@ -138,12 +138,13 @@ impl OpenBookRefresh {
         let last = self.current.map(|(id, _)| id);
         self.close_current();
         if self.collector.ends(last, feed) {
-            // Every refresh holds what was known of when it was asked for. What was held back before that is taken too, so that numbers of
-            // instruments follow, unless some of it is missing: the feed would want what the refresh made needless.
+            // Every refresh holds what was known of when it was asked for, and perhaps nothing behind it: the feed goes on there at the
+            // latest, and asks for what was lost since. What was held back before that is taken too, so that numbers of instruments
+            // follow, unless some of it is missing: the feed would want what the refresh made needless.
             let asked = self.collector.asked_at;
             let held = feed.arbiter().first_held();
             let next = held
-                .filter(|held| !feed.arbiter().misses(*held, asked))
+                .filter(|held| *held < asked && !feed.arbiter().misses(*held, asked))
                 .unwrap_or(asked);
             self.collector.finish(next);
             feed.end_snapshot(now, next, sink);

@@ -39,8 +39,7 @@ pub use market::{MarketGuard, MarketNeed, OffMarket, Pulled};
 pub use orders::{
     QuoteLive, QuoteOrders, SideOutcome, SideReport, SideReportKind, SideRequest, SideRequestKind, SideSink,
 };
-use silence::Silence;
-pub use silence::SilenceConfig;
+pub use silence::{Silence, SilenceConfig};
 use table::Table;
 use tickwire_market::{
     BookState, BookUpdate, Cause, Counter, Counters, InstrumentId, MassQuoteEntry, Nanos, Price, Qty, Side,

@@ -34,7 +34,7 @@ impl Default for SilenceConfig {
 
 /// Listens to the pauses between packets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Silence {
+pub struct Silence {
     config: SilenceConfig,
     /// The last packet; zero before the first.
     heard: Nanos,
@@ -45,7 +45,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    pub(super) fn new(config: SilenceConfig) -> Silence {
+    /// One that has heard nothing, which is no silence yet.
+    pub fn new(config: SilenceConfig) -> Silence {
         Silence {
             config,
             heard: Nanos::ZERO,
@@ -55,8 +56,9 @@ impl Silence {
         }
     }
 
+    /// A packet came.
     #[inline]
-    pub(super) fn on_packet(&mut self, now: Nanos) {
+    pub fn on_packet(&mut self, now: Nanos) {
         let pause = now.since(self.heard);
         if self.heard == Nanos::ZERO {
             self.since = now;
@@ -81,18 +83,20 @@ impl Silence {
     }
 
     /// What was not heard until now is not counted.
-    pub(super) fn restart(&mut self, now: Nanos) {
+    pub fn restart(&mut self, now: Nanos) {
         if self.heard != Nanos::ZERO {
             self.heard = now;
         }
     }
 
+    /// Whether nothing came for longer than is believed.
     #[inline]
-    pub(super) fn is_silent(&self, now: Nanos) -> bool {
+    pub fn is_silent(&self, now: Nanos) -> bool {
         self.limit_ns > 0 && self.heard != Nanos::ZERO && now.since(self.heard) > self.limit_ns
     }
 
-    pub(super) fn limit_ns(&self) -> Option<u64> {
+    /// The longest pause that is believed now, nanoseconds; `None`: any.
+    pub fn limit_ns(&self) -> Option<u64> {
         (self.limit_ns > 0).then_some(self.limit_ns)
     }
 }
