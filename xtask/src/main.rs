@@ -7,6 +7,8 @@
 mod attack;
 mod bare;
 mod bindings;
+#[cfg(test)]
+mod documented;
 mod fuzz;
 mod interop;
 mod keys;

@@ -18,6 +18,8 @@ mod controls;
 mod daemon;
 mod decode;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod entry;
 mod failure;
 mod feedbench;
