@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Folder, Guard, free_ports, run, signal, text, tickwire};
+use common::{Folder, Guard, free_ports, run, signal, text, tickwire, waited};
 use serde_json::Value;
 
 /// Runs a scenario into a folder: what was said, and where its results are.
@@ -229,6 +229,63 @@ fn what_a_system_under_test_does_wrong_fails_the_run_and_keeps_it() {
     }
 }
 
+/// A connection that breaks in one case is the end of that case: those behind it are measured, and the failed one says why it has no figures.
+#[test]
+fn a_case_that_fails_leaves_the_others_run_and_is_a_failed_case() {
+    let folder = Folder::new("lab-failed-case");
+    let set = [
+        "run.samples=20",
+        "run.warm_up=2",
+        "run.repetitions=1",
+        "load.intervals_us=[500]",
+        "run.network=loopback",
+        "settings.transports=[\"tcp\"]",
+        "settings.backends=[\"poll\", \"epoll\"]",
+        "settings.legs=[]",
+        "settings.fault=floor-hangs-up",
+    ];
+    let (output, results) = lab(&folder, "quadra", &set);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let kept = manifest(&results);
+    let cases = kept["cases"].as_array().expect("cases");
+    let names: Vec<&str> = cases.iter().filter_map(|case| case["name"].as_str()).collect();
+    let wanted = [
+        "tcp, 500 µs, poll",
+        "bare tcp, 500 µs, poll",
+        "tcp, 500 µs, epoll",
+        "bare tcp, 500 µs, epoll",
+    ];
+    assert_eq!(names, wanted);
+    for case in cases {
+        let is_floor = case["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("bare "));
+        let repetitions = case["repetitions"].as_array().map_or(0, Vec::len);
+        if is_floor {
+            assert_eq!(repetitions, 0, "{case}");
+            assert!(
+                case["unmeasured"].as_str().is_some_and(|why| !why.is_empty()),
+                "{case}"
+            );
+        } else {
+            assert_eq!(case["repetitions"][0]["summaries"][0]["count"], 20, "{case}");
+            assert!(case["unmeasured"].is_null(), "{case}");
+        }
+    }
+    let checks = kept["checks"].as_array().expect("checks");
+    let failed: Vec<&str> = checks
+        .iter()
+        .filter(|check| check["passed"] == false)
+        .filter_map(|check| check["name"].as_str())
+        .collect();
+    let wanted =
+        ["poll", "epoll"].map(|backend| format!("bare tcp, 500 µs, {backend}, repetition 1: measured"));
+    assert_eq!(failed, wanted, "{said}");
+    let report = std::fs::read_to_string(results.join("report.txt")).expect("a report");
+    assert!(report.contains("CHECKS FAILED"), "{report}");
+}
+
 #[test]
 fn exchange_and_trader_answer_every_message_through_every_back_end() {
     let folder = Folder::new("lab-quadra");
@@ -312,6 +369,7 @@ fn a_trade_by_fix_is_checked_order_by_order_and_timed_leg_by_leg() {
         let found = ["lost", "wrong", "recorded without legs"].map(count);
         assert_eq!(found, [0; 3], "{}: {repetition}", case["name"]);
         assert_eq!(count("recorded"), count("orders") - 5, "{}", case["name"]);
+        waited(repetition, &["simulator", "trader"]);
         // No leg is missing.
         for summary in repetition["summaries"].as_array().expect("measures") {
             assert_eq!(

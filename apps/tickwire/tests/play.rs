@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Folder, Guard, run, signal, text, tickwire};
+use common::{Folder, Guard, run, signal, text, tickwire, waited};
 use tickwire_market::Nanos;
 use tickwire_runtime::capture::{LinkType, PcapWriter};
 use tickwire_testdata::{captures, specs};
@@ -379,6 +379,18 @@ fn the_cep_scenario_checks_every_order_and_fails_on_a_wrong_book() {
     let manifest = std::fs::read_to_string(&manifest).expect("it is there");
     let fact = "packets-2017.hex: 313 of 330 packets are of the order log, numbered anew and played 7 times";
     assert!(manifest.contains(fact), "{manifest}");
+    let kept: serde_json::Value = serde_json::from_str(&manifest).expect("JSON");
+    for (name, roles) in [
+        ("sockets, tickwire", ["driver", "trader"]),
+        ("sockets, bare floor", ["driver", "floor"]),
+    ] {
+        let cases = kept["cases"].as_array().expect("cases");
+        let case = cases
+            .iter()
+            .find(|case| case["name"] == name)
+            .expect("it was run");
+        waited(&case["repetitions"][0], &roles);
+    }
 }
 
 /// The scenario, tiny: every feed is measured, the books end as the engines' own, and packets that never come fail the run.

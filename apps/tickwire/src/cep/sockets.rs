@@ -12,13 +12,14 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tickwire_market::{Price, Side, Symbol};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::host::{ProcessDelays, run_delay_ns};
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::TcpStream;
@@ -71,6 +72,8 @@ pub(crate) struct Measured {
     /// The trader had a core of its own and spun; else it slept in `poll`.
     pub(crate) is_spinning: bool,
     pub(crate) problems: Problems,
+    /// How long each side had no core while packets were measured, nanoseconds, by role: of the trader's case, and of the floor's.
+    pub(crate) run_delays_ns: [Vec<(String, u64)>; 2],
 }
 
 /// Plays the whole log; when `stop` is set, what was measured until then.
@@ -125,6 +128,7 @@ pub(crate) fn run(
             order_len: 0,
             is_spinning,
             problems: Problems::default(),
+            run_delays_ns: Default::default(),
         },
     };
     match play(
@@ -170,6 +174,7 @@ fn play(
         driver.measured.order_len as usize,
         options.trader_core,
     )?;
+    let (trader, own) = (ProcessDelays::begin(driver.trader.child.id()), run_delay_ns());
     let mut measured_from = at + options.warm_up;
     while at < log.len() {
         interrupted(stop)?;
@@ -181,6 +186,12 @@ fn play(
         at = block.end;
         measured_from = measured_from.min(log.len());
     }
+    let own = own.zip(run_delay_ns());
+    let own = own.map(|(before, now)| ("driver".to_owned(), now.saturating_sub(before)));
+    driver.measured.run_delays_ns = [
+        own.clone().into_iter().chain(trader.since("trader")).collect(),
+        own.into_iter().chain(floor.end()).collect(),
+    ];
     if driver.measured.samples.is_empty() {
         driver.measured.problems.add(
             log.len() as u64,
@@ -449,8 +460,13 @@ struct Floor {
     port: OrderPort,
     is_awake: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
+    /// How long its thread had no core, from its begin to its end, nanoseconds; [`NOT_COUNTED`] before that, and where the kernel does not count it.
+    waited_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// There is no such figure.
+const NOT_COUNTED: u64 = u64::MAX;
 
 impl Floor {
     fn start(
@@ -473,17 +489,29 @@ impl Floor {
         }
         let (is_awake, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let order = vec![b'F'; order_len.max(1)];
+        let waited_ns = Arc::new(AtomicU64::new(NOT_COUNTED));
         let thread = {
             let (is_awake, is_over) = (Arc::clone(&is_awake), Arc::clone(&is_over));
+            let waited_ns = Arc::clone(&waited_ns);
             std::thread::Builder::new()
                 .name("floor".into())
-                .spawn(move || answer(receiver, stream, &order, core, &is_awake, &is_over))
+                .spawn(move || {
+                    if let Some(core) = core {
+                        let _ = Cores::count().pin(core);
+                    }
+                    let before = run_delay_ns();
+                    answer(receiver, stream, &order, &is_awake, &is_over);
+                    if let Some((before, now)) = before.zip(run_delay_ns()) {
+                        waited_ns.store(now.saturating_sub(before), Ordering::Release);
+                    }
+                })
                 .map_err(|e| Failure::system(format!("no thread for the floor: {e}")))?
         };
         Ok(Floor {
             port,
             is_awake,
             is_over,
+            waited_ns,
             thread: Some(thread),
         })
     }
@@ -496,13 +524,22 @@ impl Floor {
     }
 }
 
-impl Drop for Floor {
-    fn drop(&mut self) {
+impl Floor {
+    /// Its thread ends; how long it had no core.
+    fn end(&mut self) -> Option<(String, u64)> {
         self.is_over.store(true, Ordering::Release);
         self.wake(false);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        let waited = self.waited_ns.load(Ordering::Acquire);
+        (waited != NOT_COUNTED).then(|| ("floor".to_owned(), waited))
+    }
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -511,13 +548,9 @@ fn answer(
     mut receiver: MulticastReceiver,
     mut stream: TcpStream,
     order: &[u8],
-    core: Option<usize>,
     is_awake: &AtomicBool,
     is_over: &AtomicBool,
 ) {
-    if let Some(core) = core {
-        let _ = Cores::count().pin(core);
-    }
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     loop {
         match receiver.recv(&mut buffer) {

@@ -331,7 +331,9 @@ fn over_sockets(
         (cases.trader, &measured.samples, &mut all.trader),
         (cases.floor, &measured.floor, &mut all.floor),
     ];
-    for ((id, samples, kept), mut recorder) in sides.into_iter().zip(recorders) {
+    for (((id, samples, kept), mut recorder), delays) in
+        sides.into_iter().zip(recorders).zip(&measured.run_delays_ns)
+    {
         for sample in samples {
             record(&mut recorder, sample);
             if let (Some(entries), Some(n1)) = (sample.entries, sample.n1_ns) {
@@ -344,6 +346,7 @@ fn over_sockets(
             ("orders", samples.iter().map(|s| u64::from(s.orders)).sum()),
         ]);
         done.shared_memory_ns = before.zip(after);
+        done.run_delays_ns.clone_from(delays);
         run.repetition(id, began, done);
     }
     run.fact("bytes of an order", measured.order_len.to_string());

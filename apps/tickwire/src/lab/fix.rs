@@ -387,6 +387,7 @@ fn repeat(
             format_count(measured.messages)
         ));
     }
+    done.run_delays_ns.clone_from(&measured.run_delays_ns);
     done.shared_memory_ns = before.zip(run.shared_memory_ns(pair));
     run.repetition(one.id, began, done);
     let found = measured.first_wrong.as_ref().map_or_else(

@@ -28,6 +28,22 @@ pub(crate) fn times(ordinary: u32) -> u32 {
     ordinary * times
 }
 
+/// How long each of these threads had no core stands with a repetition, wherever the kernel counts it.
+pub(crate) fn waited(repetition: &serde_json::Value, roles: &[&str]) {
+    if !Path::new("/proc/thread-self/schedstat").exists() {
+        return eprintln!("NOT TESTED: this kernel does not count run delays");
+    }
+    let rows = repetition["run_delays_ns"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let names: Vec<&str> = rows.iter().filter_map(|row| row[0].as_str()).collect();
+    for role in roles {
+        assert!(names.contains(role), "{role} is not among {names:?}");
+    }
+    assert!(rows.iter().all(|row| row[1].is_u64()), "{rows:?}");
+}
+
 /// A folder of this test's own, removed when it goes.
 pub(crate) struct Folder(pub(crate) PathBuf);
 

@@ -66,6 +66,69 @@ pub fn run_delays_of_process(pid: u32) -> Vec<(String, u64)> {
     tasks.flatten().filter_map(|task| delay(task.path())).collect()
 }
 
+/// How long threads of another process had no core, from a moment on: those that are pinned to one core, and the first one, which is what
+/// other work of the machine takes from them.
+#[derive(Clone, Debug)]
+pub struct ProcessDelays {
+    pid: u32,
+    /// Thread id and what it had waited.
+    begun: Vec<(u32, u64)>,
+}
+
+impl ProcessDelays {
+    /// From now on. Reads a few files of each thread: not for where time counts.
+    pub fn begin(pid: u32) -> ProcessDelays {
+        ProcessDelays {
+            pid,
+            begun: watched(pid).into_iter().map(|(id, _, ns)| (id, ns)).collect(),
+        }
+    }
+
+    /// Since then, nanoseconds, as rows of a repetition: the first thread by `role`, others with their names behind it. A thread that began later
+    /// has waited all of its time. Empty where the kernel does not count it, or the process is gone.
+    pub fn since(&self, role: &str) -> Vec<(String, u64)> {
+        let before = |id: u32| self.begun.iter().find(|row| row.0 == id).map_or(0, |row| row.1);
+        let rows = watched(self.pid).into_iter().map(|(id, name, now)| {
+            let role = match id == self.pid {
+                true => role.to_owned(),
+                false => format!("{role} ({name})"),
+            };
+            (role, now.saturating_sub(before(id)))
+        });
+        rows.collect()
+    }
+}
+
+/// Id, name and run delay of the first thread of a process, and of those pinned to one core.
+fn watched(pid: u32) -> Vec<(u32, String, u64)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let row = |entry: std::fs::DirEntry| -> Option<(u32, String, u64)> {
+        let read = |file: &str| std::fs::read_to_string(entry.path().join(file)).ok();
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        if id != pid && !is_on_one_core(&read("status")?) {
+            return None;
+        }
+        Some((
+            id,
+            read("comm")?.trim().to_owned(),
+            run_delay_of(&read("schedstat")?)?,
+        ))
+    };
+    let mut rows: Vec<_> = tasks.flatten().filter_map(row).collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// Whether proc_pid_status(5) allows a thread one core only.
+fn is_on_one_core(status: &str) -> bool {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.is_some_and(|list| list.trim().parse::<u32>().is_ok())
+}
+
 /// Time on a core, time waiting for one (nanoseconds both), turns.
 fn run_delay_of(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
@@ -257,6 +320,37 @@ pub(crate) mod tests {
             assert!(!run_delays_of_process(std::process::id()).is_empty());
         }
         assert!(run_delays_of_process(u32::MAX).is_empty());
+    }
+
+    #[test]
+    fn what_a_pinned_thread_and_the_first_one_of_a_process_wait_is_counted_from_a_moment_on() {
+        assert!(is_on_one_core("Name:\tx\nCpus_allowed_list:\t3\n"));
+        assert!(!is_on_one_core("Cpus_allowed_list:\t0-3\n"));
+        assert!(!is_on_one_core("Name:\tx\n"));
+        assert!(ProcessDelays::begin(u32::MAX).since("x").is_empty());
+        if run_delay_ns().is_none() {
+            return eprintln!("NOT TESTED: this kernel does not count run delays");
+        }
+        let core = Cores::count().usable()[0];
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let pinned = std::thread::Builder::new()
+            .name("pinned-one".to_owned())
+            .spawn(move || {
+                Cores::count().pin(core).expect("available");
+                tell.send(()).expect("somebody waits");
+                let _ = ended.recv();
+            });
+        told.recv().expect("it is pinned");
+        let delays = ProcessDelays::begin(std::process::id());
+        let rows = delays.since("trader");
+        let names: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
+        assert!(
+            names.contains(&"trader") && names.contains(&"trader (pinned-one)"),
+            "{names:?}"
+        );
+        drop(end);
+        pinned.expect("it began").join().expect("no panic");
     }
 
     /// A folder of files, removed when dropped.

@@ -261,6 +261,8 @@ pub(crate) struct Measured {
     pub(crate) first_wrong: Option<String>,
     /// Bytes of a market data message, an order, a report.
     pub(crate) lengths: [usize; 3],
+    /// How long each side had no core from the first message to the last order, nanoseconds, by role.
+    pub(crate) run_delays_ns: Vec<(String, u64)>,
     /// It was ended before its time.
     pub(crate) interrupted: bool,
 }

@@ -7,6 +7,7 @@ use tickwire_fix::{Event, Id, Message, Precision, SendError, SessionId, Stamp, t
 use tickwire_market::{Nanos, Price};
 use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::host::{ProcessDelays, run_delay_ns};
 
 use super::super::engine::{Application, Engine, Flow, Table, Way};
 use super::market::Market;
@@ -85,6 +86,9 @@ pub(super) struct Simulator<'a> {
     lengths: [usize; 3],
     stamp: Stamp,
     trouble: Option<String>,
+    /// Of the trader's process and of this thread, since the first message.
+    delays: Option<(ProcessDelays, Option<u64>)>,
+    run_delays_ns: Vec<(String, u64)>,
 }
 
 impl<'a> Simulator<'a> {
@@ -140,6 +144,8 @@ impl<'a> Simulator<'a> {
             lengths: [0; 3],
             stamp: Stamp::new(Precision::Millis),
             trouble: None,
+            delays: None,
+            run_delays_ns: Vec::new(),
         }
     }
 
@@ -172,6 +178,7 @@ impl<'a> Simulator<'a> {
             wrong: self.wrong,
             first_wrong: self.first_wrong,
             lengths: self.lengths,
+            run_delays_ns: self.run_delays_ns,
             interrupted,
         })
     }
@@ -415,10 +422,22 @@ impl<'a> Simulator<'a> {
         if let Err(e) = sent {
             self.trouble = Some(format!("the snapshot was not sent: {}", describe(e)));
         }
+        self.delays = Some((ProcessDelays::begin(self.child.id()), run_delay_ns()));
         self.begun = tsc() + self.clock.span_ticks(LEAD_NS);
         self.step_begun = self.begun;
         self.moved = self.begun;
         self.phase = Phase::Sending;
+    }
+
+    /// The last order has come, and the trader is still there.
+    #[cold]
+    fn end(&mut self) {
+        self.phase = Phase::Over;
+        if let Some((trader, own)) = self.delays.take() {
+            let own = own.zip(run_delay_ns());
+            let own = own.map(|(before, now)| ("simulator".to_owned(), now.saturating_sub(before)));
+            self.run_delays_ns = own.into_iter().chain(trader.since("trader")).collect();
+        }
     }
 
     /// Whether the trader still is there.
@@ -505,7 +524,7 @@ impl Application for Simulator<'_> {
             Phase::Sending => self.send_due(now, &mut engine.table),
             Phase::Draining => {
                 if self.expected.is_empty() || tsc() > self.moved + self.patience {
-                    self.phase = Phase::Over;
+                    self.end();
                 }
             }
             Phase::Waiting | Phase::Over => {}

@@ -138,6 +138,8 @@ enum Fault {
     LoseOrder,
     /// Every hundredth order names another message.
     WrongOrder,
+    /// The trader of the bare floor hangs up instead of answering: its cases fail, and no other does.
+    FloorHangsUp,
 }
 
 /// What is measured.
@@ -483,6 +485,9 @@ fn measure(
             net.enter(1)?;
             let (feed, mut orders) = connect(net, &route)?;
             places.enter("trader")?;
+            if key.what == What::Bare && settings.fault == Fault::FloorHangsUp {
+                return Ok(trader::Outcome::default());
+            }
             if key.what == What::Bare {
                 let done = trader::bare(&feed, transport, &orders, key.backend, over);
                 return done
