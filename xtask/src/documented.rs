@@ -18,6 +18,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("lab-peers", "interop.rs"),
     ("miri", "miri.rs"),
     ("oracle", "oracle"),
+    ("properties", "properties.rs"),
     ("quantlib", "quantlib.rs"),
     ("supply", "supply.rs"),
 ];

@@ -15,6 +15,7 @@ mod keys;
 mod licences;
 mod miri;
 mod oracle;
+mod properties;
 mod purity;
 mod quantlib;
 mod recorded;
@@ -125,6 +126,8 @@ The project's own commands.
   cargo xtask supply [--advisories DIR] [--write]
                                 advisories, bill of materials, table of packages (docs/supply-chain.md); not part of check
   cargo xtask miri [CRATE]      tests of the crates with unsafe code under Miri; needs a nightly toolchain; not part of check
+  cargo xtask properties [CRATE…] [--cases N] [--seed S]
+                                the property tests with many cases, from a new seed; not part of check
   cargo xtask lab-peers         the traders of other FIX engines for `tickwire lab run fix`, into target/peers; not part of check
 
 Options: --verbose  show the output of steps that pass, too
@@ -150,6 +153,7 @@ fn main() -> ExitCode {
         ["attack", rest @ ..] => attack::run(rest),
         ["demo-soak", rest @ ..] => soak::run(rest),
         ["supply", rest @ ..] => supply::run(rest),
+        ["properties", rest @ ..] => properties::run(rest),
         ["miri", rest @ ..] => miri::run(rest),
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h"] => {
             print!("{HELP}\nSteps:\n{}", list());

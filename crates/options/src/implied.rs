@@ -309,8 +309,10 @@ mod tests {
             let beta = most * ln_share.exp();
             let s = deviation(y, beta, most);
             let (b, v) = (time_value(y / s, 0.5 * s), slope(y, s));
-            // The root is right to the last digits of s, or of b where b hardly moves.
-            prop_assert!((b - beta).abs() <= 4e-15 * beta + 4e-16 * s * v, "{s} {b} {beta}");
+            // The root is right to the last digits of s, or of b where b hardly moves. Half a unit of rounding each, of y/s here, of y/s in
+            // the last step, of the step and of s, is 2 ε of s together; the worst of twenty million random cases was 2.3 ε.
+            let rounding = 3.0 * f64::EPSILON * s * v;
+            prop_assert!((b - beta).abs() <= 4e-15 * beta + rounding, "{s} {b} {beta}");
         }
 
         #[test]
