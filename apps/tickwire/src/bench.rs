@@ -36,7 +36,7 @@ pub(crate) struct Recorded {
     bytes: Vec<u8>,
     pub(crate) messages: u64,
     engine: Engine,
-    symbols: u16,
+    pub(crate) symbols: u16,
 }
 
 impl Recorded {
@@ -170,7 +170,7 @@ impl OrderOut for MemoryOut {
     }
 }
 
-fn feed(symbols: u16) -> ItchFeed {
+pub(crate) fn feed(symbols: u16) -> ItchFeed {
     let decoder = ItchDecoder::new(ItchConfig {
         instruments_max: u32::from(symbols) + 1,
         ..ItchConfig::default()
@@ -178,7 +178,7 @@ fn feed(symbols: u16) -> ItchFeed {
     ItchFeed::new(ArbiterConfig::default(), decoder)
 }
 
-fn books(session: &Recorded) -> Books {
+pub(crate) fn books(session: &Recorded) -> Books {
     // What `tickwire trade` and `tickwire feed` have unless they are told otherwise.
     let shipped = ReceiverSection::default();
     Books::new(BooksConfig {
@@ -205,8 +205,16 @@ pub(crate) fn memory_path_to<O: OrderOut, const STAMPED: bool>(
     symbol: Symbol,
     clock: Clock,
 ) -> Result<HotPath<O, STAMPED>, Failure> {
-    let config = Config::default();
-    let mut rule = TickToTrade::new(&TradingConfig {
+    let rule = TickToTrade::new(&limits_of_memory(symbols));
+    let mut hot = memory_path_of(out, books, rule, clock)?;
+    hot.rule.set_session(true);
+    hot.template = hot.session.order_template(symbol);
+    Ok(hot)
+}
+
+/// The limits of a path in memory.
+pub(crate) fn limits_of_memory(symbols: u32) -> TradingConfig {
+    TradingConfig {
         instrument: InstrumentId(1),
         lot: Qty(100),
         max_instruments: symbols + 1,
@@ -228,17 +236,25 @@ pub(crate) fn memory_path_to<O: OrderOut, const STAMPED: bool>(
             },
         },
         ..TradingConfig::default()
-    });
+    }
+}
+
+/// A path in memory around any rule.
+pub(crate) fn memory_path_of<O: OrderOut, R, const STAMPED: bool>(
+    out: O,
+    books: Books,
+    rule: R,
+    clock: Clock,
+) -> Result<HotPath<O, STAMPED, R>, Failure> {
+    let config = Config::default();
     let now = clock.now();
     let mut initiator = trader::session_of(&config);
     log_on(&mut initiator, &config, now)?;
-    rule.set_session(true);
-    let template = initiator.order_template(symbol);
     Ok(HotPath {
         books,
         rule,
         session: initiator,
-        template,
+        template: None,
         out,
         probes: Probes::new(1 << 16),
         clock,

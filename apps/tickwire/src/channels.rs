@@ -733,6 +733,10 @@ struct File {
     _controls: Option<IgnoredAny>,
     #[serde(rename = "watchdog")]
     _watchdog: Option<IgnoredAny>,
+    #[serde(rename = "strategy")]
+    _strategy: Option<IgnoredAny>,
+    #[serde(rename = "backtest")]
+    _backtest: Option<IgnoredAny>,
 }
 
 /// Where in the text values stand.

@@ -94,6 +94,15 @@ Examples:
   tickwire reconcile --own state/fills --venue exchange.journal --session QUOTER
   tickwire reconcile --own log/FIX.4.4-TRADER-VENUE.messages.log --venue dropcopy.log")]
     Reconcile(ReconcileArgs),
+    /// Writes a package for a trading rule of your own: source, parameters, and a capture of the simulated exchange to try it on
+    #[command(after_help = "\
+The package needs Rust; `cargo run --release -- backtest -c strategy.toml sample.pcap` in it builds and backtests. \
+docs/write-a-strategy.md goes on from there.
+
+Example:
+  tickwire new my-strategy --tickwire .
+      in a checkout of Tickwire")]
+    New(NewArgs),
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
 It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the \
@@ -655,6 +664,16 @@ pub(crate) struct ReplayArgs {
     /// Price levels of one channel to make room for, as many by default
     #[arg(long, value_name = "N")]
     pub(crate) max_levels: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NewArgs {
+    /// Folder to write, which must not be there; its last part is the package's name
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+    /// Checkout of Tickwire that the package depends on
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) tickwire: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -30,6 +30,7 @@ use crate::entry::{
 use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::quote::{QuoterSection, SilenceMs};
+use crate::strategy::BacktestSection;
 use crate::watchdog::WatchdogSection;
 
 /// Everything a run needs.
@@ -48,6 +49,11 @@ pub(crate) struct Config {
     /// Which other users of this machine may read what is shown, and ask what.
     #[serde(skip_serializing_if = "AccessSection::is_closed")]
     pub(crate) access: AccessSection,
+    /// Parameters of a strategy of one's own: what it has fields for.
+    #[serde(skip_serializing_if = "toml::Table::is_empty")]
+    pub(crate) strategy: toml::Table,
+    /// How a strategy of one's own is backtested.
+    pub(crate) backtest: BacktestSection,
     /// The options quoter; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quoter: Option<QuoterSection>,
@@ -383,6 +389,8 @@ impl Default for Config {
             watchdog: WatchdogSection::default(),
             daemon: DaemonSection::default(),
             access: AccessSection::default(),
+            strategy: toml::Table::new(),
+            backtest: BacktestSection::default(),
             quoter: None,
         }
     }

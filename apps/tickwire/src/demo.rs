@@ -69,6 +69,15 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     if args.what == DemoKind::Quoter {
         return crate::quote::demo(args, stop);
     }
+    run_with(args, stop, |_| {})
+}
+
+/// The same with a configuration that `adjust` has changed: for a strategy in the place of the rule.
+pub(crate) fn run_with(
+    args: &DemoArgs,
+    stop: &StopFlag,
+    adjust: impl FnOnce(&mut Config),
+) -> Result<(), Failure> {
     crate::wiring::check_published(args.feed)?;
     let stale = [
         "exchange.json",
@@ -79,6 +88,7 @@ pub(crate) fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     ];
     prepare_folder(&args.dir, &stale)?;
     let mut config = demo_config(args)?;
+    adjust(&mut config);
     let started = Instant::now();
 
     let mut exchange = Side::start("exchange", &config, &args.dir)?;

@@ -167,7 +167,14 @@ fn check(line: &str, place: &str, wrong: &mut Vec<String>) -> usize {
             continue;
         };
         count += 1;
-        if let Err(error) = cli::parse(own)
+        // A page on strategies shows the commands of a strategy's own program.
+        let is_taken = cli::parse(own.clone())
+            .map(|_| ())
+            .or_else(|error| match error.kind() {
+                clap::error::ErrorKind::InvalidSubcommand => crate::strategy::takes(own).map_err(|_| error),
+                _ => Err(error),
+            });
+        if let Err(error) = is_taken
             && !matches!(
                 error.kind(),
                 clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion

@@ -27,9 +27,9 @@ pub(crate) trait OrderOut {
 
 /// Books, rule, order entry session and probes of one trading thread. Without `STAMPED`, no stage is timed: what the stamps
 /// themselves cost can be told by comparing.
-pub(crate) struct HotPath<O, const STAMPED: bool = true> {
+pub(crate) struct HotPath<O, const STAMPED: bool = true, R = TickToTrade> {
     pub(crate) books: Books,
-    pub(crate) rule: TickToTrade,
+    pub(crate) rule: R,
     pub(crate) session: Session,
     pub(crate) template: Option<OrderTemplate>,
     pub(crate) out: O,
@@ -49,6 +49,7 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
     fn on_event(&mut self, event: &MarketEvent) {
         if matches!(event.kind, EventKind::Status | EventKind::Clear) {
             self.note_status(event);
+            self.keep_at_close(event);
         }
         if !self.rule.watches(event.instrument) {
             self.books.apply(event);
@@ -90,8 +91,7 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
 }
 
 impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
-    /// Tells the rule whether there is trading. On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is
-    /// cleared is not traded on, so memory may be taken.
+    /// Tells the rule whether there is trading.
     #[cold]
     fn note_status(&mut self, event: &MarketEvent) {
         match event.kind {
@@ -100,18 +100,6 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
             // the opening.
             _ if event.instrument == InstrumentId::WHOLE_FEED => self.rule.forget_statuses(),
             _ => {}
-        }
-        // A snapshot clears to say everything again: that is no end, and may come in mid-session.
-        let is_end = match event.kind {
-            EventKind::Clear => !event.flags.has(EventFlags::SNAPSHOT),
-            _ => event.status == TradingStatus::Closed,
-        };
-        if is_end
-            && let Some(book) = self.books.book(event.instrument)
-            && !book.is_empty()
-        {
-            let levels = Side::BOTH.map(|side| book.levels(side).collect());
-            self.at_close.insert(event.instrument, levels);
         }
     }
 
@@ -125,8 +113,28 @@ impl<O, const STAMPED: bool> HotPath<O, STAMPED> {
     }
 }
 
+impl<O, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
+    /// On some venues (NYSE) the close empties the books: what stood in one before is kept to be compared. A book that is cleared is not traded
+    /// on, so memory may be taken.
+    #[cold]
+    pub(crate) fn keep_at_close(&mut self, event: &MarketEvent) {
+        // A snapshot clears to say everything again: that is no end, and may come in mid-session.
+        let is_end = match event.kind {
+            EventKind::Clear => !event.flags.has(EventFlags::SNAPSHOT),
+            _ => event.status == TradingStatus::Closed,
+        };
+        if is_end
+            && let Some(book) = self.books.book(event.instrument)
+            && !book.is_empty()
+        {
+            let levels = Side::BOTH.map(|side| book.levels(side).collect());
+            self.at_close.insert(event.instrument, levels);
+        }
+    }
+}
+
 #[inline(always)]
-fn stamp<const STAMPED: bool>(probes: &mut Probes, stage: Stage) {
+pub(crate) fn stamp<const STAMPED: bool>(probes: &mut Probes, stage: Stage) {
     if STAMPED {
         probes.mark(stage, tsc());
     }

@@ -28,7 +28,7 @@ pub(crate) trait Play {
     fn state(&self) -> FeedState;
     fn next_seq(&self) -> SeqNo;
     fn counters(&self) -> Counters;
-    fn books(&self) -> &Books;
+    fn look(&self, at: &mut dyn FnMut(&Books));
     /// Number by symbol, for every instrument that the channel knows.
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId>;
     /// What it cost.
@@ -41,6 +41,13 @@ pub(crate) trait Play {
     fn unseen(&self) -> u64 {
         0
     }
+}
+
+/// Looks at the books of a channel.
+pub(crate) fn of_books<T>(played: &dyn Play, look: impl FnOnce(&Books) -> T) -> Option<T> {
+    let (mut look, mut found) = (Some(look), None);
+    played.look(&mut |books| found = look.take().map(|look| look(books)));
+    found
 }
 
 /// Books compared with the vendor's own.
@@ -181,8 +188,8 @@ impl<C: Channel> Play for Played<C> {
         all
     }
 
-    fn books(&self) -> &Books {
-        &self.player.books
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.player.books);
     }
 
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_book::{BookRef, Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Table;
 use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol};
@@ -36,7 +36,7 @@ use tickwire_wire::{Malformed, dbn, itch50};
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
-use crate::played::{Play, Played};
+use crate::played::{Play, Played, of_books};
 use crate::protocol::{self, Protocol};
 use crate::report;
 use crate::tape::{End, Frame, Tape};
@@ -79,6 +79,7 @@ struct Replay<'a> {
     /// Of every channel played: what was found out of it.
     about: Vec<About>,
     tape: Tape,
+    make: &'a mut dyn MakePlay,
     other_feeds: u64,
     damage: Option<String>,
     /// Of every file in which there is nothing: what it is.
@@ -107,7 +108,10 @@ impl Ending {
     fn of(played: &dyn Play) -> Ending {
         let partial = Partial::of(played);
         let is_stale = || {
-            played.state() == FeedState::Stale || played.books().iter().any(|b| b.state() == BookState::Stale)
+            played.state() == FeedState::Stale
+                || of_books(played, |books| {
+                    books.iter().any(|b| b.state() == BookState::Stale)
+                }) == Some(true)
         };
         Ending {
             is_stale: partial.is_none() && is_stale(),
@@ -144,8 +148,89 @@ pub(crate) fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     })
 }
 
-/// Reads the files twice.
+/// Reads the files twice, and shows what was found.
 fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Failure> {
+    let mut plain = Plain {
+        is_stepping: args.step,
+        clock: Clock::calibrate(),
+    };
+    let mut replay = read(args, files, stop, &mut plain)?;
+    replay.print()?;
+    if let Some(reason) = stop.reason() {
+        return Err(Failure::interrupted(format!(
+            "{reason}; what was read until then is shown above"
+        )));
+    }
+    match replay.damage.take().or_else(|| replay.fault()) {
+        Some(message) => Err(Failure::check(message)),
+        None => Ok(()),
+    }
+}
+
+/// Plays files into what `make` makes of their channels. What comes back is why the books cannot be relied on, if they cannot.
+pub(crate) fn feed(
+    args: &ReplayArgs,
+    stop: &StopFlag,
+    make: &mut dyn MakePlay,
+) -> Result<Option<String>, Failure> {
+    let mut replay = read(args, &args.files, stop, make)?;
+    if let Some(reason) = stop.reason() {
+        return Err(Failure::interrupted(reason.to_string()));
+    }
+    Ok(replay.damage.take().or_else(|| replay.fault()))
+}
+
+/// What channels are played into.
+pub(crate) trait MakePlay {
+    /// One more channel. `books` are the sizes that it needs.
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure>;
+
+    /// Whether every channel is made before the first packet is played, and packets come from channels alone.
+    fn is_for_channels(&self) -> bool;
+}
+
+/// Books alone.
+struct Plain {
+    is_stepping: bool,
+    clock: Clock,
+}
+
+impl MakePlay for Plain {
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure> {
+        let boxed = Boxed {
+            name,
+            books,
+            is_stepping: self.is_stepping,
+            clock: self.clock.clone(),
+        };
+        wiring::with_channel(feed, number, reception, boxed)
+    }
+
+    fn is_for_channels(&self) -> bool {
+        false
+    }
+}
+
+fn read<'a>(
+    args: &'a ReplayArgs,
+    files: &[PathBuf],
+    stop: &'a StopFlag,
+    make: &'a mut dyn MakePlay,
+) -> Result<Replay<'a>, Failure> {
     tickwire_runtime::alloc::populate_large_blocks();
     let routes = match routes(args, files, stop) {
         Ok(routes) => routes,
@@ -173,11 +258,15 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
         played: Vec::new(),
         about: Vec::new(),
         tape: Tape::new(args.speed),
+        make,
         other_feeds: 0,
         damage: None,
         empty: Vec::new(),
     };
     replay.add_recognised()?;
+    if replay.make.is_for_channels() {
+        replay.add_configured()?;
+    }
     for file in files {
         match replay.file(file) {
             Ok(()) => {}
@@ -192,16 +281,7 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
         played.finish(end);
         about.end = Ending::of(&**played);
     }
-    replay.print()?;
-    if let Some(reason) = stop.reason() {
-        return Err(Failure::interrupted(format!(
-            "{reason}; what was read until then is shown above"
-        )));
-    }
-    match replay.damage.take().or_else(|| replay.fault()) {
-        Some(message) => Err(Failure::check(message)),
-        None => Ok(()),
-    }
+    Ok(replay)
 }
 
 /// The first reading.
@@ -380,22 +460,24 @@ impl Partial {
             unknown: counters.get(Counter::BookRejects) + played.unseen(),
         };
         let is_building = played.state() == FeedState::Building;
-        for book in played.books().iter() {
-            let is_whole = book.state() == BookState::Live && !is_building;
-            if book.is_empty() && (is_whole || book.own_state() == BookState::Building || is_building) {
-                continue;
+        played.look(&mut |books| {
+            for book in books.iter() {
+                let is_whole = book.state() == BookState::Live && !is_building;
+                if book.is_empty() && (is_whole || book.own_state() == BookState::Building || is_building) {
+                    continue;
+                }
+                let levels: u64 = Side::BOTH
+                    .iter()
+                    .map(|side| book.levels(*side).len() as u64)
+                    .sum();
+                partial.books += 1;
+                partial.levels += levels;
+                if is_whole {
+                    partial.whole += 1;
+                    partial.levels_whole += levels;
+                }
             }
-            let levels: u64 = Side::BOTH
-                .iter()
-                .map(|side| book.levels(*side).len() as u64)
-                .sum();
-            partial.books += 1;
-            partial.levels += levels;
-            if is_whole {
-                partial.whole += 1;
-                partial.levels_whole += levels;
-            }
-        }
+        });
         let begins_late = is_building || partial.whole < partial.books;
         let is_lossless = counters.get(Counter::MessagesLost) == 0 && played.state() != FeedState::Stale;
         (begins_late && is_lossless && partial.events > 0).then_some(partial)
@@ -454,22 +536,17 @@ impl Replay<'_> {
         on: Vec<(SocketAddr, Port, Line)>,
     ) -> Result<usize, Failure> {
         let room = Room::of(feed.protocol(), load, self.args);
-        let boxed = Boxed {
-            name,
-            books: BooksConfig {
-                depth: Depth::Aggregated,
-                instruments: room.instruments.saturating_add(1),
-                orders: room.orders,
-                levels: room.levels,
-                initial: BookState::Building,
-                ..BooksConfig::default()
-            },
-            is_stepping: self.args.step,
-            clock: self.clock.clone(),
+        let books = BooksConfig {
+            depth: Depth::Aggregated,
+            instruments: room.instruments.saturating_add(1),
+            orders: room.orders,
+            levels: room.levels,
+            initial: BookState::Building,
+            ..BooksConfig::default()
         };
         let reception = Reception::recorded(room.instruments, room.orders, self.symbols.clone());
         self.played
-            .push(wiring::with_channel(feed, number, &reception, boxed)?);
+            .push(self.make.channel(feed, number, &reception, name, books)?);
         self.about.push(About {
             protocol: feed.protocol().name(),
             on,
@@ -479,8 +556,48 @@ impl Replay<'_> {
         Ok(self.played.len() - 1)
     }
 
+    /// Makes every configured channel that was heard.
+    fn add_configured(&mut self) -> Result<(), Failure> {
+        let Routes::Configured(_, heard) = &self.routes else {
+            return Ok(());
+        };
+        let mut keys: Vec<(usize, usize)> = heard.loads.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.slot_of(key)?;
+        }
+        Ok(())
+    }
+
+    /// The place of a configured channel, which is made when it is first heard.
+    fn slot_of(&mut self, key: (usize, usize)) -> Result<usize, Failure> {
+        if let Some(channel) = self.slots.get(&key) {
+            return Ok(*channel);
+        }
+        let Routes::Configured(file, heard) = &self.routes else {
+            return Err(Failure::config("no feed is configured"));
+        };
+        let mut feed = file.feeds[key.0].clone();
+        let load = heard.loads.get(&key).copied().unwrap_or_default();
+        // A snapshot that is not in the recording is not waited for.
+        if !heard.ports.contains(&(key.0, key.1, Port::Snapshot)) {
+            feed.channels[key.1].snapshot = None;
+        }
+        let name = feed.channel_name(key.1);
+        let channel = self.add(&feed, key.1, name, load, Vec::new())?;
+        self.slots.insert(key, channel);
+        Ok(channel)
+    }
+
     fn file(&mut self, path: &Path) -> Result<(), End> {
         let recording = Recording::open(path, itch50::message_size)?;
+        let is_by_record = matches!(recording, Recording::Records(_) | Recording::Lines(_));
+        if is_by_record && self.make.is_for_channels() {
+            return Err(End::Failed(Failure::config(format!(
+                "{}: DBN and LOBSTER files cannot be backtested on yet; captures of every feed and files of ITCH messages can",
+                path.display()
+            ))));
+        }
         let kind = recording.kind();
         let (before, of_files) = (self.tape.frames(), self.notes());
         match recording {
@@ -701,36 +818,22 @@ impl Replay<'_> {
 
     /// Where a packet goes; `None` for another feed in the same recording.
     fn place_of(&mut self, destination: SocketAddr, payload: &[u8]) -> Result<Option<At>, Failure> {
-        let (file, heard) = match &self.routes {
+        let file = match &self.routes {
             Routes::Recognised(survey) => {
                 let addressee = survey.places.get(&destination);
                 return Ok(addressee.and_then(|a: &Addressee| a.of(payload)));
             }
-            Routes::Configured(file, heard) => (file, heard),
+            Routes::Configured(file, _) => file,
         };
         let Some(found) = file.find(destination) else {
             return Ok(None);
         };
-        let key = (found.feed, found.channel);
-        let channel = match self.slots.get(&key) {
-            Some(channel) => *channel,
-            None => {
-                let mut feed = file.feeds[found.feed].clone();
-                let load = heard.loads.get(&key).copied().unwrap_or_default();
-                // A snapshot that is not in the recording is not waited for.
-                if !heard.ports.contains(&(found.feed, found.channel, Port::Snapshot)) {
-                    feed.channels[found.channel].snapshot = None;
-                }
-                let name = feed.channel_name(found.channel);
-                let channel = self.add(&feed, found.channel, name, load, Vec::new())?;
-                self.slots.insert(key, channel);
-                channel
-            }
-        };
+        let (port, line) = (found.port, found.line);
+        let channel = self.slot_of((found.feed, found.channel))?;
         Ok(Some(At {
             channel,
-            port: found.port,
-            line: found.line.unwrap_or(Line::Retransmit),
+            port,
+            line: line.unwrap_or(Line::Retransmit),
         }))
     }
 
@@ -904,7 +1007,7 @@ impl Replay<'_> {
             "bytes": cost.bytes,
             "next_sequence_number": played.next_seq().0,
             "counters": crate::results::counters_by_id(&counters),
-            "state_hash": format!("{:016x}", played.books().state_hash()),
+            "state_hash": format!("{:016x}", of_books(played, |books| books.state_hash()).unwrap_or_default()),
             "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
             "ns_per_packet": report::summary_json(&cost.per_packet),
             "partial": about.end.partial.as_ref().map(|p| serde_json::json!({
@@ -1089,59 +1192,75 @@ impl Replay<'_> {
         let mut books: BTreeMap<_, _> = known.map(|(symbol, id)| (symbol.to_string(), *id)).collect();
         // A recording that starts in mid-session has no directory: books are then named by number.
         if books.is_empty() {
-            let numbered = played.books().iter().filter(|b| !b.is_empty());
-            books.extend(numbered.map(|b| b.instrument()).filter_map(|id| {
-                let name = format!("#{}", id.0);
-                wanted(&name).then_some((name, id))
-            }));
+            played.look(&mut |all| {
+                let numbered = all.iter().filter(|b| !b.is_empty());
+                books.extend(numbered.map(|b| b.instrument()).filter_map(|id| {
+                    let name = format!("#{}", id.0);
+                    wanted(&name).then_some((name, id))
+                }));
+            });
         }
         books
     }
 
     fn books_text(&self, played: &dyn Play, is_partial: bool) -> String {
         let mut text = String::new();
-        for (symbol, id) in self.wanted_books(played) {
-            let Some(book) = played.books().book(id) else {
-                continue;
-            };
-            text += &format!(
-                "{symbol}  {}  {:?}{}\n{:>10} {:>14}   {:<14} {:<10}\n",
-                played.cost().name,
-                book.state(),
-                if is_partial && book.state() != BookState::Live {
-                    ", partial"
-                } else {
-                    ""
-                },
-                "qty",
-                "bid",
-                "ask",
-                "qty"
-            );
-            let bids: Vec<_> = book.levels(Side::Bid).take(self.args.levels).collect();
-            let asks: Vec<_> = book.levels(Side::Ask).take(self.args.levels).collect();
-            for i in 0..bids.len().max(asks.len()) {
-                let bid = bids.get(i).map_or((String::new(), String::new()), |l| {
-                    (l.qty.to_string(), l.price.to_string())
-                });
-                let ask = asks.get(i).map_or((String::new(), String::new()), |l| {
-                    (l.price.to_string(), l.qty.to_string())
-                });
-                text += &format!("{:>10} {:>14}   {:<14} {:<10}\n", bid.0, bid.1, ask.0, ask.1);
+        let wanted = self.wanted_books(played);
+        played.look(&mut |books| {
+            for (symbol, id) in &wanted {
+                if let Some(book) = books.book(*id) {
+                    self.book_text(&mut text, played, (symbol, book), is_partial);
+                }
             }
-        }
+        });
         text
+    }
+
+    fn book_text(
+        &self,
+        text: &mut String,
+        played: &dyn Play,
+        (symbol, book): (&str, BookRef<'_>),
+        is_partial: bool,
+    ) {
+        *text += &format!(
+            "{symbol}  {}  {:?}{}\n{:>10} {:>14}   {:<14} {:<10}\n",
+            played.cost().name,
+            book.state(),
+            if is_partial && book.state() != BookState::Live {
+                ", partial"
+            } else {
+                ""
+            },
+            "qty",
+            "bid",
+            "ask",
+            "qty"
+        );
+        let bids: Vec<_> = book.levels(Side::Bid).take(self.args.levels).collect();
+        let asks: Vec<_> = book.levels(Side::Ask).take(self.args.levels).collect();
+        for i in 0..bids.len().max(asks.len()) {
+            let bid = bids.get(i).map_or((String::new(), String::new()), |l| {
+                (l.qty.to_string(), l.price.to_string())
+            });
+            let ask = asks.get(i).map_or((String::new(), String::new()), |l| {
+                (l.price.to_string(), l.qty.to_string())
+            });
+            *text += &format!("{:>10} {:>14}   {:<14} {:<10}\n", bid.0, bid.1, ask.0, ask.1);
+        }
     }
 
     fn books_json(&self, played: &dyn Play) -> serde_json::Value {
         let side = |id, side| -> Vec<serde_json::Value> {
-            let Some(book) = played.books().book(id) else {
-                return Vec::new();
-            };
-            book.levels(side)
-                .take(self.args.levels)
-                .map(|l| serde_json::json!({ "price": l.price.to_string(), "qty": l.qty.0, "orders": l.orders }))
-                .collect()
+            let mut levels = Vec::new();
+            played.look(&mut |books| {
+                let Some(book) = books.book(id) else { return };
+                let shown = book.levels(side).take(self.args.levels);
+                levels.extend(shown.map(|l| {
+                    serde_json::json!({ "price": l.price.to_string(), "qty": l.qty.0, "orders": l.orders })
+                }));
+            });
+            levels
         };
         self.wanted_books(played)
             .into_iter()

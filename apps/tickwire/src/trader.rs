@@ -1,8 +1,10 @@
 //! `tickwire trade`: the sockets, timers and sessions around the hot loop of one trading thread.
 
+mod rule;
 mod stop;
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +12,13 @@ use std::time::Duration;
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{
-    AppMessage, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Precision, Role, Session,
-    SessionConfig, Status,
+    AppMessage, CancelKind, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Precision, Role,
+    Session, SessionConfig, Status,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
-    BookState, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderId, Port, Qty, Side, Symbol, Venue,
+    BookState, ClientOrderId, Counter, Counters, EventSink, InstrumentId, Nanos, OrderId, Port, Qty, Side,
+    Symbol, Venue,
 };
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::Clock;
@@ -41,6 +44,7 @@ use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 use crate::wiring::{self, Reception, WithChannel};
 
+pub(crate) use rule::Rule;
 pub(crate) use stop::tell;
 use stop::{Desk, Shared, Stopping, Told};
 
@@ -117,10 +121,10 @@ pub(crate) fn session_of(c: &Config) -> Session {
 }
 
 /// Sockets and timers of the trading thread, around the hot path.
-struct Trader<'a, C> {
+struct Trader<'a, C, R> {
     config: &'a Config,
     channel: C,
-    hot: HotPath<TcpStream>,
+    hot: HotPath<TcpStream, true, R>,
     intake: Intake,
     waiting: Waiting,
     waiter: Waiter,
@@ -140,8 +144,6 @@ struct Trader<'a, C> {
     beat: Option<Beat>,
     /// Everything open is being cancelled.
     stopping: Option<Stopping>,
-    /// Cancels sent, which take numbers of orders.
-    cancels: u64,
     /// The last turn of the loop.
     turned: Nanos,
     /// When the venue is asked next what it has of our open orders.
@@ -171,6 +173,20 @@ pub(crate) fn run(
     is_child: bool,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
+    run_rule(config, results, is_child, stop, rule_of(config))
+}
+
+/// The same with another rule.
+pub(crate) fn run_rule<R: Rule>(
+    config: &Config,
+    results: Option<&Path>,
+    is_child: bool,
+    stop: &StopFlag,
+    rule: R,
+) -> Result<(), Failure>
+where
+    HotPath<TcpStream, true, R>: EventSink,
+{
     let clock = Clock::calibrate();
     if let Some(warning) = clock.warning() {
         eprintln!("warning: {warning}");
@@ -187,25 +203,30 @@ pub(crate) fn run(
         results,
         is_child,
         stop,
+        rule,
     };
     let reception = Reception::new(&config.receiver);
     wiring::with_channel(feed, 0, &reception, session)?
 }
 
 /// A run, whatever the feed.
-struct Run<'a> {
+struct Run<'a, R> {
     config: &'a Config,
     clock: Clock,
     results: Option<&'a Path>,
     is_child: bool,
     stop: &'a StopFlag,
+    rule: R,
 }
 
-impl WithChannel for Run<'_> {
+impl<R: Rule> WithChannel for Run<'_, R>
+where
+    HotPath<TcpStream, true, R>: EventSink,
+{
     type Output = Result<(), Failure>;
 
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Result<(), Failure> {
-        let mut trader = Trader::start(self.config, self.clock, channel, depth)?;
+        let mut trader = Trader::start(self.config, self.clock, channel, depth, self.rule)?;
         let shared = trader.shared.clone();
         let on_kill = shared.clone();
         let _guards = Guards::start(&self.config.controls, self.is_child, move || on_kill.kill())?;
@@ -215,10 +236,23 @@ impl WithChannel for Run<'_> {
         let control = folder
             .map(|folder| ControlThread::open(folder, &self.config.access, desk()))
             .transpose()?;
-        let outcome = trader.trade(self.is_child, self.stop);
+        let traded = catch_unwind(AssertUnwindSafe(|| trader.trade(self.is_child, self.stop)));
+        let outcome = match traded {
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                warn(format_args!(
+                    "ALERT: {} panicked: everything is cancelled",
+                    trader.hot.rule.callback()
+                ));
+                trader.leave();
+                resume_unwind(panic)
+            }
+        };
         if outcome.is_err() {
             trader.leave();
         }
+        let now = trader.hot.clock.now();
+        R::finish(&mut trader.hot, now);
         if let Some(control) = control {
             control.end();
         }
@@ -237,7 +271,10 @@ impl WithChannel for Run<'_> {
     }
 }
 
-impl<'a, C: Channel> Trader<'a, C> {
+impl<'a, C: Channel, R: Rule> Trader<'a, C, R>
+where
+    HotPath<TcpStream, true, R>: EventSink,
+{
     /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order entry. Memory may take
     /// seconds on a busy machine, which a connection that is to log on would not be given.
     fn start(
@@ -245,11 +282,12 @@ impl<'a, C: Channel> Trader<'a, C> {
         clock: Clock,
         mut channel: C,
         depth: Depth,
-    ) -> Result<Trader<'a, C>, Failure> {
+        mut rule: R,
+    ) -> Result<Trader<'a, C, R>, Failure> {
         let feed = &config.feed[0];
         let books = books_of(&config.receiver, channel.venue(), depth);
-        let mut rule = rule_of(config);
         rule.set_session(false);
+        rule.prepare(feed.protocol(), books.config());
         let probes = Probes::new(config.trader.risk.max_orders as usize);
         let mut session = session_of(config);
         let waiting = config.trader.wait.choose(2);
@@ -293,7 +331,6 @@ impl<'a, C: Channel> Trader<'a, C> {
             shared: Arc::default(),
             beat: Beat::open(&config.controls)?,
             stopping: None,
-            cancels: 0,
             turned: Nanos::ZERO,
             reconcile_at: Nanos::ZERO,
             differences: 0,
@@ -307,11 +344,13 @@ impl<'a, C: Channel> Trader<'a, C> {
         let mut looks = 0_u32;
         let started = self.hot.clock.now();
         self.transmit_fix()?;
+        R::start(&mut self.hot, started);
         while self.end != End::Done {
             self.turn()?;
             self.receive(&mut buffer);
             let now = self.hot.clock.now();
             self.channel_timers(now);
+            R::on_time(&mut self.hot, now);
             // The peer is not silent as long as something of it is unread: this thread may have had no core for long.
             if self.order_entry(now, &mut buffer)? {
                 self.session_timers(now)?;
@@ -352,6 +391,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                 .channel
                 .poll_timeout()
                 .map_or(Nanos::MILLI, |t| t.since(now))
+                .min(self.hot.rule.next_timer().map_or(Nanos::MILLI, |t| t.since(now)))
                 .min(Nanos::MILLI);
             self.waiter.wait(due);
         }
@@ -410,7 +450,6 @@ impl<'a, C: Channel> Trader<'a, C> {
             }
         }
         self.transmit_fix()?;
-        self.cancels += u64::from(count);
         let took = self.hot.clock.now().since(begun);
         warn(format_args!(
             "{count} cancels were sent within {:.3} ms; {} orders are open until the venue says otherwise",
@@ -464,10 +503,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             ));
             self.cancel_open(now)?;
         }
-        let position = self
-            .channel
-            .find(&self.config.trader.symbol.0)
-            .map_or(0, |id| self.hot.rule.positions().get(id).qty);
+        let position = self.position();
         let sent = self.hot.rule.counters().get(Counter::OrdersSent);
         self.shared.note(&self.hot.rule, sent, position, self.differences);
         Ok(())
@@ -482,9 +518,15 @@ impl<'a, C: Channel> Trader<'a, C> {
         let open = self.hot.rule.orders().iter_open();
         let asked: Vec<_> = open
             .take(stop::ASKED_MAX)
-            .map(|order| (order.id, order.side))
+            .map(|order| {
+                (
+                    order.id,
+                    order.side,
+                    self.hot.rule.symbol_of(order.instrument).unwrap_or(symbol),
+                )
+            })
             .collect();
-        for (id, side) in asked {
+        for (id, side, symbol) in asked {
             let put = |e: &mut tickwire_fix::Encoder<'_>| stop::put_status_request(e, id, symbol, side);
             if self.hot.session.send_any_passing(now, b"H", put).is_err() {
                 break;
@@ -564,6 +606,7 @@ impl<'a, C: Channel> Trader<'a, C> {
         self.hot.probes.mark(Stage::Receive, datagram.tsc);
         self.channel
             .on_datagram(received, Port::Live, line, datagram.bytes, &mut self.hot);
+        R::after_packet(&mut self.hot, &self.channel);
         if self.hot.probes.samples().len() > samples
             && let Some(arrived) = self.intake.live[index].last_kernel_ns()
         {
@@ -644,18 +687,24 @@ impl<'a, C: Channel> Trader<'a, C> {
                 Event::App {
                     message: AppMessage::ExecutionReport(report),
                     ..
-                } => self.execution_report(&report),
+                } => self.execution_report(now, &report),
                 Event::App {
                     message: AppMessage::OrderCancelReject(reject),
                     ..
                 } => {
                     // Too late, or unknown: the order's own reports say which, or its status does.
+                    let kind = match reject.response_to {
+                        CancelKind::Cancel => ReportKind::CancelRejected,
+                        CancelKind::Replace => ReportKind::ReplaceRejected {
+                            by: ClientOrderId(reject.cl_ord_id.to_number().unwrap_or(0)),
+                        },
+                    };
                     let refused = OrderReport {
                         id: ClientOrderId(reject.orig_cl_ord_id.to_number().unwrap_or(0)),
                         venue_id: None,
-                        kind: ReportKind::CancelRejected,
+                        kind,
                     };
-                    let _ = self.hot.rule.on_report(&refused);
+                    let _ = R::on_report(&mut self.hot, now, &refused);
                 }
                 // Reports of a kind the rule never asks for; the session has counted and sequenced them.
                 Event::App { .. } | Event::Message { .. } | Event::Gap { .. } => {}
@@ -693,9 +742,13 @@ impl<'a, C: Channel> Trader<'a, C> {
         Ok(())
     }
 
-    fn execution_report(&mut self, report: &ExecutionReport) {
+    fn execution_report(&mut self, now: Nanos, report: &ExecutionReport) {
         if report.exec_type == ExecType::OrderStatus {
-            if let Some(found) = stop::compare(&mut self.hot.rule, report) {
+            let (found, ended) = stop::compare(&self.hot.rule, report);
+            if let Some(ended) = ended {
+                let _ = R::on_report(&mut self.hot, now, &ended);
+            }
+            if let Some(found) = found {
                 self.differences += 1;
                 warn(format_args!(
                     "ALERT: the venue has order {} otherwise: {} filled, {} here{}",
@@ -707,7 +760,13 @@ impl<'a, C: Channel> Trader<'a, C> {
             }
             return;
         }
-        let Some(kind) = report_kind(report) else { return };
+        let replaced = (report.exec_type == ExecType::Replaced).then(|| ReportKind::Replaced {
+            by: ClientOrderId(report.cl_ord_id.to_number().unwrap_or(0)),
+            venue_id: report.order_id.to_number().map(OrderId),
+        });
+        let Some(kind) = replaced.or_else(|| report_kind(report)) else {
+            return;
+        };
         // An answer to a cancel request names the order by OrigClOrdID.
         let id = if report.orig_cl_ord_id.is_empty() {
             report.cl_ord_id
@@ -720,7 +779,7 @@ impl<'a, C: Channel> Trader<'a, C> {
             kind,
         };
         // What does not fit is counted as unmatched and stops trading where a fill is concerned.
-        let done = self.hot.rule.on_report(&report);
+        let done = R::on_report(&mut self.hot, now, &report);
         if let (Ok(change), ReportKind::Broken { qty, price, .. }) = (done, report.kind) {
             crate::console::warn(format_args!(
                 "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
@@ -739,17 +798,8 @@ impl<'a, C: Channel> Trader<'a, C> {
 
     /// Once the directory names the symbol and the session is on, the rule watches it.
     fn watch_symbol(&mut self) {
-        if self.hot.template.is_some() || self.hot.session.status() != Status::Active {
-            return;
-        }
-        let symbol = self.config.trader.symbol.0;
-        if let Some(id) = self.channel.find(&symbol) {
-            if let Some(value) = self.channel.point_value(id) {
-                let controls = self.hot.rule.risk_mut().controls_mut();
-                controls.set_point(id.index(), value.raw());
-            }
-            self.hot.template = self.hot.session.order_template(symbol);
-            self.hot.rule.watch(id);
+        if self.hot.session.status() == Status::Active {
+            R::watch(&mut self.hot, &self.channel, self.config.trader.symbol.0);
         }
     }
 
@@ -811,6 +861,12 @@ impl<'a, C: Channel> Trader<'a, C> {
         }
     }
 
+    /// What is held: of the instrument traded, or of all of them together.
+    fn position(&self) -> i64 {
+        let id = self.channel.find(&self.config.trader.symbol.0);
+        self.hot.rule.position(id)
+    }
+
     /// Everything counted on this side.
     fn counters(&self) -> Counters {
         let mut all = self.channel.counters();
@@ -826,8 +882,12 @@ impl<'a, C: Channel> Trader<'a, C> {
     fn results(&self) -> TraderResults {
         let counters = self.counters();
         let orders = self.hot.rule.orders();
-        let by_id: BTreeMap<String, OrderOutcome> = (1..=counters.get(Counter::OrdersSent) + self.cancels)
+        let by_id: BTreeMap<String, OrderOutcome> = (1..=orders.last_id().0)
             .filter_map(|id| orders.get(ClientOrderId(id)))
+            // The venue has an order under the last number that it was given.
+            .filter(|o| {
+                o.state != OrderState::Replaced && !(o.state == OrderState::Rejected && o.replaces.is_some())
+            })
             .map(|o| {
                 (
                     o.id.0.to_string(),
@@ -838,10 +898,7 @@ impl<'a, C: Channel> Trader<'a, C> {
                 )
             })
             .collect();
-        let position = self
-            .channel
-            .find(&self.config.trader.symbol.0)
-            .map_or(0, |id| self.hot.rule.positions().get(id).qty);
+        let position = self.position();
         let span = |ticks| self.hot.clock.span_ns(ticks);
         let times = self.hot.probes.stage_times(span);
         TraderResults {
@@ -915,6 +972,7 @@ fn ord_status(state: OrderState) -> char {
         OrderState::Filled => '2',
         OrderState::Cancelled => '4',
         OrderState::Rejected => '8',
+        OrderState::Replaced => '5',
     }
 }
 

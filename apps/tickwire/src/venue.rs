@@ -826,7 +826,10 @@ impl<'a> Venue<'a> {
         let mut unmatched = 0;
         let opened = self.opened.unwrap_or_default();
         for order in self.market.exchange(0).ledger() {
-            let Some(cause) = order.cause else { continue };
+            // Number 0 is no message: a strategy's order at a time of its own.
+            let Some(cause) = order.cause.filter(|cause| cause.seq.0 > 0) else {
+                continue;
+            };
             match self.departures.of(cause.seq.0) {
                 Some(ticks) => {
                     let ns = order.received.since(self.clock.nanos_at(ticks));

@@ -13,7 +13,9 @@ use crate::time::{Precision, Stamp};
 use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
-use tickwire_market::{Cause, ClientOrderId, Nanos, OrderIntent, Price, Qty, Side, Symbol, TimeInForce};
+use tickwire_market::{
+    Cause, ClientOrderId, Nanos, OrderIntent, OrderType, Price, Qty, Side, Symbol, TimeInForce,
+};
 
 /// What changes from order to order of one instrument. All limit orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +35,13 @@ pub struct NewOrder {
 }
 
 impl NewOrder {
-    /// What a decision to send an order says; `None` of a decision to cancel one.
+    /// What a decision to send a limit order says; `None` of every other.
     #[inline]
     pub fn of(intent: &OrderIntent) -> Option<NewOrder> {
         let &OrderIntent::New {
             id,
             side,
+            order_type: OrderType::Limit,
             price,
             qty,
             time_in_force,

@@ -39,6 +39,12 @@ pub enum TimeInForce {
 }
 
 impl TimeInForce {
+    /// Whether an order may stay in the book.
+    #[inline]
+    pub const fn rests(self) -> bool {
+        !matches!(self, TimeInForce::ImmediateOrCancel | TimeInForce::FillOrKill)
+    }
+
     /// Of the value of FIX TimeInForce (59); none of those that are not here (good till date, crossing, at the crossing).
     #[inline]
     pub const fn from_char(value: u8) -> Option<TimeInForce> {
@@ -68,7 +74,7 @@ pub enum OrderType {
 /// A request to the market, before risk checks and encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OrderIntent {
-    /// Enter a limit order.
+    /// Enter an order.
     New {
         /// Our number for it.
         id: ClientOrderId,
@@ -76,11 +82,34 @@ pub enum OrderIntent {
         instrument: InstrumentId,
         /// Buy is [`Side::Bid`].
         side: Side,
-        /// Limit price.
+        /// At which price or better, or at any.
+        order_type: OrderType,
+        /// Limit price; of a market order the one that it was checked by.
         price: Price,
         /// How much.
         qty: Qty,
         /// How long.
+        time_in_force: TimeInForce,
+        /// What triggered it.
+        cause: Cause,
+    },
+    /// Change price and quantity of a limit order.
+    Replace {
+        /// Our number for the order as it is to be.
+        id: ClientOrderId,
+        /// Our number of the order as it is.
+        target: ClientOrderId,
+        /// The venue's number of it, if known yet.
+        venue_id: Option<OrderId>,
+        /// What it trades.
+        instrument: InstrumentId,
+        /// Its side: it stays.
+        side: Side,
+        /// Limit price.
+        price: Price,
+        /// How much altogether, with what has traded.
+        qty: Qty,
+        /// How long: it stays.
         time_in_force: TimeInForce,
         /// What triggered it.
         cause: Cause,
@@ -93,6 +122,12 @@ pub enum OrderIntent {
         target: ClientOrderId,
         /// The venue's number of it, if known yet.
         venue_id: Option<OrderId>,
+        /// What it trades.
+        instrument: InstrumentId,
+        /// Its side.
+        side: Side,
+        /// How much of it was ordered.
+        qty: Qty,
         /// What triggered it.
         cause: Cause,
     },

@@ -26,14 +26,15 @@ pub mod portfolio;
 mod positions;
 mod quoter;
 mod risk;
+pub mod strategy;
 mod taker;
 mod tick_to_trade;
 
-pub use controls::{Controls, ControlsConfig, Strategy, Wanted};
+pub use controls::{Controls, ControlsConfig, StrategyId, Wanted};
 pub use exposure::Exposure;
 pub use eye::{Eye, EyeConfig, EyeOff, EyeState, HedgeConfig, NoQuotes, OrderSink, OwnQuotes};
 pub use orders::{
-    Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind,
+    Change, NewOrder, Order, OrderReport, OrderState, Orders, OrdersFull, ReportError, ReportKind, Terms,
 };
 pub use positions::{Position, Positions};
 pub use quoter::{

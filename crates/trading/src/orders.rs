@@ -5,7 +5,9 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{Cause, ClientOrderId, InstrumentId, OrderId, Price, Qty, Side};
+use tickwire_market::{
+    Cause, ClientOrderId, InstrumentId, OrderId, OrderType, Price, Qty, Side, TimeInForce,
+};
 
 /// How far an order has come. FIX 4.4 OrdStatus (39).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -24,17 +26,20 @@ pub enum OrderState {
     Cancelled = 4,
     /// Refused by the venue, or never sent (39=8).
     Rejected = 5,
+    /// Another order has taken its place (FIX 4.2: 39=5).
+    Replaced = 6,
 }
 
 impl OrderState {
     /// Every state, in the order of the discriminants.
-    pub const ALL: [OrderState; 6] = [
+    pub const ALL: [OrderState; 7] = [
         OrderState::PendingNew,
         OrderState::New,
         OrderState::PartiallyFilled,
         OrderState::Filled,
         OrderState::Cancelled,
         OrderState::Rejected,
+        OrderState::Replaced,
     ];
 
     /// Whether it may still trade.
@@ -62,6 +67,15 @@ pub struct NewOrder {
     pub cause: Cause,
 }
 
+/// How an order is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Terms {
+    /// At a limit or at any price.
+    pub order_type: OrderType,
+    /// How long it lives.
+    pub time_in_force: TimeInForce,
+}
+
 /// One of our orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Order {
@@ -85,11 +99,25 @@ pub struct Order {
     pub filled: Qty,
     /// How much had traded and was taken back by the venue: it does not come back to the order.
     pub broken: Qty,
+    /// At a limit or at any price.
+    pub order_type: OrderType,
+    /// How long it lives.
+    pub time_in_force: TimeInForce,
+    /// The order whose place it is to take, or has taken.
+    pub replaces: Option<ClientOrderId>,
+    /// The order that is to take its place, or has.
+    pub replaced_by: Option<ClientOrderId>,
     /// What triggered it.
     pub cause: Cause,
 }
 
 impl Order {
+    /// Whether it is to take the place of another, and the venue has not said so yet.
+    #[inline]
+    pub const fn is_replacing(&self) -> bool {
+        self.replaces.is_some() && matches!(self.state, OrderState::PendingNew)
+    }
+
     /// What may still trade: 0 once it has ended.
     pub const fn remaining(&self) -> Qty {
         if self.state.is_open() {
@@ -140,6 +168,18 @@ pub enum ReportKind {
     Rejected,
     /// A request to cancel it is refused: it lives on, or had ended before.
     CancelRejected,
+    /// Another order has taken its place: price and quantity have changed.
+    Replaced {
+        /// Our number of that order.
+        by: ClientOrderId,
+        /// The venue's number of that order, where it has another one.
+        venue_id: Option<OrderId>,
+    },
+    /// A request to replace it is refused: it lives on as it was, or had ended before.
+    ReplaceRejected {
+        /// Our number of the order that was to take its place.
+        by: ClientOrderId,
+    },
 }
 
 impl ReportKind {
@@ -211,7 +251,7 @@ impl Orders {
             mask: places as u64 - 1,
             last_id: 0,
             open: 0,
-            counts: [0; 6],
+            counts: [0; OrderState::ALL.len()],
         }
     }
 
@@ -222,10 +262,42 @@ impl Orders {
         ClientOrderId(self.last_id)
     }
 
+    /// The last number that was issued: to an order or to a request.
+    pub fn last_id(&self) -> ClientOrderId {
+        ClientOrderId(self.last_id)
+    }
+
     /// Enters an order as [`OrderState::PendingNew`] and gives it its number. With every place taken by an open order
     /// nothing changes.
     #[inline]
     pub fn insert(&mut self, new: &NewOrder) -> Result<ClientOrderId, OrdersFull> {
+        self.insert_as(new, Terms::default())
+    }
+
+    /// Enters an order that is to take the place of an open one, which must not be replaced yet. Until the venue has said, both are open.
+    pub fn insert_replacement(
+        &mut self,
+        new: &NewOrder,
+        old: ClientOrderId,
+    ) -> Result<ClientOrderId, OrdersFull> {
+        let slot = (old.0 & self.mask) as usize;
+        let before = self.slots[slot];
+        debug_assert!(before.id == old && before.is_open() && before.replaced_by.is_none());
+        let terms = Terms {
+            order_type: before.order_type,
+            time_in_force: before.time_in_force,
+        };
+        let id = self.insert_as(new, terms)?;
+        self.slots[slot].replaced_by = Some(id);
+        let entered = &mut self.slots[(id.0 & self.mask) as usize];
+        entered.replaces = Some(old);
+        (entered.filled, entered.broken) = (before.filled, before.broken);
+        Ok(id)
+    }
+
+    /// The same as [`Orders::insert`], with how the order is meant.
+    #[inline]
+    pub fn insert_as(&mut self, new: &NewOrder, terms: Terms) -> Result<ClientOrderId, OrdersFull> {
         if self.open as usize == self.slots.len() {
             return Err(OrdersFull);
         }
@@ -248,6 +320,8 @@ impl Orders {
             price,
             qty,
             cause,
+            order_type: terms.order_type,
+            time_in_force: terms.time_in_force,
             ..Order::default()
         };
         self.link((id.0 & self.mask) as u32);
@@ -292,6 +366,8 @@ impl Orders {
             ReportKind::Rejected => order.state = rejected(before.state)?,
             ReportKind::CancelRejected if before.is_cancel_requested => order.is_cancel_requested = false,
             ReportKind::CancelRejected => return Err(ReportError::Duplicate),
+            ReportKind::Replaced { by, venue_id } => return self.replaced(slot, by, venue_id),
+            ReportKind::ReplaceRejected { by } => return self.not_replaced(slot, by),
         }
         self.slots[slot] = order;
         self.moved(slot, before.state, order.state);
@@ -306,6 +382,92 @@ impl Orders {
             broken,
             released,
         })
+    }
+
+    /// An order has taken the place of another.
+    fn replaced(
+        &mut self,
+        slot: usize,
+        by: ClientOrderId,
+        venue_id: Option<OrderId>,
+    ) -> Result<Change, ReportError> {
+        let old = self.slots[slot];
+        let next = (by.0 & self.mask) as usize;
+        let new = self.slots[next];
+        if new.id != by || new.replaces != Some(old.id) {
+            return Err(ReportError::Unknown);
+        }
+        match (old.state, new.state) {
+            (OrderState::Replaced, _) => return Err(ReportError::Duplicate),
+            (state, OrderState::PendingNew) if state.is_open() => {}
+            _ => return Err(ReportError::OutOfOrder),
+        }
+        // What has traded since the request was made had counted as still open.
+        let since = old.filled.0 + old.broken.0 - new.filled.0 - new.broken.0;
+        let traded = old.filled.0 + old.broken.0;
+        let state = match (old.filled.0, traded >= new.qty.0) {
+            (_, true) => OrderState::Filled,
+            (0, false) => OrderState::New,
+            (_, false) => OrderState::PartiallyFilled,
+        };
+        let released = old.remaining().0 + since.min(new.remaining().0);
+        self.slots[slot].state = OrderState::Replaced;
+        self.moved(slot, old.state, OrderState::Replaced);
+        let order = Order {
+            filled: old.filled,
+            broken: old.broken,
+            venue_id: venue_id.or(old.venue_id),
+            state,
+            // Both quantities are of one order: what traded beyond a smaller one has traded all the same.
+            qty: Qty(new.qty.0.max(traded)),
+            ..new
+        };
+        self.slots[next] = order;
+        self.moved(next, OrderState::PendingNew, state);
+        Ok(Change {
+            order,
+            filled: Qty::ZERO,
+            broken: Qty::ZERO,
+            released: Qty(released),
+        })
+    }
+
+    /// An order lives on as it was, or had ended: the one that was to take its place never was.
+    fn not_replaced(&mut self, slot: usize, by: ClientOrderId) -> Result<Change, ReportError> {
+        let next = (by.0 & self.mask) as usize;
+        let new = self.slots[next];
+        if new.id != by || new.replaces != Some(self.slots[slot].id) {
+            return Err(ReportError::Unknown);
+        }
+        match new.state {
+            OrderState::PendingNew => {}
+            OrderState::Rejected => return Err(ReportError::Duplicate),
+            _ => return Err(ReportError::OutOfOrder),
+        }
+        self.slots[next].state = OrderState::Rejected;
+        self.moved(next, OrderState::PendingNew, OrderState::Rejected);
+        self.slots[slot].replaced_by = None;
+        Ok(Change {
+            order: self.slots[slot],
+            filled: Qty::ZERO,
+            broken: Qty::ZERO,
+            released: new.remaining(),
+        })
+    }
+
+    /// The first open order that no cancellation was asked for, and that the venue knows or was told of as an order of its own.
+    pub fn next_to_cancel(&self) -> Option<ClientOrderId> {
+        self.iter_open()
+            .find(|order| !order.is_cancel_requested && !order.is_replacing())
+            .map(|order| order.id)
+    }
+
+    /// A request to cancel could not be sent.
+    pub(crate) fn cancel_not_sent(&mut self, id: ClientOrderId) {
+        let order = &mut self.slots[(id.0 & self.mask) as usize];
+        if order.id == id {
+            order.is_cancel_requested = false;
+        }
     }
 
     /// Marks an open order as to be cancelled; `None` if it is unknown, has ended, or is marked already.
@@ -397,7 +559,7 @@ const fn accepted(state: OrderState) -> Result<OrderState, ReportError> {
 const fn cancelled(state: OrderState) -> Result<OrderState, ReportError> {
     match state {
         OrderState::Cancelled => Err(ReportError::Duplicate),
-        OrderState::Filled | OrderState::Rejected => Err(ReportError::OutOfOrder),
+        OrderState::Filled | OrderState::Rejected | OrderState::Replaced => Err(ReportError::OutOfOrder),
         _ => Ok(OrderState::Cancelled),
     }
 }

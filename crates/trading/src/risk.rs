@@ -1,6 +1,6 @@
 //! The checks between a decision and the market. Each has a name, a counter and a test; integers only.
 
-use crate::{Controls, ControlsConfig, NewOrder, Position, Strategy, Wanted};
+use crate::{Controls, ControlsConfig, NewOrder, Position, StrategyId, Wanted};
 use alloc::vec;
 use alloc::vec::Vec;
 use tickwire_market::{BookState, BookUpdate, Counter, InstrumentId, Nanos, Price, Qty, Side};
@@ -160,7 +160,7 @@ impl Risk {
             return Err(RiskReject::NoSession);
         }
         let wanted = Wanted {
-            strategy: Strategy::Rule,
+            strategy: StrategyId::Rule,
             slot: order.instrument.index(),
             side: order.side,
             price: order.price,
@@ -181,6 +181,11 @@ impl Risk {
         Ok(())
     }
 
+    /// What rests of ours on a side of an instrument now: how many orders, and the best price of them.
+    pub fn resting(&mut self, instrument: InstrumentId, side: Side, resting: (u32, Price)) {
+        self.controls.resting(instrument.index(), side, resting);
+    }
+
     /// An order that may have rested is over.
     pub fn closed(&mut self, instrument: InstrumentId, side: Side) {
         self.controls.closed(instrument.index(), side);
@@ -189,12 +194,12 @@ impl Risk {
     /// An order traded, `now` on the clock of the market data.
     pub fn fill(&mut self, now: Nanos, instrument: InstrumentId, traded: (Side, Qty, Price)) {
         self.controls
-            .fill(now, Strategy::Rule, instrument.index(), traded);
+            .fill(now, StrategyId::Rule, instrument.index(), traded);
     }
 
     /// The venue took a trade back.
     pub fn unfill(&mut self, instrument: InstrumentId, traded: (Side, Qty, Price)) {
-        self.controls.unfill(Strategy::Rule, instrument.index(), traded);
+        self.controls.unfill(StrategyId::Rule, instrument.index(), traded);
     }
 
     /// Takes note of a book: the mid price of a live one with two sides that do not touch is a good one.
@@ -239,7 +244,7 @@ impl Risk {
 
     /// Why nothing leaves until [`Risk::revive`], other than by the kill switch.
     pub fn stopped(&self) -> Option<RiskReject> {
-        self.controls.stopped(Strategy::Rule)
+        self.controls.stopped(StrategyId::Rule)
     }
 
     /// The controls, to look at.

@@ -5,8 +5,8 @@ use crate::{
     Risk, RiskConfig, RiskReject,
 };
 use tickwire_market::{
-    BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, Qty, TimeInForce,
-    TradingStatus,
+    BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, OrderType, Qty,
+    TimeInForce, TradingStatus,
 };
 
 /// What to trade, how, and within which limits.
@@ -131,7 +131,9 @@ impl TickToTrade {
             }
             ReportKind::Cancelled => self.counters.bump(Counter::OrdersCancelled),
             ReportKind::Rejected => self.counters.bump(Counter::OrdersRejected),
-            ReportKind::CancelRejected => {}
+            // It asks for no replacement.
+            ReportKind::CancelRejected | ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. } => {
+            }
         }
         Ok(change)
     }
@@ -164,6 +166,9 @@ impl TickToTrade {
             id: self.orders.issue_id(),
             target: order.id,
             venue_id: order.venue_id,
+            instrument: order.instrument,
+            side: order.side,
+            qty: order.qty,
             cause,
         })
     }
@@ -205,10 +210,7 @@ impl TickToTrade {
 
     /// Whether its orders may stay in the book.
     fn rests(&self) -> bool {
-        !matches!(
-            self.time_in_force,
-            TimeInForce::ImmediateOrCancel | TimeInForce::FillOrKill
-        )
+        self.time_in_force.rests()
     }
 
     fn enter(&mut self, now: Nanos, order: &NewOrder) -> Option<OrderIntent> {
@@ -241,6 +243,7 @@ impl TickToTrade {
             id,
             instrument,
             side,
+            order_type: OrderType::Limit,
             price,
             qty,
             time_in_force: self.time_in_force,

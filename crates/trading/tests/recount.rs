@@ -188,6 +188,9 @@ impl History {
             ReportKind::Cancelled | ReportKind::Rejected => Err(ReportError::OutOfOrder),
             ReportKind::CancelRejected if self.is_cancel_pending(id) => Ok(()),
             ReportKind::CancelRejected => Err(ReportError::Duplicate),
+            ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. } => {
+                unreachable!("nothing is replaced here")
+            }
             ReportKind::Filled { cumulative, .. } if cumulative.0 <= filled => Err(ReportError::Duplicate),
             ReportKind::Filled { .. } if !self.is_open(id) => Err(ReportError::OutOfOrder),
             ReportKind::Filled { qty, cumulative, .. } if qty.0 == 0 || cumulative.0 < filled + qty.0 => {

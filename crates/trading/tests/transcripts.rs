@@ -265,6 +265,7 @@ fn shown(intent: &OrderIntent) -> String {
                 id.0, cause.seq
             )
         }
+        OrderIntent::Replace { .. } => unreachable!("nothing is replaced here"),
         OrderIntent::Cancel {
             id, target, venue_id, ..
         } => {

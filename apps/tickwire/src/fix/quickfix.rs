@@ -432,7 +432,7 @@ mod tests {
         out
     }
 
-    /// `UPDATE=1 cargo test -p tickwire --bin tickwire fix::quickfix` writes the page's table anew.
+    /// `UPDATE=1 cargo test -p tickwire --lib fix::quickfix` writes the page's table anew.
     #[test]
     fn the_page_has_every_setting_as_the_table_has_it() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from-quickfix.md");

@@ -112,6 +112,11 @@ impl Protocol {
         }
     }
 
+    /// Whether its messages belong to match events, after which alone a book is consistent.
+    pub(crate) fn tells_match_events(self) -> bool {
+        matches!(self, Protocol::Mdp3 | Protocol::Moex)
+    }
+
     /// Whether it tells a venue's own orders or levels; if not, the best of all venues.
     pub(crate) const fn has_depth(self) -> bool {
         !matches!(self, Protocol::Cqs | Protocol::Uqdf)

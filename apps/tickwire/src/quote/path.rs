@@ -24,7 +24,7 @@ use tickwire_market::{
 use tickwire_trading::{
     Controls, Eye, EyeConfig, Fill, Ladder, MassQuote, NO_ASK, NO_BID, OrderReport, OrderSink, PullReason,
     QuoteSink, Quoter, QuoterConfig, QuotingState, ReportError, ReportKind, RiskReject, SideOutcome,
-    SideReport, Strategy, Wanted,
+    SideReport, StrategyId, Wanted,
 };
 
 use super::account::{Off, Seen, View};
@@ -138,7 +138,7 @@ impl<O> QuoteWire<O> {
             return None;
         };
         Some(Wanted {
-            strategy: Strategy::Eye,
+            strategy: StrategyId::Eye,
             slot: option.map_or(self.orders.len().saturating_sub(1), usize::from),
             side,
             price,
@@ -150,7 +150,7 @@ impl<O> QuoteWire<O> {
     /// Whether a control has stopped quotes or eye until a person resumes them.
     fn is_stopped(&self) -> bool {
         self.controls.as_ref().is_some_and(|controls| {
-            [Strategy::Quotes, Strategy::Eye]
+            [StrategyId::Quotes, StrategyId::Eye]
                 .iter()
                 .any(|strategy| controls.stopped(*strategy).is_some())
         })
@@ -1375,7 +1375,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
         if self.wire.stopped_by.is_none()
             && let Some(controls) = &self.wire.controls
         {
-            let mut strategies = [Strategy::Quotes, Strategy::Eye].into_iter();
+            let mut strategies = [StrategyId::Quotes, StrategyId::Eye].into_iter();
             self.wire.stopped_by = strategies.find_map(|strategy| controls.stopped(strategy));
         }
         self.pull_by(now, |quoter, wire| quoter.pull_on_control(now, wire));
@@ -1480,10 +1480,10 @@ fn others(
 }
 
 /// Whose trade it is to the controls.
-fn strategy_of(source: Source) -> Strategy {
+fn strategy_of(source: Source) -> StrategyId {
     match source {
-        Source::Quote => Strategy::Quotes,
-        Source::Eye | Source::Hedge => Strategy::Eye,
+        Source::Quote => StrategyId::Quotes,
+        Source::Eye | Source::Hedge => StrategyId::Eye,
     }
 }
 

@@ -530,8 +530,8 @@ impl Play for Records {
         all
     }
 
-    fn books(&self) -> &Books {
-        &self.books
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.books);
     }
 
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {

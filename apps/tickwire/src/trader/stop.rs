@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
 use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
 use tickwire_runtime::users::Peer;
-use tickwire_trading::{OrderReport, OrderState, ReportKind, Strategy, TickToTrade};
+use tickwire_trading::{OrderReport, OrderState, ReportKind, StrategyId};
 
 use crate::cli::TraderWord;
 use crate::console::warn;
@@ -20,6 +20,8 @@ use crate::controls::{ControlsSection, named};
 use crate::daemon::control::Answer;
 use crate::failure::Failure;
 use crate::views;
+
+use super::Rule;
 
 /// How long a cancel may take before the order's status is asked for, and between two such questions.
 pub(super) const ASK_NS: u64 = 250 * Nanos::MILLI;
@@ -39,12 +41,13 @@ pub(super) struct Stopping {
 }
 
 /// An OrderCancelRequest for the next open order that none was sent for; `None` when there is one for all of them.
-pub(super) fn next_cancel(rule: &mut TickToTrade, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+pub(super) fn next_cancel<R: Rule>(rule: &mut R, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
     let OrderIntent::Cancel {
         id,
         target,
         venue_id,
         cause,
+        ..
     } = rule.cancel_next(Cause::default())?
     else {
         return None;
@@ -54,7 +57,7 @@ pub(super) fn next_cancel(rule: &mut TickToTrade, symbol: Symbol, now: Nanos) ->
         cl_ord_id: id.into(),
         orig_cl_ord_id: target.into(),
         order_id: venue_id.map_or(tickwire_fix::Id::EMPTY, |id| tickwire_fix::Id::from_number(id.0)),
-        symbol,
+        symbol: rule.symbol_of(order.instrument).unwrap_or(symbol),
         side: order.side,
         transact_time: now,
         qty: order.qty,
@@ -84,10 +87,17 @@ pub(super) struct Difference {
     pub(super) is_over: bool,
 }
 
-/// Compares the answer to an OrderStatusRequest with what is believed. An order that the venue has no more ends here too: nothing else would end it.
-pub(super) fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
-    let id = ClientOrderId(report.cl_ord_id.to_number()?);
-    let order = *rule.orders().get(id)?;
+/// Compares the answer to an OrderStatusRequest with what is believed. An order that the venue has no more is to end here too, by the report that this
+/// gives: nothing else would end it.
+pub(super) fn compare<R: Rule>(
+    rule: &R,
+    report: &ExecutionReport,
+) -> (Option<Difference>, Option<OrderReport>) {
+    let known = report.cl_ord_id.to_number().map(ClientOrderId);
+    let Some(order) = known.and_then(|id| rule.orders().get(id)).copied() else {
+        return (None, None);
+    };
+    let id = order.id;
     let is_over = matches!(
         report.ord_status,
         OrdStatus::Filled
@@ -104,19 +114,24 @@ pub(super) fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Optio
         is_over,
     };
     let is_open = order.state.is_open();
-    if is_open && is_over {
-        let ended = OrderReport {
+    let ended = (is_open && is_over).then(|| match order.replaces {
+        // The one that it was to take the place of lives on, or has its own answer.
+        Some(old) if order.state == OrderState::PendingNew => OrderReport {
+            id: old,
+            venue_id: None,
+            kind: ReportKind::ReplaceRejected { by: id },
+        },
+        _ => OrderReport {
             id,
             venue_id: report.order_id.to_number().map(OrderId),
             kind: match order.state {
                 OrderState::PendingNew => ReportKind::Rejected,
                 _ => ReportKind::Cancelled,
             },
-        };
-        let _ = rule.on_report(&ended);
-    }
+        },
+    });
     let differs = venue != order.filled || (is_open && is_over);
-    differs.then_some(difference)
+    (differs.then_some(difference), ended)
 }
 
 /// What the thread that trades and the one of the control socket share: words.
@@ -163,7 +178,7 @@ impl Shared {
     }
 
     /// Says how things are.
-    pub(super) fn note(&self, rule: &TickToTrade, sent: u64, position: i64, differences: u64) {
+    pub(super) fn note<R: Rule>(&self, rule: &R, sent: u64, position: i64, differences: u64) {
         let risk = rule.risk();
         let stopped = risk.stopped().map_or(0, |reason| 1 + reason as u64);
         let words = [
@@ -177,7 +192,7 @@ impl Shared {
             word.store(value, Ordering::Relaxed);
         }
         self.position.store(position, Ordering::Relaxed);
-        let gain = risk.controls().gain(Strategy::Rule);
+        let gain = risk.controls().gain(StrategyId::Rule);
         self.gain.store(gain, Ordering::Relaxed);
     }
 
@@ -265,7 +280,16 @@ mod tests {
     use tickwire_market::{
         BookState, BookUpdate, InstrumentId, OrderType, Price, SeqNo, TimeInForce, Volume,
     };
-    use tickwire_trading::{RiskConfig, TradingConfig};
+    use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
+
+    /// What the trader does: the order ends as the venue says.
+    fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
+        let (found, ended) = super::compare(rule, report);
+        if let Some(ended) = ended {
+            rule.on_report(&ended).expect("it was open");
+        }
+        found
+    }
 
     const ID: InstrumentId = InstrumentId(1);
 

@@ -94,7 +94,7 @@ impl Default for ControlsConfig {
 
 /// Whose order it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Strategy {
+pub enum StrategyId {
     /// The trader's rule.
     Rule,
     /// Quotes, as mass quotes or as orders.
@@ -103,16 +103,16 @@ pub enum Strategy {
     Eye,
 }
 
-impl Strategy {
+impl StrategyId {
     /// Every one of them.
-    pub const ALL: [Strategy; 3] = [Strategy::Rule, Strategy::Quotes, Strategy::Eye];
+    pub const ALL: [StrategyId; 3] = [StrategyId::Rule, StrategyId::Quotes, StrategyId::Eye];
 }
 
 /// An order, or a side of a quote, that somebody has decided on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// Who.
-    pub strategy: Strategy,
+    pub strategy: StrategyId,
     /// The instrument's place.
     pub slot: usize,
     /// Which way.
@@ -302,7 +302,7 @@ impl Controls {
         for (side, (price, qty)) in Side::BOTH.into_iter().zip(sides) {
             if !qty.is_zero() {
                 let wanted = Wanted {
-                    strategy: Strategy::Quotes,
+                    strategy: StrategyId::Quotes,
                     slot,
                     side,
                     price,
@@ -344,6 +344,14 @@ impl Controls {
         }
     }
 
+    /// What rests of ours on a side of an instrument now: how many orders, and the best price of them. For who knows all of them, where
+    /// [`Controls::closed`] only counts down.
+    pub fn resting(&mut self, slot: usize, side: Side, (orders, best): (u32, Price)) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            (slot.open[side as usize], slot.best[side as usize]) = (orders, best);
+        }
+    }
+
     /// An order that was told to rest is over.
     pub fn closed(&mut self, slot: usize, side: Side) {
         if let Some(slot) = self.slots.get_mut(slot) {
@@ -355,7 +363,7 @@ impl Controls {
     pub fn fill(
         &mut self,
         now: Nanos,
-        strategy: Strategy,
+        strategy: StrategyId,
         slot: usize,
         (side, qty, price): (Side, Qty, Price),
     ) -> bool {
@@ -369,17 +377,17 @@ impl Controls {
     }
 
     /// A trade does not count after all: `side` is what it was.
-    pub fn unfill(&mut self, strategy: Strategy, slot: usize, (side, qty, price): (Side, Qty, Price)) {
+    pub fn unfill(&mut self, strategy: StrategyId, slot: usize, (side, qty, price): (Side, Qty, Price)) {
         self.hold(strategy, slot, (!side, qty, price));
     }
 
     /// What a strategy has traded before, or holds no more: without counting as an execution.
-    pub fn hold(&mut self, strategy: Strategy, slot: usize, traded: (Side, Qty, Price)) {
+    pub fn hold(&mut self, strategy: StrategyId, slot: usize, traded: (Side, Qty, Price)) {
         self.book(strategy, slot, traded);
         self.review();
     }
 
-    fn book(&mut self, strategy: Strategy, at: usize, (side, qty, price): (Side, Qty, Price)) {
+    fn book(&mut self, strategy: StrategyId, at: usize, (side, qty, price): (Side, Qty, Price)) {
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
@@ -437,7 +445,7 @@ impl Controls {
 
     /// Why nothing of a strategy leaves until [`Controls::resume`].
     #[inline]
-    pub fn stopped(&self, strategy: Strategy) -> Option<RiskReject> {
+    pub fn stopped(&self, strategy: StrategyId) -> Option<RiskReject> {
         self.accounts[strategy as usize].stopped
     }
 
@@ -469,13 +477,13 @@ impl Controls {
     }
 
     /// What a strategy gained at mid prices, less than 0 is lost, in whole units of money.
-    pub fn gain(&self, strategy: Strategy) -> i64 {
+    pub fn gain(&self, strategy: StrategyId) -> i64 {
         let gain = self.accounts[strategy as usize].gain / MONEY;
         gain.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
     /// Held by a strategy, all instruments together, long and short added.
-    pub fn held(&self, strategy: Strategy) -> u64 {
+    pub fn held(&self, strategy: StrategyId) -> u64 {
         self.accounts[strategy as usize].held
     }
 

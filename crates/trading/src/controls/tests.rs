@@ -24,7 +24,7 @@ fn at(price: &str) -> Price {
 
 fn order(side: Side, price: &str, qty: u32) -> Wanted {
     Wanted {
-        strategy: Strategy::Rule,
+        strategy: StrategyId::Rule,
         slot: 0,
         side,
         price: at(price),
@@ -170,27 +170,27 @@ fn a_strategy_that_executes_too_often_stops_until_a_person_says_so() {
     let wanted = buy("100", 1);
     let traded = (Side::Bid, Qty(1), at("100"));
     for n in 0..3 {
-        assert!(controls.fill(NOW, Strategy::Rule, 0, traded), "{n}");
+        assert!(controls.fill(NOW, StrategyId::Rule, 0, traded), "{n}");
         assert_eq!(controls.check(NOW, &wanted), Ok(()));
     }
-    assert!(!controls.fill(NOW, Strategy::Rule, 0, traded));
+    assert!(!controls.fill(NOW, StrategyId::Rule, 0, traded));
     for later in [0, 1, 61, 86_400] {
         let now = NOW.after(later * Nanos::SECOND);
         assert_eq!(controls.check(now, &wanted), Err(RiskReject::Executions));
     }
     let eye = Wanted {
-        strategy: Strategy::Eye,
+        strategy: StrategyId::Eye,
         ..wanted
     };
     assert_eq!(controls.check(NOW, &eye), Ok(()), "another strategy goes on");
     controls.resume();
     assert_eq!(controls.check(NOW, &wanted), Ok(()));
-    assert!(controls.fill(NOW, Strategy::Rule, 0, traded), "counted anew");
+    assert!(controls.fill(NOW, StrategyId::Rule, 0, traded), "counted anew");
     // Three within a minute, for ever, is what it may.
     let mut now = NOW.after(120 * Nanos::SECOND);
     for _ in 0..100 {
         now = now.after(20 * Nanos::SECOND);
-        assert!(controls.fill(now, Strategy::Rule, 0, traded));
+        assert!(controls.fill(now, StrategyId::Rule, 0, traded));
     }
 }
 
@@ -257,7 +257,7 @@ fn a_strategy_and_all_together_hold_no_more_than_they_may() {
         position_max: 150,
         ..limits()
     });
-    controls.fill(NOW, Strategy::Rule, 0, (Side::Bid, Qty(90), at("100")));
+    controls.fill(NOW, StrategyId::Rule, 0, (Side::Bid, Qty(90), at("100")));
     assert_eq!(
         controls.check(NOW, &buy("100", 11)),
         Err(RiskReject::TotalPosition)
@@ -269,20 +269,20 @@ fn a_strategy_and_all_together_hold_no_more_than_they_may() {
         "what makes it less is always right"
     );
     // The other way round in another instrument makes nothing less.
-    controls.fill(NOW, Strategy::Eye, 1, (Side::Ask, Qty(55), at("7")));
+    controls.fill(NOW, StrategyId::Eye, 1, (Side::Ask, Qty(55), at("7")));
     let eye = Wanted {
-        strategy: Strategy::Eye,
+        strategy: StrategyId::Eye,
         slot: 1,
         ..order(Side::Ask, "7", 6)
     };
     assert_eq!(controls.check(NOW, &eye), Err(RiskReject::TotalPosition));
     assert_eq!(controls.check(NOW, &Wanted { qty: Qty(5), ..eye }), Ok(()));
     assert_eq!(
-        (controls.held(Strategy::Rule), controls.held(Strategy::Eye)),
+        (controls.held(StrategyId::Rule), controls.held(StrategyId::Eye)),
         (90, 55)
     );
-    controls.unfill(Strategy::Rule, 0, (Side::Bid, Qty(90), at("100")));
-    assert_eq!(controls.held(Strategy::Rule), 0);
+    controls.unfill(StrategyId::Rule, 0, (Side::Bid, Qty(90), at("100")));
+    assert_eq!(controls.held(StrategyId::Rule), 0);
     assert_eq!(controls.check(NOW, &eye), Ok(()));
 }
 
@@ -296,12 +296,16 @@ fn a_loss_at_mid_prices_stops_the_strategy_and_a_larger_one_all_of_them() {
     let (rule, eye) = (
         buy("90", 1),
         Wanted {
-            strategy: Strategy::Eye,
+            strategy: StrategyId::Eye,
             ..buy("90", 1)
         },
     );
-    controls.fill(NOW, Strategy::Rule, 0, (Side::Bid, Qty(100), at("101")));
-    assert_eq!(controls.gain(Strategy::Rule), -100, "paid a point above the mid");
+    controls.fill(NOW, StrategyId::Rule, 0, (Side::Bid, Qty(100), at("101")));
+    assert_eq!(
+        controls.gain(StrategyId::Rule),
+        -100,
+        "paid a point above the mid"
+    );
     controls.observe(NOW, 0, at("91"));
     assert_eq!(controls.check(NOW, &rule), Ok(()), "lost 1000, no more");
     controls.observe(NOW, 0, at("90.99"));
@@ -346,7 +350,7 @@ fn gains_are_what_cash_and_positions_come_to() {
             continue;
         }
         let (side, qty) = (Side::BOTH[next(2) as usize], Qty(1 + next(9) as u32));
-        controls.fill(NOW, Strategy::Quotes, slot, (side, qty, price));
+        controls.fill(NOW, StrategyId::Quotes, slot, (side, qty, price));
         held[slot] += sign(side) * i64::from(qty.0);
         cash -= i128::from(sign(side)) * price.notional(qty.0.into()) * points[slot];
     }
@@ -354,7 +358,7 @@ fn gains_are_what_cash_and_positions_come_to() {
         .map(|slot| i128::from(mids[slot].unwrap_or_default().raw()) * i128::from(held[slot]) * points[slot])
         .sum();
     let gain = (cash + marked) / i128::from(Price::ONE_RAW);
-    assert_eq!(i128::from(controls.gain(Strategy::Quotes)), gain);
+    assert_eq!(i128::from(controls.gain(StrategyId::Quotes)), gain);
     let gross: u64 = held.iter().map(|held| held.unsigned_abs()).sum();
-    assert_eq!(controls.held(Strategy::Quotes), gross);
+    assert_eq!(controls.held(StrategyId::Quotes), gross);
 }

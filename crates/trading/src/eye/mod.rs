@@ -34,8 +34,8 @@ use alloc::boxed::Box;
 use alloc::vec;
 use taken::Taken;
 use tickwire_market::{
-    BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, Price,
-    Qty, Side, TimeInForce,
+    BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent,
+    OrderType, Price, Qty, Side, TimeInForce,
 };
 
 /// What to take and within which limits. Prices of options are in ticks of `option_tick`.
@@ -640,6 +640,7 @@ impl Eye {
             id,
             instrument,
             side,
+            order_type: OrderType::Limit,
             price,
             qty,
             time_in_force: TimeInForce::ImmediateOrCancel,
@@ -694,7 +695,9 @@ impl Eye {
                     self.set_watched(option, false);
                 }
             }
-            ReportKind::CancelRejected => {}
+            // It asks for neither.
+            ReportKind::CancelRejected | ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. } => {
+            }
         }
         Ok(change)
     }

@@ -386,6 +386,7 @@ fn compare(
             qty,
             time_in_force,
             cause,
+            ..
         } = *order
         else {
             panic!("{place}: {order:?}")

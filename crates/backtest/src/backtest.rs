@@ -1,0 +1,591 @@
+//! The run: market data, requests and reports in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use tickwire_book::Books;
+use tickwire_market::{
+    BookState, ClientOrderId, Counters, EventKind, Instrument, InstrumentId, MarketEvent, Nanos, OrderIntent,
+    OrderType, Price, Side, TradingStatus,
+};
+use tickwire_trading::strategy::{
+    Conductor, ConductorConfig, Markets, Note, OrderPort, Outcome, Rejected, Strategy, tick_of,
+};
+use tickwire_trading::{OrderReport, ReportKind};
+
+use crate::latency::Draw;
+use crate::venue::{Listener, Matched, SimVenue};
+use crate::{Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, Summary};
+
+/// How a backtest is run.
+#[derive(Clone, Debug, Default)]
+pub struct BacktestConfig {
+    /// Sizes and limits of the strategy.
+    pub conductor: ConductorConfig,
+    /// How orders are filled.
+    pub fill: FillModel,
+    /// How long things take.
+    pub latency: LatencyConfig,
+    /// What the venue takes.
+    pub fees: Fees,
+    /// Of drawn latencies.
+    pub seed: u64,
+    /// By feed: whether changes of books are told at the end of a match event (CME, MOEX) rather than message by message.
+    pub is_grouped: Vec<bool>,
+}
+
+/// Something under way between the strategy and the venue.
+#[derive(Clone, Copy, Debug)]
+enum UnderWay {
+    Request(OrderIntent),
+    Report(OrderReport),
+}
+
+/// What is under way, the soonest first; what is due at one time in the order in which it was sent.
+#[derive(Debug)]
+struct Wire {
+    queue: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
+    items: Vec<UnderWay>,
+    free: Vec<usize>,
+    count: u64,
+    draw: Draw,
+    latency: LatencyConfig,
+    /// Requests and reports of one order do not pass each other.
+    last: [Nanos; 2],
+    hash: u64,
+    fills: Vec<Fill>,
+    new_fills: usize,
+}
+
+impl Wire {
+    fn put(&mut self, at: Nanos, item: UnderWay) {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.items[place] = item;
+                place
+            }
+            None => {
+                self.items.push(item);
+                self.items.len() - 1
+            }
+        };
+        self.count += 1;
+        self.queue.push(Reverse((at, self.count, place)));
+    }
+
+    #[inline]
+    fn due(&self) -> Option<Nanos> {
+        self.queue.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    fn take(&mut self) -> Option<(Nanos, UnderWay)> {
+        let Reverse((at, _, place)) = self.queue.pop()?;
+        self.free.push(place);
+        Some((at, self.items[place]))
+    }
+
+    fn mix(&mut self, words: &[u64]) {
+        for word in words {
+            self.hash = (self.hash ^ word)
+                .wrapping_mul(0x0000_0100_0000_01B3)
+                .rotate_left(23);
+        }
+    }
+}
+
+impl OrderPort for Wire {
+    fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected> {
+        let latency = match request {
+            OrderIntent::Cancel { .. } => &self.latency.cancel,
+            _ => &self.latency.entry,
+        };
+        let at = now.after(self.draw.take(latency)).max(self.last[0]);
+        self.last[0] = at;
+        let (id, what) = match *request {
+            OrderIntent::New {
+                id, price, qty, side, ..
+            } => (id, [1, price.raw() as u64, qty.0.into(), side as u64]),
+            OrderIntent::Replace {
+                id,
+                price,
+                qty,
+                target,
+                ..
+            } => (id, [2, price.raw() as u64, qty.0.into(), target.0]),
+            OrderIntent::Cancel { id, target, .. } => (id, [3, target.0, 0, 0]),
+        };
+        self.mix(&[now.0, id.0]);
+        self.mix(&what);
+        self.put(at, UnderWay::Request(*request));
+        Ok(())
+    }
+}
+
+impl Listener for Wire {
+    fn report(&mut self, at: Nanos, report: OrderReport) {
+        let due = at.after(self.draw.take(&self.latency.response)).max(self.last[1]);
+        self.last[1] = due;
+        let what = match report.kind {
+            ReportKind::Filled { qty, price, .. } => [1, qty.0.into(), price.raw() as u64],
+            ReportKind::Broken { qty, price, .. } => [2, qty.0.into(), price.raw() as u64],
+            ReportKind::Accepted => [3, 0, 0],
+            ReportKind::Cancelled => [4, 0, 0],
+            ReportKind::Rejected => [5, 0, 0],
+            ReportKind::CancelRejected => [6, 0, 0],
+            ReportKind::Replaced { by, .. } => [7, by.0, 0],
+            ReportKind::ReplaceRejected { by } => [8, by.0, 0],
+        };
+        self.mix(&[at.0, report.id.0]);
+        self.mix(&what);
+        self.put(due, UnderWay::Report(report));
+    }
+
+    fn matched(&mut self, at: Nanos, m: Matched) {
+        self.fills.push(Fill {
+            at,
+            order: m.id,
+            instrument: m.instrument,
+            side: m.side,
+            qty: m.qty,
+            price: m.price,
+            is_maker: m.is_maker,
+            queue_at_entry: m.queue_at_entry,
+            mid: None,
+            mark_outs: [None; 3],
+        });
+    }
+}
+
+/// A backtest: give it definitions and events of each feed in the order of the recording's time, then [`Backtest::finish`] it.
+#[derive(Debug)]
+pub struct Backtest<S> {
+    conductor: Conductor<S>,
+    books: Books1,
+    bits: u32,
+    wire: Wire,
+    venue: SimVenue,
+    fees: Fees,
+    is_grouped: Vec<bool>,
+    /// Whether a feed's venue, and an instrument, are said to trade at the venue.
+    feeds_trade: Vec<bool>,
+    halted: BTreeMap<InstrumentId, bool>,
+    now: Nanos,
+    first: Option<Nanos>,
+    events: u64,
+    has_started: bool,
+    /// Middles to be looked at: when, fill, horizon.
+    looks: BinaryHeap<Reverse<(Nanos, usize, usize)>>,
+    points: BTreeMap<InstrumentId, i64>,
+    defined: BTreeMap<InstrumentId, Instrument>,
+    accounts: BTreeMap<InstrumentId, Account>,
+    next_second: Nanos,
+    high: i128,
+    drawdown: i128,
+}
+
+/// Books of every feed; they have no text form.
+struct Books1(Vec<Books>);
+
+impl std::fmt::Debug for Books1 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} feeds", self.0.len())
+    }
+}
+
+/// What was traded of an instrument.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    position: i64,
+    /// Paid minus received: price in 1e-9 times quantity.
+    cost: i128,
+    traded: [u64; 2],
+    last_price: Price,
+    last_mid: Option<Price>,
+    fees: i128,
+}
+
+impl<S: Strategy> Backtest<S> {
+    /// A backtest of one strategy over the books of its feeds, which are empty.
+    pub fn new(strategy: S, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
+        let conductor = ConductorConfig {
+            feeds: books.len() as u32,
+            ..config.conductor
+        };
+        let bits = conductor.instrument_bits.min(24);
+        let instruments = books.len() << bits;
+        Backtest {
+            conductor: Conductor::new(strategy, &conductor),
+            feeds_trade: vec![true; books.len()],
+            is_grouped: config.is_grouped,
+            books: Books1(books),
+            bits,
+            wire: Wire {
+                queue: BinaryHeap::new(),
+                items: Vec::new(),
+                free: Vec::new(),
+                count: 0,
+                draw: Draw::new(config.seed),
+                latency: config.latency,
+                last: [Nanos::ZERO; 2],
+                hash: 0xCBF2_9CE4_8422_2325,
+                fills: Vec::new(),
+                new_fills: 0,
+            },
+            venue: SimVenue::new(config.fill, instruments),
+            fees: config.fees,
+            halted: BTreeMap::new(),
+            now: Nanos::ZERO,
+            first: None,
+            events: 0,
+            has_started: false,
+            looks: BinaryHeap::new(),
+            points: BTreeMap::new(),
+            defined: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            next_second: Nanos::ZERO,
+            high: 0,
+            drawdown: 0,
+        }
+    }
+
+    fn start(&mut self) {
+        if !std::mem::replace(&mut self.has_started, true) {
+            let markets = Markets::new(&self.books.0, self.bits);
+            self.conductor.start(self.now, markets, &mut self.wire);
+        }
+    }
+
+    /// A feed's directory has an instrument. `point`: what a unit of its price is worth, in 1e-9 units of its currency.
+    pub fn define(&mut self, feed: usize, instrument: &Instrument, point: Option<i64>) {
+        self.start();
+        let markets = Markets::new(&self.books.0, self.bits);
+        if self.conductor.wants(instrument) {
+            self.defined
+                .insert(markets.number(feed, instrument.id), *instrument);
+        }
+        if let Some(raw) = point {
+            self.points.insert(markets.number(feed, instrument.id), raw);
+        }
+        self.conductor
+            .define(self.now, feed, instrument, point, markets, &mut self.wire);
+    }
+
+    /// Whether a feed's instrument is one that the strategy subscribed to.
+    pub fn watches(&self, feed: usize, instrument: InstrumentId) -> bool {
+        self.conductor.watches(feed, instrument)
+    }
+
+    /// The next event of a feed; its receive time is what the run goes by, and never goes back.
+    #[inline]
+    pub fn on_event(&mut self, feed: usize, event: &MarketEvent) {
+        let now = event.recv_ts.max(self.now);
+        if self.events == 0 {
+            self.now = now;
+            self.first = Some(now);
+            self.next_second = now.after(Nanos::SECOND);
+            self.start();
+        }
+        self.events += 1;
+        if now > self.now || self.wire.due().is_some() {
+            self.advance(now);
+        }
+        self.now = now;
+        let id = InstrumentId(((feed as u32) << self.bits) | event.instrument.0);
+        let is_idle = self.venue.is_idle(id);
+        if !is_idle {
+            let books = (&self.books.0[feed], event.instrument);
+            self.venue.before(event, id, books, &mut self.wire);
+        }
+        if event.kind == EventKind::Status {
+            self.note_status(feed, id, event);
+        }
+        let outcome = Outcome::of(&mut self.books.0[feed], event);
+        if !is_idle {
+            let books = (&self.books.0[feed], event.instrument);
+            self.venue.after(event, id, books, &mut self.wire);
+        }
+        if self.wire.fills.len() > self.wire.new_fills {
+            self.account();
+        }
+        let is_grouped = self.is_grouped.get(feed).copied().unwrap_or_default();
+        let markets = Markets::new(&self.books.0, self.bits);
+        self.conductor
+            .on_event(feed, event, outcome, is_grouped, markets, &mut self.wire);
+    }
+
+    #[cold]
+    fn note_status(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) {
+        let trades = matches!(event.status, TradingStatus::Trading | TradingStatus::Unknown);
+        match event.instrument == InstrumentId::WHOLE_FEED {
+            true => self.feeds_trade[feed] = trades,
+            false => _ = self.halted.insert(id, !trades),
+        }
+    }
+
+    /// Everything that is due until `now`: requests at the venue, reports, timers, looks at the market, in the order of their times.
+    fn advance(&mut self, now: Nanos) {
+        loop {
+            let timer = self.conductor.next_timer();
+            let look = self.looks.peek().map(|Reverse((at, ..))| *at);
+            let second = (!self.accounts.is_empty()).then_some(self.next_second);
+            let wire = self.wire.due();
+            let soonest = [wire, timer, look, second].into_iter().flatten().min();
+            let Some(at) = soonest.filter(|at| *at <= now) else {
+                break;
+            };
+            if wire == Some(at) {
+                self.deliver();
+            } else if look == Some(at) {
+                self.look();
+            } else if timer == Some(at) {
+                let markets = Markets::new(&self.books.0, self.bits);
+                let before = self.conductor.next_timer();
+                self.conductor.on_time(at, markets, &mut self.wire);
+                if self.conductor.next_timer() == before {
+                    break;
+                }
+            } else {
+                self.next_second = at.after(Nanos::SECOND);
+                self.value();
+            }
+        }
+        if now > self.next_second {
+            // Nothing is held, or the recording pauses: no second of it needs a look.
+            self.next_second = now.after(Nanos::SECOND);
+        }
+    }
+
+    fn deliver(&mut self) {
+        let Some((at, item)) = self.wire.take() else {
+            return;
+        };
+        match item {
+            UnderWay::Request(request) => {
+                let instrument = match request {
+                    OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => {
+                        instrument
+                    }
+                    OrderIntent::Cancel { target, .. } => {
+                        self.venue.instrument_of(target).unwrap_or_default()
+                    }
+                };
+                let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
+                let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
+                let is_on_tick = match request {
+                    OrderIntent::New {
+                        price,
+                        order_type: OrderType::Limit,
+                        ..
+                    }
+                    | OrderIntent::Replace { price, .. } => {
+                        let tick = self
+                            .defined
+                            .get(&instrument)
+                            .map_or(1, |defined| tick_of(defined, price).raw());
+                        price.raw() % tick.max(1) == 0
+                    }
+                    _ => true,
+                };
+                let can_trade =
+                    self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted && is_on_tick;
+                let Some(books) = self.books.0.get(feed) else {
+                    return;
+                };
+                self.venue
+                    .arrive(at, &request, (books, local), can_trade, &mut self.wire);
+                self.account();
+            }
+            UnderWay::Report(report) => {
+                let markets = Markets::new(&self.books.0, self.bits);
+                // One that fits no order is counted there, and of a fill stops everything.
+                let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
+            }
+        }
+    }
+
+    /// Takes the fills that are new into the accounts.
+    fn account(&mut self) {
+        while let Some(fill) = self.wire.fills.get(self.wire.new_fills).copied() {
+            let place = self.wire.new_fills;
+            self.wire.new_fills += 1;
+            let mid = self.mid(fill.instrument);
+            self.wire.fills[place].mid = mid;
+            for (horizon, ns) in HORIZONS.into_iter().enumerate() {
+                self.looks.push(Reverse((fill.at.after(ns), place, horizon)));
+            }
+            let fee = match fill.is_maker {
+                true => self.fees.maker,
+                false => self.fees.taker,
+            };
+            let account = self.accounts.entry(fill.instrument).or_default();
+            let notional = fill.price.notional(u64::from(fill.qty.0));
+            let (signed, sign) = match fill.side {
+                Side::Bid => (i64::from(fill.qty.0), 1),
+                Side::Ask => (-i64::from(fill.qty.0), -1),
+            };
+            account.position += signed;
+            account.cost += sign * notional;
+            account.traded[fill.side as usize] += u64::from(fill.qty.0);
+            account.last_price = fill.price;
+            account.fees += i128::from(fee) * i128::from(fill.qty.0);
+            self.value();
+        }
+    }
+
+    fn look(&mut self) {
+        if let Some(Reverse((_, fill, horizon))) = self.looks.pop() {
+            let instrument = self.wire.fills[fill].instrument;
+            self.wire.fills[fill].mark_outs[horizon] = self.mid(instrument);
+        }
+    }
+
+    fn mid(&self, instrument: InstrumentId) -> Option<Price> {
+        let book = Markets::new(&self.books.0, self.bits).book(instrument)?;
+        if book.state() != BookState::Live {
+            return None;
+        }
+        let (bid, ask) = (book.best(Side::Bid)?.price, book.best(Side::Ask)?.price);
+        (bid < ask).then(|| Price::from_raw(((i128::from(bid.raw()) + i128::from(ask.raw())) >> 1) as i64))
+    }
+
+    /// Values what is held, and keeps the largest loss from a high.
+    fn value(&mut self) {
+        let mut total = 0;
+        let held: Vec<InstrumentId> = self.accounts.keys().copied().collect();
+        for id in held {
+            let mid = self.mid(id);
+            let point = self.points.get(&id).copied().unwrap_or(Price::ONE_RAW);
+            let Some(account) = self.accounts.get_mut(&id) else {
+                continue;
+            };
+            account.last_mid = mid.or(account.last_mid);
+            total += account.gain(point) - account.fees;
+        }
+        self.high = self.high.max(total);
+        self.drawdown = self.drawdown.max(self.high - total);
+    }
+
+    /// The recording is over. What is under way arrives, what is open is cancelled; the strategy's last word is [`Strategy::on_stop`].
+    pub fn finish(&mut self) -> Summary {
+        self.start();
+        let end = self.now;
+        // What was sent before the end still comes to the venue, whose book does not change any more.
+        while self.wire.due().is_some() {
+            self.deliver();
+        }
+        self.conductor
+            .stop(end, Markets::new(&self.books.0, self.bits), &mut self.wire);
+        while self.wire.due().is_some() {
+            self.deliver();
+        }
+        self.venue.close(end, &mut self.wire);
+        while self.wire.due().is_some() {
+            self.deliver();
+        }
+        self.account();
+        self.value();
+        let instruments: Vec<InstrumentResult> = self
+            .accounts
+            .iter()
+            .map(|(id, account)| {
+                let point = self.points.get(id).copied().unwrap_or(Price::ONE_RAW);
+                let mut known = self.conductor.instruments();
+                let symbol = known.find(|(known, ..)| known == id).map(|(_, symbol, _)| symbol);
+                InstrumentResult {
+                    instrument: *id,
+                    symbol: symbol.unwrap_or_default(),
+                    position: account.position,
+                    traded: account.traded,
+                    mark: account.mark(),
+                    gain: account.gain(point),
+                    fees: account.fees,
+                }
+            })
+            .collect();
+        let makers = self.wire.fills.iter().filter(|fill| fill.is_maker).count() as u64;
+        Summary {
+            events: self.events,
+            span: [self.first.unwrap_or_default(), end],
+            requests: self.venue.requests,
+            rejects: self.venue.rejects,
+            fills: [self.wire.fills.len() as u64, makers],
+            gain: instruments.iter().map(|i| i.gain - i.fees).sum(),
+            instruments,
+            drawdown: self.drawdown,
+            doubts: self.venue.doubts,
+            hash: self.wire.hash,
+        }
+    }
+
+    /// Every fill, in order.
+    pub fn fills(&self) -> &[Fill] {
+        &self.wire.fills
+    }
+
+    /// Of every request and report until now.
+    pub fn hash(&self) -> u64 {
+        self.wire.hash
+    }
+
+    /// Our orders that stand in the venue's books.
+    pub fn resting(&self) -> usize {
+        self.venue.open()
+    }
+
+    /// The books of a feed.
+    pub fn books(&self, feed: usize) -> &Books {
+        &self.books.0[feed]
+    }
+
+    /// A message about this order is near: see [`Books::upcoming`].
+    #[inline]
+    pub fn upcoming(&mut self, feed: usize, instrument: InstrumentId, order_id: tickwire_market::OrderId) {
+        self.books.0[feed].upcoming(instrument, order_id);
+    }
+
+    /// The strategy with its orders and positions.
+    pub fn conductor(&self) -> &Conductor<S> {
+        &self.conductor
+    }
+
+    /// What was counted of orders and checks.
+    pub fn counters(&self) -> &Counters {
+        self.conductor.counters()
+    }
+
+    /// What the strategy has noted since this was last called, and how many notes had no place.
+    pub fn take_notes(&mut self, tell: impl FnMut(&Note)) -> u64 {
+        self.conductor.take_notes(tell)
+    }
+
+    /// Places an order that no strategy decided on, at once: for tests of the venue.
+    pub fn inject(&mut self, request: &OrderIntent) {
+        let at = self.now;
+        let instrument = match *request {
+            OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => instrument,
+            OrderIntent::Cancel { target, .. } => self.venue.instrument_of(target).unwrap_or_default(),
+        };
+        let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
+        let books = (&self.books.0[feed], local);
+        self.venue.arrive(at, request, books, true, &mut self.wire);
+        self.account();
+    }
+
+    /// How much of an order was filled.
+    pub fn filled(&self, order: ClientOrderId) -> u64 {
+        let of_order = self.wire.fills.iter().filter(|fill| fill.order == order);
+        of_order.map(|fill| u64::from(fill.qty.0)).sum()
+    }
+}
+
+impl Account {
+    fn mark(&self) -> Price {
+        self.last_mid.unwrap_or(self.last_price)
+    }
+
+    /// In 1e-9 units of the currency; `point` is what one unit of the price is worth, in 1e-9.
+    fn gain(&self, point: i64) -> i128 {
+        let points = i128::from(self.mark().raw()) * i128::from(self.position) - self.cost;
+        points * i128::from(point) / i128::from(Price::ONE_RAW)
+    }
+}

@@ -1,0 +1,729 @@
+//! A strategy with its orders, positions and limits.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use tickwire_book::{Applied, Books};
+use tickwire_market::{
+    BookState, BookUpdate, Cause, ClientOrderId, Counter, Counters, EventFlags, EventKind, Instrument,
+    InstrumentId, MarketEvent, Nanos, OrderIntent, Price, Side, Symbol, TradingStatus, UpdateFlags,
+};
+
+use super::context::{NOTES, State};
+use super::{
+    BookChange, Context, Markets, Note, OrderEvent, OrderPort, Strategy, Subscription, TIMERS, TimerId, Trade,
+};
+use crate::{Change, Order, OrderReport, Orders, Positions, ReportError, ReportKind, Risk, RiskConfig};
+
+/// Sizes and limits of a strategy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConductorConfig {
+    /// Feeds. Default 1.
+    pub feeds: u32,
+    /// Instruments of a feed are numbered below two to the power of this, at most 24. Default 16.
+    pub instrument_bits: u32,
+    /// Places in the order table, rounded up to a power of two: ended orders stay readable until theirs is needed again. Default 65 536.
+    pub max_orders: u32,
+    /// The limits.
+    pub risk: RiskConfig,
+}
+
+impl Default for ConductorConfig {
+    fn default() -> ConductorConfig {
+        ConductorConfig {
+            feeds: 1,
+            instrument_bits: 16,
+            max_orders: 1 << 16,
+            risk: RiskConfig::default(),
+        }
+    }
+}
+
+/// A subscribed instrument and what the strategy knows of its book.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    instrument: InstrumentId,
+    symbol: Symbol,
+    is_dirty: bool,
+    changed: UpdateFlags,
+    shown: BookUpdate,
+    pending: BookUpdate,
+}
+
+/// No watch.
+const NONE: u32 = u32::MAX;
+
+/// A strategy with its orders, positions and limits: what every host drives. One thread owns it.
+#[derive(Debug)]
+pub struct Conductor<S> {
+    pub(super) strategy: S,
+    pub(super) state: State,
+    wanted: Vec<Symbol>,
+    is_all: bool,
+    bits: u32,
+    /// By instrument: its place among the watches.
+    watch_of: Vec<u32>,
+    watches: Vec<Watch>,
+    /// Books that the group of messages under way has changed.
+    dirty: Vec<u32>,
+    /// The callback that runs, or ran last.
+    callback: Cell<&'static str>,
+    has_started: bool,
+}
+
+impl<S: Strategy> Conductor<S> {
+    /// Asks the strategy for its subscriptions and takes all memory.
+    pub fn new(strategy: S, config: &ConductorConfig) -> Conductor<S> {
+        let bits = config.instrument_bits.min(24);
+        let feeds = config.feeds.clamp(1, 128);
+        let instruments = feeds << bits;
+        let subscriptions = strategy.subscriptions();
+        let is_all = subscriptions.contains(&Subscription::All);
+        let symbols = subscriptions.iter().filter_map(|s| match s {
+            Subscription::Symbol(symbol) => Some(*symbol),
+            Subscription::All => None,
+        });
+        let mut wanted: Vec<Symbol> = symbols.collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let watches = match is_all {
+            true => instruments as usize,
+            false => wanted.len() * feeds as usize,
+        };
+        Conductor {
+            strategy,
+            state: State {
+                orders: Orders::new(config.max_orders),
+                positions: Positions::new(instruments),
+                risk: Risk::new(config.risk, instruments),
+                counters: Counters::default(),
+                feeds_trade: vec![true; feeds as usize],
+                trades: vec![true; instruments as usize],
+                watched: vec![false; instruments as usize],
+                timers: [Nanos::ZERO; TIMERS],
+                next_timer: Nanos::ZERO,
+                notes: Vec::with_capacity(NOTES),
+                notes_lost: 0,
+                is_stopping: false,
+            },
+            wanted,
+            is_all,
+            bits,
+            watch_of: vec![NONE; instruments as usize],
+            watches: Vec::with_capacity(watches),
+            dirty: Vec::with_capacity(watches),
+            callback: Cell::new("none"),
+            has_started: false,
+        }
+    }
+
+    /// The symbols subscribed to; `None` for everything.
+    pub fn symbols(&self) -> Option<&[Symbol]> {
+        (!self.is_all).then_some(&*self.wanted)
+    }
+
+    /// The run begins.
+    pub fn start(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.has_started = true;
+        self.call("on_start", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_start(ctx)
+        });
+    }
+
+    /// A feed's directory has this instrument: `instrument.id` is its number on the feed. Whether it was subscribed to and is new, or was
+    /// defined anew. `point` is what one unit of its price is worth, in 1e-9 units of its currency.
+    pub fn define(
+        &mut self,
+        now: Nanos,
+        feed: usize,
+        instrument: &Instrument,
+        point: Option<i64>,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) -> bool {
+        let is_wanted = self.wants(instrument);
+        let id = markets.number(feed, instrument.id);
+        if !is_wanted || id.index() >= self.watch_of.len() || instrument.id == InstrumentId::WHOLE_FEED {
+            return false;
+        }
+        match self.watch_of[id.index()] {
+            NONE if self.watches.len() == self.watches.capacity() => return false,
+            NONE => {
+                self.watch_of[id.index()] = self.watches.len() as u32;
+                self.state.watched[id.index()] = true;
+                self.watches.push(Watch {
+                    instrument: id,
+                    symbol: instrument.symbol,
+                    is_dirty: false,
+                    changed: UpdateFlags::NONE,
+                    shown: BookUpdate {
+                        instrument: id,
+                        ..BookUpdate::default()
+                    },
+                    pending: BookUpdate::default(),
+                });
+            }
+            place => self.watches[place as usize].symbol = instrument.symbol,
+        }
+        if let Some(raw) = point {
+            self.state.risk.controls_mut().set_point(id.index(), raw);
+        }
+        let known = Instrument {
+            id,
+            tick: super::tick_of(instrument, Price::MAX),
+            ..*instrument
+        };
+        self.call("on_instrument", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_instrument(ctx, &known)
+        });
+        // The book may have been built before anybody asked for it.
+        if let Some(book) = markets.book(id) {
+            let update = book.update();
+            let place = self.watch_of[id.index()];
+            self.touch(place, &update, UpdateFlags::STATE);
+            self.flush(now, markets, port);
+        }
+        true
+    }
+
+    /// Whether an instrument was subscribed to.
+    pub fn wants(&self, instrument: &Instrument) -> bool {
+        self.is_all || self.wanted.binary_search(&instrument.symbol).is_ok()
+    }
+
+    /// Whether an instrument of a feed was subscribed to and is known.
+    #[inline]
+    pub fn watches(&self, feed: usize, local: InstrumentId) -> bool {
+        let index = (feed << self.bits) | local.index();
+        self.watch_of.get(index).is_some_and(|place| *place != NONE)
+    }
+
+    /// Takes an event that was just applied to the books of its feed. `is_grouped`: changes of books are told at the end of the venue's atomic group
+    /// ([`EventFlags::LAST`]) rather than event by event, as CME's and MOEX's want it.
+    #[inline]
+    pub fn on_event(
+        &mut self,
+        feed: usize,
+        event: &MarketEvent,
+        applied: Outcome,
+        is_grouped: bool,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        let now = event.recv_ts;
+        let index = (feed << self.bits) | event.instrument.index();
+        let place = self.watch_of.get(index).copied().unwrap_or(NONE);
+        if matches!(
+            event.kind,
+            EventKind::Status | EventKind::Clear | EventKind::Gap | EventKind::Recovered
+        ) {
+            self.on_whole(feed, event, markets, port);
+        }
+        if place != NONE {
+            match event.kind {
+                EventKind::Execute | EventKind::Trade => self.on_trade(event, applied, place, markets, port),
+                EventKind::Quote | EventKind::Imbalance => self.on_message(event, place, markets, port),
+                _ => {}
+            }
+            if let Outcome::Update(update, _) = &applied {
+                self.touch(place, update, update.changed);
+            }
+        }
+        if !self.dirty.is_empty() && (!is_grouped || event.flags.has(EventFlags::LAST)) {
+            self.flush(now, markets, port);
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, place: u32, update: &BookUpdate, changed: UpdateFlags) {
+        let watch = &mut self.watches[place as usize];
+        watch.pending = BookUpdate {
+            instrument: watch.instrument,
+            ..*update
+        };
+        watch.changed = watch.changed.with(changed);
+        if !core::mem::replace(&mut watch.is_dirty, true) {
+            self.dirty.push(place);
+        }
+    }
+
+    /// Tells of every book that has changed.
+    fn flush(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        for at in 0..self.dirty.len() {
+            let place = self.dirty[at] as usize;
+            let watch = &mut self.watches[place];
+            watch.is_dirty = false;
+            let change = BookChange {
+                instrument: watch.instrument,
+                before: watch.shown,
+                after: watch.pending,
+                changed: core::mem::replace(&mut watch.changed, UpdateFlags::NONE),
+            };
+            watch.shown = watch.pending;
+            let cause = Cause {
+                venue: change.after.venue,
+                seq: change.after.seq,
+                recv_ts: now,
+            };
+            if change.before.state != change.after.state {
+                self.told_state(now, cause, &change, markets, port);
+            }
+            self.call("on_book", now, cause, markets, port, |s, ctx| {
+                s.on_book(ctx, &change)
+            });
+            // The price band is judged by the middle before this change: a book that jumps must not vouch for itself.
+            self.state.risk.observe(&change.after);
+        }
+        self.dirty.clear();
+    }
+
+    #[cold]
+    fn told_state(
+        &mut self,
+        now: Nanos,
+        cause: Cause,
+        change: &BookChange,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        let id = change.instrument;
+        if change.after.state == BookState::Live {
+            self.call("on_live", now, cause, markets, port, |s, ctx| s.on_live(ctx, id));
+        } else if change.before.state == BookState::Live {
+            self.call("on_stale", now, cause, markets, port, |s, ctx| {
+                s.on_stale(ctx, id)
+            });
+        }
+    }
+
+    /// What is about more than one event's book: a status, a gap, its end, a clear.
+    #[cold]
+    fn on_whole(&mut self, feed: usize, event: &MarketEvent, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        let (now, is_feed) = (event.recv_ts, event.instrument == InstrumentId::WHOLE_FEED);
+        let id = markets.number(feed, event.instrument);
+        if event.kind == EventKind::Status {
+            let trades = matches!(event.status, TradingStatus::Trading | TradingStatus::Unknown);
+            let place = match is_feed {
+                true => self.state.feeds_trade.get_mut(feed),
+                false => self.state.trades.get_mut(id.index()),
+            };
+            if let Some(place) = place {
+                *place = trades;
+            }
+            if is_feed || self.watches(feed, event.instrument) {
+                let status = event.status;
+                self.call("on_status", now, cause_of(event), markets, port, |s, ctx| {
+                    s.on_status(ctx, id, status)
+                });
+            }
+            return;
+        }
+        if !is_feed {
+            return;
+        }
+        if event.kind == EventKind::Clear {
+            // Everything that was heard is void: a venue that says nothing is taken to trade.
+            let of_feed = (feed << self.bits)..((feed + 1) << self.bits);
+            self.state.feeds_trade[feed] = true;
+            self.state.trades[of_feed].fill(true);
+        }
+        for place in 0..self.watches.len() as u32 {
+            let watched = self.watches[place as usize].instrument;
+            if markets.local(watched).0 == feed
+                && let Some(book) = markets.book(watched)
+            {
+                let update = BookUpdate {
+                    recv_ts: now,
+                    seq: event.seq,
+                    ..book.update()
+                };
+                self.touch(place, &update, UpdateFlags::STATE);
+            }
+        }
+        self.flush(now, markets, port);
+    }
+
+    fn on_trade(
+        &mut self,
+        event: &MarketEvent,
+        applied: Outcome,
+        place: u32,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        let (price, resting) = match (event.kind, applied) {
+            (EventKind::Trade, _) => {
+                let has_side = !event.flags.has(EventFlags::NO_SIDE);
+                (event.price, has_side.then_some(event.side))
+            }
+            (_, Outcome::Update(_, Some((price, side)))) => (price, Some(side)),
+            _ => return,
+        };
+        if event.flags.has(EventFlags::NOT_PRINTABLE) {
+            return;
+        }
+        let trade = Trade {
+            instrument: self.watches[place as usize].instrument,
+            price,
+            qty: event.qty,
+            resting,
+            venue_ts: event.venue_ts,
+            seq: event.seq,
+        };
+        self.call(
+            "on_trade",
+            event.recv_ts,
+            cause_of(event),
+            markets,
+            port,
+            |s, ctx| s.on_trade(ctx, &trade),
+        );
+    }
+
+    fn on_message(
+        &mut self,
+        event: &MarketEvent,
+        place: u32,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) {
+        let told = MarketEvent {
+            instrument: self.watches[place as usize].instrument,
+            ..*event
+        };
+        let (now, cause) = (event.recv_ts, cause_of(event));
+        match event.kind {
+            EventKind::Quote => self.call("on_quote", now, cause, markets, port, |s, ctx| {
+                s.on_quote(ctx, &told)
+            }),
+            _ => self.call("on_imbalance", now, cause, markets, port, |s, ctx| {
+                s.on_imbalance(ctx, &told)
+            }),
+        }
+    }
+
+    /// Time has passed: timers that are due are called, the soonest first.
+    pub fn on_time(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        while let Some(at) = self.next_timer().filter(|at| *at <= now) {
+            let Some(timer) = self.state.timers.iter().position(|due| *due == at) else {
+                return;
+            };
+            self.state.timers[timer] = Nanos::ZERO;
+            self.state.next_timer = self.state.soonest();
+            let timer = TimerId(timer as u8);
+            self.call("on_timer", now, Cause::default(), markets, port, |s, ctx| {
+                s.on_timer(ctx, timer)
+            });
+            if self.state.timers[usize::from(timer.0)] == at {
+                // Set again to the same time: it would run for ever.
+                return;
+            }
+        }
+    }
+
+    /// When [`Conductor::on_time`] is to be called.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Nanos> {
+        (self.state.next_timer != Nanos::ZERO).then_some(self.state.next_timer)
+    }
+
+    /// An operator's word.
+    pub fn on_command(&mut self, now: Nanos, words: &str, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.call("on_command", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_command(ctx, words)
+        });
+    }
+
+    /// The run ends: everything open is cancelled, nothing more is sent.
+    pub fn stop(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) {
+        self.context(now, Cause::default(), markets, port).cancel_all();
+        self.state.is_stopping = true;
+        self.call("on_stop", now, Cause::default(), markets, port, |s, ctx| {
+            s.on_stop(ctx)
+        });
+    }
+
+    /// Cancels everything that is open; how many requests have left.
+    pub fn cancel_all(&mut self, now: Nanos, markets: Markets<'_>, port: &mut dyn OrderPort) -> u32 {
+        self.context(now, Cause::default(), markets, port).cancel_all()
+    }
+
+    /// Applies an execution report and tells the strategy. A fill or a broken trade that fits no order, other than a repeated one, means that the
+    /// position is not known: the kill switch goes on. It does so too where a broken trade fits: the position is known, and is not what was
+    /// decided on.
+    pub fn on_report(
+        &mut self,
+        now: Nanos,
+        report: &OrderReport,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+    ) -> Result<Change, ReportError> {
+        let change = self.state.apply(now, report).inspect_err(|error| {
+            self.state.counters.bump(Counter::ReportsUnmatched);
+            if report.kind.is_trade() && *error != ReportError::Duplicate {
+                self.state.risk.kill();
+            }
+        })?;
+        let counters = &mut self.state.counters;
+        match report.kind {
+            ReportKind::Accepted => counters.bump(Counter::OrdersAcked),
+            ReportKind::Filled { .. } => counters.bump(Counter::Fills),
+            ReportKind::Broken { .. } => {
+                counters.bump(Counter::TradesBroken);
+                self.state.risk.kill();
+            }
+            ReportKind::Cancelled => counters.bump(Counter::OrdersCancelled),
+            ReportKind::Rejected | ReportKind::ReplaceRejected { .. } => {
+                counters.bump(Counter::OrdersRejected)
+            }
+            ReportKind::CancelRejected | ReportKind::Replaced { .. } => {}
+        }
+        let event = OrderEvent {
+            order: change.order,
+            kind: report.kind,
+            filled: change.filled,
+            replaced: matches!(report.kind, ReportKind::Replaced { .. }).then_some(report.id),
+        };
+        if let Some(old) = event.replaced
+            && self
+                .state
+                .orders
+                .get(old)
+                .is_some_and(|old| old.is_cancel_requested)
+        {
+            // The venue replaced the order before the cancellation came, which named the one that is over.
+            let _ = self
+                .context(now, change.order.cause, markets, port)
+                .cancel(change.order.id);
+        }
+        let cause = change.order.cause;
+        self.call("on_order", now, cause, markets, port, |s, ctx| {
+            s.on_order(ctx, &event)
+        });
+        Ok(change)
+    }
+
+    /// Takes back an order that could not be sent: it ends as rejected. `false` if it is unknown or was answered.
+    pub fn withdraw(&mut self, id: ClientOrderId) -> bool {
+        self.state.take_back(id)
+    }
+
+    /// Stops every further order. Open ones live on: see [`Conductor::cancel_all`].
+    pub fn kill(&mut self) {
+        self.state.risk.kill();
+    }
+
+    /// Says whether an order entry session is logged on; assumed until told otherwise.
+    pub fn set_session(&mut self, is_up: bool) {
+        self.state.risk.set_session(is_up);
+    }
+
+    /// The next request to cancel an open order not asked for yet, for a host that sends it; call until `None` to cancel them all.
+    pub fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent> {
+        let open = self.state.orders.next_to_cancel()?;
+        let order = self.state.orders.request_cancel(open)?;
+        Some(OrderIntent::Cancel {
+            id: self.state.orders.issue_id(),
+            target: order.id,
+            venue_id: order.venue_id,
+            instrument: order.instrument,
+            side: order.side,
+            qty: order.qty,
+            cause,
+        })
+    }
+
+    /// The strategy.
+    pub fn strategy(&self) -> &S {
+        &self.strategy
+    }
+
+    /// The checks.
+    pub fn risk(&self) -> &Risk {
+        &self.state.risk
+    }
+
+    /// The checks, to lift the kill switch or set a reference.
+    pub fn risk_mut(&mut self) -> &mut Risk {
+        &mut self.state.risk
+    }
+
+    /// The orders.
+    pub fn orders(&self) -> &Orders {
+        &self.state.orders
+    }
+
+    /// The positions.
+    pub fn positions(&self) -> &Positions {
+        &self.state.positions
+    }
+
+    /// What happened how often.
+    pub fn counters(&self) -> &Counters {
+        &self.state.counters
+    }
+
+    /// Every instrument that was subscribed to and is known, with the top of its book as the strategy was told last.
+    pub fn instruments(&self) -> impl Iterator<Item = (InstrumentId, Symbol, &BookUpdate)> + '_ {
+        self.watches.iter().map(|w| (w.instrument, w.symbol, &w.shown))
+    }
+
+    /// What the strategy has noted since this was last called, and how many notes had no place.
+    pub fn take_notes(&mut self, mut tell: impl FnMut(&Note)) -> u64 {
+        self.state.notes.drain(..).for_each(|note| tell(&note));
+        core::mem::take(&mut self.state.notes_lost)
+    }
+
+    /// The callback that runs; after a panic, the one that panicked.
+    pub fn callback(&self) -> &'static str {
+        self.callback.get()
+    }
+
+    fn context<'a>(
+        &'a mut self,
+        now: Nanos,
+        cause: Cause,
+        markets: Markets<'a>,
+        port: &'a mut dyn OrderPort,
+    ) -> Context<'a> {
+        Context {
+            now,
+            cause,
+            markets,
+            state: &mut self.state,
+            port,
+        }
+    }
+
+    #[inline(always)]
+    fn call(
+        &mut self,
+        name: &'static str,
+        now: Nanos,
+        cause: Cause,
+        markets: Markets<'_>,
+        port: &mut dyn OrderPort,
+        callback: impl FnOnce(&mut S, &mut Context<'_>),
+    ) {
+        self.callback.set(name);
+        let mut context = Context {
+            now,
+            cause,
+            markets,
+            state: &mut self.state,
+            port,
+        };
+        callback(&mut self.strategy, &mut context);
+    }
+}
+
+/// What applying an event came to, without a loan of the books.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome {
+    /// It changed a book, whose top is this now; of an execution, the price and side of the order that was hit.
+    Update(BookUpdate, Option<(Price, Side)>),
+    /// It did not.
+    Other,
+}
+
+impl Outcome {
+    /// Applies an event to the books of its feed.
+    #[inline]
+    pub fn of(books: &mut Books, event: &MarketEvent) -> Outcome {
+        let is_execution = event.kind == EventKind::Execute;
+        let hit = match is_execution {
+            true => books.order(event.order_id).map(|order| (order.price, order.side)),
+            false => None,
+        };
+        match books.apply(event) {
+            Applied::Update(update) => {
+                let price = match event.flags.has(EventFlags::AT_OTHER_PRICE) {
+                    true => Some(event.price),
+                    false => None,
+                };
+                Outcome::Update(
+                    BookUpdate {
+                        recv_ts: event.recv_ts,
+                        ..*update
+                    },
+                    hit.map(|(at, side)| (price.unwrap_or(at), side)),
+                )
+            }
+            _ => Outcome::Other,
+        }
+    }
+}
+
+fn cause_of(event: &MarketEvent) -> Cause {
+    Cause {
+        venue: event.venue,
+        seq: event.seq,
+        recv_ts: event.recv_ts,
+    }
+}
+
+impl State {
+    /// Takes back an order that could not be sent.
+    pub(super) fn take_back(&mut self, id: ClientOrderId) -> bool {
+        let is_pending = |order: &Order| order.state == crate::OrderState::PendingNew;
+        let Some(order) = self.orders.get(id).copied().filter(is_pending) else {
+            return false;
+        };
+        let report = match order.replaces {
+            Some(old) => OrderReport {
+                id: old,
+                venue_id: None,
+                kind: ReportKind::ReplaceRejected { by: id },
+            },
+            None => OrderReport {
+                id,
+                venue_id: None,
+                kind: ReportKind::Rejected,
+            },
+        };
+        self.apply(Nanos::ZERO, &report).is_ok()
+    }
+
+    /// An order has ended or moved: what is left decides which of our own prices must not be crossed.
+    fn count_resting(&mut self, instrument: InstrumentId, side: Side) {
+        let (mut count, mut best) = (0, Price::ZERO);
+        for order in self.orders.iter_open() {
+            if order.instrument == instrument && order.side == side && order.time_in_force.rests() {
+                if count == 0 || side.better(order.price, best) {
+                    best = order.price;
+                }
+                count += 1;
+            }
+        }
+        self.risk.resting(instrument, side, (count, best));
+    }
+
+    pub(super) fn apply(&mut self, now: Nanos, report: &OrderReport) -> Result<Change, ReportError> {
+        let change = self.orders.apply(report)?;
+        let order = &change.order;
+        let (instrument, side) = (order.instrument, order.side);
+        match report.kind {
+            ReportKind::Filled { qty, price, .. } => {
+                self.positions.on_fill(instrument, side, qty, price);
+                self.risk.fill(now, instrument, (side, qty, price));
+            }
+            ReportKind::Broken { qty, price, .. } => {
+                self.positions.on_broken(instrument, side, qty, price);
+                self.risk.unfill(instrument, (side, qty, price));
+            }
+            _ => {}
+        }
+        if order.time_in_force.rests()
+            && (!order.state.is_open()
+                || matches!(
+                    report.kind,
+                    ReportKind::Replaced { .. } | ReportKind::ReplaceRejected { .. }
+                ))
+        {
+            self.count_resting(instrument, side);
+        }
+        self.positions.on_released(instrument, side, change.released);
+        Ok(change)
+    }
+}

@@ -1,0 +1,544 @@
+//! What a strategy may look at and do within a callback.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use tickwire_book::{BookRef, Books};
+use tickwire_market::{
+    BookState, Cause, ClientOrderId, Counter, Counters, InstrumentId, Nanos, OrderIntent, OrderType, Price,
+    Qty, Side, TimeInForce,
+};
+
+use crate::orders::Terms;
+use crate::{NewOrder, Order, Orders, Position, Positions, Risk, RiskReject};
+
+/// How many timers a strategy has.
+pub const TIMERS: usize = 64;
+/// How many notes are kept until somebody reads them.
+pub(super) const NOTES: usize = 1024;
+
+/// One of the strategy's timers, below [`TIMERS`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TimerId(pub u8);
+
+/// Where requests leave: an order session, a simulated venue, memory.
+pub trait OrderPort {
+    /// Takes a request that has passed every check, at once. An error means that nothing has left.
+    fn send(&mut self, now: Nanos, request: &OrderIntent) -> Result<(), Rejected>;
+}
+
+/// A request that could not leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rejected {
+    /// The protocol of the session has no such request.
+    Unsupported,
+    /// The session is not up, or its connection failed.
+    NoSession,
+}
+
+/// Why a request was not sent.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NotSent {
+    /// A pre-trade check stopped it.
+    Check(RiskReject),
+    /// The book is not live, and the order does not say that this is known ([`Ticket::on_stale_book`]).
+    StaleBook,
+    /// The venue, or the instrument, is said not to trade; orders for auctions pass.
+    NotTrading,
+    /// Nothing was subscribed to under this number.
+    UnknownInstrument,
+    /// No such order, or it is over.
+    NotOpen,
+    /// Its cancellation or replacement is under way.
+    Pending,
+    /// A market order without an opposite side to value it by.
+    NoOpposite,
+    /// Every place of the order table holds an open order.
+    OrdersFull,
+    /// The order session has no such request.
+    Unsupported,
+    /// The order session is not up.
+    NoSession,
+    /// The run is ending.
+    Stopping,
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotSent::Check(reason) => write!(f, "stopped by the check {}", reason.counter().spec().id),
+            NotSent::StaleBook => f.write_str("the book is not live"),
+            NotSent::NotTrading => f.write_str("the venue or the instrument does not trade now"),
+            NotSent::UnknownInstrument => f.write_str("the instrument was not subscribed to"),
+            NotSent::NotOpen => f.write_str("the order is not open"),
+            NotSent::Pending => f.write_str("a cancellation or replacement of the order is under way"),
+            NotSent::NoOpposite => f.write_str("a market order needs an opposite side in the book"),
+            NotSent::OrdersFull => f.write_str("every place of the order table holds an open order"),
+            NotSent::Unsupported => f.write_str("the order session has no such request"),
+            NotSent::NoSession => f.write_str("the order session is not up"),
+            NotSent::Stopping => f.write_str("the run is ending"),
+        }
+    }
+}
+
+/// An order to be entered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a ticket is an order only once it is submitted"]
+pub struct Ticket {
+    pub(super) instrument: InstrumentId,
+    pub(super) side: Side,
+    pub(super) qty: Qty,
+    /// None of a market order.
+    pub(super) price: Option<Price>,
+    pub(super) time_in_force: TimeInForce,
+    pub(super) is_on_stale: bool,
+}
+
+impl Ticket {
+    /// A limit order for the day.
+    pub fn limit(side: Side, instrument: InstrumentId, qty: u32, price: Price) -> Ticket {
+        Ticket {
+            instrument,
+            side,
+            qty: Qty(qty),
+            price: Some(price),
+            time_in_force: TimeInForce::Day,
+            is_on_stale: false,
+        }
+    }
+
+    /// A market order, immediate or cancel.
+    pub fn market(side: Side, instrument: InstrumentId, qty: u32) -> Ticket {
+        Ticket {
+            price: None,
+            time_in_force: TimeInForce::ImmediateOrCancel,
+            ..Ticket::limit(side, instrument, qty, Price::ZERO)
+        }
+    }
+
+    /// What does not trade at once is cancelled.
+    pub fn immediate_or_cancel(self) -> Ticket {
+        self.lasting(TimeInForce::ImmediateOrCancel)
+    }
+
+    /// How long it lives.
+    pub fn lasting(self, time_in_force: TimeInForce) -> Ticket {
+        Ticket {
+            time_in_force,
+            ..self
+        }
+    }
+
+    /// It is meant to be sent although the book cannot be trusted.
+    pub fn on_stale_book(self) -> Ticket {
+        Ticket {
+            is_on_stale: true,
+            ..self
+        }
+    }
+}
+
+/// A record of the strategy's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub text: &'static str,
+    /// How much.
+    pub value: i64,
+}
+
+/// The books of every feed. An instrument's number is that of its feed with the feed's place in the upper bits.
+#[derive(Clone, Copy)]
+pub struct Markets<'a> {
+    books: &'a [Books],
+    bits: u32,
+}
+
+impl<'a> Markets<'a> {
+    /// Books of feeds, whose instruments have numbers below two to the power of `bits`.
+    pub fn new(books: &'a [Books], bits: u32) -> Markets<'a> {
+        Markets {
+            books,
+            bits: bits.min(31),
+        }
+    }
+
+    /// Which feed an instrument is of, and its number there.
+    #[inline]
+    pub fn local(&self, instrument: InstrumentId) -> (usize, InstrumentId) {
+        let mask = (1_u32 << self.bits) - 1;
+        (
+            (instrument.0 >> self.bits) as usize,
+            InstrumentId(instrument.0 & mask),
+        )
+    }
+
+    /// The number of a feed's instrument here.
+    #[inline]
+    pub fn number(&self, feed: usize, local: InstrumentId) -> InstrumentId {
+        InstrumentId(((feed as u32) << self.bits) | local.0)
+    }
+
+    /// A book.
+    #[inline]
+    pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'a>> {
+        let (feed, local) = self.local(instrument);
+        self.books.get(feed)?.book(local)
+    }
+}
+
+/// Everything of a strategy's but itself.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) orders: Orders,
+    pub(super) positions: Positions,
+    pub(super) risk: Risk,
+    pub(super) counters: Counters,
+    /// Of the venue by feed, and of instruments: whether it is said to trade. Who says nothing is taken to trade.
+    pub(super) feeds_trade: Vec<bool>,
+    pub(super) trades: Vec<bool>,
+    /// Which instruments were subscribed to.
+    pub(super) watched: Vec<bool>,
+    pub(super) timers: [Nanos; TIMERS],
+    pub(super) next_timer: Nanos,
+    pub(super) notes: Vec<Note>,
+    pub(super) notes_lost: u64,
+    pub(super) is_stopping: bool,
+}
+
+/// What a strategy may look at and do within a callback.
+pub struct Context<'a> {
+    pub(super) now: Nanos,
+    pub(super) cause: Cause,
+    pub(super) markets: Markets<'a>,
+    pub(super) state: &'a mut State,
+    pub(super) port: &'a mut dyn OrderPort,
+}
+
+impl<'a> Context<'a> {
+    /// The time: live the machine's, in a backtest the recording's.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The message that this callback is about.
+    #[inline]
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// A book; `None` beyond the configured number of instruments.
+    #[inline]
+    pub fn book(&self, instrument: InstrumentId) -> Option<BookRef<'a>> {
+        self.markets.book(instrument)
+    }
+
+    /// What is held of an instrument.
+    #[inline]
+    pub fn position(&self, instrument: InstrumentId) -> Position {
+        self.state.positions.get(instrument)
+    }
+
+    /// Every position.
+    pub fn positions(&self) -> &Positions {
+        &self.state.positions
+    }
+
+    /// One of our orders, as long as its place in the table was not used again.
+    #[inline]
+    pub fn order(&self, id: ClientOrderId) -> Option<&Order> {
+        self.state.orders.get(id)
+    }
+
+    /// Our open orders, as they were entered.
+    pub fn open_orders(&self) -> impl Iterator<Item = &Order> + '_ {
+        self.state.orders.iter_open()
+    }
+
+    /// Whether the venue, and the instrument, are said to trade.
+    #[inline]
+    pub fn is_trading(&self, instrument: InstrumentId) -> bool {
+        let (feed, _) = self.markets.local(instrument);
+        self.state.feeds_trade.get(feed).copied().unwrap_or(true)
+            && self.state.trades.get(instrument.index()).copied().unwrap_or(true)
+    }
+
+    /// Whether somebody or a check has stopped everything.
+    pub fn is_stopped(&self) -> bool {
+        self.state.risk.is_killed() || self.state.risk.stopped().is_some()
+    }
+
+    /// Buys at a limit, for the day.
+    #[inline]
+    pub fn buy(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        price: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::limit(Side::Bid, instrument, qty, price))
+    }
+
+    /// Sells at a limit, for the day.
+    #[inline]
+    pub fn sell(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        price: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::limit(Side::Ask, instrument, qty, price))
+    }
+
+    /// Buys at a limit what can be had at once.
+    #[inline]
+    pub fn buy_now(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        price: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::limit(Side::Bid, instrument, qty, price).immediate_or_cancel())
+    }
+
+    /// Sells at a limit what can be sold at once.
+    #[inline]
+    pub fn sell_now(
+        &mut self,
+        instrument: InstrumentId,
+        qty: u32,
+        price: Price,
+    ) -> Result<ClientOrderId, NotSent> {
+        self.submit(Ticket::limit(Side::Ask, instrument, qty, price).immediate_or_cancel())
+    }
+
+    /// Enters an order. What it gives is the order's number; an error names what stopped it, and nothing has left then.
+    #[inline]
+    pub fn submit(&mut self, ticket: Ticket) -> Result<ClientOrderId, NotSent> {
+        let done = self.enter(ticket, None);
+        self.counted(done)
+    }
+
+    /// Changes price and quantity of an open order by one request. `qty` is all of it, with what has traded (FIX OrderQty of an order cancel/replace
+    /// request). The order goes on under the number that this gives, once the venue agrees; until then both count against the limits. It keeps
+    /// its place in the queue where the venue's rules let it.
+    pub fn replace(&mut self, id: ClientOrderId, qty: u32, price: Price) -> Result<ClientOrderId, NotSent> {
+        let done = self.replaced(id, Qty(qty), price);
+        self.counted(done)
+    }
+
+    /// Asks for an order's cancellation. Until the venue has confirmed, it may trade.
+    pub fn cancel(&mut self, id: ClientOrderId) -> Result<(), NotSent> {
+        let order = *self.open_order(id)?;
+        if order.is_replacing() {
+            return Err(NotSent::Pending);
+        }
+        let target = self.state.orders.request_cancel(id).ok_or(NotSent::NotOpen)?;
+        let request = OrderIntent::Cancel {
+            id: self.state.orders.issue_id(),
+            target: target.id,
+            venue_id: target.venue_id,
+            instrument: target.instrument,
+            side: target.side,
+            qty: target.qty,
+            cause: self.cause,
+        };
+        self.port.send(self.now, &request).map_err(|e| {
+            self.state.orders.cancel_not_sent(id);
+            not_sent(e)
+        })
+    }
+
+    /// Cancels every open order that is not being cancelled yet; how many requests have left.
+    pub fn cancel_all(&mut self) -> u32 {
+        let mut count = 0;
+        while let Some(id) = self.state.orders.next_to_cancel() {
+            if self.cancel(id).is_err() {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Has [`crate::strategy::Strategy::on_timer`] called at `at`, or as soon as the host looks; a timer that was set before is moved. A number
+    /// beyond [`TIMERS`] is ignored.
+    #[inline]
+    pub fn set_timer(&mut self, timer: TimerId, at: Nanos) {
+        if let Some(place) = self.state.timers.get_mut(usize::from(timer.0)) {
+            *place = Nanos(at.0.max(1));
+            self.state.next_timer = self.state.soonest();
+        }
+    }
+
+    /// Takes a timer back.
+    pub fn stop_timer(&mut self, timer: TimerId) {
+        if let Some(place) = self.state.timers.get_mut(usize::from(timer.0)) {
+            *place = Nanos::ZERO;
+            self.state.next_timer = self.state.soonest();
+        }
+    }
+
+    /// Keeps a record for the host's log. With every place taken the newest is dropped and counted.
+    #[inline]
+    pub fn note(&mut self, text: &'static str, value: i64) {
+        match self.state.notes.len() < NOTES {
+            true => self.state.notes.push(Note {
+                at: self.now,
+                text,
+                value,
+            }),
+            false => self.state.notes_lost += 1,
+        }
+    }
+
+    fn open_order(&self, id: ClientOrderId) -> Result<&Order, NotSent> {
+        let order = self.state.orders.get(id).filter(|order| order.state.is_open());
+        order.ok_or(NotSent::NotOpen)
+    }
+
+    #[inline]
+    fn counted<T>(&mut self, done: Result<T, NotSent>) -> Result<T, NotSent> {
+        if let Err(NotSent::Check(reason)) = done {
+            self.state.counters.bump(Counter::RiskRejects);
+            self.state.counters.bump(reason.counter());
+        }
+        done
+    }
+
+    fn replaced(&mut self, id: ClientOrderId, qty: Qty, price: Price) -> Result<ClientOrderId, NotSent> {
+        let old = *self.open_order(id)?;
+        if old.is_cancel_requested || old.replaced_by.is_some() || old.is_replacing() {
+            return Err(NotSent::Pending);
+        }
+        if qty.0 <= old.filled.0 + old.broken.0 {
+            return Err(NotSent::Check(RiskReject::OrderSize));
+        }
+        let ticket = Ticket {
+            instrument: old.instrument,
+            side: old.side,
+            qty,
+            price: Some(price),
+            time_in_force: old.time_in_force,
+            is_on_stale: false,
+        };
+        self.enter(ticket, Some(&old))
+    }
+
+    #[inline]
+    fn enter(&mut self, ticket: Ticket, old: Option<&Order>) -> Result<ClientOrderId, NotSent> {
+        let Ticket {
+            instrument,
+            side,
+            qty,
+            price,
+            time_in_force,
+            is_on_stale,
+        } = ticket;
+        let state = &mut *self.state;
+        if state.is_stopping {
+            return Err(NotSent::Stopping);
+        }
+        if !state.watched.get(instrument.index()).copied().unwrap_or_default() {
+            return Err(NotSent::UnknownInstrument);
+        }
+        let (feed, _) = self.markets.local(instrument);
+        let is_for_auction = matches!(time_in_force, TimeInForce::AtTheOpening | TimeInForce::AtTheClose);
+        let trades = state.feeds_trade.get(feed).copied().unwrap_or(true) && state.trades[instrument.index()];
+        if !trades && !is_for_auction {
+            return Err(NotSent::NotTrading);
+        }
+        let book = self.markets.book(instrument).ok_or(NotSent::UnknownInstrument)?;
+        if !is_on_stale && book.state() != BookState::Live {
+            return Err(NotSent::StaleBook);
+        }
+        let (order_type, limit) = match price {
+            Some(price) => (OrderType::Limit, price),
+            None => (
+                OrderType::Market,
+                book.best(!side).ok_or(NotSent::NoOpposite)?.price,
+            ),
+        };
+        let order = NewOrder {
+            instrument,
+            side,
+            price: limit,
+            qty,
+            cause: self.cause,
+        };
+        let position = state.positions.get(instrument);
+        let rests = time_in_force.rests();
+        state
+            .risk
+            .check(self.now, &order, (state.orders.open(), rests), &position)
+            .map_err(NotSent::Check)?;
+        let terms = Terms {
+            order_type,
+            time_in_force,
+        };
+        let entered = match old {
+            Some(old) => state.orders.insert_replacement(&order, old.id),
+            None => state.orders.insert_as(&order, terms),
+        };
+        let Ok(id) = entered else {
+            // The check counted it as one that rests.
+            if rests {
+                state.risk.closed(instrument, side);
+            }
+            return Err(NotSent::OrdersFull);
+        };
+        let open = Qty(qty.0 - old.map_or(0, |old| old.filled.0 + old.broken.0));
+        state.positions.on_sent(instrument, side, open);
+        let request = match old {
+            None => OrderIntent::New {
+                id,
+                instrument,
+                side,
+                order_type,
+                price: limit,
+                qty,
+                time_in_force,
+                cause: self.cause,
+            },
+            Some(old) => OrderIntent::Replace {
+                id,
+                target: old.id,
+                venue_id: old.venue_id,
+                instrument,
+                side,
+                price: limit,
+                qty,
+                time_in_force,
+                cause: self.cause,
+            },
+        };
+        match self.port.send(self.now, &request) {
+            Ok(()) => {
+                self.state.counters.bump(Counter::OrdersSent);
+                Ok(id)
+            }
+            Err(error) => {
+                self.state.take_back(id);
+                Err(not_sent(error))
+            }
+        }
+    }
+}
+
+fn not_sent(error: Rejected) -> NotSent {
+    match error {
+        Rejected::Unsupported => NotSent::Unsupported,
+        Rejected::NoSession => NotSent::NoSession,
+    }
+}
+
+impl State {
+    /// When the next timer is due; [`Nanos::ZERO`] for never.
+    pub(super) fn soonest(&self) -> Nanos {
+        let set = self.timers.iter().filter(|at| **at != Nanos::ZERO);
+        set.min().copied().unwrap_or_default()
+    }
+}

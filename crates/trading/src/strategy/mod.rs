@@ -1,0 +1,221 @@
+//! The interface of a trading rule: the same source in a backtest, against the simulator and live.
+//!
+//! ```
+//! use tickwire_market::{Side, Symbol};
+//! use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
+//!
+//! /// Buys 100 whenever the best offer has another price.
+//! struct Taker;
+//!
+//! impl Strategy for Taker {
+//!     fn subscriptions(&self) -> Vec<Subscription> {
+//!         vec![Subscription::symbol("AAPL")]
+//!     }
+//!
+//!     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+//!         if let Some(offer) = change.new_best_price(Side::Ask) {
+//!             // What became of it: the order's number, or the check that stopped it.
+//!             let _ = ctx.buy_now(change.instrument, 100, offer);
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! A [`Conductor`] holds a strategy, its orders, positions and limits, and is told of market data and reports by whoever hosts it. An order's
+//! path is: [`Context::submit`] → the checks of [`crate::Risk`] → the order table → [`OrderPort::send`], all inside the callback.
+//!
+//! **Invariant.** No clock (`now` is an argument), no allocation after [`Strategy::on_start`], integers only.
+
+mod conductor;
+mod context;
+#[cfg(test)]
+mod tests;
+
+pub use conductor::{Conductor, ConductorConfig, Outcome};
+pub use context::{Context, Markets, NotSent, Note, OrderPort, Rejected, TIMERS, Ticket, TimerId};
+
+use alloc::vec::Vec;
+use tickwire_market::{
+    BookState, BookUpdate, ClientOrderId, Instrument, InstrumentId, MarketEvent, Nanos, Price, Qty, SeqNo,
+    Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
+};
+
+use crate::{Order, ReportKind};
+
+/// A trading rule. Every callback does nothing unless it is written; none is called from another thread.
+pub trait Strategy {
+    /// What it wants to hear of and trade. Asked for once, before anything else.
+    fn subscriptions(&self) -> Vec<Subscription>;
+
+    /// The run begins: the one callback that may allocate. No instrument is known yet.
+    fn on_start(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// The feed has named an instrument that was subscribed to: its number is what everything else says from now on; its tick is that of
+    /// [`tick_of`]. Called again when the venue defines it anew.
+    fn on_instrument(&mut self, ctx: &mut Context<'_>, instrument: &Instrument) {
+        let _ = (ctx, instrument);
+    }
+
+    /// A book has changed; called once for each book that a message (on CME and MOEX: a match event) has changed, after all of it.
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        let _ = (ctx, change);
+    }
+
+    /// A trade at the venue, ours or another's. Before the change of the book that it makes.
+    fn on_trade(&mut self, ctx: &mut Context<'_>, trade: &Trade) {
+        let _ = (ctx, trade);
+    }
+
+    /// A quote of a feed without depth (CQS, UQDF): a participant's, or the national best. [`Strategy::on_book`] is told of the national best too.
+    fn on_quote(&mut self, ctx: &mut Context<'_>, quote: &MarketEvent) {
+        let _ = (ctx, quote);
+    }
+
+    /// The state of an auction: paired and missing quantity, indicative prices.
+    fn on_imbalance(&mut self, ctx: &mut Context<'_>, imbalance: &MarketEvent) {
+        let _ = (ctx, imbalance);
+    }
+
+    /// A trading status, of an instrument, or of the whole venue as [`InstrumentId::WHOLE_FEED`] of its feed.
+    fn on_status(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId, status: TradingStatus) {
+        let _ = (ctx, instrument, status);
+    }
+
+    /// A book may not be trusted any more: a gap lies before it. Orders on it are refused until [`Strategy::on_live`].
+    fn on_stale(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
+        let _ = (ctx, instrument);
+    }
+
+    /// A book may be trusted, for the first time or again.
+    fn on_live(&mut self, ctx: &mut Context<'_>, instrument: InstrumentId) {
+        let _ = (ctx, instrument);
+    }
+
+    /// Something has happened to one of our orders.
+    fn on_order(&mut self, ctx: &mut Context<'_>, event: &OrderEvent) {
+        let _ = (ctx, event);
+    }
+
+    /// A time that was asked for by [`Context::set_timer`] has come.
+    fn on_timer(&mut self, ctx: &mut Context<'_>, timer: TimerId) {
+        let _ = (ctx, timer);
+    }
+
+    /// An operator's word, as typed.
+    fn on_command(&mut self, ctx: &mut Context<'_>, words: &str) {
+        let _ = (ctx, words);
+    }
+
+    /// The run ends. The host has cancelled, or cancels, what is open; nothing more is sent.
+    fn on_stop(&mut self, ctx: &mut Context<'_>) {
+        let _ = ctx;
+    }
+
+    /// Numbers of its own for the report at the end, by name.
+    fn figures(&self, tell: &mut dyn FnMut(&str, i64)) {
+        let _ = tell;
+    }
+}
+
+/// What a strategy wants to hear of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Subscription {
+    /// An instrument by the venue's symbol, on every feed that has it.
+    Symbol(Symbol),
+    /// Everything that the feeds define.
+    All,
+}
+
+impl Subscription {
+    /// An instrument by its symbol.
+    ///
+    /// # Panics
+    /// When it is no symbol: empty, longer than [`Symbol`] holds, or not printable ASCII.
+    pub fn symbol(name: &str) -> Subscription {
+        Subscription::Symbol(Symbol::new(name.as_bytes()).expect("a symbol is printable ASCII"))
+    }
+}
+
+/// The tick of an instrument at a price: the feed's, and for US equities, whose feeds do not say it, that of rule 612 of Regulation NMS
+/// (17 CFR 242.612): 0.01, and 0.0001 below 1.00.
+pub fn tick_of(instrument: &Instrument, price: Price) -> Price {
+    match instrument.venue {
+        _ if instrument.tick != Price::ZERO => instrument.tick,
+        Venue::Cme | Venue::Moex => Price::from_raw(1),
+        _ if price.raw() < Price::ONE_RAW => Price::from_4dp(1),
+        _ => Price::from_4dp(100),
+    }
+}
+
+/// A book before and after.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BookChange {
+    /// Whose book. Walk it by [`Context::book`].
+    pub instrument: InstrumentId,
+    /// The top as the strategy was told last.
+    pub before: BookUpdate,
+    /// The top as it is.
+    pub after: BookUpdate,
+    /// Everything that changed on the way from one to the other.
+    pub changed: UpdateFlags,
+}
+
+impl BookChange {
+    /// The best price of a side, where it is another one than before, or the first.
+    #[inline]
+    pub fn new_best_price(&self, side: Side) -> Option<Price> {
+        let after = self.after.best(side)?.0;
+        let before = self.before.best(side).map(|best| best.0);
+        (before != Some(after)).then_some(after)
+    }
+
+    /// The middle between both bests: rounded down to 1e-9; `None` unless both sides are there and apart.
+    #[inline]
+    pub fn mid(&self) -> Option<Price> {
+        mid_of(&self.after)
+    }
+
+    /// Whether the book may be trusted.
+    #[inline]
+    pub fn is_live(&self) -> bool {
+        self.after.state == BookState::Live
+    }
+}
+
+/// The middle of a top of book.
+pub(crate) fn mid_of(update: &BookUpdate) -> Option<Price> {
+    let (bid, ask) = (update.best(Side::Bid)?.0, update.best(Side::Ask)?.0);
+    (bid < ask).then(|| crate::risk::middle(bid, ask))
+}
+
+/// A trade at the venue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trade {
+    /// What was traded.
+    pub instrument: InstrumentId,
+    /// At what price.
+    pub price: Price,
+    /// How much.
+    pub qty: Volume,
+    /// The side of the resting order that was hit, where the feed says it.
+    pub resting: Option<Side>,
+    /// The venue's time.
+    pub venue_ts: Nanos,
+    /// The message.
+    pub seq: SeqNo,
+}
+
+/// What has happened to an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OrderEvent {
+    /// The order as it is now.
+    pub order: Order,
+    /// What the venue said.
+    pub kind: ReportKind,
+    /// How much was traded by it.
+    pub filled: Qty,
+    /// The order that it took the place of, when it was replaced.
+    pub replaced: Option<ClientOrderId>,
+}

@@ -1,0 +1,175 @@
+//! The example as a user has it: a capture, a backtest, parameters that are wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder of the test's own, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tickwire-test-taker-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn taker(arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_taker")).args(arguments).output();
+    output.expect("the example runs")
+}
+
+fn told(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn parameters() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("strategy.toml")
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn backtest(capture: &str, more: &[&str]) -> Value {
+    let config = parameters();
+    let mut arguments = vec!["backtest", "-c", &config, "--json", capture];
+    arguments.extend(more);
+    let output = taker(&arguments);
+    assert!(output.status.success(), "{}", told(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn a_backtest_is_the_same_each_time_and_obeys_parameters_limits_and_latency() {
+    let folder = Folder::new("same");
+    let capture = folder.file("sample.pcap");
+    let sample = taker(&["sample", &capture]);
+    assert!(sample.status.success(), "{}", told(&sample));
+    let first = backtest(&capture, &[]);
+    assert_eq!(first, backtest(&capture, &[]));
+    let number = |value: &Value, name: &str| {
+        value[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{name} in {value:#}"))
+    };
+    assert!(number(&first, "fills") > 5, "{first:#}");
+    assert_eq!(first["fault"], Value::Null);
+    assert_eq!(first["instruments"][0]["symbol"], "AAPL");
+    // Every order has an end, and none was refused by the checks or unknown.
+    let counters = &first["counters"];
+    assert_eq!(counters["orders_acked"], first["orders"]);
+    assert_eq!(counters["reports_unmatched"].as_u64().unwrap_or(0), 0);
+    let other = backtest(&capture, &["--set", "lot=10", "--set", "position_max=20"]);
+    assert_ne!(first["hash"], other["hash"]);
+    assert!(other["instruments"][0]["position"].as_i64().expect("a position") <= 30);
+    // A limit stops what is larger, by its name.
+    let stopped = backtest(&capture, &["--set", "lot=5000"]);
+    assert_eq!(number(&stopped, "orders"), 0);
+    assert!(number(&stopped["counters"], "risk_order_size") > 0, "{stopped:#}");
+    // Every fill is in the file.
+    let fills = folder.file("fills.csv");
+    backtest(&capture, &["--fills", &fills]);
+    let text = std::fs::read_to_string(&fills).expect("the file");
+    assert_eq!(text.lines().count() as u64, 1 + number(&first, "fills"));
+}
+
+#[test]
+fn a_sweep_is_every_combination_each_as_if_run_alone() {
+    let folder = Folder::new("sweep");
+    let capture = folder.file("sample.pcap");
+    assert!(taker(&["sample", &capture, "--seconds", "0.5"]).status.success());
+    let all = backtest(&capture, &["--sweep", "lot=10,100", "--sweep", "edge=1,100,1000"]);
+    let rows = all.as_array().expect("rows");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let sets: Vec<String> = ["lot", "edge"]
+            .iter()
+            .map(|name| format!("{name}={}", row["parameters"][name].as_str().expect("a value")))
+            .collect();
+        let alone = backtest(&capture, &["--set", &sets[0], "--set", &sets[1]]);
+        assert_eq!(alone["hash"], row["hash"], "{sets:?}");
+    }
+}
+
+#[test]
+fn every_feed_can_be_backtested_on() {
+    for feed in ["itch50", "pitch", "xdp", "openbook", "cqs", "uqdf", "mdp3"] {
+        let folder = Folder::new(feed);
+        let capture = folder.file("sample.pcap");
+        let sample = taker(&["sample", &capture, "--feed", feed, "--seconds", "1"]);
+        assert!(sample.status.success(), "{feed}: {}", told(&sample));
+        let config = parameters();
+        let looked = taker(&[
+            "backtest",
+            "-c",
+            &config,
+            "--json",
+            "--set",
+            "symbol=\"AAPL\"",
+            &capture,
+        ]);
+        let found: Value =
+            serde_json::from_slice(&looked.stdout).unwrap_or_else(|_| panic!("{feed}: {}", told(&looked)));
+        assert!(found["events"].as_u64() > Some(1_000), "{feed}: {found:#}");
+        assert!(found["orders"].as_u64() > Some(0), "{feed}: {found:#}");
+        assert!(found["fills"].as_u64() > Some(0), "{feed}: {found:#}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let folder = Folder::new("wrong");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.0.join(name), text).expect("written");
+        folder.file(name)
+    };
+    let fails = |arguments: &[&str], code: i32, words: &str| {
+        let output = taker(arguments);
+        assert_eq!(output.status.code(), Some(code), "{}", told(&output));
+        assert!(told(&output).contains(words), "{words:?} in {}", told(&output));
+    };
+    let lacking = write("lacking.toml", "[strategy]\nsymbol = \"AAPL\"\n");
+    fails(
+        &["check", "-c", &lacking],
+        2,
+        "lacking.toml: [strategy]: missing field `lot`",
+    );
+    let misspelt = write(
+        "misspelt.toml",
+        "[strategy]\nsymbol = \"AAPL\"\nlot = 1\nposition_max = 1\nedge = 1\nlots = 2\n",
+    );
+    fails(&["check", "-c", &misspelt], 2, "unknown field `lots`");
+    let venue = write("venue.toml", "[backtest]\nfill = \"always\"\n");
+    fails(&["check", "-c", &venue], 2, "line 2");
+    fails(&["backtest", "-c", "nowhere.toml", "x.pcap"], 2, "nowhere.toml");
+    let text = write("text.pcap", "no capture");
+    fails(&["backtest", "-c", &parameters(), &text], 1, "text.pcap");
+    fails(
+        &["backtest", "-c", &parameters(), "--set", "lot", &text],
+        2,
+        "lot=100",
+    );
+    let good = taker(&["check", "-c", &parameters()]);
+    assert!(
+        good.status.success() && told(&good).contains("subscribes to AAPL"),
+        "{}",
+        told(&good)
+    );
+}

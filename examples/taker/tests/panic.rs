@@ -1,0 +1,36 @@
+//! A strategy of one's own with a fault: nothing of it stays at the venue, and the callback is named.
+
+use std::process::Command;
+
+#[test]
+fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
+    let folder = std::env::temp_dir().join(format!("tickwire-test-panics-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let config = folder.join("strategy.toml");
+    std::fs::write(&config, "[strategy]\nafter = 200\n").expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_faulty"))
+        .args(["sim", "--seconds", "5", "-c"])
+        .arg(&config)
+        .arg("--dir")
+        .arg(&folder)
+        .output()
+        .expect("it runs");
+    let told = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(told.contains("3 orders are open"), "{told}");
+    assert!(
+        told.contains("ALERT: on_book panicked: everything is cancelled"),
+        "{told}"
+    );
+    assert!(told.contains("3 cancels were sent"), "{told}");
+    assert!(told.contains("exit code 101"), "{told}");
+    assert!(
+        !told.contains("not confirmed"),
+        "the venue has confirmed every one: {told}"
+    );
+    assert_eq!(output.status.code(), Some(4), "{told}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
