@@ -28,6 +28,7 @@ use crate::cli::BenchArgs;
 use crate::config::{Config, ReceiverSection};
 use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
+use crate::strategy::live;
 use crate::trader::books_config;
 use crate::{report, trader};
 
@@ -323,6 +324,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut order_times = Histogram::new();
     let mut warm_times = Histogram::new();
     let mut stamped_times = Histogram::new();
+    let mut own_times = Histogram::new();
     let mut orders = 0;
     for run in 0..args.runs.max(1) {
         eprintln!("run {} of {}", run + 1, args.runs.max(1));
@@ -343,6 +345,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         filtered(&session, &many, &mut add)?;
         warm_path::<true>(&clock, &mut stamped_times)?;
         warm_path::<false>(&clock, &mut warm_times)?;
+        warm_path_of_strategy(&clock, &mut own_times)?;
         orders = path(&session, &single, &clock, &mut message_times, &mut order_times)?;
     }
     let mut table = Table::new(
@@ -368,6 +371,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         ("packet -> order, one in thousands of packets", &order_times),
         ("packet -> order, every packet (warm)", &warm_times),
         ("the same with every stage stamped", &stamped_times),
+        ("the same (not stamped), the rule as a strategy", &own_times),
     ];
     println!(
         "{}",
@@ -540,20 +544,42 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
 
 /// The whole path when every packet moves the best offer: code and data are warm. Answers how many orders left.
 fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
-    const PACKETS: u64 = 40_000;
-    let packets = best_offer_packets(PACKETS);
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut feed = feed(1);
     let mut hot = memory_path::<STAMPED>(books(&session), session.symbols.into(), symbol, clock.clone())?;
+    warm(&mut hot, clock, times, |hot, _| answer(hot))
+}
+
+/// The same with the rule as a strategy of one's own.
+fn warm_path_of_strategy(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
+    let session = Recorded::generate(1, 1, 1);
+    let symbol = tickwire_exchange::listings(1)[0].symbol;
+    let taker = live::Taker::new(symbol);
+    let mut hot = live::memory_path::<_, false>(taker, books(&session), symbol, clock.clone())?;
+    warm(&mut hot, clock, times, live::answer)
+}
+
+fn warm<R, const STAMPED: bool>(
+    hot: &mut HotPath<MemoryOut, STAMPED, R>,
+    clock: &Clock,
+    times: &mut Histogram,
+    mut answer: impl FnMut(&mut HotPath<MemoryOut, STAMPED, R>, Nanos),
+) -> Result<u64, Failure>
+where
+    HotPath<MemoryOut, STAMPED, R>: EventSink,
+{
+    const PACKETS: u64 = 40_000;
+    let packets = best_offer_packets(PACKETS);
+    let mut feed = feed(1);
     for (i, packet) in walk(&packets).enumerate() {
         let begin = tsc();
-        feed.on_packet(clock.nanos_at(begin), Line::A, packet, &mut hot);
+        let now = clock.nanos_at(begin);
+        feed.on_packet(now, Line::A, packet, hot);
         let ns = clock.span_ns(tsc() - begin);
         if i > 1_000 {
             times.record(ns);
         }
-        answer(&mut hot);
+        answer(hot, now);
     }
     match hot.out.orders {
         // Without a bid and a reference price first, the first offer is stopped by the price band.
@@ -618,6 +644,8 @@ mod tests {
         through_books(&session, &session.packets(30)).unwrap();
         let mut warm = Histogram::new();
         assert!(warm_path::<false>(&clock, &mut warm).unwrap() > 39_000 && warm.count() > 38_000);
+        let mut own = Histogram::new();
+        assert!(warm_path_of_strategy(&clock, &mut own).unwrap() > 39_000 && own.count() > 38_000);
         decode(&session).unwrap();
         events(&session, &session.packets(30)).unwrap();
         filtered(&session, &session.packets(30), &mut |_, _| {}).unwrap();

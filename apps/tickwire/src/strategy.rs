@@ -1,7 +1,7 @@
 //! A strategy of one's own as a program: what [`main`] makes of it.
 
 mod backtest;
-mod live;
+pub(crate) mod live;
 mod new;
 
 use std::ffi::OsString;

@@ -26,11 +26,24 @@ fn a_panic_cancels_what_is_open_names_the_callback_and_fails() {
         "{told}"
     );
     assert!(told.contains("3 cancels were sent"), "{told}");
-    assert!(told.contains("exit code 101"), "{told}");
     assert!(
         !told.contains("not confirmed"),
         "the venue has confirmed every one: {told}"
     );
     assert_eq!(output.status.code(), Some(4), "{told}");
+    // The same in a backtest, where no other process ends before.
+    let capture = folder.join("sample.pcap");
+    let run = |command: &mut Command| command.output().expect("it runs");
+    let sample = run(Command::new(env!("CARGO_BIN_EXE_faulty"))
+        .arg("sample")
+        .arg(&capture));
+    assert!(sample.status.success());
+    let tested = run(Command::new(env!("CARGO_BIN_EXE_faulty"))
+        .args(["backtest", "-c"])
+        .arg(&config)
+        .arg(&capture));
+    let told = String::from_utf8_lossy(&tested.stderr);
+    assert_eq!(tested.status.code(), Some(101), "{told}");
+    assert!(told.contains("the strategy panicked in on_book"), "{told}");
     let _ = std::fs::remove_dir_all(&folder);
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tickwire_book::BooksConfig;
+use tickwire_book::{Books, BooksConfig};
 use tickwire_feed::Channel;
 use tickwire_fix::{
     AppMessage, Id, NewOrder, NewOrderSingle, OrderCancelReplaceRequest, OrderCancelRequest, OrderTemplate,
@@ -10,16 +10,19 @@ use tickwire_fix::{
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
-    Cause, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent, OrderType,
-    Symbol,
+    Cause, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId,
+    OrderIntent, OrderType, Side, Symbol,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_trading::strategy::{
-    Conductor, ConductorConfig, Markets, OrderPort, Outcome, Rejected, Strategy,
+    BookChange, Conductor, ConductorConfig, Context, Markets, OrderEvent, OrderPort, Outcome, Rejected,
+    Strategy, Subscription,
 };
-use tickwire_trading::{Change, OrderReport, Orders, ReportError, Risk};
+use tickwire_trading::{Change, OrderReport, Orders, ReportError, ReportKind, Risk};
 
+use crate::bench::{self, MemoryOut};
 use crate::console::warn;
+use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::protocol::Protocol;
 use crate::trader::Rule;
@@ -400,127 +403,143 @@ fn define<O: OrderOut, S: Strategy, C: Channel>(hot: &mut HotPath<O, true, Live<
     hot.rule.news.reserve(room);
 }
 
+/// The built-in rule, written as anybody would: for measuring what it costs to be a strategy.
+pub(crate) struct Taker {
+    pub(crate) symbol: Symbol,
+    /// Orders that have ended.
+    ends: u64,
+}
+
+impl Taker {
+    pub(crate) fn new(symbol: Symbol) -> Taker {
+        Taker { symbol, ends: 0 }
+    }
+}
+
+impl Strategy for Taker {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::Symbol(self.symbol)]
+    }
+
+    #[inline]
+    fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+        if change.is_live()
+            && let Some(offer) = change.new_best_price(Side::Ask)
+        {
+            let _ = ctx.buy_now(change.instrument, 100, offer);
+        }
+    }
+
+    fn on_order(&mut self, _: &mut Context<'_>, event: &OrderEvent) {
+        self.ends += u64::from(!event.order.state.is_open());
+    }
+}
+
+/// A path in memory around a strategy on instrument 1, with the limits of the built-in rule's.
+pub(crate) fn memory_path<S: Strategy, const STAMPED: bool>(
+    strategy: S,
+    books: Books,
+    symbol: Symbol,
+    clock: Clock,
+) -> Result<HotPath<MemoryOut, STAMPED, Live<S>>, Failure> {
+    let limits = bench::limits_of_memory(books.config().instruments);
+    let config = ConductorConfig {
+        feeds: 1,
+        instrument_bits: books
+            .config()
+            .instruments
+            .max(2)
+            .next_power_of_two()
+            .trailing_zeros(),
+        max_orders: limits.max_orders,
+        risk: limits.risk,
+    };
+    let mut live = Live::new(strategy, &config);
+    live.known.fill(true);
+    let mut hot = bench::memory_path_of(MemoryOut::new(), books, live, clock)?;
+    let instrument = Instrument {
+        id: InstrumentId(1),
+        symbol,
+        ..Instrument::default()
+    };
+    hot.rule.traded[1] = Some(Box::new(Traded {
+        symbol,
+        template: hot.session.order_template(symbol),
+    }));
+    let now = hot.clock.now();
+    parts(&mut hot, 0, |conductor, markets, port| {
+        conductor.start(now, markets, port);
+        conductor.define(now, 0, &instrument, None, markets, port);
+    });
+    Ok(hot)
+}
+
+/// Fills the orders that are open, up to eight, so that they do not pile up.
+pub(crate) fn answer<S: Strategy, const STAMPED: bool>(
+    hot: &mut HotPath<MemoryOut, STAMPED, Live<S>>,
+    now: Nanos,
+) {
+    for _ in 0..8 {
+        let Some(order) = hot.rule.conductor.orders().iter_open().next().copied() else {
+            return;
+        };
+        let (id, kind) = match order.replaces {
+            Some(old) if order.is_replacing() => (old, ReportKind::ReplaceRejected { by: order.id }),
+            _ => {
+                let filled = ReportKind::Filled {
+                    qty: order.remaining(),
+                    price: order.price,
+                    cumulative: order.qty,
+                };
+                (order.id, filled)
+            }
+        };
+        let report = OrderReport {
+            id,
+            venue_id: Some(OrderId(id.0)),
+            kind,
+        };
+        // Cannot fail for an open order; if it did, the open-order count would show it.
+        let _ = parts(hot, 0, |conductor, markets, port| {
+            conductor.on_report(now, &report, markets, port)
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::bench::{self, MemoryOut, Recorded};
+    use crate::bench::Recorded;
     use tickwire_feed::Line;
-    use tickwire_market::{ClientOrderId, Counter, Instrument, Qty, Side};
+    use tickwire_market::{ClientOrderId, Counter, Price, Qty};
     use tickwire_runtime::alloc::count_allocations;
-    use tickwire_trading::strategy::{BookChange, Context, OrderEvent, Subscription, TimerId};
-    use tickwire_trading::{ReportKind, TradingConfig};
+    use tickwire_trading::strategy::{Ticket, TimerId};
 
-    /// The built-in rule, written as anybody would; with `is_busy`, everything else that a strategy can do as well.
-    struct Taker {
+    /// Everything else that a strategy can do, at every change of the book.
+    struct Busy {
         symbol: Symbol,
-        is_busy: bool,
-        ends: u64,
     }
 
-    impl Strategy for Taker {
+    impl Strategy for Busy {
         fn subscriptions(&self) -> Vec<Subscription> {
             vec![Subscription::Symbol(self.symbol)]
         }
 
         fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
-            if change.is_live()
-                && let Some(offer) = change.new_best_price(Side::Ask)
-            {
-                let _ = ctx.buy_now(change.instrument, 100, offer);
-            }
-            if self.is_busy {
-                let depth = ctx
-                    .book(change.instrument)
-                    .map_or(0, |book| book.levels(Side::Bid).map(|l| l.qty.0).sum());
-                ctx.note("depth", depth as i64);
-                ctx.set_timer(TimerId(1), ctx.now().after(1_000));
-                if let Some((bid, _)) = change.after.best(Side::Bid) {
-                    let id = ctx.sell(
-                        change.instrument,
-                        1,
-                        tickwire_market::Price::from_raw(bid.raw() + 2_000_000_000),
-                    );
-                    if let Ok(id) = id {
-                        let _ =
-                            ctx.replace(id, 2, tickwire_market::Price::from_raw(bid.raw() + 3_000_000_000));
-                        let _ = ctx.cancel(id);
-                    }
+            let book = ctx.book(change.instrument);
+            let depth = book.map_or(0, |book| book.levels(Side::Bid).map(|l| l.qty.0).sum());
+            ctx.note("depth", depth as i64);
+            ctx.set_timer(TimerId(1), ctx.now().after(1_000));
+            if let Some((bid, _)) = change.after.best(Side::Bid) {
+                let above = |units: i64| Price::from_raw(bid.raw() + units * Price::ONE_RAW);
+                let _ = ctx.submit(Ticket::market(Side::Bid, change.instrument, 1));
+                if let Ok(id) = ctx.sell(change.instrument, 1, above(2)) {
+                    let _ = ctx.replace(id, 2, above(3));
+                    let _ = ctx.cancel(id);
                 }
             }
-        }
-
-        fn on_order(&mut self, _: &mut Context<'_>, event: &OrderEvent) {
-            self.ends += u64::from(!event.order.state.is_open());
-        }
-    }
-
-    fn path(
-        session: &Recorded,
-        symbol: Symbol,
-        is_busy: bool,
-        clock: &Clock,
-    ) -> HotPath<MemoryOut, true, Live<Taker>> {
-        let TradingConfig { risk, .. } = bench::limits_of_memory(session.symbols.into());
-        let config = ConductorConfig {
-            feeds: 1,
-            instrument_bits: 10,
-            max_orders: 1 << 18,
-            risk,
-        };
-        let taker = Taker {
-            symbol,
-            is_busy,
-            ends: 0,
-        };
-        let mut live = Live::new(taker, &config);
-        live.known.fill(true);
-        let books = bench::books(session);
-        let mut hot =
-            bench::memory_path_of(MemoryOut::new(), books, live, clock.clone()).expect("it logs on");
-        let instrument = Instrument {
-            id: InstrumentId(1),
-            symbol,
-            ..Instrument::default()
-        };
-        hot.rule.traded[1] = Some(Box::new(Traded {
-            symbol,
-            template: hot.session.order_template(symbol),
-        }));
-        let now = clock.now();
-        parts(&mut hot, 0, |conductor, markets, port| {
-            assert!(conductor.define(now, 0, &instrument, None, markets, port));
-        });
-        hot
-    }
-
-    /// Fills every order that is open, so that they do not pile up.
-    fn answer(hot: &mut HotPath<MemoryOut, true, Live<Taker>>, now: Nanos) {
-        let mut open = [ClientOrderId(0); 8];
-        let mut count = 0;
-        for order in hot.rule.orders().iter_open().take(open.len()) {
-            open[count] = order.id;
-            count += 1;
-        }
-        for id in &open[..count] {
-            let Some(order) = hot.rule.orders().get(*id).copied() else {
-                continue;
-            };
-            let kind = match order.replaces {
-                Some(_) => ReportKind::Rejected,
-                None => ReportKind::Filled {
-                    qty: order.qty,
-                    price: order.price,
-                    cumulative: order.qty,
-                },
-            };
-            let report = OrderReport {
-                id: *id,
-                venue_id: Some(OrderId(id.0)),
-                kind,
-            };
-            let _ = <Live<Taker> as Rule>::on_report(hot, now, &report);
         }
     }
 
@@ -543,7 +562,9 @@ mod tests {
                 bench::answer(&mut built_in);
             }
             let mut feed = bench::feed(session.symbols);
-            let mut own = path(&session, symbol, false, &clock);
+            let mut own =
+                memory_path::<_, true>(Taker::new(symbol), bench::books(&session), symbol, clock.clone())
+                    .expect("it logs on");
             let ((), count) = count_allocations(|| {
                 for packet in bench::walk(&packets) {
                     let now = clock.now();
@@ -573,14 +594,15 @@ mod tests {
         let symbol = tickwire_exchange::listings(1)[0].symbol;
         let packets = session.packets(3);
         let mut feed = bench::feed(session.symbols);
-        let mut own = path(&session, symbol, true, &clock);
+        let mut own = memory_path::<_, true>(Busy { symbol }, bench::books(&session), symbol, clock.clone())
+            .expect("it logs on");
         let mut noted = 0_u64;
         let ((), count) = count_allocations(|| {
             for packet in bench::walk(&packets) {
                 let now = clock.now();
                 feed.on_packet(now, Line::A, packet, &mut own);
                 answer(&mut own, now);
-                <Live<Taker> as Rule>::on_time(&mut own, now.after(5_000));
+                <Live<Busy> as Rule>::on_time(&mut own, now.after(5_000));
                 own.rule.conductor.take_notes(|_| noted += 1);
             }
         });
