@@ -43,6 +43,14 @@ pub(crate) trait Play {
     }
 }
 
+/// Who follows the events of a file of records beside its books: a backtest.
+pub(crate) trait Follow {
+    /// An event, in the order of the file.
+    fn event(&mut self, event: &MarketEvent);
+    /// An instrument's symbol.
+    fn named(&mut self, id: InstrumentId, symbol: Symbol);
+}
+
 /// Looks at the books of a channel.
 pub(crate) fn of_books<T>(played: &dyn Play, look: impl FnOnce(&Books) -> T) -> Option<T> {
     let (mut look, mut found) = (Some(look), None);

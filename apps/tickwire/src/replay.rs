@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tickwire_book::{BookRef, Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
 use tickwire_lab::Table;
-use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol};
+use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol, Venue};
 use tickwire_runtime::capture::CaptureReader;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::itchfile::{ItchFile, Recording};
@@ -36,7 +36,7 @@ use tickwire_wire::{Malformed, dbn, itch50};
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::ReplayArgs;
 use crate::failure::Failure;
-use crate::played::{Play, Played, of_books};
+use crate::played::{Follow, Play, Played, of_books};
 use crate::protocol::{self, Protocol};
 use crate::report;
 use crate::tape::{End, Frame, Tape};
@@ -85,6 +85,9 @@ struct Replay<'a> {
     /// Of every file in which there is nothing: what it is.
     empty: Vec<String>,
 }
+
+/// The number of a LOBSTER file's only instrument.
+const ONE_LOBSTER: u32 = 1;
 
 /// What is known of a channel beside its books.
 struct About {
@@ -161,23 +164,30 @@ fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Fai
             "{reason}; what was read until then is shown above"
         )));
     }
-    match replay.damage.take().or_else(|| replay.fault()) {
+    match replay.damage.take().or_else(|| replay.fault(false)) {
         Some(message) => Err(Failure::check(message)),
         None => Ok(()),
     }
 }
 
-/// Plays files into what `make` makes of their channels. What comes back is why the books cannot be relied on, if they cannot.
-pub(crate) fn feed(
-    args: &ReplayArgs,
-    stop: &StopFlag,
-    make: &mut dyn MakePlay,
-) -> Result<Option<String>, Failure> {
+/// How files were played into what follows them.
+pub(crate) struct Fed {
+    /// Why the books cannot be relied on, if they cannot.
+    pub(crate) fault: Option<String>,
+    /// Books of which the recording does not have the beginning.
+    pub(crate) partial: usize,
+}
+
+/// Plays files into what `make` makes of their channels.
+pub(crate) fn feed(args: &ReplayArgs, stop: &StopFlag, make: &mut dyn MakePlay) -> Result<Fed, Failure> {
     let mut replay = read(args, &args.files, stop, make)?;
     if let Some(reason) = stop.reason() {
         return Err(Failure::interrupted(reason.to_string()));
     }
-    Ok(replay.damage.take().or_else(|| replay.fault()))
+    Ok(Fed {
+        fault: replay.damage.take().or_else(|| replay.fault(true)),
+        partial: replay.partial().0,
+    })
 }
 
 /// What channels are played into.
@@ -192,7 +202,15 @@ pub(crate) trait MakePlay {
         books: BooksConfig,
     ) -> Result<Box<dyn Play>, Failure>;
 
-    /// Whether every channel is made before the first packet is played, and packets come from channels alone.
+    /// Who follows the events of a file of records beside its books, if anybody does. `is_by_order`: it tells every order.
+    fn records(
+        &mut self,
+        name: &str,
+        is_by_order: bool,
+        books: BooksConfig,
+    ) -> Result<Option<Box<dyn Follow>>, Failure>;
+
+    /// Whether every channel is made before the first packet is played.
     fn is_for_channels(&self) -> bool;
 }
 
@@ -218,6 +236,10 @@ impl MakePlay for Plain {
             clock: self.clock.clone(),
         };
         wiring::with_channel(feed, number, reception, boxed)
+    }
+
+    fn records(&mut self, _: &str, _: bool, _: BooksConfig) -> Result<Option<Box<dyn Follow>>, Failure> {
+        Ok(None)
     }
 
     fn is_for_channels(&self) -> bool {
@@ -591,13 +613,6 @@ impl Replay<'_> {
 
     fn file(&mut self, path: &Path) -> Result<(), End> {
         let recording = Recording::open(path, itch50::message_size)?;
-        let is_by_record = matches!(recording, Recording::Records(_) | Recording::Lines(_));
-        if is_by_record && self.make.is_for_channels() {
-            return Err(End::Failed(Failure::config(format!(
-                "{}: DBN and LOBSTER files cannot be backtested on yet; captures of every feed and files of ITCH messages can",
-                path.display()
-            ))));
-        }
         let kind = recording.kind();
         let (before, of_files) = (self.tape.frames(), self.notes());
         match recording {
@@ -710,19 +725,29 @@ impl Replay<'_> {
         };
         let mut room = Room::of(Protocol::Itch50, load, self.args);
         room.instruments = room.instruments.min(count.min(u64::from(u32::MAX)) as u32 + 4096);
-        let books = Books::new(BooksConfig {
+        let venue = match name.strip_prefix("dbn ").unwrap_or_default() {
+            dataset if dataset.starts_with("GLBX") => Venue::Cme,
+            _ => Venue::Nasdaq,
+        };
+        let sizes = BooksConfig {
             depth,
+            venue,
             instruments: room.instruments.saturating_add(2),
             orders: room.orders,
             levels: room.levels,
             initial: BookState::Live,
             ..BooksConfig::default()
-        });
+        };
+        let follower = self
+            .make
+            .records(name, depth != Depth::ByPrice, sizes)
+            .map_err(End::Failed)?;
+        let books = Books::new(sizes);
         let check = match &self.args.check {
             Some(path) => records::check_of(path)?,
             None => Check::None,
         };
-        let records = Records::new(
+        let mut records = Records::new(
             name.to_string(),
             books,
             is_lobster,
@@ -730,6 +755,7 @@ impl Replay<'_> {
             self.args.step,
             self.clock.clone(),
         );
+        records.follow(follower);
         self.played.push(Box::new(records));
         self.about.push(About {
             protocol: kind,
@@ -790,6 +816,16 @@ impl Replay<'_> {
             Some(channel) => channel,
             None => {
                 let channel = self.add_records("lobster", "lobster", true)?;
+                // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv.
+                let name = path
+                    .file_name()
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default();
+                if self.make.is_for_channels()
+                    && let Some((symbol, _)) = name.split_once('_')
+                {
+                    self.played[channel].name(ONE_LOBSTER, symbol.as_bytes());
+                }
                 *self.of_lines.insert(channel)
             }
         };
@@ -838,7 +874,9 @@ impl Replay<'_> {
     }
 
     /// What is wrong with the books at the end, if anything is.
-    fn fault(&self) -> Option<String> {
+    ///
+    /// A backtest counts books of a recording that begins in mid-session among its doubts: LOBSTER's always do.
+    fn fault(&self, is_backtest: bool) -> Option<String> {
         let loss = self.tape.skipped().loss();
         if self.played.iter().all(|p| p.cost().packets == 0) {
             let empty = (self.tape.frames() == 0)
@@ -896,28 +934,36 @@ impl Replay<'_> {
         say(format!("{rejects} events did not fit their books"), names);
         let (malformed, names) = with(Counter::Malformed);
         say(format!("{malformed} packets or messages are malformed"), names);
-        let ends = || {
-            let ends = self.about.iter().map(|about| &about.end);
-            ends.zip(self.played.iter().map(|p| p.cost().name.as_str()))
-        };
-        let partial: Vec<(usize, &str)> = ends()
-            .filter_map(|(end, name)| Some((end.partial.as_ref()?, name)))
-            .map(|(partial, name)| (partial.books - partial.whole, name))
-            .filter(|(books, _)| *books > 0)
-            .collect();
-        let books: usize = partial.iter().map(|(books, _)| books).sum();
-        let names = partial.into_iter().map(|(_, name)| name).collect();
-        say(
-            format!("the recording begins in mid-session, {books} books are partial"),
-            names,
-        );
-        let stale = ends().filter(|(end, _)| end.is_stale);
+        if !is_backtest {
+            let (books, names) = self.partial();
+            say(
+                format!("the recording begins in mid-session, {books} books are partial"),
+                names,
+            );
+        }
+        let ends = self.about.iter().map(|about| &about.end);
+        let ends = ends.zip(self.played.iter().map(|p| p.cost().name.as_str()));
+        let stale = ends.filter(|(end, _)| end.is_stale);
         let names = stale.map(|(_, name)| name).collect();
         say(
             "books are stale at the end: messages are missing on every line".to_string(),
             names,
         );
         (!reasons.is_empty()).then(|| format!("the books are not to be relied on: {}", reasons.join("; ")))
+    }
+
+    /// Books of which the recording does not have the beginning, and the names of their feeds.
+    fn partial(&self) -> (usize, Vec<&str>) {
+        let ends = self.about.iter().map(|about| &about.end);
+        let ends = ends.zip(self.played.iter().map(|p| p.cost().name.as_str()));
+        let partial = ends
+            .filter_map(|(end, name)| Some((end.partial.as_ref()?, name)))
+            .map(|(partial, name)| (partial.books - partial.whole, name))
+            .filter(|(books, _)| *books > 0);
+        partial.fold((0, Vec::new()), |(all, mut names), (books, name)| {
+            names.push(name);
+            (all + books, names)
+        })
     }
 
     /// `--step`: shows what the packet did, waits for Enter.

@@ -229,6 +229,44 @@ impl Histogram {
     }
 }
 
+/// Nanoseconds, and how many samples had them.
+pub type Counted = Vec<(u64, u64)>;
+
+/// The values of a `.hgrm` text, in microseconds there, with how many samples each had.
+///
+/// # Errors
+/// The line that is none of the format, by its number from 1.
+pub fn parse_hgrm(text: &str) -> Result<Counted, String> {
+    let mut values = Vec::new();
+    let mut so_far = 0;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') || line.starts_with("Value") {
+            continue;
+        }
+        let wrong = || {
+            format!(
+                "line {}: {line:?} is no line of a .hgrm file (value, percentile, total count)",
+                number + 1
+            )
+        };
+        let mut fields = line.split_whitespace();
+        let value: f64 = fields.next().and_then(|f| f.parse().ok()).ok_or_else(wrong)?;
+        let total: u64 = fields.nth(1).and_then(|f| f.parse().ok()).ok_or_else(wrong)?;
+        if !(0.0..1e15).contains(&value) || total < so_far {
+            return Err(wrong());
+        }
+        if total > so_far {
+            values.push(((value * 1_000.0).round() as u64, total - so_far));
+        }
+        so_far = total;
+    }
+    match values.is_empty() {
+        true => Err("there is no value in it".to_string()),
+        false => Ok(values),
+    }
+}
+
 /// A histogram that is finished: compressed as HdrHistogram's V2 format has it, with the true extremes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packed {
@@ -451,6 +489,23 @@ mod tests {
         wide.record(1_800_000_000_000);
         assert_eq!((wide.count(), wide.max()), (2, 1_800_000_000_000));
         assert!(wide.summary().p99 > 1_790_000_000_000);
+    }
+
+    #[test]
+    fn hgrm_is_read_as_it_was_written_and_what_is_none_is_said() {
+        let mut histogram = Histogram::new();
+        for ns in [1_500, 1_500, 20_000, 3_000_000] {
+            histogram.record(ns);
+        }
+        let read = parse_hgrm(&histogram.to_hgrm()).unwrap();
+        assert_eq!(read.iter().map(|(_, count)| count).sum::<u64>(), 4);
+        assert_eq!((read[0].1, read.len()), (2, 3));
+        for ((ns, _), expected) in read.iter().zip([1_500.0, 20_000.0, 3_000_000.0]) {
+            assert!((*ns as f64 / expected - 1.0).abs() < 0.01, "{ns} for {expected}");
+        }
+        assert!(parse_hgrm("1.0 0.5").unwrap_err().contains("line 1"));
+        assert!(parse_hgrm("1.0 0.5 4\n2.0 0.7 3").unwrap_err().contains("line 2"));
+        assert!(parse_hgrm("").is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod table;
 pub use chart::{Axis, Mark, Plotted, Scale, grouped};
 pub use compare::{Comparison, PERCENTILES, Percentile, Row, Verdict, compare};
 pub use format::{format_count, format_ns, format_ns_of};
-pub use histogram::{Histogram, Packed, Summary};
+pub use histogram::{Counted, Histogram, Packed, Summary, parse_hgrm};
 pub use join::differences;
 pub use ledger::{Ledger, Offer, Unexpected};
 pub use probe::{Probes, Sample, Stage, StageTimes};

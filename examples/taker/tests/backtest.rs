@@ -173,3 +173,41 @@ fn what_is_wrong_is_said_with_its_place() {
         told(&good)
     );
 }
+
+#[test]
+fn files_of_records_are_backtested_on_and_measured_latencies_are_drawn() {
+    let folder = Folder::new("records");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.0.join(name), text).expect("written");
+        folder.file(name)
+    };
+    // LOBSTER: time, type, order, quantity, price in 0.0001, side. Our bid of 100 stands behind 50; they trade, then 30 behind ours.
+    let lines = "34200.0,1,1,50,1000000,1\n34200.1,1,2,80,1000200,-1\n34200.2,1,3,80,1000100,-1\n34201.0,1,4,30,1000000,1\n\
+                 34202.0,4,3,10,1000100,-1\n34203.0,1,5,10,999900,1\n";
+    let file = write("AAPL_2012-06-21_34200000_57600000_message_10.csv", lines);
+    let found = backtest(&file, &["--set", "lot=20"]);
+    // The first offer has no middle to be judged by before; the better one is bought at once.
+    assert_eq!(found["fills"], 1, "{found:#}");
+    assert_eq!(
+        found["books_partial"], 1,
+        "LOBSTER begins in mid-session: {found:#}"
+    );
+    assert_eq!(found["instruments"][0]["symbol"], "AAPL");
+    assert_eq!(found["instruments"][0]["bought"], 20);
+    // Latencies from a file: half of the orders take 5 µs, half 2 s, by which this offer has changed.
+    write(
+        "slow.hgrm",
+        "       Value     Percentile TotalCount 1/(1-Percentile)\n\n 2000000.0 1.000000000000 4\n#[Max = 2000000.0, Total count = 4]\n",
+    );
+    let config = write(
+        "slow.toml",
+        "[strategy]\nsymbol = \"AAPL\"\nlot = 80\nposition_max = 100\nedge = 100\n[backtest]\nentry_histogram = \"slow.hgrm\"\n",
+    );
+    let output = taker(&["backtest", "-c", &config, "--json", &file]);
+    assert!(output.status.success(), "{}", told(&output));
+    let slow: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        slow["instruments"][0]["bought"], 70,
+        "ten of the eighty were gone two seconds later: {slow:#}"
+    );
+}

@@ -87,6 +87,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("backtest.maker_fee", "strategy/backtest.rs", "section.maker_fee"),
     ("backtest.taker_fee", "strategy/backtest.rs", "section.taker_fee"),
+    (
+        "backtest.point_value",
+        "strategy/backtest.rs",
+        "section.point_value",
+    ),
     ("backtest.seed", "strategy/backtest.rs", "section.seed"),
     ("exchange.core", "venue.rs", "config.exchange.core"),
     ("exchange.seed", "venue.rs", "seed: e.seed"),

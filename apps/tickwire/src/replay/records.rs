@@ -16,14 +16,14 @@ use tickwire_feed::{FeedState, Line};
 use tickwire_lab::Histogram;
 use tickwire_market::{
     Counter, Counters, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, Port, Price, SeqNo,
-    Side, Symbol, Volume,
+    Side, Symbol, TradingStatus, Volume,
 };
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::itchfile::Recording;
 use tickwire_wire::dbn::{self, LevelRow, Record};
 use tickwire_wire::itch50;
 
-use crate::played::{Checked, Cost, Play, describe};
+use crate::played::{Checked, Cost, Follow, Play, describe};
 use crate::tape::End;
 
 /// Orders with ids from here on stand for what a row shows of orders never seen.
@@ -52,6 +52,9 @@ pub(super) struct Records {
     unseen: u64,
     check: Check,
     checked: Checked,
+    follower: Option<Box<dyn Follow>>,
+    /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of its own does.
+    filled: HashMap<OrderId, u64>,
 }
 
 /// Both sides of a record of ten levels.
@@ -155,6 +158,20 @@ impl Records {
             unseen: 0,
             check,
             checked: Checked::default(),
+            follower: None,
+            filled: HashMap::new(),
+        }
+    }
+
+    /// Lets somebody follow.
+    pub(super) fn follow(&mut self, follower: Option<Box<dyn Follow>>) {
+        self.follower = follower;
+    }
+
+    /// Tells who follows; the books hear of it elsewhere, or not at all.
+    fn tell(&mut self, event: &MarketEvent) {
+        if let Some(follower) = &mut self.follower {
+            follower.event(event);
         }
     }
 
@@ -202,7 +219,8 @@ impl Records {
             b'C' => EventKind::Reduce,
             b'M' => EventKind::Modify,
             b'R' => EventKind::Clear,
-            b'T' | b'F' | b'N' => return,
+            b'F' => return self.executed(m, base),
+            b'T' | b'N' => return,
             _ => return self.counters.bump(Counter::Malformed),
         };
         let begins = is_snapshot || kind == EventKind::Clear;
@@ -213,6 +231,7 @@ impl Records {
         let event = MarketEvent {
             kind,
             seq: SeqNo(m.sequence.get().into()),
+            recv_ts: received(m, &base),
             order_id: OrderId(m.order_id.get()),
             side: dbn::side(m.side).unwrap_or_default(),
             price: m.price.get().unwrap_or_default(),
@@ -227,8 +246,57 @@ impl Records {
         if kind != EventKind::Clear && (dbn::side(m.side).is_none() || m.price.get().is_none()) {
             return self.counters.bump(Counter::Malformed);
         }
+        self.follow_order(&event);
         self.apply(&event);
         self.check_event(m);
+    }
+
+    /// An order was executed: the book changes by a later record, for who follows it does so now.
+    fn executed(&mut self, m: &dbn::Mbo, base: MarketEvent) {
+        let (Some(side), Some(price)) = (dbn::side(m.side), m.price.get()) else {
+            return;
+        };
+        if self.follower.is_none() {
+            return;
+        }
+        let order_id = OrderId(m.order_id.get());
+        *self.filled.entry(order_id).or_default() += u64::from(m.size.get());
+        self.tell(&MarketEvent {
+            kind: EventKind::Execute,
+            seq: SeqNo(m.sequence.get().into()),
+            recv_ts: received(m, &base),
+            order_id,
+            side,
+            price,
+            qty: Volume(m.size.get().into()),
+            ..base
+        });
+    }
+
+    /// Tells who follows of an event of an order, without what its execution has told already.
+    fn follow_order(&mut self, event: &MarketEvent) {
+        if self.follower.is_none() {
+            return;
+        }
+        let told = self.filled.remove(&event.order_id).unwrap_or(0);
+        match event.kind {
+            EventKind::Reduce if event.qty.0 <= told => {}
+            EventKind::Reduce => self.tell(&MarketEvent {
+                qty: Volume(event.qty.0 - told),
+                ..*event
+            }),
+            // CME keeps the place of an order whose price stays and whose quantity does not grow (MDP 3.0, Order priority).
+            EventKind::Modify => {
+                let before = self.books.order(event.order_id);
+                let keeps = before.is_some_and(|o| o.price == event.price && event.qty.0 <= o.qty.0.into());
+                let flags = match keeps {
+                    true => event.flags.with(EventFlags::KEEPS_PRIORITY),
+                    false => event.flags,
+                };
+                self.tell(&MarketEvent { flags, ..*event });
+            }
+            _ => self.tell(event),
+        }
     }
 
     fn check_event(&mut self, m: &dbn::Mbo) {
@@ -306,10 +374,12 @@ impl Records {
             // The first row shows the book after the first message.
             _ if is_first => _ = self.whole.insert(ONE),
             1 => {
-                _ = self.apply(&MarketEvent {
+                let added = MarketEvent {
                     kind: EventKind::Add,
                     ..event
-                })
+                };
+                self.tell(&added);
+                self.apply(&added);
             }
             2..=4 => {
                 let queue: Vec<OrderId> = match self.books.book(ONE) {
@@ -323,18 +393,41 @@ impl Records {
                 let known = known.or_else(|| queue.iter().find(|id| id.0 >= UNSEEN)).copied();
                 match known {
                     Some(order_id) => {
-                        let kind = EventKind::Reduce;
-                        self.apply(&MarketEvent {
-                            kind,
+                        let reduced = MarketEvent {
+                            kind: EventKind::Reduce,
                             order_id,
                             ..event
+                        };
+                        let told = match kind {
+                            4 => EventKind::Execute,
+                            _ => EventKind::Reduce,
+                        };
+                        self.tell(&MarketEvent {
+                            kind: told,
+                            ..reduced
                         });
+                        self.apply(&reduced);
                     }
                     None => self.unseen += 1,
                 }
             }
             // Executions of hidden orders, crosses and halts change no book.
-            5..=7 => {}
+            5 => self.tell(&MarketEvent {
+                kind: EventKind::Trade,
+                flags: EventFlags::NO_SIDE,
+                ..event
+            }),
+            6 => {}
+            // In the place of the price: -1 halted, 0 quoting, 1 trading.
+            7 => self.tell(&MarketEvent {
+                kind: EventKind::Status,
+                status: match event.price.raw() {
+                    100_000 => TradingStatus::Trading,
+                    0 => TradingStatus::QuoteOnly,
+                    _ => TradingStatus::Halted,
+                },
+                ..event
+            }),
             _ => return self.counters.bump(Counter::Malformed),
         }
         if let Check::Rows(mut rows) = std::mem::replace(&mut self.check, Check::None) {
@@ -435,6 +528,11 @@ impl Records {
     }
 }
 
+/// When a record was received; the venue's time where it does not say.
+fn received(m: &dbn::Mbo, base: &MarketEvent) -> Nanos {
+    m.ts_recv.get().unwrap_or(base.venue_ts)
+}
+
 /// Type and event of a line; what kind of event the type says.
 fn lobster_event(line: &[u8]) -> Option<(u8, MarketEvent)> {
     let text = std::str::from_utf8(line).ok()?;
@@ -506,6 +604,9 @@ impl Play for Records {
         let id = self.id_of(number);
         if let Some(symbol) = Symbol::new(symbol) {
             self.directory.insert(symbol, id);
+            if let Some(follower) = &mut self.follower {
+                follower.named(id, symbol);
+            }
         }
     }
 

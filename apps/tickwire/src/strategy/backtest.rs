@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,10 +17,10 @@ use tickwire_backtest::{
 };
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
-use tickwire_lab::{Histogram, Table};
+use tickwire_lab::{Histogram, Table, parse_hgrm};
 use tickwire_market::{
-    Counter, Counters, EventKind, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, Price, SeqNo,
-    Side, Symbol,
+    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port,
+    Price, SeqNo, Side, Symbol, Venue,
 };
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
@@ -29,8 +31,8 @@ use crate::channels::FeedConfig;
 use crate::cli::{ReplayArgs, Speed};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::played::{Cost, Play};
-use crate::replay::{self, MakePlay};
+use crate::played::{Cost, Follow, Play};
+use crate::replay::{self, Fed, MakePlay};
 use crate::wiring::{self, Reception, WithChannel};
 
 /// How a strategy is backtested.
@@ -49,6 +51,14 @@ pub(crate) struct BacktestSection {
     pub(crate) maker_fee: Fee,
     /// The same of an order that took.
     pub(crate) taker_fee: Fee,
+    /// What one unit of price is worth for one unit of quantity, where the feed does not say: 50 for a future on an index with 50 a point.
+    pub(crate) point_value: Fee,
+    /// Times drawn in the place of `entry_ns` and `cancel_ns`: a `.hgrm` file, HdrHistogram's text format in microseconds; from where this file lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) entry_histogram: Option<PathBuf>,
+    /// The same in the place of `response_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) response_histogram: Option<PathBuf>,
     /// Of what is drawn.
     pub(crate) seed: u64,
 }
@@ -62,6 +72,9 @@ impl Default for BacktestSection {
             response_ns: 20_000,
             maker_fee: Fee(Price::ZERO),
             taker_fee: Fee(Price::ZERO),
+            point_value: Fee(Price::from_raw(Price::ONE_RAW)),
+            entry_histogram: None,
+            response_histogram: None,
             seed: 1,
         }
     }
@@ -105,7 +118,10 @@ struct Done {
     figures: Vec<(String, i64)>,
     notes: Vec<String>,
     notes_lost: u64,
+    took: Duration,
     fault: Option<String>,
+    /// Books of which the recording does not have the beginning.
+    partial: usize,
 }
 
 /// Notes of the strategy that are shown.
@@ -177,9 +193,9 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
             Model::Touch => FillModel::Touch,
         },
         latency: LatencyConfig {
-            entry: Latency::Constant(section.entry_ns),
-            cancel: Latency::Constant(section.cancel_ns),
-            response: Latency::Constant(section.response_ns),
+            entry: latency(section.entry_ns, &section.entry_histogram, args)?,
+            cancel: latency(section.cancel_ns, &section.entry_histogram, args)?,
+            response: latency(section.response_ns, &section.response_histogram, args)?,
         },
         fees: Fees {
             maker: section.maker_fee.0.raw(),
@@ -195,7 +211,9 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     )));
     let mut make = Make {
         shared: shared.clone(),
+        point: section.point_value.0.raw().max(1),
     };
+    let begun = Instant::now();
     let replayed = ReplayArgs {
         files: args.files.clone(),
         config: args.feeds.clone(),
@@ -213,8 +231,8 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         max_levels: None,
     };
     let fed = catch_unwind(AssertUnwindSafe(|| replay::feed(&replayed, stop, &mut make)));
-    let fault = match fed {
-        Ok(fault) => fault?,
+    let Fed { fault, partial } = match fed {
+        Ok(fed) => fed?,
         Err(panic) => {
             if let Ok(shared) = shared.try_borrow()
                 && let Shared::Running(test) = &*shared
@@ -226,6 +244,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     };
     let mut shared = shared.borrow_mut();
     let test = shared.run();
+    let took = begun.elapsed();
     let summary = test.finish();
     let mut done = Done {
         summary,
@@ -239,7 +258,9 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         figures: Vec::new(),
         notes: Vec::new(),
         notes_lost: 0,
+        took,
         fault,
+        partial,
     };
     let mut figures = Vec::new();
     test.conductor()
@@ -351,6 +372,18 @@ fn sweep<S: Strategy + DeserializeOwned + 'static>(
     }
 }
 
+/// A time, drawn where a file of measured ones is named.
+fn latency(ns: u64, file: &Option<PathBuf>, args: &BacktestArgs) -> Result<Latency, Failure> {
+    let Some(file) = file else {
+        return Ok(Latency::Constant(ns));
+    };
+    let path = args.config.parent().unwrap_or(Path::new("")).join(file);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|e| Failure::config(format!("cannot read {}: {e}", path.display())))?;
+    let values = parse_hgrm(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+    Ok(Latency::Drawn(values))
+}
+
 /// Channels are made first, then the backtest over all of them.
 enum Shared<S> {
     Gathering(Box<Option<(S, BacktestConfig)>>, Vec<(BooksConfig, bool)>),
@@ -382,6 +415,33 @@ impl<S: Strategy> Shared<S> {
 /// Makes channels that play into the backtest.
 struct Make<S> {
     shared: Rc<RefCell<Shared<S>>>,
+    /// What a point is worth where nobody says it, in 1e-9.
+    point: i64,
+}
+
+/// A file of records.
+struct Follower<S> {
+    shared: Rc<RefCell<Shared<S>>>,
+    feed: usize,
+    venue: Venue,
+    point: i64,
+}
+
+impl<S: Strategy> Follow for Follower<S> {
+    fn event(&mut self, event: &MarketEvent) {
+        self.shared.borrow_mut().run().on_event(self.feed, event);
+    }
+
+    fn named(&mut self, id: InstrumentId, symbol: Symbol) {
+        let instrument = Instrument {
+            id,
+            symbol,
+            venue: self.venue,
+            ..Instrument::default()
+        };
+        let mut shared = self.shared.borrow_mut();
+        shared.run().define(self.feed, &instrument, Some(self.point));
+    }
 }
 
 impl<S: Strategy + 'static> MakePlay for Make<S> {
@@ -396,10 +456,35 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
         let tested = Boxed {
             shared: self.shared.clone(),
             is_grouped: feed.protocol().tells_match_events(),
+            point: self.point,
             name,
             books,
         };
         wiring::with_channel(feed, number, reception, tested)?
+    }
+
+    fn records(
+        &mut self,
+        name: &str,
+        is_by_order: bool,
+        books: BooksConfig,
+    ) -> Result<Option<Box<dyn Follow>>, Failure> {
+        if !is_by_order {
+            return Err(Failure::config(format!(
+                "{name}: of DBN, files of market by order (mbo) can be backtested on"
+            )));
+        }
+        let sizes = BooksConfig {
+            depth: Depth::ByOrder,
+            ..books
+        };
+        let feed = add_feed(&self.shared, name, sizes, false)?;
+        Ok(Some(Box::new(Follower {
+            shared: self.shared.clone(),
+            feed,
+            venue: books.venue,
+            point: self.point,
+        })))
     }
 
     fn is_for_channels(&self) -> bool {
@@ -410,8 +495,27 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
 struct Boxed<S> {
     shared: Rc<RefCell<Shared<S>>>,
     is_grouped: bool,
+    point: i64,
     name: String,
     books: BooksConfig,
+}
+
+/// One more feed, before the first packet of any.
+fn add_feed<S>(
+    shared: &RefCell<Shared<S>>,
+    name: &str,
+    books: BooksConfig,
+    is_grouped: bool,
+) -> Result<usize, Failure> {
+    match &mut *shared.borrow_mut() {
+        Shared::Gathering(_, feeds) => {
+            feeds.push((books, is_grouped));
+            Ok(feeds.len() - 1)
+        }
+        Shared::Running(_) => Err(Failure::config(format!(
+            "{name}: files of several kinds cannot be backtested on together"
+        ))),
+    }
 }
 
 impl<S: Strategy + 'static> WithChannel for Boxed<S> {
@@ -427,22 +531,12 @@ impl<S: Strategy + 'static> WithChannel for Boxed<S> {
             venue: channel.venue(),
             ..self.books
         };
-        let feed = match &mut *self.shared.borrow_mut() {
-            Shared::Gathering(_, feeds) => {
-                feeds.push((books, self.is_grouped));
-                feeds.len() - 1
-            }
-            Shared::Running(_) => {
-                return Err(Failure::config(format!(
-                    "{}: files of messages and captures cannot be backtested on together",
-                    self.name
-                )));
-            }
-        };
+        let feed = add_feed(&self.shared, &self.name, books, self.is_grouped)?;
         Ok(Box::new(Tested {
             channel,
             shared: self.shared,
             feed,
+            point: self.point,
             known: vec![false; books.instruments as usize],
             news: Vec::new(),
             cost: Cost {
@@ -461,6 +555,7 @@ struct Tested<C, S> {
     channel: C,
     shared: Rc<RefCell<Shared<S>>>,
     feed: usize,
+    point: i64,
     /// Which instruments the strategy's side was told of.
     known: Vec<bool>,
     /// Those that the packet under way has named for the first time, or defined.
@@ -508,8 +603,11 @@ impl<C: Channel, S: Strategy> Tested<C, S> {
         for id in self.news.drain(..) {
             match self.channel.instrument(id) {
                 Some(instrument) => {
-                    let point = self.channel.point_value(id).map(|point| point.raw());
-                    test.define(self.feed, instrument, point);
+                    let point = self
+                        .channel
+                        .point_value(id)
+                        .map_or(self.point, |point| point.raw());
+                    test.define(self.feed, instrument, Some(point));
                 }
                 None => self.known[id.index()] = false,
             }
@@ -664,13 +762,25 @@ fn to_text(done: &Done) -> String {
     }
     let _ = writeln!(
         text,
-        "\nrequests: {} new, {} replaced, {} cancelled; the venue refused {}; {}",
+        "\nrequests: {} new, {} replaced, {} cancelled; the venue refused {}{}",
         s.requests[0],
         s.requests[1],
         s.requests[2],
         s.rejects,
-        stopped.join(", ")
+        stopped.iter().map(|what| format!("; {what}")).collect::<String>()
     );
+    if s.requests == [0; 3] {
+        let symbols: Vec<_> = done.symbols.values().take(10).map(Symbol::to_string).collect();
+        let more = match done.symbols.len() - symbols.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let _ = writeln!(
+            text,
+            "the strategy asked for nothing; the files have {}{more}",
+            symbols.join(", ")
+        );
+    }
     for (name, value) in &done.figures {
         let _ = writeln!(text, "{name}: {value}");
     }
@@ -686,6 +796,13 @@ fn to_text(done: &Done) -> String {
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .collect();
+    if done.partial > 0 {
+        let _ = writeln!(
+            text,
+            "the recording begins in mid-session: {} books lack the orders of before, and queues seem shorter than they were",
+            done.partial
+        );
+    }
     if !doubts.is_empty() {
         let _ = writeln!(
             text,
@@ -695,7 +812,12 @@ fn to_text(done: &Done) -> String {
             let _ = writeln!(text, "  {count:>8}  {what}");
         }
     }
-    let _ = writeln!(text, "hash {:016x}", s.hash);
+    let rate = s.events as f64 / done.took.as_secs_f64().max(1e-9) / 1e6;
+    let _ = writeln!(
+        text,
+        "hash {:016x}   {rate:.2} million events/s, reading the files and both passes over them included",
+        s.hash
+    );
     text
 }
 
@@ -734,6 +856,7 @@ fn to_json(done: &Done) -> serde_json::Value {
         "counters": crate::results::counters_by_id(&done.counters),
         "figures": done.figures.iter().cloned().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>(),
         "doubts": doubts,
+        "books_partial": done.partial,
         "fault": done.fault,
         "hash": format!("{:016x}", s.hash),
     })
