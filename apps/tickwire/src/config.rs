@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tickwire_book::BooksConfig;
 use tickwire_exchange::{MDP3_PRICE_MAX, PRICE_MAX};
+use tickwire_fix::Version;
 use tickwire_market::{Price, Symbol, TimeInForce};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::files;
@@ -187,6 +188,10 @@ pub(crate) struct TraderSection {
     /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on when packets come again. `"auto"`: three
     /// times the longest pause of late, 250 to 2,500 ms by what the venue's heartbeats allow; 0: never.
     pub(crate) silence_ms: SilenceMs,
+    /// Attempts to take a lost order entry session up again before the run ends with exit code 4; 0: none.
+    pub(crate) reconnects_max: u32,
+    /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
+    pub(crate) reconnect_ms: u32,
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control: Option<PathBuf>,
@@ -435,6 +440,12 @@ impl OrderEntrySection {
         self.session.iter().find(|session| session.comp_id == comp_id)
     }
 
+    /// The version of FIX that a client speaks: that of its session, or 4.4.
+    pub(crate) fn version_of(&self, comp_id: CompId) -> Version {
+        self.session_of(comp_id)
+            .map_or(Version::Fix44, |session| session.version.0)
+    }
+
     /// HeartBtInt that a client asks for, seconds.
     pub(crate) fn heartbeat_s_of(&self, comp_id: CompId) -> u32 {
         let own = self.session_of(comp_id).and_then(|session| session.heartbeat_s);
@@ -478,6 +489,8 @@ impl Default for TraderSection {
             lot: Lot(100),
             time_in_force: Tif::Ioc,
             silence_ms: SilenceMs::Auto,
+            reconnects_max: 10,
+            reconnect_ms: 200,
             control: None,
             risk: RiskSection::default(),
         }
@@ -581,6 +594,9 @@ impl Config {
                 "trader.lot = {} exceeds trader.risk.max_order_qty = {}: no order would pass",
                 self.trader.lot.0, self.trader.risk.max_order_qty
             ));
+        }
+        if !(1..=60_000).contains(&self.trader.reconnect_ms) {
+            return Err("trader.reconnect_ms must be 1 to 60000 milliseconds".into());
         }
         entry::check(
             &self.order_entry,

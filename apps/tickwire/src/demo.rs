@@ -127,6 +127,8 @@ fn demo_config(args: &DemoArgs) -> Result<Config, Failure> {
     c.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     c.exchange.start_on_logon = true;
     c.exchange.stop_on_client_loss = true;
+    // Whoever loses the other says so and ends: nobody starts it again.
+    c.trader.reconnects_max = 0;
     c.order_entry.heartbeat_s = HEARTBEAT_S;
     c.exchange.linger_s = LINGER_S;
     (c.exchange.orders_min, c.exchange.overtime_s) = (1, OVERTIME_S);

@@ -140,7 +140,8 @@ pub(crate) fn stamp<const STAMPED: bool>(probes: &mut Probes, stage: Stage) {
     }
 }
 
-/// The bytes of an order, from the prepared message.
+/// The bytes of an order, from the prepared message. It is kept for no resend: one that a lost connection has swallowed is of another moment's price,
+/// and what became of it is asked for.
 #[inline]
 fn encode<'t>(
     session: &mut Session,
@@ -151,5 +152,5 @@ fn encode<'t>(
     let (Some(template), Some(order)) = (template.as_mut(), NewOrder::of(intent)) else {
         return Err(SendError::NotLoggedOn);
     };
-    session.encode_new_order(now, template, &order)
+    session.encode_passing_order(now, template, &order)
 }

@@ -59,6 +59,7 @@ mod journal;
 mod json;
 mod lab;
 mod latency_file;
+mod link;
 mod notes;
 mod operator;
 mod play;

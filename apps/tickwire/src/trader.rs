@@ -13,7 +13,7 @@ use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, Line};
 use tickwire_fix::{
     AppMessage, CancelKind, CompId, DisconnectReason, Event, ExecType, ExecutionReport, Precision, Role,
-    Session, SessionConfig, Status,
+    Session, SessionConfig, Status, Version,
 };
 use tickwire_lab::{Probes, Stage};
 use tickwire_market::{
@@ -40,6 +40,8 @@ use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::health::{count_waits, follow_clock, follow_if_set};
 use crate::hot::{HotPath, OrderOut};
+use crate::link::{Entry, Link};
+use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 use crate::wiring::{self, Reception, WithChannel};
@@ -47,13 +49,6 @@ use crate::wiring::{self, Reception, WithChannel};
 pub(crate) use rule::Rule;
 pub(crate) use stop::tell;
 use stop::{Desk, Shared, Stopping, Told};
-
-impl OrderOut for TcpStream {
-    #[inline]
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        TcpStream::send(self, bytes)
-    }
-}
 
 /// Rounds over both lines before order entry and timers are looked at.
 const PACKETS_PER_LOOK: u32 = 16;
@@ -109,14 +104,18 @@ pub(crate) fn rule_of(c: &Config) -> TickToTrade {
 /// The initiator's side of the order entry session.
 pub(crate) fn session_of(c: &Config) -> Session {
     let id = |s: Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
+    let version = c.order_entry.version_of(c.order_entry.trader_comp_id);
     let mut session = SessionConfig::new(
         Role::Initiator,
         id(c.order_entry.trader_comp_id.0),
         id(c.order_entry.exchange_comp_id.0),
-    );
+    )
+    .of_version(version);
     session.heartbeat_s = c.order_entry.heartbeat_s_of(c.order_entry.trader_comp_id);
     session.reset_on_logon = true;
-    session.precision = Precision::Nanos;
+    if version >= Version::Fix44 {
+        session.precision = Precision::Nanos;
+    }
     Session::new(session)
 }
 
@@ -124,10 +123,13 @@ pub(crate) fn session_of(c: &Config) -> Session {
 struct Trader<'a, C, R> {
     config: &'a Config,
     channel: C,
-    hot: HotPath<TcpStream, true, R>,
+    hot: HotPath<Entry, true, R>,
     intake: Intake,
     waiting: Waiting,
     waiter: Waiter,
+    link: Link,
+    /// The session was lost, and the rule does not trade again yet.
+    returning: Option<Returning>,
     end: End,
     /// The exchange has ended the order entry session in good order.
     logged_out: bool,
@@ -152,6 +154,16 @@ struct Trader<'a, C, R> {
     differences: u64,
     /// Whether the operator was told that a control has stopped the rule.
     told_stopped: bool,
+}
+
+/// How far a session that was lost is taken up again. The rule trades when all of it is done: nothing rests then by what was known before, and what
+/// traded meanwhile is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Returning {
+    /// Not logged on, or not everything is here that the venue sent.
+    CatchingUp,
+    /// What is open is being cancelled, and asked for until the venue has said of every order that it is over.
+    Confirming,
 }
 
 /// How far the end of the session is.
@@ -185,7 +197,7 @@ pub(crate) fn run_rule<R: Rule>(
     rule: R,
 ) -> Result<(), Failure>
 where
-    HotPath<TcpStream, true, R>: EventSink,
+    HotPath<Entry, true, R>: EventSink,
 {
     let clock = Clock::calibrate();
     if let Some(warning) = clock.warning() {
@@ -221,7 +233,7 @@ struct Run<'a, R> {
 
 impl<R: Rule> WithChannel for Run<'_, R>
 where
-    HotPath<TcpStream, true, R>: EventSink,
+    HotPath<Entry, true, R>: EventSink,
 {
     type Output = Result<(), Failure>;
 
@@ -273,7 +285,7 @@ where
 
 impl<'a, C: Channel, R: Rule> Trader<'a, C, R>
 where
-    HotPath<TcpStream, true, R>: EventSink,
+    HotPath<Entry, true, R>: EventSink,
 {
     /// Takes all memory, then opens everything in the order that loses nothing: multicast first, then order entry. Memory may take
     /// seconds on a busy machine, which a connection that is to log on would not be given.
@@ -298,16 +310,27 @@ where
         if let Some(warning) = intake.live[0].buffer_warning() {
             eprintln!("warning: {warning}");
         }
-        let stream = TcpStream::connect(config.order_entry.address.into(), Duration::from_secs(5))
+        let address = config.order_entry.address.into();
+        let stream = TcpStream::connect(address, Duration::from_secs(5))
             .map_err(|e| Failure::system(e.to_string()))?;
-        waiter.watch(&stream);
+        let watch = waiter.watch(&stream);
+        let wait_ns = u64::from(config.trader.reconnect_ms) * Nanos::MILLI;
+        let link = Link::new(
+            address,
+            "nothing is sent without it, and what is open is the venue's to cancel",
+            config.trader.reconnects_max,
+            wait_ns,
+            watch,
+            clock.now(),
+            Notes::start()?,
+        );
         session.handle_connected(clock.now());
         let hot = HotPath {
             books,
             rule,
             session,
             template: None,
-            out: stream,
+            out: Entry(Some(stream)),
             probes,
             clock,
             failure: None,
@@ -321,6 +344,8 @@ where
             intake,
             waiting,
             waiter,
+            link,
+            returning: None,
             end: End::Open,
             logged_out: false,
             clock_steps: 0,
@@ -343,20 +368,20 @@ where
         let mut next_look = Nanos::ZERO;
         let mut looks = 0_u32;
         let started = self.hot.clock.now();
-        self.transmit_fix()?;
+        self.transmit_fix();
         R::start(&mut self.hot, started);
         while self.end != End::Done {
-            self.turn()?;
+            self.turn();
             self.receive(&mut buffer);
             let now = self.hot.clock.now();
             self.channel_timers(now);
             R::on_time(&mut self.hot, now);
             // The peer is not silent as long as something of it is unread: this thread may have had no core for long.
             if self.order_entry(now, &mut buffer)? {
-                self.session_timers(now)?;
+                self.session_timers(now);
             }
             if let Some(error) = self.hot.failure.take() {
-                return Err(connection_failed(error));
+                self.lose(now, connection_failed(&error));
             }
             self.intake
                 .links(now, &mut buffer, &mut self.channel, &mut self.hot);
@@ -373,11 +398,12 @@ where
                 if let Some(reason) = stop.reason() {
                     return Err(Failure::interrupted(reason.to_string()));
                 }
-                self.look(now)?;
+                self.look(now);
+                self.mend(now)?;
                 self.watch_symbol();
                 self.intake.settle();
                 self.conclude(now)?;
-                self.check_silence(now)?;
+                self.check_silence(now);
                 if is_child {
                     Notice::Progress {
                         seconds: now.since(started) as f64 / 1e9,
@@ -400,7 +426,7 @@ where
 
     /// A turn of the loop begins, before anything is read: somebody may have killed, or this thread may have stood still.
     #[inline]
-    fn turn(&mut self) -> Result<(), Failure> {
+    fn turn(&mut self) {
         let now = self.hot.clock.now();
         if let Some(beat) = &self.beat {
             beat.turn();
@@ -415,10 +441,10 @@ where
                 "the trading thread did not run for {:.3} s: what is open is cancelled",
                 now.since(before) as f64 / 1e9
             ));
-            self.cancel_open(now)?;
+            self.cancel_open(now);
         }
         match self.shared.poll() {
-            None => Ok(()),
+            None => {}
             Some(Told::Kill) => {
                 self.hot.rule.kill();
                 self.cancel_open(now)
@@ -428,45 +454,49 @@ where
                 self.stopping = None;
                 self.told_stopped = false;
                 warn(format_args!("resumed: the rule trades again"));
-                Ok(())
             }
         }
     }
 
     /// Cancels everything that is open. The requests leave together.
     #[cold]
-    fn cancel_open(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn cancel_open(&mut self, now: Nanos) {
         let symbol = self.config.trader.symbol.0;
         let begun = self.hot.clock.now();
         let mut count = 0_u32;
-        while let Some(cancel) = stop::next_cancel(&mut self.hot.rule, symbol, now) {
+        let is_up = self.hot.session.status() == Status::Active;
+        while is_up && let Some(cancel) = stop::next_cancel(&mut self.hot.rule, symbol, now) {
             count += 1;
             // Kept for no resend: what is open is asked for instead.
             if self.hot.session.send_passing(now, &cancel).is_err() {
                 break;
             }
             if count.is_multiple_of(16) {
-                self.transmit_fix()?;
+                self.transmit_fix();
             }
         }
-        self.transmit_fix()?;
+        self.transmit_fix();
         let took = self.hot.clock.now().since(begun);
-        warn(format_args!(
-            "{count} cancels were sent within {:.3} ms; {} orders are open until the venue says otherwise",
-            took as f64 / 1e6,
-            self.hot.rule.orders().open()
-        ));
+        let open = self.hot.rule.orders().open();
+        match is_up {
+            true => warn(format_args!(
+                "{count} cancels were sent within {:.3} ms; {open} orders are open until the venue says otherwise",
+                took as f64 / 1e6,
+            )),
+            false => warn(format_args!(
+                "there is no order entry session: {open} orders are cancelled when it is back, if the venue has not done so"
+            )),
+        }
         self.stopping = Some(Stopping {
             since: now,
             ask_at: now.after(stop::ASK_NS),
             is_late: false,
-            orders: self.hot.rule.orders().open(),
+            orders: open,
         });
-        Ok(())
     }
 
     /// Ten times a second: what a stop has come to, what the venue has of our orders, what a control has stopped.
-    fn look(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn look(&mut self, now: Nanos) {
         let open = self.hot.rule.orders().open();
         if let Some(stopping) = &mut self.stopping {
             if open == 0 {
@@ -488,11 +518,11 @@ where
                 && now >= stopping.ask_at
             {
                 stopping.ask_at = now.after(stop::ASK_NS);
-                self.ask_for_open(now)?;
+                self.ask_for_open(now);
             }
         } else if now >= self.reconcile_at && self.config.controls.reconcile_s > 0 {
             self.reconcile_at = now.after(u64::from(self.config.controls.reconcile_s) * Nanos::SECOND);
-            self.ask_for_open(now)?;
+            self.ask_for_open(now);
         }
         if let Some(reason) = self.hot.rule.risk().stopped()
             && !std::mem::replace(&mut self.told_stopped, true)
@@ -501,18 +531,73 @@ where
                 "{} has stopped the rule ([controls]): nothing is sent until `tickwire trade --tell resume`",
                 named(reason)
             ));
-            self.cancel_open(now)?;
+            self.cancel_open(now);
         }
         let position = self.position();
         let sent = self.hot.rule.counters().get(Counter::OrdersSent);
-        self.shared.note(&self.hot.rule, sent, position, self.differences);
+        let has_session = self.returning.is_none() && self.hot.session.status() == Status::Active;
+        self.shared
+            .note(&self.hot.rule, sent, position, self.differences, has_session);
+    }
+
+    /// There is no session any more; [`Trader::mend`] takes it up again.
+    #[cold]
+    fn lose(&mut self, now: Nanos, why: String) {
+        if !self.link.is_up() {
+            return;
+        }
+        if self.end == End::LoggingOut {
+            self.end = End::Done;
+            return;
+        }
+        self.hot.session.handle_disconnected(now);
+        // Of this connection nothing more is to be done; of the end of the session somebody has told.
+        while self.hot.session.poll_event().is_some() {}
+        self.hot.rule.set_session(false);
+        // What the venue says meanwhile is to be heard of.
+        self.hot.session.set_reset_on_logon(false);
+        self.returning = Some(Returning::CatchingUp);
+        self.link.lost(now, why, &mut self.waiter);
+        self.hot.out = Entry(None);
+        self.hot.failure = None;
+    }
+
+    /// Ten times a second: the way back of a session that was lost, step by step.
+    fn mend(&mut self, now: Nanos) -> Result<(), Failure> {
+        if self.logged_out || matches!(self.end, End::LoggingOut | End::Done) {
+            return Ok(());
+        }
+        if let Some(stream) = self.link.mend(now, &mut self.waiter)? {
+            self.hot.out = Entry(Some(stream));
+            self.hot.session.handle_connected(now);
+            self.transmit_fix();
+        }
+        let open = self.hot.rule.orders().open();
+        match self.returning {
+            Some(Returning::CatchingUp) if self.hot.session.is_caught_up() => {
+                self.returning = Some(Returning::Confirming);
+                if open > 0 {
+                    self.cancel_open(now);
+                }
+            }
+            Some(Returning::Confirming) if self.stopping.is_none() && open > 0 => self.cancel_open(now),
+            Some(Returning::Confirming) if open == 0 => {
+                self.returning = None;
+                self.hot.rule.set_session(true);
+                self.link.say(format!(
+                    "the order entry session goes on: everything that was missed has come, nothing of ours is open, position {}",
+                    self.position()
+                ));
+            }
+            _ => {}
+        }
         Ok(())
     }
 
     /// Asks the venue what it has of the orders that we believe to be open.
-    fn ask_for_open(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn ask_for_open(&mut self, now: Nanos) {
         if self.hot.session.status() != Status::Active || self.hot.rule.orders().open() == 0 {
-            return Ok(());
+            return;
         }
         let symbol = self.config.trader.symbol.0;
         let open = self.hot.rule.orders().iter_open();
@@ -532,7 +617,7 @@ where
                 break;
             }
         }
-        self.transmit_fix()
+        self.transmit_fix();
     }
 
     /// The run ends for a reason that is no good end: what is open is cancelled, and the answers waited for, as far as there is a session.
@@ -542,30 +627,28 @@ where
         self.hot.rule.kill();
         let mut buffer = vec![0_u8; DATAGRAM_BYTES_MAX];
         let is_up = |trader: &Self| trader.hot.session.status() == Status::Active && !trader.logged_out;
-        if !is_up(self) || self.hot.rule.orders().open() == 0 || self.cancel_open(began).is_err() {
+        if !is_up(self) || self.hot.rule.orders().open() == 0 {
             return self.say_what_is_open();
         }
+        self.cancel_open(began);
         let mut ask_at = began.after(stop::ASK_NS);
         while self.hot.rule.orders().open() > 0 && is_up(self) {
             let now = self.hot.clock.now();
             if now.since(began) > LEAVING_NS {
                 break;
             }
-            let asked = match now >= ask_at {
-                true => {
-                    ask_at = now.after(stop::ASK_NS);
-                    self.ask_for_open(now)
-                }
-                false => Ok(()),
-            };
-            if asked.is_err() || self.order_entry(now, &mut buffer).is_err() {
+            if now >= ask_at {
+                ask_at = now.after(stop::ASK_NS);
+                self.ask_for_open(now);
+            }
+            if self.order_entry(now, &mut buffer).is_err() || self.hot.failure.is_some() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         if is_up(self) {
             self.hot.session.logout(self.hot.clock.now(), "end of trading");
-            let _ = self.transmit_fix();
+            self.transmit_fix();
         }
         self.say_what_is_open();
     }
@@ -628,12 +711,11 @@ where
         }
     }
 
-    fn session_timers(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn session_timers(&mut self, now: Nanos) {
         if self.hot.session.poll_timeout().is_some_and(|t| t <= now) {
             self.hot.session.handle_timeout(now);
-            self.transmit_fix()?;
+            self.transmit_fix();
         }
-        Ok(())
     }
 
     /// Execution reports and session messages; whether there were none.
@@ -643,29 +725,26 @@ where
             return Ok(true);
         }
         let received = match self.hot.out.recv(buffer) {
-            Ok(Received::Nothing) => {
-                if self.hot.out.has_unsent() {
-                    self.hot.out.flush().map_err(connection_failed)?;
-                }
-                return self.session_events(now).map(|()| true);
-            }
+            Ok(Received::Nothing) => return self.session_events(now).map(|()| true),
             Ok(Received::Bytes(bytes)) => bytes.len(),
             Ok(Received::Closed) => {
                 self.hot.session.handle_disconnected(now);
                 self.session_events(now)?;
-                if self.logged_out {
-                    return Ok(false);
-                }
                 if self.end == End::LoggingOut || self.end == End::Done {
                     self.end = End::Done;
-                    return Ok(false);
+                } else if !self.logged_out {
+                    let why = format!(
+                        "the exchange at {} closed the order entry connection before the session's end; was it stopped or killed?",
+                        self.link.peer()
+                    );
+                    self.lose(now, why);
                 }
-                return Err(Failure::peer_lost(format!(
-                    "the exchange at {} closed the order entry connection before the session's end; was it stopped or killed?",
-                    self.hot.out.peer()
-                )));
+                return Ok(false);
             }
-            Err(e) => return Err(connection_failed(e)),
+            Err(e) => {
+                self.lose(now, connection_failed(&e));
+                return Ok(false);
+            }
         };
         if follow_if_set(&mut self.hot.clock, &mut self.clock_steps) {
             self.hot.session.set_wall_offset(self.hot.clock.wall_offset_ns());
@@ -674,15 +753,23 @@ where
         while !bytes.is_empty() {
             let taken = self.hot.session.handle_bytes(now, bytes);
             bytes = &bytes[taken..];
-            self.transmit_fix()?;
+            self.transmit_fix();
             self.session_events(now)?;
+            if !self.link.is_up() {
+                return Ok(false);
+            }
         }
-        self.transmit_fix().map(|()| false)
+        self.transmit_fix();
+        Ok(false)
     }
 
     fn session_events(&mut self, now: Nanos) -> Result<(), Failure> {
         while let Some(event) = self.hot.session.poll_event() {
             match event {
+                // One that was lost is taken up in steps.
+                Event::LoggedOn { .. } if self.returning.is_some() => {
+                    self.hot.session.set_reset_on_logon(false);
+                }
                 Event::LoggedOn { .. } => self.hot.rule.set_session(true),
                 Event::App {
                     message: AppMessage::ExecutionReport(report),
@@ -720,22 +807,35 @@ where
                     "the exchange asked for messages that are no longer kept: {count} numbers, {first} to {last}, were sent as gap fills"
                 )),
                 Event::Disconnect { reason, text } => {
-                    self.transmit_fix()?;
+                    self.transmit_fix();
                     self.hot.session.handle_disconnected(now);
                     self.hot.rule.set_session(false);
                     if self.end == End::LoggingOut {
                         self.end = End::Done;
                         return Ok(());
                     }
-                    if reason == DisconnectReason::PeerLogout {
+                    if reason == DisconnectReason::PeerLogout && self.returning.is_none() {
                         // The exchange closes order entry at the end of its day; market data may still be under way.
                         self.logged_out = true;
                         return Ok(());
                     }
-                    return Err(Failure::peer_lost(format!(
-                        "the order entry session ended early: {reason} {}",
-                        text.as_str()
-                    )));
+                    let why = format!("the order entry session ended early: {reason} {}", text.as_str());
+                    // Of a connection that was lost, the venue may still hold the other end; or it begins its numbers anew with every logon.
+                    let is_back = self.returning.is_some();
+                    let begins_anew = is_back && reason == DisconnectReason::SequenceTooLow;
+                    let is_held = is_back && reason == DisconnectReason::LogonRefused;
+                    if !(is_passing(reason) || begins_anew || is_held) {
+                        return Err(Failure::peer_lost(why));
+                    }
+                    self.lose(now, why);
+                    if begins_anew {
+                        self.hot.session.set_reset_on_logon(true);
+                        self.link.say(
+                            "the venue has begun its numbers anew, so do we: what it said meanwhile is not sent again, each open order is asked for"
+                                .to_string(),
+                        );
+                    }
+                    return Ok(());
                 }
             }
         }
@@ -744,9 +844,9 @@ where
 
     fn execution_report(&mut self, now: Nanos, report: &ExecutionReport) {
         if report.exec_type == ExecType::OrderStatus {
-            let (found, ended) = stop::compare(&self.hot.rule, report);
-            if let Some(ended) = ended {
-                let _ = R::on_report(&mut self.hot, now, &ended);
+            let (found, reports) = stop::compare(&self.hot.rule, report);
+            for report in reports.iter().flatten() {
+                let _ = R::on_report(&mut self.hot, now, report);
             }
             if let Some(found) = found {
                 self.differences += 1;
@@ -788,12 +888,15 @@ where
         }
     }
 
-    fn transmit_fix(&mut self) -> Result<(), Failure> {
+    /// A failure is for the loop to see, as one of the hot path is.
+    fn transmit_fix(&mut self) {
         let mut chunk = [0_u8; 4096];
         while let Some(bytes) = self.hot.session.poll_transmit(&mut chunk) {
-            self.hot.out.send(bytes).map_err(connection_failed)?;
+            if let Err(error) = self.hot.out.send(bytes) {
+                self.hot.failure.get_or_insert(error);
+                return;
+            }
         }
-        Ok(())
     }
 
     /// Once the directory names the symbol and the session is on, the rule watches it.
@@ -813,15 +916,25 @@ where
                 // would not be heard.
                 let open = self.hot.rule.orders().open();
                 if open == 0 || now.since(since) > ANSWERS_PATIENCE_NS {
+                    if open > 0 && !self.link.is_up() {
+                        return Err(Failure::peer_lost(format!(
+                            "the feed has ended, the order entry session was lost and could not be taken up again for {} s: {open} orders have no end",
+                            ANSWERS_PATIENCE_NS / Nanos::SECOND
+                        )));
+                    }
                     if open > 0 {
                         eprintln!(
                             "warning: {open} orders have no end {} s after the feed's; the exchange may still hold them",
                             ANSWERS_PATIENCE_NS / Nanos::SECOND
                         );
                     }
+                    self.end = match self.link.is_up() {
+                        true => End::LoggingOut,
+                        // Nobody is there to be told.
+                        false => End::Done,
+                    };
                     self.hot.session.logout(now, "end of session");
-                    self.transmit_fix()?;
-                    self.end = End::LoggingOut;
+                    self.transmit_fix();
                 }
             }
             _ => {}
@@ -831,7 +944,7 @@ where
 
     /// Cancels what is open when market data is silent, and says when it comes again: decisions need packets, so that nothing is sent meanwhile.
     /// This thread may have had no core itself: what came meanwhile lies in the sockets, and is taken before the second look.
-    fn check_silence(&mut self, now: Nanos) -> Result<(), Failure> {
+    fn check_silence(&mut self, now: Nanos) {
         let last = self.channel.last_packet();
         if last != self.heard {
             self.silence.on_packet(last);
@@ -847,7 +960,7 @@ where
                     self.intake.groups(),
                     now.since(last) as f64 / 1e9
                 ));
-                self.cancel_open(now)
+                self.cancel_open(now);
             }
             Some(since) if !is_silent => {
                 self.silent_since = None;
@@ -855,9 +968,8 @@ where
                     "packets come again after {:.3} s",
                     last.since(since) as f64 / 1e9
                 ));
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
@@ -939,8 +1051,21 @@ where
     }
 }
 
-fn connection_failed(e: std::io::Error) -> Failure {
-    Failure::peer_lost(format!("the order entry connection failed: {e}"))
+fn connection_failed(e: &std::io::Error) -> String {
+    format!("the order entry connection failed: {e}")
+}
+
+/// Whether a session that ended for this reason may be taken up again: another attempt does not mend numbers that do not fit, a Logon that is
+/// refused for what it says, or a store.
+fn is_passing(reason: DisconnectReason) -> bool {
+    !matches!(
+        reason,
+        DisconnectReason::SequenceTooLow
+            | DisconnectReason::LogonRefused
+            | DisconnectReason::ProtocolViolation
+            | DisconnectReason::ResendLoop
+            | DisconnectReason::StoreFailed
+    )
 }
 
 /// What a report means for the order's state; `None` for kinds that change nothing.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tickwire_fix::{
-    CompId as FixId, Event, Precision, QuoteAnswer, Role, Session, SessionConfig, Status, Version,
+    CompId as FixId, Event, Precision, QuoteAnswer, Role, Session, SessionConfig, Status,
     put_cancel_all_orders, read_quote_answer,
 };
 use tickwire_market::{Nanos, Symbol};
@@ -190,10 +190,7 @@ pub(crate) fn run(config: &Config, stop: &StopFlag) -> Result<(), Failure> {
 
 fn session_of(config: &Config) -> Session {
     let id = |s: CompId| FixId::new(s.0.as_bytes()).expect("a symbol fits a CompID");
-    let version = config
-        .order_entry
-        .session_of(config.watchdog.comp_id)
-        .map_or(Version::Fix44, |session| session.version.0);
+    let version = config.order_entry.version_of(config.watchdog.comp_id);
     Session::new(SessionConfig {
         heartbeat_s: config.watchdog.heartbeat_s,
         any_message: true,

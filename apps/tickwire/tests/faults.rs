@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, Guard, run, signal, tickwire};
+use common::{Cable, Folder, Guard, run, signal, tickwire};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -228,6 +228,14 @@ impl Fault {
         Fault::Killed,
     ];
 
+    /// Whether the program may be another one afterwards. Otherwise it takes its session up again.
+    fn may_end_it(self, word: &str) -> bool {
+        matches!(
+            (self, word),
+            (Fault::Killed | Fault::HalfOpen, _) | (Fault::DiskFull, "quote")
+        )
+    }
+
     /// Whether everything must go away. Otherwise the program goes on, and what it has is as much under its control as before: a trader keeps
     /// nothing on a disk, a quoter its fills.
     fn takes_everything_away(self, word: &str) -> bool {
@@ -334,6 +342,8 @@ impl Arena {
                 config["trader"]["lot"] = 1000.into();
                 let trader = config["trader"].as_table_mut().expect("a section");
                 trader.insert("control".into(), "trader".into());
+                trader.insert("reconnects_max".into(), 20.into());
+                trader.insert("reconnect_ms".into(), 20.into());
             }
             _ => {
                 config["quoter"]["core"] = (-1).into();
@@ -475,6 +485,7 @@ impl Arena {
     /// Every fault; what is live at the venue is asked from the venue.
     fn run(mut self) {
         let mut program = self.start();
+        let mut before = None::<Fault>;
         for fault in (0..common::times(1)).flat_map(|_| Fault::ALL) {
             let waited = Instant::now();
             while self.live() == 0 {
@@ -485,7 +496,9 @@ impl Arena {
                     status(self.word, &self.folder.0.join("trader")),
                     status("exchange", &self.folder.0.join("desk"))
                 );
-                if program.0.try_wait().expect("a child").is_some() {
+                if let Some(ended) = program.0.try_wait().expect("a child") {
+                    let may_end = before.is_none_or(|before| before.may_end_it(self.word));
+                    assert!(may_end, "after {before:?}: {ended} {}", self.said());
                     program = self.start();
                 }
                 std::thread::sleep(Duration::from_millis(20));
@@ -518,6 +531,7 @@ impl Arena {
                 eprintln!("{} | {fault:?} | goes on", self.word);
             }
             self.heal(fault, &mut program);
+            before = Some(fault);
         }
         drop(program);
     }
@@ -537,6 +551,186 @@ fn whatever_befalls_a_quoter_nothing_of_it_stays_at_the_venue() {
     if let Some(arena) = Arena::new("attacked-quoter", "quote", "QUOTER", &words, "quote.toml") {
         arena.run();
     }
+}
+
+/// A trader whose orders rest, and go by a cable, and the exchange's address.
+fn on_a_cable(folder: &Folder, more: &str) -> (toml::Table, toml::Table, Cable) {
+    let mut config = configured(folder, &["demo", "--rate", "20000"], "trade.toml");
+    config["exchange"]["stop_on_client_loss"] = false.into();
+    config["trader"]["core"] = (-1).into();
+    config["trader"]["wait"] = "poll".into();
+    config["trader"]["time_in_force"] = "day".into();
+    config["trader"]["lot"] = 1000.into();
+    config["trader"]["reconnects_max"] = 20.into();
+    config["trader"]["reconnect_ms"] = 20.into();
+    config["order_entry"]
+        .as_table_mut()
+        .expect("a section")
+        .extend(more.parse::<toml::Table>().expect("keys"));
+    let trader = config["trader"].as_table_mut().expect("a section");
+    trader.insert("control".into(), "trader".into());
+    let exchange = config.clone();
+    let address = config["order_entry"]["address"].as_str().expect("an address");
+    let port = address.rsplit(':').next().expect("a port");
+    let cable = Cable::to(port.parse().expect("a port"));
+    config["order_entry"]["address"] = format!("127.0.0.1:{}", cable.port).into();
+    (exchange, config, cable)
+}
+
+/// Connections that are cut in the middle of trading, beside a venue that cancels what a lost one leaves and one that does not: the same trader
+/// comes back, has nothing open that it does not know, and at the end both have the same of every order.
+#[test]
+fn a_trader_that_is_cut_off_again_and_again_comes_back_and_agrees_with_the_venue() {
+    for (cancels, version) in [(true, "FIX.4.4"), (false, "FIX.4.2")] {
+        let folder = Folder::new("cut-trader");
+        let session = format!(
+            "session = [{{ comp_id = \"TRADER\", version = \"{version}\", firm = 1, cancel_on_disconnect = {cancels} }}]"
+        );
+        let (mut venue, config, cable) = on_a_cable(&folder, &session);
+        let cuts = common::times(3);
+        venue["exchange"]["duration_s"] = (6.0 + 2.0 * f64::from(cuts)).into();
+        let venue = folder.file("venue.toml", venue.to_string());
+        let config = folder.file("cut.toml", config.to_string());
+        let begin = |word: &str, config: &Path| {
+            let complaints = std::fs::File::create(folder.0.join(format!("{word}-said"))).expect("a file");
+            let child = tickwire()
+                .args([word, "--results"])
+                .arg(&folder.0)
+                .arg("-c")
+                .arg(config)
+                .stdout(Stdio::null())
+                .stderr(complaints)
+                .spawn();
+            Guard(child.expect("the program starts"))
+        };
+        let mut exchange = begin("exchange", &venue);
+        let (desk, own) = (folder.0.join("desk"), folder.0.join("trader"));
+        wait_for("the exchange", || status("exchange", &desk));
+        let mut trader = begin("trade", &config);
+        for _ in 0..cuts {
+            wait_for("an order that rests", || {
+                let ended = trader.0.try_wait().expect("a child");
+                assert!(
+                    ended.is_none(),
+                    "{ended:?} {}{}",
+                    said(&folder, "trade"),
+                    said(&folder, "exchange")
+                );
+                (live(&desk, "TRADER") > 0).then_some(())
+            });
+            let before = status("trade", &own).expect("it answers");
+            cable.cut();
+            let after = wait_for("the session, and orders by it", || {
+                let status = status("trade", &own)?;
+                let more = status["orders"].as_u64() > before["orders"].as_u64();
+                let returned = said(&folder, "trade")
+                    .matches("the order entry session goes on")
+                    .count();
+                (more && status["session"] == "up" && returned > 0).then_some(status)
+            });
+            assert_eq!(after["state"], "trading", "{after}");
+        }
+        let ended = trader.wait(PATIENCE).expect("it ends");
+        let heard = said(&folder, "trade");
+        assert_eq!(ended.code(), Some(0), "{heard}");
+        assert_eq!(
+            heard.matches("the order entry session goes on").count(),
+            cuts as usize,
+            "{heard}"
+        );
+        let ended = exchange.wait(PATIENCE).expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{}", said(&folder, "exchange"));
+        let read = |name: &str| -> serde_json::Value {
+            let text = std::fs::read_to_string(folder.0.join(name)).expect("results");
+            serde_json::from_str(&text).expect("results are JSON")
+        };
+        let (there, here) = (read("exchange.json"), read("trader.json"));
+        let there = there["orders"].as_object().expect("orders");
+        let here = here["orders"].as_object().expect("orders");
+        assert!(there.len() > cuts as usize, "{} orders", there.len());
+        for (id, order) in there {
+            assert_eq!(
+                here.get(id),
+                Some(order),
+                "order {id}, cancels {cancels}\n{heard}"
+            );
+        }
+        // What was under way when the cable was cut is not sent again: it is rejected here, and never was there.
+        for (id, order) in here.iter().filter(|(id, _)| !there.contains_key(*id)) {
+            assert_eq!(
+                (&order["status"], &order["filled"]),
+                (&"8".into(), &0.into()),
+                "order {id}"
+            );
+        }
+    }
+}
+
+/// An exchange that is killed and started again from its journal: the trader goes on with the session, its books are recovered, and both agree on what
+/// is held.
+#[test]
+fn a_trader_outlives_the_exchange() {
+    let folder = Folder::new("outliving-trader");
+    let (mut config, _, _) = on_a_cable(&folder, "");
+    config["exchange"].as_table_mut().expect("a section").insert(
+        "journal".into(),
+        "file = \"journal\"".parse::<toml::Table>().expect("a key").into(),
+    );
+    let config = folder.file("outlive.toml", config.to_string());
+    let dir = &folder.0;
+    let begin = |at: usize| {
+        let child = tickwire()
+            .current_dir(dir)
+            .args(["exchange", "--results"])
+            .arg(dir)
+            .arg("-c")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(dir.join(format!("exchange-{at}-said"))).expect("a file"))
+            .spawn();
+        Guard(child.expect("the program starts"))
+    };
+    let mut exchange = begin(0);
+    let (desk, own) = (dir.join("desk"), dir.join("trader"));
+    wait_for("the exchange", || status("exchange", &desk));
+    let _trader = start(&folder, "trade", &config);
+    for kill in 1..=common::times(2) as usize {
+        let before = wait_for("orders, and one that rests", || {
+            let status = status("trade", &own)?;
+            (live(&desk, "TRADER") > 0 && status["orders"].as_u64() > Some(5)).then_some(status)
+        });
+        exchange.0.kill().expect("it can be killed");
+        exchange.0.wait().expect("a child can be waited for");
+        wait_for("the loss", || {
+            (status("trade", &own)?["session"] == "lost").then_some(())
+        });
+        exchange = begin(kill);
+        wait_for("the session, and orders by it", || {
+            let status = status("trade", &own)?;
+            let more = status["orders"].as_u64() > before["orders"].as_u64();
+            (status["session"] == "up" && more).then_some(())
+        });
+    }
+    told("trade", &own, "kill").expect("it answers");
+    let last = wait_for("nothing open", || {
+        let status = status("trade", &own)?;
+        (status["state"] == "killed" && status["open"] == 0).then_some(status)
+    });
+    assert_eq!(live(&desk, "TRADER"), 0, "{last}");
+    signal("INT", exchange.0.id());
+    exchange.wait(PATIENCE).expect("it ends");
+    let text = std::fs::read_to_string(dir.join("exchange.json")).expect("results");
+    let results: serde_json::Value = serde_json::from_str(&text).expect("results are JSON");
+    let rows = results["orders_traded"].as_array().expect("rows");
+    let net: i64 = rows
+        .iter()
+        .map(|row| {
+            let traded = |at: usize| row["traded"][at].as_i64().expect("a number");
+            traded(0) - traded(1)
+        })
+        .sum();
+    assert_eq!(last["position"].as_i64(), Some(net), "{}", said(&folder, "trade"));
+    assert!(net > 0, "nothing was traded, so nothing was compared");
 }
 
 /// Exchange, daemon, trader and quoter for as long as `TICKWIRE_ATTACK_SECONDS` says, with 1 % of the packets of both lines lost: none ends, and

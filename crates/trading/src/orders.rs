@@ -470,6 +470,15 @@ impl Orders {
         }
     }
 
+    /// The session is gone, and with it every request to cancel that was under way: each may be asked for again.
+    pub(crate) fn forget_cancels(&mut self) {
+        let mut at = self.ends[0];
+        while at != END {
+            self.slots[at as usize].is_cancel_requested = false;
+            at = self.links[at as usize][1];
+        }
+    }
+
     /// Marks an open order as to be cancelled; `None` if it is unknown, has ended, or is marked already.
     pub fn request_cancel(&mut self, id: ClientOrderId) -> Option<Order> {
         let order = &mut self.slots[(id.0 & self.mask) as usize];

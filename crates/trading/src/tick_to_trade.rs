@@ -178,9 +178,13 @@ impl TickToTrade {
         self.risk.kill();
     }
 
-    /// Says whether an order entry session is logged on; assumed until told otherwise.
+    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
+    /// forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
         self.risk.set_session(is_up);
+        if !is_up {
+            self.orders.forget_cancels();
+        }
     }
 
     /// The checks.

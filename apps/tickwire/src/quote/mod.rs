@@ -15,13 +15,13 @@ mod control;
 mod demo;
 pub(crate) mod fills;
 mod gather;
-mod link;
 mod news;
 mod path;
 mod plausible;
 mod pricer;
 mod pricing;
 mod report;
+mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -58,6 +58,7 @@ use crate::controls::beat::Beat;
 use crate::demo::Notice;
 use crate::failure::Failure;
 use crate::health::{count_waits, follow_clock, follow_if_set};
+use crate::link::{Entry, Link};
 use crate::notes::Notes;
 use crate::ports::Intake;
 use crate::results::{counters_by_id, write_json};
@@ -71,9 +72,9 @@ pub(crate) use pricer::{NEAR_HALF_TICKS, Pricer};
 pub(crate) use pricing::{Expiries, flat_surface};
 
 use fills::{FillsFile, Recovered};
-use link::{Entry, Link, Talk};
 use path::{NotQuotable, lasting_session};
 use pricing::{Begins, Pricing, Shared};
+use talk::Talk;
 
 /// Rounds over both lines before order entry and timers are looked at.
 const PACKETS_PER_LOOK: u32 = 16;
@@ -136,9 +137,7 @@ impl Run<'_> {
         let entry = &self.config.order_entry;
         let id = |s: tickwire_market::Symbol| CompId::new(s.as_bytes()).expect("a symbol fits a CompID");
         let ids = [id(self.section.comp_id.0), id(entry.exchange_comp_id.0)];
-        let version = entry
-            .session_of(self.section.comp_id)
-            .map_or(Version::Fix44, |session| session.version.0);
+        let version = entry.version_of(self.section.comp_id);
         let heartbeat_s = entry.heartbeat_s_of(self.section.comp_id);
         if self.section.entry == QuoteEntry::Orders && version < Version::Fix43 {
             return Err(Failure::config(format!(
@@ -286,6 +285,7 @@ impl<C: Channel> Floor<C> {
         let notes = Notes::start()?;
         let link = Link::new(
             address,
+            "every quote went with it",
             limits.reconnects_max,
             wait_ns,
             watch,

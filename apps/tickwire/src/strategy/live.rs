@@ -81,11 +81,9 @@ impl<O: OrderOut, const STAMPED: bool> Port<'_, O, STAMPED> {
         }
     }
 
-    fn message(&mut self, now: Nanos, message: &AppMessage, is_kept: bool) -> Result<(), Rejected> {
-        let sent = match is_kept {
-            true => self.session.send(now, message),
-            false => self.session.send_passing(now, message),
-        };
+    /// Sends a message that is kept for no resend: see [`crate::hot`].
+    fn message(&mut self, now: Nanos, message: &AppMessage) -> Result<(), Rejected> {
+        let sent = self.session.send_passing(now, message);
         sent.map_err(|_| Rejected::NoSession)?;
         self.transmit();
         Ok(())
@@ -110,7 +108,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                 if let (Some(template), Some(order)) = (&mut traded.template, NewOrder::of(request)) {
                     let bytes = self
                         .session
-                        .encode_new_order(now, template, &order)
+                        .encode_passing_order(now, template, &order)
                         .map_err(|_| Rejected::NoSession)?;
                     stamp::<STAMPED>(self.probes, Stage::Encode);
                     let sent = self.out.send(bytes);
@@ -126,7 +124,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                 }
                 let symbol = traded.symbol;
                 let message = new_order(request, symbol, now).ok_or(Rejected::Unsupported)?;
-                self.message(now, &message, true)
+                self.message(now, &message)
             }
             OrderIntent::Replace {
                 id,
@@ -154,7 +152,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                     time_in_force,
                     cause: Some(cause),
                 });
-                self.message(now, &message, false)
+                self.message(now, &message)
             }
             OrderIntent::Cancel {
                 id,
@@ -177,7 +175,7 @@ impl<O: OrderOut, const STAMPED: bool> OrderPort for Port<'_, O, STAMPED> {
                     qty,
                     cause: Some(cause),
                 });
-                self.message(now, &message, false)
+                self.message(now, &message)
             }
         }
     }

@@ -87,15 +87,16 @@ pub(super) struct Difference {
     pub(super) is_over: bool,
 }
 
-/// Compares the answer to an OrderStatusRequest with what is believed. An order that the venue has no more is to end here too, by the report that this
-/// gives: nothing else would end it.
+/// Compares the answer to an OrderStatusRequest with what is believed. The reports that this gives bring the order to where the venue has it: what traded
+/// without our hearing of it, at the average price of the whole order, since no other is known; and the end of an order that the venue has no more,
+/// which nothing else would end.
 pub(super) fn compare<R: Rule>(
     rule: &R,
     report: &ExecutionReport,
-) -> (Option<Difference>, Option<OrderReport>) {
+) -> (Option<Difference>, [Option<OrderReport>; 2]) {
     let known = report.cl_ord_id.to_number().map(ClientOrderId);
     let Some(order) = known.and_then(|id| rule.orders().get(id)).copied() else {
-        return (None, None);
+        return (None, [None; 2]);
     };
     let id = order.id;
     let is_over = matches!(
@@ -114,7 +115,19 @@ pub(super) fn compare<R: Rule>(
         is_over,
     };
     let is_open = order.state.is_open();
-    let ended = (is_open && is_over).then(|| match order.replaces {
+    let unheard = Qty(venue.0.saturating_sub(order.filled.0).min(order.remaining().0));
+    let filled = (!unheard.is_zero()).then(|| OrderReport {
+        id,
+        venue_id: report.order_id.to_number().map(OrderId),
+        kind: ReportKind::Filled {
+            qty: unheard,
+            price: report.avg_px,
+            cumulative: Qty(order.filled.0 + unheard.0),
+        },
+    });
+    // That fill ends an order of which nothing remains.
+    let is_open_still = is_open && unheard != order.remaining();
+    let ended = (is_open_still && is_over).then(|| match order.replaces {
         // The one that it was to take the place of lives on, or has its own answer.
         Some(old) if order.state == OrderState::PendingNew => OrderReport {
             id: old,
@@ -125,13 +138,13 @@ pub(super) fn compare<R: Rule>(
             id,
             venue_id: report.order_id.to_number().map(OrderId),
             kind: match order.state {
-                OrderState::PendingNew => ReportKind::Rejected,
+                OrderState::PendingNew if filled.is_none() => ReportKind::Rejected,
                 _ => ReportKind::Cancelled,
             },
         },
     });
     let differs = venue != order.filled || (is_open && is_over);
-    (differs.then_some(difference), ended)
+    (differs.then_some(difference), [filled, ended])
 }
 
 /// What the thread that trades and the one of the control socket share: words.
@@ -140,8 +153,9 @@ pub(super) struct Shared {
     kills: AtomicU64,
     resumes: AtomicU64,
     obeyed: [AtomicU64; 2],
-    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue said of them was different.
-    state: [AtomicU64; 5],
+    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue said of them was different; whether the
+    /// order entry session is up.
+    state: [AtomicU64; 6],
     position: AtomicI64,
     gain: AtomicI64,
 }
@@ -178,7 +192,14 @@ impl Shared {
     }
 
     /// Says how things are.
-    pub(super) fn note<R: Rule>(&self, rule: &R, sent: u64, position: i64, differences: u64) {
+    pub(super) fn note<R: Rule>(
+        &self,
+        rule: &R,
+        sent: u64,
+        position: i64,
+        differences: u64,
+        has_session: bool,
+    ) {
         let risk = rule.risk();
         let stopped = risk.stopped().map_or(0, |reason| 1 + reason as u64);
         let words = [
@@ -187,6 +208,7 @@ impl Shared {
             sent,
             rule.orders().open().into(),
             differences,
+            has_session.into(),
         ];
         for (word, value) in self.state.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
@@ -197,8 +219,8 @@ impl Shared {
     }
 
     fn status(&self) -> Value {
-        let [killed, stopped, sent, open, differences] =
-            [0, 1, 2, 3, 4].map(|at: usize| self.state[at].load(Ordering::Relaxed));
+        let [killed, stopped, sent, open, differences, has_session] =
+            [0, 1, 2, 3, 4, 5].map(|at: usize| self.state[at].load(Ordering::Relaxed));
         let reason = (stopped as usize)
             .checked_sub(1)
             .and_then(|at| tickwire_trading::RiskReject::ALL.get(at));
@@ -209,6 +231,7 @@ impl Shared {
         };
         json!({
             "state": state,
+            "session": (if has_session == 0 { "lost" } else { "up" }),
             "stopped_by": (reason.map(|reason| named(*reason))),
             "orders": sent,
             "open": open,
@@ -284,9 +307,9 @@ mod tests {
 
     /// What the trader does: the order ends as the venue says.
     fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
-        let (found, ended) = super::compare(rule, report);
-        if let Some(ended) = ended {
-            rule.on_report(&ended).expect("it was open");
+        let (found, reports) = super::compare(rule, report);
+        for report in reports.iter().flatten() {
+            rule.on_report(report).expect("it was open");
         }
         found
     }
@@ -395,11 +418,26 @@ mod tests {
         );
         let found = compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)).unwrap();
         assert_eq!((found.filled, found.is_over), ([Qty(0), Qty(40)], false));
+        // What traded unheard is held, and said once.
+        assert_eq!(rule.positions().get(ID).qty, 40);
+        assert_eq!(
+            compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)),
+            None
+        );
         let found = compare(&mut rule, &status(2, OrdStatus::Canceled, 0)).unwrap();
         assert!(found.is_over);
         // It never had it.
         assert!(compare(&mut rule, &status(3, OrdStatus::Rejected, 0)).is_some());
         assert_eq!(rule.orders().open(), 2, "those two are over here as well");
+        // It traded a part and was cancelled, unheard; and another traded in full.
+        assert!(compare(&mut rule, &status(4, OrdStatus::Canceled, 30)).is_some());
+        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (1, 70));
+        assert!(compare(&mut rule, &status(1, OrdStatus::Filled, 100)).is_some());
+        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (0, 130));
+        assert_eq!(
+            rule.orders().get(ClientOrderId(1)).unwrap().state,
+            OrderState::Filled
+        );
         assert_eq!(
             compare(&mut rule, &status(2, OrdStatus::Canceled, 0)),
             None,

@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The program.
@@ -232,4 +234,61 @@ pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A wire between a client and an exchange that can be cut: every connection of now, and of both sides.
+pub(crate) struct Cable {
+    pub(crate) port: u16,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    is_unplugged: Arc<AtomicBool>,
+}
+
+impl Cable {
+    pub(crate) fn to(exchange: u16) -> Cable {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let streams = Arc::new(Mutex::new(Vec::new()));
+        let kept = streams.clone();
+        let is_unplugged = Arc::new(AtomicBool::new(false));
+        let is_off = is_unplugged.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if is_off.load(Ordering::SeqCst) {
+                    continue;
+                }
+                // Before the exchange listens, a client finds nobody.
+                let Ok(server) = TcpStream::connect(("127.0.0.1", exchange)) else {
+                    continue;
+                };
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let mut from = from.try_clone().expect("a socket");
+                    let mut to = to.try_clone().expect("a socket");
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(std::net::Shutdown::Both);
+                    });
+                }
+                kept.lock()
+                    .expect("nobody panics with it")
+                    .extend([client, server]);
+            }
+        });
+        Cable {
+            port,
+            streams,
+            is_unplugged,
+        }
+    }
+
+    /// For good: whoever connects is hung up on.
+    pub(crate) fn unplug(&self) {
+        self.is_unplugged.store(true, Ordering::SeqCst);
+        self.cut();
+    }
+
+    pub(crate) fn cut(&self) {
+        for stream in self.streams.lock().expect("nobody panics with it").drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
 }

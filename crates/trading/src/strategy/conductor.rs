@@ -514,9 +514,13 @@ impl<S: Strategy> Conductor<S> {
         self.state.risk.kill();
     }
 
-    /// Says whether an order entry session is logged on; assumed until told otherwise.
+    /// Says whether an order entry session is logged on; assumed until told otherwise. When it is not, requests to cancel that were under way are
+    /// forgotten: nothing says that the venue has them.
     pub fn set_session(&mut self, is_up: bool) {
         self.state.risk.set_session(is_up);
+        if !is_up {
+            self.state.orders.forget_cancels();
+        }
     }
 
     /// The next request to cancel an open order not asked for yet, for a host that sends it; call until `None` to cancel them all.
