@@ -26,11 +26,11 @@ use tickwire_wire::{itch50, moldudp64};
 
 use crate::cli::BenchArgs;
 use crate::config::{Config, ReceiverSection};
-use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
 use crate::strategy::live;
 use crate::trader::books_config;
 use crate::{report, trader};
+use tickwire_console::failure::Failure;
 
 /// A session in memory: messages behind their length, as in a file, and the engine's books at the end.
 pub(crate) struct Recorded {
@@ -365,7 +365,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format!("{:.1}", 1e3 / ns),
         ]);
     }
-    println!("{}", table.to_text(crate::terminal::width()));
+    println!("{}", table.to_text(tickwire_console::terminal::width()));
     let times = [
         ("any packet of 1 message", &message_times),
         ("packet -> order, one in thousands of packets", &order_times),
@@ -375,7 +375,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     ];
     println!(
         "{}",
-        Table::latencies("time in the hot path, per packet", &times).to_text(crate::terminal::width())
+        Table::latencies("time in the hot path, per packet", &times)
+            .to_text(tickwire_console::terminal::width())
     );
     let timer = timer_cost(&clock);
     println!(

@@ -34,9 +34,9 @@ mod recovery;
 pub(crate) use interface::InterfaceName;
 pub(crate) use recovery::{RecoverySection, limits_of};
 
-use crate::failure::Failure;
 use crate::ports::Ports;
 use crate::protocol::{Protocol, XdpRelease};
+use tickwire_console::failure::Failure;
 
 /// The word for the project's own small FAST template set in the place of a file.
 pub(crate) const BUILT_IN: &str = "builtin";

@@ -19,20 +19,20 @@ use tickwire_runtime::files;
 use tickwire_runtime::places;
 use tickwire_runtime::wait::WaitStrategy;
 
-use crate::access::AccessSection;
 use crate::channels::{FeedConfig, FeedFile};
-use crate::console::warn;
 use crate::controls::ControlsSection;
 use crate::daemon::DaemonSection;
 use crate::entry::{
     self, AuctionsSection, BreaksSection, FixSession, InstrumentSection, JournalSection, OuchSection,
     ProtectionSection,
 };
-use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::quote::{QuoterSection, SilenceMs};
 use crate::strategy::BacktestSection;
 use crate::watchdog::WatchdogSection;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+use tickwire_control::access::AccessSection;
 
 /// Everything a run needs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -658,7 +658,9 @@ mod tests {
         let cores = Cores::count();
         let core = i32::try_from(cores.usable()[0]).expect("a small number");
         let pinned = std::thread::spawn(move || {
-            crate::pin(core).map_err(|f| f.message).expect("available");
+            tickwire_control::process::pin(core)
+                .map_err(|f| f.message)
+                .expect("available");
             choose()
         });
         let pinned = pinned.join().expect("no panic");

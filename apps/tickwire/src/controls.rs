@@ -2,7 +2,6 @@
 //! the accuracy of the clock. `docs/controls.md` has the table.
 
 pub(crate) mod beat;
-pub(crate) mod thread;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use tickwire_market::{Nanos, PointValue, Price, Qty};
 use tickwire_runtime::timekeeping::Timekeeping;
 use tickwire_trading::{Controls, ControlsConfig, RiskReject};
 
-use crate::console::warn;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 
 /// How often the kill file is looked for.
 const LOOK: Duration = Duration::from_millis(10);

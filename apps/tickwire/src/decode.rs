@@ -25,10 +25,10 @@ use tickwire_wire::itch50;
 
 use crate::channels::{Destination, FeedConfig, FeedFile};
 use crate::cli::DecodeArgs;
-use crate::failure::Failure;
 use crate::json::JsonLine;
 use crate::protocol::{self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict};
 use tcp::{Conversations, Leg, Wanted};
+use tickwire_console::failure::Failure;
 
 /// Packets that wait while the protocol of one of them is not settled.
 const HELD_MAX: usize = 4096;

@@ -10,7 +10,6 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use tickwire_market::Port;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::child::ChildGuard;
@@ -18,39 +17,11 @@ use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::{DemoArgs, DemoKind};
 use crate::config::{Config, DurationS, Impairment, Probability, Rate, Symbols};
-use crate::failure::{Code, Failure};
 use crate::protocol::Protocol;
 use crate::report;
-use crate::results::{self, ExchangeResults, TraderResults};
-
-/// What a child tells its parent.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Notice {
-    /// The exchange listens: the ports it was given.
-    Listening {
-        order_entry: u16,
-        /// Recovery servers: name of the port, TCP or UDP port.
-        servers: Vec<(String, u16)>,
-    },
-    /// Progress: seconds into the session, market data messages, orders.
-    Progress {
-        seconds: f64,
-        messages: u64,
-        orders: u64,
-    },
-    /// The child ends with a failure; the same sentence it prints.
-    Failed { message: String },
-}
-
-impl Notice {
-    /// Sends it to the parent.
-    pub(crate) fn send(&self) {
-        let line = serde_json::to_string(self).expect("a notice has a JSON form");
-        // A parent that is gone has already ended this process or is about to.
-        println!("{line}");
-    }
-}
+use tickwire_console::failure::{Code, Failure};
+use tickwire_control::notice::Notice;
+use tickwire_control::results::{self, ExchangeResults, TraderResults};
 
 /// How long a child may take to end once the other side has: recovery and logout are over by then, and results are written.
 const CHILD_GRACE: Duration = Duration::from_secs(60);

@@ -17,12 +17,12 @@ use tickwire_wire::fast::Plan;
 use crate::bench::{BooksOnly, Discard, answer, memory_path, walk};
 use crate::cli::{BenchArgs, FeedChoice, Packing};
 use crate::config::Config;
-use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::trader::books_config;
 use crate::venue::{self, VIRTUAL_START};
 use crate::wirebench;
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
 const RATE: u32 = 100_000;
@@ -469,7 +469,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             format!("{:.2}", row.ns[2] / row.ns[1]),
         ]);
     }
-    println!("{}", table.to_text(crate::terminal::width()));
+    println!("{}", table.to_text(tickwire_console::terminal::width()));
     let names: Vec<String> = rows.iter().map(|row| row.protocol.to_string()).collect();
     let times: Vec<(&str, &Histogram)> = names
         .iter()
@@ -482,7 +482,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
             "packet bytes -> order bytes, every packet moves the best offer (warm)",
             &times
         )
-        .to_text(crate::terminal::width())
+        .to_text(tickwire_console::terminal::width())
     );
     println!("every book equals the venue's at every level that the feed shows");
     for (name, value) in crate::report::host(&clock, None) {

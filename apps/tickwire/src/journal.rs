@@ -4,7 +4,7 @@
 //! everything since the last one. `process` durability leaves it to the page cache, which outlives the process however it
 //! dies; `disk` waits for the device.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use tickwire_exchange::{
 };
 use tickwire_lab::Table;
 use tickwire_market::Nanos;
-use tickwire_runtime::files;
 
-use crate::access::AccessSection;
 use crate::cli::JournalArgs;
 use crate::config::Config;
 use crate::entry::Durability;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_control::access::AccessSection;
+use tickwire_control::process::open_alone;
 
 /// Room of a transmission while a journal is replayed, and of one live.
 pub(crate) const TRANSMIT_MAX: usize = 8192;
@@ -68,24 +68,6 @@ pub(crate) fn kept_configuration(config: &Config) -> Config {
 /// The text of a configuration as a journal of today would have it.
 fn kept(text: &str) -> Result<String, String> {
     Ok(kept_configuration(&Config::parse(text)?).to_toml())
-}
-
-/// Opens or makes a file, for this process alone as long as it is open.
-///
-/// # Errors
-/// Another process has it, one of `others`; or the system does not let us.
-pub(crate) fn open_alone(path: &Path, what: &str, others: &str) -> Result<File, Failure> {
-    let place = path.display();
-    let failed =
-        |deed: &str, e: std::io::Error| Failure::system(format!("{what} {place}: {deed} failed: {e}"));
-    let file = files::open_or_create(path).map_err(|e| failed("opening it", e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Failure::config(format!(
-            "{what} {place}: in use by another {others}"
-        ))),
-        Err(TryLockError::Error(e)) => Err(failed("locking it", e)),
-    }
 }
 
 impl Journal {
@@ -403,7 +385,7 @@ fn summary(reader: &mut JournalReader<'_>) -> Result<(), Failure> {
     for (name, count) in KINDS.iter().zip(counts) {
         table = table.row([name.to_string(), count.to_string()]);
     }
-    print!("{}", table.to_text(crate::terminal::width()));
+    print!("{}", table.to_text(tickwire_console::terminal::width()));
     println!(
         "{:.3} s from first to last input, {} bytes, {} of them torn",
         last.since(first.unwrap_or(last)) as f64 / 1e9,
@@ -419,6 +401,7 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     use super::*;
+    use tickwire_runtime::files;
 
     /// A pipe takes bytes and has no device behind it: the kernel refuses to say that they are there.
     #[test]

@@ -33,15 +33,13 @@
 #![forbid(unsafe_code)]
 
 #[macro_use]
-mod out;
+extern crate tickwire_console;
 
-mod access;
 mod bench;
 mod cep;
 mod channels;
 mod cli;
 mod config;
-mod console;
 mod controls;
 mod daemon;
 mod decode;
@@ -49,18 +47,14 @@ mod demo;
 #[cfg(test)]
 mod documented;
 mod entry;
-mod failure;
 mod feedbench;
 mod fix;
-mod health;
 mod host;
 mod hot;
 mod journal;
 mod json;
 mod lab;
-mod latency_file;
 mod link;
-mod notes;
 mod operator;
 mod play;
 mod played;
@@ -68,16 +62,13 @@ mod ports;
 mod protocol;
 mod publishbench;
 mod quote;
-mod random;
 mod reconcile;
 mod recording;
 mod replay;
 mod report;
-mod results;
 mod risk;
 mod strategy;
 mod tape;
-mod terminal;
 mod trader;
 mod venue;
 mod views;
@@ -104,12 +95,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tickwire_runtime::affinity::Cores;
-use tickwire_runtime::signal::{self, StopFlag};
+use tickwire_runtime::signal::StopFlag;
+
+use tickwire_console::failure::Failure;
+use tickwire_control::notice::Notice;
+use tickwire_control::process::tie_to;
 
 use self::cli::{Command, ExchangeArgs};
 use config::Config;
-use demo::Notice;
-use failure::Failure;
 use protocol::Protocol;
 
 #[global_allocator]
@@ -132,9 +125,9 @@ pub fn cli() -> ExitCode {
         Command::Quote(args) => args.child_of.is_some(),
         _ => false,
     };
-    let done = views::trust(cli.owner.as_deref()).and_then(|()| run(&cli.command));
-    console::finish();
-    let done = done.and_then(|code| out::failure().map_or(Ok(code), Err));
+    let done = tickwire_control::client::trust(cli.owner.as_deref()).and_then(|()| run(&cli.command));
+    tickwire_console::finish();
+    let done = done.and_then(|code| tickwire_console::out::failure().map_or(Ok(code), Err));
     match done {
         Ok(code) => code,
         Err(failure) => {
@@ -213,12 +206,6 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// This process ends with the one that started it.
-fn tie_to(parent: u32) -> Result<(), Failure> {
-    signal::die_with_parent(parent)
-        .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))
-}
-
 /// Runs an exchange, records what it would send, or says something to one.
 fn exchange(args: &ExchangeArgs, stop: &StopFlag) -> Result<(), Failure> {
     let config = match (&args.config, &args.socket) {
@@ -272,14 +259,4 @@ fn print_config(file: Option<&std::path::Path>, feed: Protocol) -> Result<(), Fa
     }
     print!("{}", config.without_passwords().to_toml());
     Ok(())
-}
-
-/// Pins the calling thread to the configured core; a negative one leaves it to the scheduler.
-fn pin(core: i32) -> Result<(), Failure> {
-    match usize::try_from(core) {
-        Ok(core) => Cores::count()
-            .pin(core)
-            .map_err(|e| Failure::system(e.to_string())),
-        Err(_) => Ok(()),
-    }
 }

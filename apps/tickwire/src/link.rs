@@ -12,9 +12,9 @@ use tickwire_market::Nanos;
 use tickwire_runtime::tcp::{Received, TcpStream};
 use tickwire_runtime::wait::{Waiter, Watch};
 
-use crate::failure::Failure;
 use crate::hot::OrderOut;
-use crate::notes::Notes;
+use tickwire_console::failure::Failure;
+use tickwire_console::notes::Notes;
 
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -14,11 +14,11 @@ use tickwire_exchange::{
 use tickwire_market::{InstrumentId, Nanos, TradingStatus};
 use tickwire_runtime::users::Peer;
 
-use crate::daemon::control::Answer;
-use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::ports::OutletSockets;
-use crate::views;
+use tickwire_console::failure::Failure;
+use tickwire_control::client;
+use tickwire_control::socket::Answer;
 
 /// What can be said, for people.
 const WORDS: &str = "say one of: status, halt SYMBOL, call SYMBOL, resume SYMBOL, break NUMBER [erroneous|consent|supervisory], \
@@ -76,7 +76,7 @@ pub(crate) enum LineName {
 pub(crate) fn tell(socket: &Path, words: &[String]) -> Result<(), Failure> {
     let request = parse(words).map_err(Failure::config)?;
     let request = serde_json::to_value(request).expect("it has text and numbers only");
-    views::print_answer(&views::ask_exchange(socket, &request)?);
+    client::print_answer(&client::ask_exchange(socket, &request)?);
     Ok(())
 }
 

@@ -19,9 +19,9 @@ use tickwire_runtime::udp::{
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::channels::InterfaceName;
-use crate::console::warn;
-use crate::failure::Failure;
-use crate::health::SocketHealth;
+use tickwire_console::failure::Failure;
+use tickwire_console::health::SocketHealth;
+use tickwire_console::warn;
 
 pub(crate) mod strangers;
 

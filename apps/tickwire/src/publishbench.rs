@@ -23,11 +23,11 @@ use crate::daemon::RingContent;
 use crate::daemon::desk::{Common, Desk};
 use crate::daemon::supers::{SuperDesk, Supers};
 use crate::daemon::unit::{Station, Unit};
-use crate::failure::Failure;
 use crate::feedbench::{self, Session};
 use crate::protocol::Protocol;
 use crate::venue::VIRTUAL_START;
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// Levels of a side in a slot, as the daemon has them by default.
 const LEVELS: u32 = 10;
@@ -414,7 +414,7 @@ fn stamp_cost_ns() -> f64 {
 
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(core) = args.core {
-        crate::pin(core as i32)?;
+        tickwire_control::process::pin(core as i32)?;
     }
     let clock = Clock::calibrate();
     let protocols = match args.feed.is_empty() {
@@ -433,7 +433,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     for packing in [Packing::Recorded, Packing::Busy] {
         if let Some(table) = table(&benches, packing, args) {
-            println!("{}", table.to_text(crate::terminal::width()));
+            println!("{}", table.to_text(tickwire_console::terminal::width()));
         }
     }
     println!(

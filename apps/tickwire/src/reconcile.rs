@@ -12,10 +12,10 @@ use tickwire_lab::Table;
 use tickwire_market::{Price, Side};
 
 use crate::cli::ReconcileArgs;
-use crate::failure::Failure;
 use crate::fix::executions::{self, Report};
 use crate::journal;
 use crate::quote::fills;
+use tickwire_console::failure::Failure;
 
 /// Differences that are printed; those beyond are counted.
 const SHOWN_MAX: usize = 50;
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &ReconcileArgs) -> Result<(), Failure> {
             verdict.to_string(),
         ]);
     }
-    print!("{}", table.to_text(crate::terminal::width()));
+    print!("{}", table.to_text(tickwire_console::terminal::width()));
     println!(
         "{} executions of ours, {} of the venue; taken back: {} and {}; told more than once: {} and {}",
         ours.len(),

@@ -18,10 +18,10 @@ use tickwire_runtime::capture::{CaptureError, LinkType, PcapWriter};
 use tickwire_runtime::signal::StopFlag;
 
 use crate::config::Config;
-use crate::failure::Failure;
 use crate::ports::LineTroubles;
-use crate::results::LevelWriter;
 use crate::venue::{self, Published, VIRTUAL_START};
+use tickwire_console::failure::Failure;
+use tickwire_control::results::LevelWriter;
 
 /// Where the datagrams of a written capture come from.
 const SOURCE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 20_000);

@@ -35,7 +35,6 @@ use tickwire_wire::{Malformed, dbn, itch50};
 
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::ReplayArgs;
-use crate::failure::Failure;
 use crate::played::{Follow, Play, Played, of_books};
 use crate::protocol::{self, Protocol};
 use crate::report;
@@ -43,6 +42,7 @@ use crate::tape::{End, Frame, Tape};
 use crate::wiring::{self, Reception, WithChannel};
 use records::{Check, Records};
 use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped, Survey};
+use tickwire_console::failure::Failure;
 
 /// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
 /// at a time.
@@ -1052,7 +1052,7 @@ impl Replay<'_> {
             "packets": cost.packets,
             "bytes": cost.bytes,
             "next_sequence_number": played.next_seq().0,
-            "counters": crate::results::counters_by_id(&counters),
+            "counters": tickwire_control::results::counters_by_id(&counters),
             "state_hash": format!("{:016x}", of_books(played, |books| books.state_hash()).unwrap_or_default()),
             "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
             "ns_per_packet": report::summary_json(&cost.per_packet),
@@ -1124,7 +1124,7 @@ impl Replay<'_> {
                 format!("{ns:.1}"),
             ]);
         }
-        text += &format!("\n{}", feeds.to_text(crate::terminal::width()));
+        text += &format!("\n{}", feeds.to_text(tickwire_console::terminal::width()));
         text += &self.found_text();
         text += &report::counter_table(&all);
         text += &self.frames_text();

@@ -8,7 +8,7 @@ use tickwire_runtime::clock::Clock;
 use tickwire_runtime::host::Host;
 
 use crate::config::{Config, Waiting};
-use crate::results::{BookComparison, ExchangeResults, OrderComparison, TraderResults};
+use tickwire_control::results::{BookComparison, ExchangeResults, OrderComparison, TraderResults};
 
 /// Both sides of a demo and what comparing them found.
 pub(crate) struct Run<'a> {
@@ -32,11 +32,14 @@ impl Run<'_> {
         for line in self.verdict().iter().chain([&self.waiting()]) {
             text += &format!("  {line}\n");
         }
-        text += &format!("\n{}", self.latency_table().to_text(crate::terminal::width()));
+        text += &format!(
+            "\n{}",
+            self.latency_table().to_text(tickwire_console::terminal::width())
+        );
         if is_verbose {
             text += &format!(
                 "\n{}",
-                counter_table_of(&self.trader.counters).to_text(crate::terminal::width())
+                counter_table_of(&self.trader.counters).to_text(tickwire_console::terminal::width())
             );
         }
         text
@@ -234,8 +237,8 @@ pub(crate) fn trader_summary(r: &TraderResults) -> String {
     let stages: Vec<_> = r.stages.iter().map(|(name, h)| (name.as_str(), h)).collect();
     format!(
         "{}\n{}\n{} orders, position {}\n",
-        Table::latencies("tick to trade, per order", &stages).to_text(crate::terminal::width()),
-        counter_table_of(&r.counters).to_text(crate::terminal::width()),
+        Table::latencies("tick to trade, per order", &stages).to_text(tickwire_console::terminal::width()),
+        counter_table_of(&r.counters).to_text(tickwire_console::terminal::width()),
         r.orders.len(),
         r.position
     )
@@ -246,7 +249,7 @@ pub(crate) fn exchange_summary(r: &ExchangeResults) -> String {
     format!(
         "{}\n{} messages published, {} and {} datagrams on lines A and B ({} and {} lost on purpose), {} retransmissions, {} orders\n",
         Table::latencies("as the exchange saw it", &[(OUTSIDE, &r.packet_to_order)])
-            .to_text(crate::terminal::width()),
+            .to_text(tickwire_console::terminal::width()),
         format_count(r.messages),
         format_count(r.datagrams[0]),
         format_count(r.datagrams[1]),
@@ -259,7 +262,8 @@ pub(crate) fn exchange_summary(r: &ExchangeResults) -> String {
 
 /// Counters that are not zero.
 pub(crate) fn counter_table(counters: &Counters) -> String {
-    counter_table_of(&crate::results::counters_by_id(counters)).to_text(crate::terminal::width())
+    counter_table_of(&tickwire_control::results::counters_by_id(counters))
+        .to_text(tickwire_console::terminal::width())
 }
 
 /// The counters every report shows even when they are zero: what went wrong, or did not.
@@ -302,11 +306,11 @@ pub(crate) fn counter_list() -> String {
             spec.sentence.to_string(),
         ]);
     }
-    table.to_text(crate::terminal::width())
+    table.to_text(tickwire_console::terminal::width())
 }
 
 pub(crate) fn percentile_table(histograms: &[(&str, &Histogram)]) -> String {
-    Table::latencies("", histograms).to_text(crate::terminal::width())
+    Table::latencies("", histograms).to_text(tickwire_console::terminal::width())
 }
 
 pub(crate) fn summary_json(h: &Histogram) -> serde_json::Value {

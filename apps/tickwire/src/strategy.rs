@@ -19,9 +19,9 @@ use tickwire_trading::strategy::{ConductorConfig, Strategy};
 use self::live::Live;
 use crate::cli::{DemoArgs, DemoKind, ExchangeArgs, SideArgs};
 use crate::config::{Config, DurationS, Rate, Symbols};
-use crate::failure::Failure;
 use crate::protocol::Protocol;
 use crate::trader;
+use tickwire_console::failure::Failure;
 
 pub(crate) use backtest::BacktestSection;
 pub(crate) use new::new;
@@ -243,8 +243,8 @@ pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
             OwnCommand::Check(args) => check::<S>(args),
             OwnCommand::Sample(args) => sample(args, &stop),
         });
-    crate::console::finish();
-    match done.and_then(|()| crate::out::failure().map_or(Ok(()), Err)) {
+    tickwire_console::finish();
+    match done.and_then(|()| tickwire_console::out::failure().map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{}: {failure}", name.unwrap_or_default());

@@ -14,7 +14,7 @@ use tickwire_runtime::capture::{
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::Speed;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// How long a wait takes before the caller may look at other things.
 const NAP: Duration = Duration::from_millis(5);

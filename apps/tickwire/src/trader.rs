@@ -32,19 +32,19 @@ use tickwire_trading::{
 };
 
 use crate::config::{Config, ReceiverSection, Waiting};
-use crate::console::warn;
 use crate::controls::beat::Beat;
-use crate::controls::thread::ControlThread;
 use crate::controls::{Guards, named};
-use crate::demo::Notice;
-use crate::failure::Failure;
-use crate::health::{count_waits, follow_clock, follow_if_set};
 use crate::hot::{HotPath, OrderOut};
 use crate::link::{Entry, Link};
-use crate::notes::Notes;
 use crate::ports::Intake;
-use crate::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
+use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
+use tickwire_console::notes::Notes;
+use tickwire_console::warn;
+use tickwire_control::notice::Notice;
+use tickwire_control::results::{LevelWriter, OrderOutcome, TraderResults, counters_by_id, write_json};
+use tickwire_control::thread::ControlThread;
 
 pub(crate) use rule::Rule;
 pub(crate) use stop::tell;
@@ -203,7 +203,7 @@ where
     if let Some(warning) = clock.warning() {
         eprintln!("warning: {warning}");
     }
-    crate::pin(config.trader.core)?;
+    tickwire_control::process::pin(config.trader.core)?;
     alloc::populate_large_blocks();
     let feed = config
         .feed
@@ -803,7 +803,7 @@ where
                         text.as_str()
                     )));
                 }
-                Event::NotKept { first, last, count } => crate::console::warn(format_args!(
+                Event::NotKept { first, last, count } => tickwire_console::warn(format_args!(
                     "the exchange asked for messages that are no longer kept: {count} numbers, {first} to {last}, were sent as gap fills"
                 )),
                 Event::Disconnect { reason, text } => {
@@ -881,7 +881,7 @@ where
         // What does not fit is counted as unmatched and stops trading where a fill is concerned.
         let done = R::on_report(&mut self.hot, now, &report);
         if let (Ok(change), ReportKind::Broken { qty, price, .. }) = (done, report.kind) {
-            crate::console::warn(format_args!(
+            tickwire_console::warn(format_args!(
                 "the venue took a trade back: {qty} at {price} of order {}; no further order is sent",
                 change.order.id.0
             ));

@@ -24,21 +24,21 @@ use tickwire_runtime::trouble::BackOff;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 
 use crate::config::{Config, Impairment, Probability};
-use crate::console::warn;
-use crate::daemon::control::ControlSocket;
-use crate::demo::Notice;
 use crate::entry::{self, OUCH_CONNECTIONS};
-use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
 use crate::journal::{self, Journal, TRANSMIT_MAX};
-use crate::notes::Notes;
 use crate::operator::{self, Operator};
 use crate::ports::strangers::{Seat, seat};
 use crate::ports::{CONNECTIONS, Departures, LineTroubles, OutletSockets, Ports};
-use crate::results::{
+use crate::wiring;
+use tickwire_console::failure::Failure;
+use tickwire_console::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
+use tickwire_console::notes::Notes;
+use tickwire_console::warn;
+use tickwire_control::notice::Notice;
+use tickwire_control::results::{
     ExchangeResults, LevelWriter, OrderOutcome, OrdersTraded, QuoteOutcome, counters_by_id, write_json,
 };
-use crate::wiring;
+use tickwire_control::socket::ControlSocket;
 
 /// After the last end-of-session packet, how long without a request until nobody needs us any more.
 const QUIET_NS: u64 = 300 * Nanos::MILLI;
@@ -313,7 +313,7 @@ pub(crate) fn run(
     stop: &StopFlag,
 ) -> Result<(), Failure> {
     let clock = Clock::calibrate();
-    crate::pin(config.exchange.core)?;
+    tickwire_control::process::pin(config.exchange.core)?;
     let mut venue = Venue::start(config, clock)?;
     let order_entry = venue.orders.local_addr().map(|a| a.port()).unwrap_or_default();
     let ouch = venue.ouch.as_ref().and_then(|ouch| ouch.local_addr().ok());

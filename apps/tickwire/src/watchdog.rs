@@ -21,9 +21,9 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpStream};
 
 use crate::config::{CompId, Config};
-use crate::console::{say, warn};
 use crate::controls::beat::BeatView;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::{say, warn};
 
 /// How long it sleeps between two looks.
 const LOOK: Duration = Duration::from_millis(5);

@@ -21,9 +21,9 @@ use tickwire_wire::fast::Plan;
 
 use crate::channels::{ChannelConfig, FeedConfig, limits_of};
 use crate::config::ReceiverSection;
-use crate::failure::Failure;
 use crate::ports::CONNECTIONS;
 use crate::protocol::{self, Protocol};
+use tickwire_console::failure::Failure;
 
 /// The protocols that are published and received.
 pub(crate) const PUBLISHED: [Protocol; 8] = [

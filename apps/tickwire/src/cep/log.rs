@@ -7,9 +7,9 @@ use std::path::Path;
 use tickwire_exchange::{Listing, LogEntry, MoexPublisherConfig, Rules, TickTable, generate_moex};
 use tickwire_market::{Contract, InstrumentId, OrderId, Price, Qty, Side, Symbol};
 
-use crate::failure::Failure;
 use crate::protocol;
-use crate::random::Random;
+use tickwire_console::failure::Failure;
+use tickwire_console::random::Random;
 
 /// The instrument traded, as the feed handler calls it: symbol and board.
 pub(crate) const SYMBOL: &str = "USD000UTSTOM@CETS";

@@ -11,10 +11,10 @@ use super::{Checker, Log, Problems};
 use crate::bench::memory_path_to;
 use crate::channels::FeedConfig;
 use crate::config::ReceiverSection;
-use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut};
 use crate::protocol::Protocol;
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// A packet that led to an order.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -31,10 +31,10 @@ use super::{Checker, Log, Problems};
 use crate::channels::{BUILT_IN, FeedConfig};
 use crate::config::{Config, Lot, SymbolName, Symbols, Wait};
 use crate::demo::{self, Side as Process};
-use crate::failure::{Code, Failure};
 use crate::play::FRAME_HEADERS;
 use crate::play::single::{Arrival, OrderPort, OrdersAre, Sample, exchange};
 use crate::protocol::Protocol;
+use tickwire_console::failure::{Code, Failure};
 
 /// How long the trader may take to start and log on.
 const START_NS: u64 = 60_000_000_000;

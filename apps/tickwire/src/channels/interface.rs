@@ -1,9 +1,9 @@
 //! A network interface as users name it: `eth0`, or by its IPv4 address.
 
-use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
+use tickwire_console::failure::Failure;
 use tickwire_runtime::interface::Interface;
 
 /// The longest name that Linux gives an interface (`IFNAMSIZ` less its zero).

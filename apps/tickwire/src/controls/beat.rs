@@ -8,7 +8,7 @@ use tickwire_runtime::shared::{SharedMemory, SharedView};
 use tickwire_shm::Word;
 
 use super::ControlsSection;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// "TWBEAT" and the version of this layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"TWBEAT\x01\0");

@@ -13,7 +13,7 @@ use toml::Spanned;
 
 use crate::channels::{Fault, FeedConfig};
 use crate::config::{Config, Wait, Waiting};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Feeds are bits of a word in super books.
 const FEEDS_MAX: usize = 32;

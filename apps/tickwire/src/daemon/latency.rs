@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tickwire_market::{MessageType, Nanos};
 use tickwire_shm::{Histogram, Reader, Word};
 
-use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
 use crate::protocol::Protocol;
+use tickwire_control::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
 
 /// One file a feed, its channels added up; feeds without a latency yet are in it too.
 pub(crate) fn files<W: Word>(reader: &Reader<'_, W>, written: Nanos) -> Vec<LatencyFile> {

@@ -9,10 +9,8 @@
 
 pub(crate) mod command;
 mod config;
-pub(crate) mod control;
 pub(crate) mod desk;
 mod latency;
-mod notify;
 mod quota;
 pub(crate) mod supers;
 mod thread;
@@ -21,9 +19,8 @@ pub(crate) mod unit;
 pub(crate) use config::{DaemonSection, RingContent, SuperBooksPlace};
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -38,7 +35,6 @@ use tickwire_lab::Table;
 use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
 use tickwire_runtime::capture::FrameCounts;
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::files::{Folder, Sharing};
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_runtime::signal::{StopFlag, StopReason};
 use tickwire_runtime::spsc::{self, Consumer};
@@ -49,17 +45,18 @@ use tickwire_shm::{Identity, Reader, Region, RegionConfig, RegionState, SourceId
 use crate::channels::FeedFile;
 use crate::cli::FeedArgs;
 use crate::config::Config;
-use crate::console::warn;
-use crate::failure::Failure;
 use crate::tape::Stopping;
 use crate::views::MetricsServer;
 use command::{ChannelAnswer, Command, CommandDesk, CommandLine, Deed, command_line};
-use control::{Answer, ControlSocket, Request};
 use desk::Common;
-use notify::Notifier;
 use quota::QuotaFile;
 use supers::{HandOver, RING_EVENTS, SuperDesk, Supers};
 use thread::{FeedThread, Recorded, SourcePlan, ThreadPlan};
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+use tickwire_control::notify::Notifier;
+use tickwire_control::process::Held;
+use tickwire_control::socket::{Answer, ControlSocket, Request};
 
 /// Between two looks at everything that this thread does.
 const TICK: Duration = Duration::from_millis(50);
@@ -88,8 +85,6 @@ const RECOVERY_SAID: [(Counter, &str); 3] = [
         "not recovered by recovery.deadline_ms: its books stay marked stale, and it is tried again after recovery.retry_ms",
     ),
 ];
-/// The file whose lock says that the folder is in use.
-const LOCK_FILE: &str = "lock";
 
 /// Whether everything is to end: by a signal, or because somebody asked for it.
 #[derive(Clone, Debug)]
@@ -131,40 +126,6 @@ pub(crate) enum Notice {
     NoSuperSlot(Symbol),
     /// Anything else worth a line.
     Warning(String),
-}
-
-/// Holds the folder for this process: the lock goes with it, however it ends.
-pub(crate) struct Held {
-    folder: Folder,
-    /// Ours alone to open, so that nobody else can hold it.
-    _lock: File,
-}
-
-impl Held {
-    /// Takes a folder, made if it is not there, that is ours alone to write.
-    pub(crate) fn take(folder: &Path, sharing: Sharing) -> Result<Held, Failure> {
-        let folder = Folder::own(folder, sharing).map_err(|e| Failure::system(e.to_string()))?;
-        let shown = folder.path().display().to_string();
-        let lock = folder.lock(LOCK_FILE).map_err(|e| {
-            Failure::system(format!(
-                "cannot open the lock in {shown}: {e}; give another folder with --folder or daemon.folder"
-            ))
-        })?;
-        let mut lock = lock.map_err(|holder| {
-            Failure::system(format!(
-                "{shown} is in use by another tickwire, process {holder}; end that one, or give another folder with --folder"
-            ))
-        })?;
-        let _ = lock
-            .set_len(0)
-            .and_then(|()| writeln!(lock, "{}", std::process::id()));
-        Ok(Held { folder, _lock: lock })
-    }
-
-    /// The folder, held open once more.
-    pub(crate) fn folder(&self) -> Result<Folder, Failure> {
-        self.folder.again().map_err(|e| Failure::system(e.to_string()))
-    }
 }
 
 /// Runs the daemon to its end.
@@ -503,7 +464,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
             }
             let builder = std::thread::Builder::new().name("super books".into());
             let handle = builder.spawn_scoped(scope, move || {
-                if let Err(failure) = crate::pin(core) {
+                if let Err(failure) = tickwire_control::process::pin(core) {
                     let _ = notice_sender.try_send(Notice::Warning(failure.message));
                 }
                 let desk = SuperDesk::new(super_config, region, &latencies, clock, notice_sender);
@@ -702,7 +663,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
                 ]);
             }
         }
-        let mut text = table.to_text(crate::terminal::width());
+        let mut text = table.to_text(tickwire_console::terminal::width());
         text += &match self.plan.place {
             SuperBooksPlace::Thread => format!(
                 "super books: on a thread of their own, core {} ({})\n",
@@ -790,7 +751,7 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
         let frames = frames.filter(|counts| counts.total() > 0 || !counts.mended().is_empty());
         let text = format!(
             "{}{packets} packets into {books} books; channels: {}\n{}",
-            table.to_text(crate::terminal::width()),
+            table.to_text(tickwire_console::terminal::width()),
             self.status_line(),
             frames.map(|counts| format!("{counts}\n")).unwrap_or_default()
         );
@@ -841,7 +802,7 @@ struct FeedStart<'p, 'r> {
 impl FeedStart<'_, '_> {
     /// Memory is taken here, on the thread that uses it.
     fn run(self) -> Result<(), Failure> {
-        crate::pin(self.thread.core)?;
+        tickwire_control::process::pin(self.thread.core)?;
         let notices = self.notices;
         let supers = match (self.supers, self.super_config) {
             (Some(hand_over), _) => Supers::Behind(hand_over),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tickwire_feed::DayUse;
 use tickwire_runtime::files;
 
-use crate::console::warn;
+use tickwire_console::warn;
 
 /// The file's name in the daemon's folder.
 pub(crate) const QUOTA_FILE: &str = "quotas";

@@ -22,12 +22,12 @@ use super::{Halt, Notice};
 use crate::channels::{FeedConfig, FeedFile};
 use crate::cli::Speed;
 use crate::config::{ReceiverSection, Wait};
-use crate::failure::Failure;
-use crate::health::{count_waits, follow_clock};
 use crate::ports::Intake;
 use crate::tape::{End, Frame, Stopping, Tape};
 use crate::trader::books_config;
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
+use tickwire_console::health::{count_waits, follow_clock};
 
 /// How often counters are shown, in nanoseconds.
 const REPORT_NS: u64 = 100 * Nanos::MILLI;
@@ -204,7 +204,7 @@ impl<'p, 'r> FeedThread<'p, 'r> {
         commands: CommandDesk,
         halt: Halt,
     ) -> Result<FeedThread<'p, 'r>, Failure> {
-        crate::pin(plan.core)?;
+        tickwire_control::process::pin(plan.core)?;
         let sockets: usize = plan.sources.iter().map(sockets_of).sum();
         // One core is left to everybody else.
         let spins = plan.wait.strategy(plan.threads + 1) == WaitStrategy::Spin;

@@ -20,7 +20,7 @@ use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use super::engine::{Application, Engine, Flow, Table as Sessions};
 use super::settings::{self, Wanted};
 use crate::cli::FixBenchArgs;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Orders before each round's first that counts.
 const WARM_UP: u64 = 200;
@@ -120,7 +120,7 @@ impl Bench<'_> {
             .collect();
         print!(
             "{}",
-            Table::latencies(&title, &named).to_text(crate::terminal::width())
+            Table::latencies(&title, &named).to_text(tickwire_console::terminal::width())
         );
         for one in &sessions {
             let over = |a: u64, b: u64| match a >= b {

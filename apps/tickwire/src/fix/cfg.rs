@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tickwire_market::Nanos;
 
 use super::quickfix::{self, Does};
-use crate::views::similar::similar;
+use tickwire_console::similar::similar;
 
 /// Something to say about a line of a file, from 1.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

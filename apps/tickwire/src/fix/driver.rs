@@ -12,8 +12,8 @@ use tickwire_runtime::wake::Waker;
 use super::engine::{Application, Engine, Flow, Table, Way};
 use super::message::{self, Framer, TagValue};
 use super::script::{self, Step, Want};
-use crate::console::say;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::say;
 
 /// Messages that wait to be taken by a step; the oldest are dropped at a prompt, a script has failed.
 const WAITING_MAX: usize = 10_000;

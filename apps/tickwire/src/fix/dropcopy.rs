@@ -12,8 +12,8 @@ use tickwire_market::Nanos;
 use super::engine::Table;
 use super::message::{self, Framer, TagValue};
 use super::settings::Setup;
-use crate::console::warn;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 
 /// Copies that wait for a logon; the oldest give way, which is said.
 const WAITING_MAX: usize = 1 << 16;

@@ -33,9 +33,9 @@ use super::settings::{Host, Setup, Tls, TransportSetup};
 use super::stats::{Row, Shown};
 use super::told::{Kind, Limiter};
 use super::users::Users;
-use crate::console::{say, warn};
-use crate::failure::Failure;
-use crate::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
+use tickwire_console::failure::Failure;
+use tickwire_console::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
+use tickwire_console::{say, warn};
 
 /// Sessions and their connections.
 pub(super) type Table = Acceptor<Box<dyn Store + Send>>;

@@ -7,7 +7,7 @@ use tickwire_market::{Price, Side};
 
 use super::log;
 use super::message::{self, Framer, TagValue};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 const EXEC_REF_ID: u32 = 19;
 const EXEC_TRANS_TYPE: u32 = 20;

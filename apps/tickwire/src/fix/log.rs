@@ -14,7 +14,7 @@ use tickwire_runtime::signal::StopFlag;
 use super::message::{self, Framer, TagValue};
 use super::names;
 use crate::cli::FixLogArgs;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// How often a followed file is looked at.
 const LOOK: Duration = Duration::from_millis(200);

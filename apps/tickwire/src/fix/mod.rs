@@ -34,7 +34,6 @@ use tickwire_fix::dict::{standard_names, standard_xml};
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::{FixArgs, FixCommand, FixSessionArgs};
-use crate::failure::Failure;
 use driver::Driver;
 use echo::Echo;
 use engine::{Application, Engine};
@@ -42,6 +41,7 @@ use settings::{Setup, Wanted};
 use stats::Shown;
 pub(crate) use stats::{PROTOCOL, step_name};
 pub(crate) use store::lasting;
+use tickwire_console::failure::Failure;
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {

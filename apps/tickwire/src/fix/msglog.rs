@@ -23,8 +23,8 @@ use tickwire_runtime::spsc::{self, Consumer, Producer};
 use super::engine::Way;
 use super::message::{self, Framer};
 use super::settings::Setup;
-use crate::console::warn;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 
 /// Pieces in the ring: 4 MiB.
 const PIECES: usize = 1 << 13;

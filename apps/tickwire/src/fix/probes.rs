@@ -195,7 +195,7 @@ impl Probes {
                 let _ = writeln!(text, "  {}: {n}", counter.spec().label);
             }
             if probe.steps[0].count > 0 {
-                text += &Self::table(&name, &probe.steps).to_text(crate::terminal::width());
+                text += &Self::table(&name, &probe.steps).to_text(tickwire_console::terminal::width());
             }
         }
         text

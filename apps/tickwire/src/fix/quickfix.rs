@@ -6,7 +6,7 @@
 
 use Does::{Alias, Ignored, Read, Refused};
 
-use crate::console::say;
+use tickwire_console::say;
 
 /// One setting.
 #[derive(Debug)]

@@ -23,8 +23,8 @@ use super::cfg::{Remark, Remarks, Section, sections};
 use super::hours::Calendar;
 pub(super) use super::secure::Tls;
 use super::users::Users;
-use crate::console::warn;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 
 /// One session of a file.
 #[derive(Clone, Debug)]

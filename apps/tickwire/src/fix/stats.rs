@@ -24,10 +24,10 @@ use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_shm::{Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter};
 
 use super::probes::STEPS;
-use crate::console::warn;
-use crate::daemon::Held;
-use crate::failure::Failure;
 use crate::views::MetricsServer;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+use tickwire_control::process::Held;
 
 /// What a row says its protocol is.
 pub(crate) const PROTOCOL: &str = "fix";

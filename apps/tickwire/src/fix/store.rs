@@ -19,8 +19,8 @@ use tickwire_runtime::stored::{Finding, Keeper, StoredFile, StoredWords, Syncer}
 
 use super::settings::{Setup, StoreSetup, Wanted};
 use crate::cli::FixStoreArgs;
-use crate::console::{say, warn};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::{say, warn};
 
 /// How often the keeper makes room: at 200 MB/s of messages, 1 MiB ahead is enough.
 const LOOK: Duration = Duration::from_millis(5);
@@ -462,7 +462,7 @@ pub(super) fn run(args: &FixStoreArgs) -> Result<(), Failure> {
             },
         ]);
     }
-    print!("{}", table.to_text(crate::terminal::width()));
+    print!("{}", table.to_text(tickwire_console::terminal::width()));
     lines.iter().for_each(|line| println!("{line}"));
     match lines.len() {
         0 => Ok(()),

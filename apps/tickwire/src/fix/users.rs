@@ -7,7 +7,7 @@ use std::path::Path;
 use tickwire_fix::{LogonRequest, Secret};
 use tickwire_runtime::files;
 
-use crate::console::warn;
+use tickwire_console::warn;
 
 /// Names with their passwords. Prints without passwords.
 #[derive(Clone, Default)]

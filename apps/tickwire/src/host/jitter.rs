@@ -5,7 +5,7 @@ use tickwire_lab::Histogram;
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::clock::{Clock, tsc};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// A gap as long as this was no instruction of ours, nanoseconds.
 pub(super) const INTERRUPTED_NS: u64 = 1_000;

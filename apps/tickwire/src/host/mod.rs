@@ -15,8 +15,8 @@ use tickwire_runtime::host::{
 };
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::Failure;
 use jitter::Jitter;
+use tickwire_console::failure::Failure;
 
 /// Where changes are kept until they are undone; a restart of the machine undoes them all, and empties this folder.
 const JOURNAL: &str = "/run/tickwire/host-journal";
@@ -204,7 +204,7 @@ fn to_text(findings: &[Finding], watched: &[Jitter], hot: &Hot) -> String {
             if is_good { "" } else { finding.check.fix.text() },
         ]);
     }
-    let mut text = table.to_text(crate::terminal::width());
+    let mut text = table.to_text(tickwire_console::terminal::width());
     if !watched.is_empty() {
         let mut table = Table::new(
             "interruptions of a thread that only reads the clock",
@@ -234,7 +234,7 @@ fn to_text(findings: &[Finding], watched: &[Jitter], hot: &Hot) -> String {
                 format!("{:.3} %", jitter.lost * 100.0),
             ]);
         }
-        text += &format!("\n{}", table.to_text(crate::terminal::width()));
+        text += &format!("\n{}", table.to_text(tickwire_console::terminal::width()));
     }
     text
 }

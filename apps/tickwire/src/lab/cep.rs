@@ -16,9 +16,9 @@ use crate::cep::{
 };
 use crate::channels::BUILT_IN;
 use crate::config::SymbolName;
-use crate::failure::Failure;
 use crate::play::single::Sample;
 use crate::trader::SILENCE_NS;
+use tickwire_console::failure::Failure;
 
 pub(super) struct Cep;
 

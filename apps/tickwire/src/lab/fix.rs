@@ -10,8 +10,8 @@ use tickwire_runtime::clock::{Clock, tsc};
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
-use crate::failure::Failure;
 use crate::fix::rig::{self, Engines, Fault, Kept, Measured, Plan, Running, Stamps, Step};
+use tickwire_console::failure::Failure;
 
 pub(super) struct Fix;
 

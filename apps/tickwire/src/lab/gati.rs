@@ -29,8 +29,8 @@ use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
 use crate::config::{Config, Impairment, Rate, Symbols, Wait};
 use crate::demo::free_udp_port;
-use crate::failure::Failure;
-use crate::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
+use tickwire_console::failure::Failure;
+use tickwire_control::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
 
 pub(super) struct Gati;
 

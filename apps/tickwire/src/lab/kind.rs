@@ -6,7 +6,7 @@ use tickwire_lab::Scenario;
 use tickwire_lab::scenario::{Heading, Shape, Wrong, line_of};
 
 use super::run::Run;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// A kind of scenario.
 pub(crate) trait Kind {

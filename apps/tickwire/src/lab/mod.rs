@@ -25,10 +25,10 @@ use tickwire_market::Nanos;
 use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::{Code, Failure};
-use crate::views::similar::similar;
 pub(crate) use quadra::{exchange_alone, trader_alone};
 use run::Run;
+use tickwire_console::failure::{Code, Failure};
+use tickwire_console::similar::similar;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum LabCommand {
@@ -216,7 +216,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
             table = table.row([name, h.kind.clone(), h.about]);
         }
     }
-    print!("{}", table.to_text(crate::terminal::width()));
+    print!("{}", table.to_text(tickwire_console::terminal::width()));
     Ok(())
 }
 
@@ -303,7 +303,10 @@ fn join(args: &JoinArgs) -> Result<(), Failure> {
 /// Writes a run and says what it found and where it is.
 fn keep(folder: &Path, record: &RunRecord) -> Result<(), Failure> {
     write(folder, record)?;
-    print!("{}", terminal_summary(record, crate::terminal::width()));
+    print!(
+        "{}",
+        terminal_summary(record, tickwire_console::terminal::width())
+    );
     println!("results: {}", folder.display());
     Ok(())
 }
@@ -390,7 +393,7 @@ fn load(folder: &Path) -> Result<RunRecord, Failure> {
 fn show(args: &ReportArgs) -> Result<(), Failure> {
     let report = report_of(&load(&args.folder)?);
     match args.format {
-        Format::Text => print!("{}", report.to_text(crate::terminal::width())),
+        Format::Text => print!("{}", report.to_text(tickwire_console::terminal::width())),
         Format::Markdown => print!("{}", report.to_markdown()),
         Format::Html => print!("{}", report.to_html()),
     }
@@ -413,7 +416,12 @@ fn judge(args: &CompareArgs) -> Result<(), Failure> {
         println!("{}", comparison_json(&comparison));
     } else {
         let title = format!("{} against {}", args.second.display(), args.first.display());
-        print!("{}", comparison.table(&title).to_text(crate::terminal::width()));
+        print!(
+            "{}",
+            comparison
+                .table(&title)
+                .to_text(tickwire_console::terminal::width())
+        );
         comparison
             .unmatched
             .iter()

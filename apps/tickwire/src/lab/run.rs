@@ -13,7 +13,7 @@ use tickwire_runtime::host::{Host, ProcessorTime, run_delay_ns};
 use tickwire_runtime::signal::StopFlag;
 
 use super::{pingpong, probe};
-use crate::failure::{Code, Failure};
+use tickwire_console::failure::{Code, Failure};
 
 /// A thread that waited longer than this, and longer than a thousandth of its repetition, was not alone on its core.
 const DELAY_MAX_NS: u64 = 1_000_000;

@@ -17,7 +17,7 @@ use tickwire_runtime::spsc;
 
 use super::kind::Kind;
 use super::run::{Places, Run};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 pub(super) struct SelfTest;
 

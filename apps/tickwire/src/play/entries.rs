@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tickwire_wire::fast::Limits;
 use tickwire_wire::moex;
 
-use crate::failure::Failure;
 use crate::protocol::{self, Header, Message, Place, Protocol, Reader, Sink};
+use tickwire_console::failure::Failure;
 
 /// Counts entries of one protocol's packets.
 pub(crate) enum Entries {

@@ -31,13 +31,13 @@ use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::pace::{Waited, wait_until};
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::Failure;
 use crate::protocol::Protocol;
 use entries::Entries;
 use route::{Mapping, Routes};
 use schedule::{Rate, Schedule};
 use single::{OrderPort, OrdersAre, Sample};
 use source::{Passed, Source};
+use tickwire_console::failure::Failure;
 
 /// How long the system under test may take to connect and log on.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -449,7 +449,7 @@ impl Player<'_> {
         }
         let mut text = format!(
             "{}\n{} packets in {:.3} s: {:.0} packets/s, {:.3} Mbit/s of frames\n",
-            table.to_text(crate::terminal::width()),
+            table.to_text(tickwire_console::terminal::width()),
             format_count(report.packets),
             report.seconds,
             report.packets as f64 / report.seconds,
@@ -463,7 +463,7 @@ impl Player<'_> {
         let _ = write!(
             text,
             "\n{}",
-            Table::latencies("how punctually", &lines).to_text(crate::terminal::width())
+            Table::latencies("how punctually", &lines).to_text(tickwire_console::terminal::width())
         );
         if let Some(share) = report.within_1us {
             let _ = writeln!(
@@ -485,7 +485,7 @@ impl Player<'_> {
             let _ = write!(
                 text,
                 "\n{}",
-                Table::latencies("packet to order", &lines).to_text(crate::terminal::width())
+                Table::latencies("packet to order", &lines).to_text(tickwire_console::terminal::width())
             );
             let _ = writeln!(
                 text,

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use tickwire_runtime::interface::Interface;
 use tickwire_runtime::udp::{MulticastSender, UdpEndpoint};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// `FROM=TO`: a recorded destination and where it goes. A port of `FROM` may be `*` (every port that has no rule of its own),
 /// then that of `TO` too (stays as it was).

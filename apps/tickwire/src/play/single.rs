@@ -21,7 +21,7 @@ use tickwire_market::{Nanos, Price, Qty, Symbol};
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// What counts as an order on the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

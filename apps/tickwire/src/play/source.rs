@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tickwire_market::Nanos;
 use tickwire_runtime::capture::{CaptureError, CaptureReader, Carried, Frames};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Bytes that a datagram adds to its payload as an Ethernet frame with IPv4, without the frame check sequence: 14, 20, 8.
 pub(crate) const FRAME_HEADERS: u32 = 42;

@@ -8,7 +8,7 @@ use tickwire_options::Kind;
 use tickwire_options::edge::points;
 use tickwire_trading::PriceGrid;
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// An option of the chain.
 #[derive(Clone, Copy, Debug, PartialEq)]

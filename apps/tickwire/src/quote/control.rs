@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use tickwire_runtime::users::Peer;
 
 use super::pricing::{Ask, Shared, Wish};
-use crate::access::AccessSection;
 use crate::cli::QuoterWord;
 use crate::controls::ControlsSection;
-use crate::controls::thread::ControlThread;
-use crate::daemon::control::Answer;
-use crate::failure::Failure;
 use crate::risk::Format;
-use crate::views;
 use crate::vol::By;
+use tickwire_console::failure::Failure;
+use tickwire_control::access::AccessSection;
+use tickwire_control::client;
+use tickwire_control::socket::Answer;
+use tickwire_control::thread::ControlThread;
 
 /// How long an edit may take: a surface is checked and files are written.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ pub(crate) fn tell(socket: &Path, word: QuoterWord) -> Result<(), Failure> {
     if matches!(word, QuoterWord::EyeOn | QuoterWord::EyeOff) {
         request["on"] = (word == QuoterWord::EyeOn).into();
     }
-    views::print_answer(&views::ask_quoter(socket, &request)?);
+    client::print_answer(&client::ask_quoter(socket, &request)?);
     Ok(())
 }
 

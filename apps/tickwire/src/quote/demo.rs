@@ -19,9 +19,9 @@ use super::{QuoteEntry, QuoterResults};
 use crate::cli::DemoArgs;
 use crate::config::{Config, DurationS, Rate};
 use crate::demo::{Side, watch};
-use crate::failure::Failure;
 use crate::protocol::Protocol;
-use crate::results::{ExchangeResults, read_json};
+use tickwire_console::failure::Failure;
+use tickwire_control::results::{ExchangeResults, read_json};
 
 /// The volatility of the market and of the quoter, who agree on it.
 const VOL: f64 = 0.16;
@@ -69,11 +69,15 @@ impl Operator {
             .spawn(move || {
                 // Until the quoter listens, nobody answers; and an eye that is off stays so when it is told of a heartbeat.
                 while !ends.load(Ordering::Relaxed) {
-                    let said = crate::views::ask_quoter(&folder, &json!({ "do": "status" }));
+                    let said = tickwire_control::client::ask_quoter(&folder, &json!({ "do": "status" }));
                     let state = said.as_ref().ok().and_then(|said| said["eye"]["state"].as_str());
                     let _ = match state {
-                        Some("on") => crate::views::ask_quoter(&folder, &json!({ "do": "heartbeat" })),
-                        Some(_) => crate::views::ask_quoter(&folder, &json!({ "do": "eye", "on": true })),
+                        Some("on") => {
+                            tickwire_control::client::ask_quoter(&folder, &json!({ "do": "heartbeat" }))
+                        }
+                        Some(_) => {
+                            tickwire_control::client::ask_quoter(&folder, &json!({ "do": "eye", "on": true }))
+                        }
                         None => Ok(json!(null)),
                     };
                     std::thread::sleep(Duration::from_millis(200));

@@ -22,8 +22,8 @@ use tickwire_fix::Id;
 use tickwire_market::{Nanos, Price, Side, Symbol};
 
 use super::path::Source;
-use crate::failure::Failure;
-use crate::journal::open_alone;
+use tickwire_console::failure::Failure;
+use tickwire_control::process::open_alone;
 
 /// An execution as it is kept.
 #[derive(Clone, Copy, PartialEq, Debug)]

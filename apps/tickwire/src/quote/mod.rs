@@ -55,15 +55,15 @@ pub(crate) use report::{QuoterResults, demo_summary, summary};
 use crate::config::{Config, Waiting};
 use crate::controls::Guards;
 use crate::controls::beat::Beat;
-use crate::demo::Notice;
-use crate::failure::Failure;
-use crate::health::{count_waits, follow_clock, follow_if_set};
 use crate::link::{Entry, Link};
-use crate::notes::Notes;
 use crate::ports::Intake;
-use crate::results::{counters_by_id, write_json};
 use crate::trader::{SILENCE_NS, books_of};
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
+use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
+use tickwire_console::notes::Notes;
+use tickwire_control::notice::Notice;
+use tickwire_control::results::{counters_by_id, write_json};
 
 pub(crate) use chain::Chain;
 pub(crate) use demo::text as demo_text;
@@ -105,7 +105,7 @@ pub(crate) fn run(
     if let Some(warning) = clock.warning() {
         eprintln!("warning: {warning}");
     }
-    crate::pin(section.core)?;
+    tickwire_control::process::pin(section.core)?;
     alloc::populate_large_blocks();
     let run = Run {
         config,
@@ -493,7 +493,7 @@ impl<C: Channel> Floor<C> {
         ));
         let elsewhere = path.restore(&recovered);
         if elsewhere > 0 {
-            crate::console::warn(format_args!(
+            tickwire_console::warn(format_args!(
                 "{elsewhere} contracts were traded before in options that are not quoted any more; they are in no position"
             ));
         }

@@ -973,7 +973,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                     self.session_lost();
                     self.ended.get_or_insert(reason);
                 }
-                Event::NotKept { first, last, count } => crate::console::warn(format_args!(
+                Event::NotKept { first, last, count } => tickwire_console::warn(format_args!(
                     "the venue asked for messages that the store no longer has: {count} numbers, {first} to {last}, were sent as gap fills"
                 )),
                 Event::App { .. }

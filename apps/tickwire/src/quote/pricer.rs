@@ -11,7 +11,7 @@ use tickwire_trading::{Ladder, Quoting};
 
 use super::chain::{Chain, Listed};
 use super::config::{Exercise, OptionTerms, QuoterSection};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Half a tick of the underlying and further: rows that are there first after an edit.
 pub(crate) const NEAR_HALF_TICKS: i64 = 4;

@@ -30,10 +30,10 @@ use super::news::{Board, News, word};
 use super::path::{QuotePath, Source, Traded, Trades};
 use super::plausible::{self, Sight};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer};
-use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::risk::{self, Format};
 use crate::vol::{self, Begun, VolFile};
+use tickwire_console::failure::Failure;
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
@@ -732,11 +732,11 @@ struct Work {
 
 impl Work {
     fn run(mut self, core: i32) -> Priced {
-        let pinned = crate::pin(core);
+        let pinned = tickwire_control::process::pin(core);
         if let Err(failure) = pinned.and_then(|()| self.work()) {
             // Quotes of a ladder that is not renewed any more: pulled, and not resumed by themselves.
             self.shared.pull();
-            crate::console::warn(format_args!("pricing ended: {failure}; every quote is pulled"));
+            tickwire_console::warn(format_args!("pricing ended: {failure}; every quote is pulled"));
             self.priced.failure = Some(failure.message);
         }
         let Exposure { delta, gamma, vega } = self.pricer.exposure();

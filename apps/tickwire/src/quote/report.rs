@@ -70,7 +70,7 @@ fn latency(r: &QuoterResults) -> String {
         "packet to quotes, inside",
         &[("receipt to last mass quote sent", &r.packet_to_quotes)],
     );
-    latency.to_text(crate::terminal::width())
+    latency.to_text(tickwire_console::terminal::width())
 }
 
 /// Gains, then what was sent and traded.
@@ -239,7 +239,7 @@ fn positions(r: &QuoterResults) -> String {
         ]);
     }
     let rest: i64 = held.iter().skip(POSITIONS_MAX).map(|(.., held)| held.abs()).sum();
-    let mut text = table.to_text(crate::terminal::width());
+    let mut text = table.to_text(tickwire_console::terminal::width());
     if rest > 0 {
         text.push_str(&format!(
             "\n{} more positions hold {} contracts; all of them are in quoter.json, and in `tickwire risk --socket` while it runs\n",

@@ -7,7 +7,7 @@ use tickwire_market::{Nanos, SeqNo};
 use tickwire_runtime::tcp::{Received, TcpStream};
 
 use super::path::QuoteSession;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// The session before quoting begins. Nobody can be told yet what was traded, so that from the first message of the venue on nothing more
 /// is taken: it waits, with what came behind it, for [`super::path::QuotePath::take_over`].

@@ -26,12 +26,12 @@ use super::{Learn, QuoteEntry, demo, path};
 use crate::config::Config;
 use crate::hot::OrderOut;
 use crate::protocol::Protocol;
-use crate::random::Random;
 use crate::risk::report;
 use crate::risk::snapshot::{Promised, Snapshot};
 use crate::trader::books_of;
 use crate::venue::{VIRTUAL_START, datagrams, market_of};
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::random::Random;
 
 const OPTIONS: u32 = 24;
 const US: usize = 0;

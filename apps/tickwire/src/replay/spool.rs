@@ -9,7 +9,7 @@ use std::time::Duration;
 use tickwire_runtime::files;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// What messages call it.
 pub(super) const NAME: &str = "standard input";

@@ -29,12 +29,12 @@ use tickwire_wire::{cqs, dbn, itch50, mdp3, moex, openbook, xdp};
 use super::lines::{Lines, hash, mix};
 use crate::channels::FeedFile;
 use crate::cli::Speed;
-use crate::failure::Failure;
 use crate::json::JsonLine;
 use crate::protocol::{Detector, Header, Kind, Message, Place, Protocol, Sink, Verdict};
 use crate::tape::{End, Frame, Tape};
-use crate::terminal;
 use crate::wiring::PUBLISHED;
+use tickwire_console::failure::Failure;
+use tickwire_console::terminal;
 
 /// Packets of a stream of which every one is looked into for instruments and roles; of later ones every [`KEYS_LATER`]th.
 const KEYS_UNTIL: u64 = 64;

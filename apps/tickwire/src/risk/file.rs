@@ -8,9 +8,9 @@ use tickwire_market::{Currency, Nanos, PointValue, Price};
 use tickwire_options::surface::{Curve, Svi, Wing};
 use tickwire_trading::portfolio::Model;
 
-use crate::failure::Failure;
 use crate::quote::LossMark;
 use crate::vol::WingSection;
+use tickwire_console::failure::Failure;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]

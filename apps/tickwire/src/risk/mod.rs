@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use day::Day;
 use file::RiskFile;
 use snapshot::Snapshot;
+use tickwire_console::failure::Failure;
 
 /// What `tickwire risk` is told.
 #[derive(Args, Debug)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RiskArgs) -> Result<(), Failure> {
     if let Some(socket) = &args.socket {
         return args.format.iter().try_for_each(|format| {
             let asked = serde_json::json!({ "do": "risk", "format": format });
-            let answer = crate::views::ask_quoter(socket, &asked)?;
+            let answer = tickwire_control::client::ask_quoter(socket, &asked)?;
             let says = answer["says"].as_str().unwrap_or_default();
             show(*format, says, &args.out)
         });

@@ -19,7 +19,7 @@ pub(crate) fn text(snapshot: &Snapshot) -> String {
     report = report.heading("Market making").table(mark_out_table(snapshot));
     obligations(snapshot, report)
         .table(positions(snapshot))
-        .to_text(crate::terminal::width())
+        .to_text(tickwire_console::terminal::width())
 }
 
 /// One page: it loads nothing and runs no script.

@@ -30,10 +30,10 @@ use super::BacktestArgs;
 use crate::channels::FeedConfig;
 use crate::cli::{ReplayArgs, Speed};
 use crate::config::Config;
-use crate::failure::Failure;
 use crate::played::{Cost, Follow, Play};
 use crate::replay::{self, Fed, MakePlay};
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// How a strategy is backtested.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -364,7 +364,7 @@ fn sweep<S: Strategy + DeserializeOwned + 'static>(
     }
     match args.json {
         true => println!("{:#}", serde_json::Value::from(rows)),
-        false => print!("{}", table.to_text(crate::terminal::width())),
+        false => print!("{}", table.to_text(tickwire_console::terminal::width())),
     }
     match fault {
         Some(fault) => Err(Failure::check(fault)),
@@ -736,7 +736,7 @@ fn to_text(done: &Done) -> String {
             money(i.fees),
         ]);
     }
-    let _ = write!(text, "\n{}", table.to_text(crate::terminal::width()));
+    let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
     let mut table = Table::new(
         "after fills, basis points by quantity (above 0: the market went our way)",
         &["", "as maker", "as taker"],
@@ -753,7 +753,7 @@ fn to_text(done: &Done) -> String {
         let shown = |fills: &Vec<Fill>| mark_out(fills, horizon).map_or(String::new(), |x| format!("{x:.2}"));
         table = table.row([name.to_string(), shown(&kinds[0]), shown(&kinds[1])]);
     }
-    let _ = write!(text, "\n{}", table.to_text(crate::terminal::width()));
+    let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
     let mut stopped = Vec::new();
     for (counter, count) in done.counters.iter() {
         if count > 0 && counter != Counter::OrdersSent {
@@ -853,7 +853,7 @@ fn to_json(done: &Done) -> serde_json::Value {
         "fills": s.fills[0],
         "fills_as_maker": s.fills[1],
         "instruments": instruments.collect::<Vec<_>>(),
-        "counters": crate::results::counters_by_id(&done.counters),
+        "counters": tickwire_control::results::counters_by_id(&done.counters),
         "figures": done.figures.iter().cloned().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>(),
         "doubts": doubts,
         "books_partial": done.partial,

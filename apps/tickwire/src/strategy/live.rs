@@ -21,11 +21,11 @@ use tickwire_trading::strategy::{
 use tickwire_trading::{Change, OrderReport, Orders, ReportError, ReportKind, Risk};
 
 use crate::bench::{self, MemoryOut};
-use crate::console::warn;
-use crate::failure::Failure;
 use crate::hot::{HotPath, OrderOut, stamp};
 use crate::protocol::Protocol;
 use crate::trader::Rule;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
 
 /// An instrument that may be traded.
 struct Traded {

@@ -15,11 +15,11 @@ use tickwire_runtime::users::Peer;
 use tickwire_trading::{OrderReport, OrderState, ReportKind, StrategyId};
 
 use crate::cli::TraderWord;
-use crate::console::warn;
 use crate::controls::{ControlsSection, named};
-use crate::daemon::control::Answer;
-use crate::failure::Failure;
-use crate::views;
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+use tickwire_control::client;
+use tickwire_control::socket::Answer;
 
 use super::Rule;
 
@@ -292,7 +292,7 @@ pub(crate) fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Fai
         TraderWord::Resume => Request::Resume {},
     };
     let request = serde_json::to_value(request).map_err(|e| Failure::system(e.to_string()))?;
-    views::print_answer(&views::ask_trader(socket, &request)?);
+    client::print_answer(&client::ask_trader(socket, &request)?);
     Ok(())
 }
 

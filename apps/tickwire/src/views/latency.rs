@@ -9,8 +9,8 @@ use tickwire_lab::{format_count, format_ns};
 use super::model::{Distribution, Reading};
 use super::text::{Column, Grid, Page, Tone};
 use super::top::{distribution_json, kinds_of};
-use crate::failure::Failure;
-use crate::latency_file::{ALL, Latencies, LatencyFile, SUPER};
+use tickwire_console::failure::Failure;
+use tickwire_control::latency_file::{ALL, Latencies, LatencyFile, SUPER};
 
 /// Of a feed: distribution by message type, [`ALL`] and [`SUPER`] among them.
 type Types = BTreeMap<String, Distribution>;

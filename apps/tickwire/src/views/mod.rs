@@ -15,7 +15,6 @@ mod control;
 mod examples;
 #[cfg(test)]
 mod golden;
-mod http;
 mod ladder;
 mod latency;
 mod metrics;
@@ -24,7 +23,6 @@ mod nagios;
 mod region;
 mod screen;
 mod server;
-pub(crate) mod similar;
 mod text;
 mod top;
 
@@ -32,7 +30,6 @@ pub(crate) use args::{
     BookArgs, CactiArgs, CheckCommand, LatencyArgs, NagiosArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs,
     TopArgs,
 };
-pub(crate) use control::{ask_exchange, ask_quoter, ask_trader, print_answer, trust};
 pub(crate) use server::MetricsServer;
 
 use std::path::Path;
@@ -42,14 +39,14 @@ use std::time::{Duration, Instant};
 use tickwire_market::Symbol;
 use tickwire_runtime::signal::StopFlag;
 
-use crate::failure::Failure;
-use crate::terminal;
 use ladder::Choice;
 use model::{Condition, Interval, Reading};
 use nagios::{Answer, Thresholds, Verdict};
 use region::{Absence, Detail, Places, Region, Watch};
 use screen::Key;
 use text::{Line, Page, Tone};
+use tickwire_console::failure::Failure;
+use tickwire_console::terminal;
 use top::Subscriptions;
 
 /// The exit code of a command line that is not one, or that asks for help: plugins have their own.
@@ -57,14 +54,14 @@ pub(crate) fn usage_code(error: &clap::Error, command: Option<&std::ffi::OsStr>)
     match error.use_stderr() {
         false => 0,
         true if command.is_some_and(|command| command == "check") => Verdict::Unknown as u8,
-        true => crate::failure::Code::Usage as u8,
+        true => tickwire_console::failure::Code::Usage as u8,
     }
 }
 
 /// Prints, and takes a closed pipe (`| head`) for the end.
 fn print(text: &str) -> Result<(), Failure> {
     print!("{text}");
-    crate::out::failure().map_or(Ok(()), Err)
+    tickwire_console::out::failure().map_or(Ok(()), Err)
 }
 
 fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
@@ -168,7 +165,7 @@ fn book_once(
 /// That nobody has a book of it, and what may have been meant.
 fn unknown(region: &Region<'_>, symbol: Symbol) -> String {
     let symbols = region.symbols();
-    let similar = similar::similar(symbol.as_str(), symbols.iter().map(String::as_str));
+    let similar = tickwire_console::similar::similar(symbol.as_str(), symbols.iter().map(String::as_str));
     let hint = match similar.as_slice() {
         [] => "`tickwire subscriptions` tells what is subscribed to".to_string(),
         similar => format!("there are books of {}", similar.join(", ")),
@@ -320,7 +317,8 @@ fn read_twice(
 
 /// What the daemon is subscribed to; a daemon that does not answer is no reason to show nothing else.
 fn subscriptions_of(folder: &Path) -> Subscriptions {
-    let answer = control::ask(folder, control::Request::Subscriptions, None);
+    let answer =
+        tickwire_control::client::ask(folder, tickwire_control::client::Request::Subscriptions, None);
     answer
         .map(|answer| control::summary(&answer))
         .map_err(|failure| failure.message)
@@ -478,18 +476,18 @@ fn only(reading: &mut Reading, feeds: &[String]) -> Result<(), Failure> {
 /// `tickwire subscribe` and `tickwire unsubscribe`.
 pub(crate) fn subscribe(args: &SubscribeArgs, wanted: bool) -> Result<(), Failure> {
     let request = match wanted {
-        true => control::Request::Subscribe(&args.patterns),
-        false => control::Request::Unsubscribe(&args.patterns),
+        true => tickwire_control::client::Request::Subscribe(&args.patterns),
+        false => tickwire_control::client::Request::Unsubscribe(&args.patterns),
     };
-    let answer = control::ask(&args.place.folder(), request, args.feed.as_deref())?;
+    let answer = tickwire_control::client::ask(&args.place.folder(), request, args.feed.as_deref())?;
     answered(&answer, args.json)
 }
 
 /// `tickwire subscriptions`.
 pub(crate) fn subscriptions(args: &SubscriptionsArgs) -> Result<(), Failure> {
-    let answer = control::ask(
+    let answer = tickwire_control::client::ask(
         &args.place.folder(),
-        control::Request::Subscriptions,
+        tickwire_control::client::Request::Subscriptions,
         args.feed.as_deref(),
     )?;
     answered(&answer, args.json)

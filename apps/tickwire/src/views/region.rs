@@ -9,10 +9,9 @@ use tickwire_runtime::clock::wall;
 use tickwire_runtime::shared::{Attachment, Followed, SharedError, WriterHealth, monotonic};
 use tickwire_shm::{AttachError, BookCopy, Histogram, SourceState, SuperCopy, Touch};
 
-use super::control;
 use super::model::*;
-use crate::failure::Failure;
 use crate::protocol::Protocol;
+use tickwire_console::failure::Failure;
 
 /// How much of the statistics to read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -86,7 +85,10 @@ impl Watch {
     /// Why there is none.
     pub(crate) fn look(&mut self) -> Result<Region<'_>, Absence> {
         if self.held.is_none() {
-            self.held = Some(Attachment::attach_of(&self.folder, control::owners())?);
+            self.held = Some(Attachment::attach_of(
+                &self.folder,
+                tickwire_control::client::owners(),
+            )?);
         }
         let held = self.held.as_mut().expect("attached above");
         let health = match held.follow() {

@@ -12,8 +12,8 @@ use rustix::termios::{self, OptionalActions, Termios};
 use tickwire_runtime::signal::StopFlag;
 
 use super::text::Page;
-use crate::failure::Failure;
-use crate::terminal;
+use tickwire_console::failure::Failure;
+use tickwire_console::terminal;
 
 /// What a user pressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
 
-use super::http::{Page, Server};
 use super::metrics::{self, Format};
 use super::region::{Detail, Watch};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_control::http::{Page, Server};
 
 /// Serves `/metrics`, and `/` that points to it.
 #[derive(Debug)]

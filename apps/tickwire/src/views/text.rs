@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::terminal;
+use tickwire_console::terminal;
 
 /// What a piece of text is like; how it looks is the terminal's business ([`Tone::escape`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -15,7 +15,7 @@ use toml::Spanned;
 
 use super::log::{Log, Patch};
 use super::step::Steps;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// A file of volatilities as it was read, and what edits need of it.
 pub(crate) struct VolFile {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tickwire_runtime::files;
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// How a text was changed: at one place, these bytes for those.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -27,8 +27,8 @@ pub(crate) use file::{VolFile, WingSection, load};
 use line::Line;
 use log::Record;
 
-use crate::failure::{Code, Failure};
-use crate::views;
+use tickwire_console::failure::{Code, Failure};
+use tickwire_control::client;
 
 /// Edits that can be taken back within a process: as many as the surface keeps.
 const UNDO_MAX: usize = 100;
@@ -561,7 +561,10 @@ pub(crate) fn run(args: &VolArgs) -> Result<(), Failure> {
             println!("{}", tell(place, &line, &by)?);
         }
         VolCommand::Log { file, number } => {
-            print!("{}", log_table(file, *number)?.to_text(crate::terminal::width()))
+            print!(
+                "{}",
+                log_table(file, *number)?.to_text(tickwire_console::terminal::width())
+            )
         }
     }
     Ok(())
@@ -600,7 +603,7 @@ fn tell(place: &Place, line: &str, by: &By) -> Result<String, Failure> {
     if by.is_forced {
         request["force"] = true.into();
     }
-    let answer = views::ask_quoter(socket, &request).map_err(|failure| match failure.code {
+    let answer = client::ask_quoter(socket, &request).map_err(|failure| match failure.code {
         // The quoter's own sentence.
         Code::Usage => Failure::check(failure.message),
         _ => failure,
@@ -629,7 +632,7 @@ fn show_all(place: &Place, expiry: Option<&str>, strikes: u32, format: Format) -
     };
     let report = show::report(&file, &surface, only, strikes, now);
     match format {
-        Format::Text => print!("{}", report.to_text(crate::terminal::width())),
+        Format::Text => print!("{}", report.to_text(tickwire_console::terminal::width())),
         Format::Html => print!("{}", report.to_html()),
         Format::Markdown => print!("{}", report.to_markdown()),
     }

@@ -8,7 +8,7 @@ use tickwire_fixmsg::fix44::{MarketDataIncrementalRefresh, MarketDataSnapshotFul
 use tickwire_market::{Price, Qty};
 
 use super::SYMBOL;
-use crate::random::Random;
+use tickwire_console::random::Random;
 
 /// Entries of a message at most.
 pub(super) const ENTRIES_MAX: usize = 16;

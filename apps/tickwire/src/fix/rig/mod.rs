@@ -27,9 +27,9 @@ use tickwire_runtime::signal::StopFlag;
 use super::bench;
 use super::engine::Engine;
 use super::settings::{self, Wanted};
-use crate::failure::{Code, Failure};
 use simulator::Simulator;
 pub(crate) use stamps::Stamps;
+use tickwire_console::failure::{Code, Failure};
 pub(super) use trader::run as trade;
 
 /// The messages of this trade, session messages included, in QuickFIX's format: what traders validate against.

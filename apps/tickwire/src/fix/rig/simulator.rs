@@ -12,7 +12,7 @@ use tickwire_runtime::host::{ProcessDelays, run_delay_ns};
 use super::super::engine::{Application, Engine, Flow, Table, Way};
 use super::market::Market;
 use super::{END, Fault, Kept, MARKET, Measured, Plan, START_NS, SYMBOL, StepSeen};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Account of an ExecutionReport.
 const ACCOUNT: u32 = 1;

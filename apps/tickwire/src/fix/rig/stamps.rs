@@ -10,7 +10,7 @@ use std::path::Path;
 use tickwire_market::Nanos;
 use tickwire_runtime::clock::Clock;
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// First bytes of a file.
 const MAGIC: &[u8; 8] = b"TWSTMP01";

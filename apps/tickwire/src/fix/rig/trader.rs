@@ -22,7 +22,7 @@ use super::super::settings::{self, Wanted};
 use super::stamps::{self, Stamps};
 use super::{MARKET, SYMBOL};
 use crate::cli::FixTraderArgs;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Account and HandlInst of a NewOrderSingle.
 const ACCOUNT: u32 = 1;
@@ -33,7 +33,7 @@ const OPEN_MAX: usize = 1 << 16;
 /// The whole command.
 pub(in crate::fix) fn run(args: &FixTraderArgs, stop: &StopFlag) -> Result<(), Failure> {
     if let Some(parent) = args.child_of {
-        crate::tie_to(parent)?;
+        tickwire_control::process::tie_to(parent)?;
     }
     let setups = settings::load(&args.config, Wanted::Only(Role::Initiator))?;
     let market = setups.iter().position(|s| s.config.target.as_str() == MARKET);

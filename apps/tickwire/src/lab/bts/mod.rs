@@ -30,7 +30,7 @@ use super::quadra::link::{COMING, FeedIn, FeedOut, Listening, Net, connect};
 use super::quadra::message::Transport;
 use super::quadra::network;
 use super::run::{CaseId, Places, Run};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 pub(super) struct Bts;
 

@@ -23,7 +23,6 @@ use tickwire_trading::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, QuoteSink
 use super::Signals;
 use super::tape::{Tape, number};
 use super::venue::Venue;
-use crate::failure::Failure;
 use crate::hot::OrderOut;
 use crate::lab::run::Places;
 use crate::protocol::Protocol;
@@ -34,6 +33,7 @@ use crate::quote::{
 use crate::trader::books_of;
 use crate::venue::VIRTUAL_START;
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// What a packet took, in readings of the counter.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,11 +7,11 @@ use tickwire_market::{EventSink, InstrumentId, MarketEvent, Nanos, Port, Trading
 use tickwire_runtime::signal::StopFlag;
 
 use crate::config::Config;
-use crate::failure::Failure;
 use crate::quote::{Chain, Learn};
 use crate::trader::books_of;
 use crate::venue::{VIRTUAL_START, market_of};
 use crate::wiring::{self, Reception, WithChannel};
+use tickwire_console::failure::Failure;
 
 /// Virtual time after which a market that does not move is given up.
 const PATIENCE_NS: u64 = 24 * 3_600 * Nanos::SECOND;

@@ -17,7 +17,7 @@ use super::exchange::{self, Plan};
 use super::link::{Listening, Net, Route, connect};
 use super::message::Speech;
 use super::{Quadra, Settings, exchange_backend, trader};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 fn load(path: &Path) -> Result<Scenario<Settings>, Failure> {
     let file = path.display().to_string();
@@ -90,7 +90,7 @@ pub(crate) fn exchange_alone(path: &Path, stop: &StopFlag) -> Result<(), Failure
     let lines: Vec<(&str, &Histogram)> = histograms.iter().map(|(name, h)| (name.as_str(), h)).collect();
     print!(
         "{}",
-        Table::latencies("RTT/2, by interval", &lines).to_text(crate::terminal::width())
+        Table::latencies("RTT/2, by interval", &lines).to_text(tickwire_console::terminal::width())
     );
     match (lost, unexpected) {
         (0, 0) => Ok(()),

@@ -11,7 +11,7 @@ use tickwire_runtime::tcp::TcpStream;
 
 use super::link::FeedOut;
 use super::message::{MESSAGE_MAX, OrderReader, Speech, Transport, lengths, put_feed};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// What is offered, and how.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use tickwire_runtime::tcp::{TcpListener, TcpStream};
 use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, MulticastSender, Stamping};
 
 use super::message::Transport;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// How long one side waits for the other to come.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -23,11 +23,11 @@ use tickwire_runtime::signal::StopFlag;
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
-use crate::failure::Failure;
 pub(crate) use alone::{exchange_alone, trader_alone};
 use exchange::{ExchangeLeg, Plan};
 use link::{COMING, Listening, Net, connect};
 use message::{Speech, Transport, lengths};
+use tickwire_console::failure::Failure;
 use trader::{Manner, TraderLeg};
 
 pub(super) struct Quadra;

@@ -15,7 +15,7 @@ use tickwire_runtime::tcp::{Received, TcpStream};
 use super::Fault;
 use super::link::FeedIn;
 use super::message::{FeedReader, MESSAGE_MAX, OrderWriter, Transport, lengths};
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// How long a wait lasts before the end of the run is looked for.
 const LOOK_NS: u64 = 20_000_000;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tickwire_runtime::files::Sharing;
 use tickwire_runtime::users::{Peer, gid_of, uid_of};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// Every command of every control socket.
 const COMMANDS: &[&str] = &[
@@ -43,23 +43,23 @@ const EVERYTHING: &str = "*";
 /// See the module's description.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct AccessSection {
+pub struct AccessSection {
     /// A group, by name or number: its members may read the region and connect to control sockets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) group: Option<String>,
+    pub group: Option<String>,
     /// By command, or `*` for every one: users by name or number, groups with `@` before it, who may ask for it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) allow: BTreeMap<String, Vec<String>>,
+    pub allow: BTreeMap<String, Vec<String>>,
 }
 
 impl AccessSection {
     /// Whether nobody but our own user and root may do anything.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         *self == AccessSection::default()
     }
 
     /// Checks what does not depend on this machine's users.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let known = |command: &str| command == EVERYTHING || COMMANDS.contains(&command);
         if let Some(unknown) = self.allow.keys().find(|command| !known(command)) {
             return Err(format!(
@@ -80,7 +80,7 @@ impl AccessSection {
     ///
     /// # Errors
     /// There is no such group.
-    pub(crate) fn sharing(&self) -> Result<Sharing, Failure> {
+    pub fn sharing(&self) -> Result<Sharing, Failure> {
         match &self.group {
             None => Ok(Sharing::nobody()),
             Some(group) => group_of(group).map(Sharing::group),
@@ -91,7 +91,7 @@ impl AccessSection {
     ///
     /// # Errors
     /// There is no such user or group.
-    pub(crate) fn gate(&self) -> Result<Gate, Failure> {
+    pub fn gate(&self) -> Result<Gate, Failure> {
         let mut rules = Vec::new();
         for (command, who) in &self.allow {
             for name in who {
@@ -123,11 +123,11 @@ enum Who {
 
 /// Who may ask what of a control socket.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gate(Vec<(String, Who)>);
+pub struct Gate(Vec<(String, Who)>);
 
 impl Gate {
     /// Whether somebody may ask for a command: our own user and root for everything, others for what they are named for.
-    pub(crate) fn lets(&self, peer: &Peer, command: &str) -> bool {
+    pub fn lets(&self, peer: &Peer, command: &str) -> bool {
         let is_named = |who: &Who| match *who {
             Who::User(uid) => peer.uid == uid,
             Who::Group(gid) => peer.is_of_group(gid),

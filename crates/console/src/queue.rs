@@ -22,22 +22,22 @@ static OUT: LazyLock<Stream> = LazyLock::new(|| Stream::new("stdout", std::io::s
 static ERRORS: LazyLock<Stream> = LazyLock::new(|| Stream::new("stderr", std::io::stderr()));
 
 /// A line on standard output.
-pub(crate) fn say(text: Arguments<'_>) {
+pub fn say(text: Arguments<'_>) {
     OUT.put(format!("{text}\n"));
 }
 
 /// A warning on standard error.
-pub(crate) fn warn(text: Arguments<'_>) {
+pub fn warn(text: Arguments<'_>) {
     ERRORS.put(format!("warning: {text}\n"));
 }
 
 /// A line on standard error that is no warning: what somebody asked for, and who.
-pub(crate) fn note(text: Arguments<'_>) {
+pub fn note(text: Arguments<'_>) {
     ERRORS.put(format!("{text}\n"));
 }
 
 /// Returns when everything said so far is written, or nobody reads it.
-pub(crate) fn finish() {
+pub fn finish() {
     for stream in [&OUT, &ERRORS] {
         // One that was never spoken to has nothing to write, and is not made for it.
         if let Some(stream) = LazyLock::get(stream) {
@@ -149,28 +149,28 @@ mod tests {
     #[test]
     fn threads_that_must_not_wait_print_nothing_themselves() {
         const FILES: [&str; 19] = [
-            "fix/engine.rs",
-            "fix/driver.rs",
-            "fix/echo.rs",
-            "fix/dropcopy.rs",
-            "fix/hours.rs",
-            "fix/msglog.rs",
-            "fix/probes.rs",
-            "fix/stats.rs",
-            "fix/users.rs",
-            "quote/path.rs",
-            "quote/link.rs",
-            "quote/pricing.rs",
-            "hot.rs",
-            "hot",
-            "ports.rs",
-            "channels.rs",
-            "wiring.rs",
-            "daemon/supers.rs",
-            "entry.rs",
+            "apps/tickwire/src/fix/engine.rs",
+            "apps/tickwire/src/fix/driver.rs",
+            "apps/tickwire/src/fix/echo.rs",
+            "apps/tickwire/src/fix/dropcopy.rs",
+            "apps/tickwire/src/fix/hours.rs",
+            "apps/tickwire/src/fix/msglog.rs",
+            "apps/tickwire/src/fix/probes.rs",
+            "apps/tickwire/src/fix/stats.rs",
+            "apps/tickwire/src/fix/users.rs",
+            "apps/tickwire/src/quote/path.rs",
+            "apps/tickwire/src/quote/link.rs",
+            "apps/tickwire/src/quote/pricing.rs",
+            "apps/tickwire/src/hot.rs",
+            "apps/tickwire/src/hot",
+            "apps/tickwire/src/ports.rs",
+            "apps/tickwire/src/channels.rs",
+            "apps/tickwire/src/wiring.rs",
+            "apps/tickwire/src/daemon/supers.rs",
+            "apps/tickwire/src/entry.rs",
         ];
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let mut files: Vec<_> = FILES.iter().map(|name| folder.join(name)).collect();
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut files: Vec<_> = FILES.iter().map(|name| root.join(name)).collect();
         let mut looked = 0;
         while let Some(path) = files.pop() {
             if path.is_dir() {

@@ -13,11 +13,11 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 const SOCKET_VARIABLE: &str = "NOTIFY_SOCKET";
 
 /// Says how far the daemon is.
-pub(crate) struct Notifier(Option<(UnixDatagram, SocketAddr)>);
+pub struct Notifier(Option<(UnixDatagram, SocketAddr)>);
 
 impl Notifier {
     /// To whoever the environment names.
-    pub(crate) fn from_environment() -> Notifier {
+    pub fn from_environment() -> Notifier {
         Notifier::new(std::env::var_os(SOCKET_VARIABLE))
     }
 
@@ -36,7 +36,7 @@ impl Notifier {
     }
 
     /// Sends lines such as `READY=1`. A manager that does not listen is its own loss.
-    pub(crate) fn say(&self, lines: &str) {
+    pub fn say(&self, lines: &str) {
         if let Some((socket, manager)) = &self.0 {
             let _ = socket.send_to_addr(lines.as_bytes(), manager);
         }

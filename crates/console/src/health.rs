@@ -7,7 +7,7 @@ use tickwire_market::{Counter, Counters};
 use tickwire_runtime::clock::{Clock, monotonic};
 use tickwire_runtime::trouble::{BackOff, Health, Trouble, Verdict};
 
-use crate::console::warn;
+use crate::queue::warn;
 
 /// The counter of each class, in the order of [`Trouble::COUNTED`].
 const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
@@ -19,14 +19,15 @@ const COUNTERS: [Counter; Trouble::COUNTED.len()] = [
 
 /// How the calls of one kind on one socket went, and what was said of them. The lines are written by the console's thread: saying never waits.
 #[derive(Debug)]
-pub(crate) struct SocketHealth {
+pub struct SocketHealth {
     /// What is done on which address, for the line: `receiving line A of 239.1.1.1:5000`.
     deed: String,
     health: Health,
 }
 
 impl SocketHealth {
-    pub(crate) fn new(back_off: BackOff, deed: impl Into<String>) -> SocketHealth {
+    /// For calls of one kind on one socket; `deed` is what they do and where.
+    pub fn new(back_off: BackOff, deed: impl Into<String>) -> SocketHealth {
         SocketHealth {
             deed: deed.into(),
             health: Health::new(back_off),
@@ -35,13 +36,13 @@ impl SocketHealth {
 
     /// A call failed. Counts it, and says it if its class is new.
     #[cold]
-    pub(crate) fn failed(&mut self, error: &io::Error) {
+    pub fn failed(&mut self, error: &io::Error) {
         self.troubled(Trouble::of(error), error);
     }
 
     /// The same where the class is known.
     #[cold]
-    pub(crate) fn troubled(&mut self, trouble: Trouble, error: &dyn Display) {
+    pub fn troubled(&mut self, trouble: Trouble, error: &dyn Display) {
         let deed = &self.deed;
         match self.health.failed(monotonic(), trouble) {
             Verdict::Failing(trouble) => warn(format_args!(
@@ -58,13 +59,13 @@ impl SocketHealth {
 
     /// A call worked, or had nothing to do.
     #[inline]
-    pub(crate) fn worked(&mut self) {
+    pub fn worked(&mut self) {
         self.health.worked();
     }
 
     /// Whether a call is to be made now: always while all is well.
     #[inline]
-    pub(crate) fn may_try(&self) -> bool {
+    pub fn may_try(&self) -> bool {
         !self.health.is_ill() || self.may_try_again()
     }
 
@@ -74,7 +75,7 @@ impl SocketHealth {
     }
 
     /// Says that it works again once it has done so for a second. For the slow part of a loop.
-    pub(crate) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         if self.health.is_ill()
             && let Some(errors) = self.health.healed(monotonic())
         {
@@ -87,13 +88,12 @@ impl SocketHealth {
     }
 
     /// Whether it is not tried any more.
-    #[cfg(test)]
-    pub(crate) fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.health.is_ended()
     }
 
     /// Adds what it counted.
-    pub(crate) fn count(&self, counters: &mut Counters) {
+    pub fn count(&self, counters: &mut Counters) {
         for (counter, count) in COUNTERS.into_iter().zip(self.health.counts()) {
             counters.add(counter, count);
             counters.add(Counter::NetErrors, count);
@@ -102,7 +102,7 @@ impl SocketHealth {
 }
 
 /// Adds errors of waiting for sockets: the kernel's resources are short then.
-pub(crate) fn count_waits(counters: &mut Counters, errors: u64) {
+pub fn count_waits(counters: &mut Counters, errors: u64) {
     counters.add(Counter::NetErrorsResources, errors);
     counters.add(Counter::NetErrors, errors);
 }
@@ -110,13 +110,13 @@ pub(crate) fn count_waits(counters: &mut Counters, errors: u64) {
 /// As [`follow_clock`], at once, where the clock was set: before bytes of a peer are judged by their SendingTime. Its clock may be ours, and it may
 /// have noticed before us.
 #[inline]
-pub(crate) fn follow_if_set(clock: &mut Clock, steps: &mut u64) -> bool {
+pub fn follow_if_set(clock: &mut Clock, steps: &mut u64) -> bool {
     clock.is_set() && follow_clock(clock, steps)
 }
 
 /// Follows the kernel's clocks, and says and counts when the system's clock was set. For the slow part of a loop, once a second; whether it
 /// was set.
-pub(crate) fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {
+pub fn follow_clock(clock: &mut Clock, steps: &mut u64) -> bool {
     let Some(step) = clock.resync() else {
         return false;
     };

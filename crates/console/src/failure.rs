@@ -5,7 +5,7 @@ use std::fmt;
 /// The exit codes, as `--help` lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Code {
+pub enum Code {
     /// A check failed: books differ, an order is unaccounted for, a file was truncated.
     CheckFailed = 1,
     /// The command line or the configuration is wrong.
@@ -20,37 +20,44 @@ pub(crate) enum Code {
 
 /// A command's failure.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: Code,
-    pub(crate) message: String,
+pub struct Failure {
+    /// What the process ends with.
+    pub code: Code,
+    /// One sentence: what was wrong, where, and what to do.
+    pub message: String,
 }
 
 impl Failure {
-    pub(crate) fn check(message: impl Into<String>) -> Failure {
+    /// A check failed: exit code 1.
+    pub fn check(message: impl Into<String>) -> Failure {
         Failure {
             code: Code::CheckFailed,
             message: message.into(),
         }
     }
-    pub(crate) fn config(message: impl Into<String>) -> Failure {
+    /// The command line or the configuration is wrong: exit code 2.
+    pub fn config(message: impl Into<String>) -> Failure {
         Failure {
             code: Code::Usage,
             message: message.into(),
         }
     }
-    pub(crate) fn system(message: impl Into<String>) -> Failure {
+    /// The operating system refused something, or a file cannot be read: exit code 3.
+    pub fn system(message: impl Into<String>) -> Failure {
         Failure {
             code: Code::System,
             message: message.into(),
         }
     }
-    pub(crate) fn peer_lost(message: impl Into<String>) -> Failure {
+    /// The other side went away before the end: exit code 4.
+    pub fn peer_lost(message: impl Into<String>) -> Failure {
         Failure {
             code: Code::PeerLost,
             message: message.into(),
         }
     }
-    pub(crate) fn interrupted(message: impl Into<String>) -> Failure {
+    /// SIGINT or SIGTERM ended the command: exit code 130.
+    pub fn interrupted(message: impl Into<String>) -> Failure {
         Failure {
             code: Code::Interrupted,
             message: message.into(),

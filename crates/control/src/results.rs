@@ -12,109 +12,121 @@ use serde::{Deserialize, Serialize};
 use tickwire_lab::{Histogram, Series};
 use tickwire_market::{Counters, Level, Side};
 
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
 
 /// One order as one side knows it at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct OrderOutcome {
+pub struct OrderOutcome {
     /// FIX OrdStatus (39) at the end: 0 new, 1 partially filled, 2 filled, 4 cancelled, 8 rejected, A pending new.
-    pub(crate) status: char,
+    pub status: char,
     /// Executed quantity.
-    pub(crate) filled: u64,
+    pub filled: u64,
 }
 
 /// A firm's quote of an instrument at the end.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub(crate) struct QuoteOutcome {
-    pub(crate) firm: u32,
-    pub(crate) symbol: String,
+pub struct QuoteOutcome {
+    /// The firm's number at the exchange.
+    pub firm: u32,
+    /// Of the instrument.
+    pub symbol: String,
     /// Contracts that may still trade, bid and offer.
-    pub(crate) open: [u64; 2],
+    pub open: [u64; 2],
     /// Contracts bought and sold.
-    pub(crate) traded: [u64; 2],
+    pub traded: [u64; 2],
     /// Received less paid, price times contracts.
     #[serde(default)]
-    pub(crate) cash: f64,
+    pub cash: f64,
 }
 
 /// What a firm's orders have traded in an instrument at the end; quotes are apart.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub(crate) struct OrdersTraded {
-    pub(crate) firm: u32,
-    pub(crate) symbol: String,
+pub struct OrdersTraded {
+    /// The firm's number at the exchange.
+    pub firm: u32,
+    /// Of the instrument.
+    pub symbol: String,
     /// Units bought and sold.
-    pub(crate) traded: [u64; 2],
+    pub traded: [u64; 2],
     /// Received less paid, price times units.
     #[serde(default)]
-    pub(crate) cash: f64,
+    pub cash: f64,
 }
 
 /// What the exchange leaves behind.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct ExchangeResults {
+pub struct ExchangeResults {
     /// Messages published.
-    pub(crate) messages: u64,
+    pub messages: u64,
     /// Datagrams sent per line, after impairment.
-    pub(crate) datagrams: [u64; 2],
+    pub datagrams: [u64; 2],
     /// Datagrams the impairment dropped per line.
-    pub(crate) dropped: [u64; 2],
+    pub dropped: [u64; 2],
     /// Retransmission requests answered.
-    pub(crate) retransmissions: u64,
+    pub retransmissions: u64,
     /// Client orders by ClOrdID.
-    pub(crate) orders: BTreeMap<String, OrderOutcome>,
+    pub orders: BTreeMap<String, OrderOutcome>,
     /// From a packet's first transmission to the arrival of the order it caused, nanoseconds, for every order that names
     /// its cause.
-    pub(crate) packet_to_order: Histogram,
+    pub packet_to_order: Histogram,
     /// The same over time.
-    pub(crate) packet_to_order_series: Series,
+    pub packet_to_order_series: Series,
     /// Orders whose cause is no packet of this session.
-    pub(crate) unmatched_causes: u64,
+    pub unmatched_causes: u64,
     /// Of market makers.
     #[serde(default)]
-    pub(crate) quotes: Vec<QuoteOutcome>,
+    pub quotes: Vec<QuoteOutcome>,
     /// What clients' orders have traded, by firm and symbol.
     #[serde(default)]
-    pub(crate) orders_traded: Vec<OrdersTraded>,
+    pub orders_traded: Vec<OrdersTraded>,
     /// Counter id → value, of its sockets and its clock.
     #[serde(default)]
-    pub(crate) counters: BTreeMap<String, u64>,
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// What the trader leaves behind.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct TraderResults {
+pub struct TraderResults {
     /// Counter id → value.
-    pub(crate) counters: BTreeMap<String, u64>,
+    pub counters: BTreeMap<String, u64>,
     /// Orders by ClOrdID.
-    pub(crate) orders: BTreeMap<String, OrderOutcome>,
+    pub orders: BTreeMap<String, OrderOutcome>,
     /// Position at the end, shares.
-    pub(crate) position: i64,
+    pub position: i64,
     /// Nanoseconds per stage, in the order of the path.
-    pub(crate) stages: Vec<(String, Histogram)>,
+    pub stages: Vec<(String, Histogram)>,
     /// The whole way over time.
-    pub(crate) total_series: Series,
+    pub total_series: Series,
     /// Samples not kept for lack of room.
-    pub(crate) samples_dropped: u64,
+    pub samples_dropped: u64,
     /// How the time was taken and the process ran.
-    pub(crate) host: Vec<(String, String)>,
+    pub host: Vec<(String, String)>,
 }
 
 /// Every counter with a value, for a results file.
-pub(crate) fn counters_by_id(counters: &Counters) -> BTreeMap<String, u64> {
+pub fn counters_by_id(counters: &Counters) -> BTreeMap<String, u64> {
     counters
         .iter()
         .map(|(c, v)| (c.spec().id.to_string(), v))
         .collect()
 }
 
-pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
+/// Writes a value as JSON.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Failure> {
     let file = tickwire_runtime::files::create(path).map_err(|e| cannot("write", path, &e))?;
     let mut out = BufWriter::new(file);
     serde_json::to_writer(&mut out, value).map_err(|e| cannot("write", path, &e))?;
     out.flush().map_err(|e| cannot("write", path, &e))
 }
 
-pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Failure> {
+/// Reads a value from a JSON file.
+///
+/// # Errors
+/// The file cannot be read, or is not such a value.
+pub fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T, Failure> {
     let file = File::open(path).map_err(|e| cannot("read", path, &e))?;
     serde_json::from_reader(BufReader::new(file)).map_err(|e| cannot("read", path, &e))
 }
@@ -124,13 +136,17 @@ fn cannot(what: &str, path: &Path, e: &dyn std::fmt::Display) -> Failure {
 }
 
 /// Writes every level of every book, best first: `symbol side rank price qty orders`.
-pub(crate) struct LevelWriter {
+pub struct LevelWriter {
     out: BufWriter<File>,
     path: std::path::PathBuf,
 }
 
 impl LevelWriter {
-    pub(crate) fn create(path: &Path) -> Result<LevelWriter, Failure> {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(path: &Path) -> Result<LevelWriter, Failure> {
         let file = tickwire_runtime::files::create(path).map_err(|e| cannot("write", path, &e))?;
         Ok(LevelWriter {
             out: BufWriter::new(file),
@@ -138,7 +154,11 @@ impl LevelWriter {
         })
     }
 
-    pub(crate) fn book(
+    /// Writes the levels of one book.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn book(
         &mut self,
         symbol: &str,
         side: Side,
@@ -156,23 +176,30 @@ impl LevelWriter {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> Result<(), Failure> {
         self.out.flush().map_err(|e| cannot("write", &self.path, &e))
     }
 }
 
 /// The outcome of comparing two level files.
 #[derive(Debug, Default)]
-pub(crate) struct BookComparison {
-    pub(crate) instruments: usize,
-    pub(crate) levels: usize,
-    pub(crate) differences: usize,
+pub struct BookComparison {
+    /// Instruments that were compared.
+    pub instruments: usize,
+    /// Levels that were compared.
+    pub levels: usize,
+    /// Levels that differ or that one side lacks.
+    pub differences: usize,
     /// The first few differences, readable.
-    pub(crate) examples: Vec<String>,
+    pub examples: Vec<String>,
 }
 
 /// Compares two level files line by line; both are written in order of instrument, side and rank.
-pub(crate) fn compare_books(exchange: &Path, trader: &Path) -> Result<BookComparison, Failure> {
+pub fn compare_books(exchange: &Path, trader: &Path) -> Result<BookComparison, Failure> {
     let read = |path: &Path| -> Result<BTreeMap<String, String>, Failure> {
         let file = File::open(path).map_err(|e| cannot("read", path, &e))?;
         let mut levels = BTreeMap::new();
@@ -210,15 +237,17 @@ pub(crate) fn compare_books(exchange: &Path, trader: &Path) -> Result<BookCompar
 
 /// The outcome of comparing the two sides' orders.
 #[derive(Debug, Default)]
-pub(crate) struct OrderComparison {
-    pub(crate) orders: usize,
-    pub(crate) by_status: BTreeMap<char, usize>,
+pub struct OrderComparison {
+    /// Orders that were compared.
+    pub orders: usize,
+    /// How many by FIX OrdStatus (39) at the end.
+    pub by_status: BTreeMap<char, usize>,
     /// Orders one side does not know, or knows differently.
-    pub(crate) unaccounted: Vec<String>,
+    pub unaccounted: Vec<String>,
 }
 
 /// Every order must be known to both sides with the same end.
-pub(crate) fn compare_orders(
+pub fn compare_orders(
     exchange: &BTreeMap<String, OrderOutcome>,
     trader: &BTreeMap<String, OrderOutcome>,
 ) -> OrderComparison {

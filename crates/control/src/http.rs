@@ -21,14 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ASKING: Duration = Duration::from_secs(1);
 
 /// One page: what it is, and its text.
-pub(crate) struct Page {
-    pub(crate) content_type: &'static str,
-    pub(crate) body: String,
+pub struct Page {
+    /// The header Content-Type.
+    pub content_type: &'static str,
+    /// What is shown.
+    pub body: String,
 }
 
 /// The server.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     listener: TcpListener,
     connections: Vec<Connection>,
 }
@@ -48,7 +50,7 @@ impl Server {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Server> {
+    pub fn bind(address: SocketAddr) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Server {
@@ -57,14 +59,17 @@ impl Server {
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Does what can be done without waiting. `page` is asked for the page of a path, in a form that the second text, the
     /// request's `Accept`, allows; `None` where there is none.
-    pub(crate) fn poll(&mut self, now: Instant, mut page: impl FnMut(&str, &str) -> Option<Page>) {
+    pub fn poll(&mut self, now: Instant, mut page: impl FnMut(&str, &str) -> Option<Page>) {
         for _ in 0..ACCEPTED_MAX {
             // Any error but "nobody there" is of a connection that has gone again.
             let Ok((stream, _)) = self.listener.accept() else {

@@ -4,7 +4,7 @@
 const MOST: usize = 5;
 
 /// Those of the known symbols that a user may have meant, the likeliest first.
-pub(crate) fn similar<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn similar<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_ascii_uppercase();
     let mut found: Vec<(usize, &str)> = known
         .filter_map(|symbol| {

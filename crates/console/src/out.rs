@@ -17,26 +17,34 @@ static ENDED: AtomicBool = AtomicBool::new(false);
 /// The first error that was not a reader's leaving.
 static ERROR: OnceLock<String> = OnceLock::new();
 
+/// Writes to standard output. Takes the place of the standard library's, which panics when it cannot.
+#[macro_export]
 macro_rules! print {
     ($($text:tt)*) => { $crate::out::write(format_args!($($text)*)) };
 }
 
+/// Writes a line to standard output. Takes the place of the standard library's, which panics when it cannot.
+#[macro_export]
 macro_rules! println {
     () => { $crate::out::write(format_args!("\n")) };
     ($($text:tt)*) => { $crate::out::write(format_args!("{}\n", format_args!($($text)*))) };
 }
 
+/// Writes to standard error. Takes the place of the standard library's, which panics when it cannot.
+#[macro_export]
 macro_rules! eprint {
     ($($text:tt)*) => { $crate::out::complain(format_args!($($text)*)) };
 }
 
+/// Writes a line to standard error. Takes the place of the standard library's, which panics when it cannot.
+#[macro_export]
 macro_rules! eprintln {
     () => { $crate::out::complain(format_args!("\n")) };
     ($($text:tt)*) => { $crate::out::complain(format_args!("{}\n", format_args!($($text)*))) };
 }
 
 /// Writes to standard output.
-pub(crate) fn write(text: fmt::Arguments<'_>) {
+pub fn write(text: fmt::Arguments<'_>) {
     if ENDED.load(Ordering::Relaxed) {
         return;
     }
@@ -48,12 +56,12 @@ pub(crate) fn write(text: fmt::Arguments<'_>) {
 }
 
 /// Writes to standard error. When that takes nothing there is nowhere to say so.
-pub(crate) fn complain(text: fmt::Arguments<'_>) {
+pub fn complain(text: fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_fmt(text);
 }
 
 /// Remembers why standard output takes no more.
-pub(crate) fn note(error: &io::Error) {
+pub fn note(error: &io::Error) {
     ENDED.store(true, Ordering::Relaxed);
     if error.kind() != io::ErrorKind::BrokenPipe {
         let _ = ERROR.set(error.to_string());
@@ -61,7 +69,7 @@ pub(crate) fn note(error: &io::Error) {
 }
 
 /// What a command that has otherwise succeeded ends with when its output could not be written.
-pub(crate) fn failure() -> Option<Failure> {
+pub fn failure() -> Option<Failure> {
     ERROR
         .get()
         .map(|error| Failure::system(format!("cannot write to standard output: {error}")))

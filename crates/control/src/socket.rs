@@ -21,11 +21,11 @@ use tickwire_runtime::users::Peer;
 use tickwire_runtime::wait::{Waiter, Watch};
 
 use crate::access::{AccessSection, Gate};
-use crate::console::note;
-use crate::failure::Failure;
+use tickwire_console::failure::Failure;
+use tickwire_console::note;
 
 /// The socket's name in the daemon's folder.
-pub(crate) const SOCKET_NAME: &str = "control";
+pub const SOCKET_NAME: &str = "control";
 /// And until it may be found.
 const NEW_NAME: &str = "control.new";
 /// Clients served at once; a further one is told so and sent away.
@@ -44,21 +44,26 @@ const SAID_MAX: usize = 300;
 /// What a client may ask a feed handler for.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Request {
+pub enum Request {
     /// Wants symbols from now on, of one feed or of all.
     Subscribe {
+        /// Symbols, or patterns with `*` and `?`.
         patterns: Vec<String>,
+        /// Its name; all feeds without it.
         #[serde(default)]
         feed: Option<String>,
     },
     /// No longer wants them.
     Unsubscribe {
+        /// Symbols, or patterns with `*` and `?`.
         patterns: Vec<String>,
+        /// Its name; all feeds without it.
         #[serde(default)]
         feed: Option<String>,
     },
     /// What is subscribed to.
     Subscriptions {
+        /// Its name; all feeds without it.
         #[serde(default)]
         feed: Option<String>,
     },
@@ -69,7 +74,7 @@ pub(crate) enum Request {
 }
 
 /// Answers requests of its own kind.
-pub(crate) trait Answer {
+pub trait Answer {
     /// What it may be asked for.
     type Request: DeserializeOwned;
     /// Who it is, for those who ask for something else.
@@ -80,7 +85,7 @@ pub(crate) trait Answer {
 }
 
 /// See the module's description.
-pub(crate) struct ControlSocket {
+pub struct ControlSocket {
     listener: UnixListener,
     clients: Vec<Client>,
     folder: Folder,
@@ -100,7 +105,7 @@ struct Client {
 
 impl ControlSocket {
     /// Listens in a folder that is made if it is not there and must be ours alone to write.
-    pub(crate) fn open(
+    pub fn open(
         folder: &Path,
         access: &AccessSection,
         waiter: &mut Waiter,
@@ -110,7 +115,7 @@ impl ControlSocket {
     }
 
     /// Listens in a folder that this process has for itself: a socket left there by a dead one is replaced.
-    pub(crate) fn bind(folder: Folder, gate: Gate, waiter: &mut Waiter) -> Result<ControlSocket, Failure> {
+    pub fn bind(folder: Folder, gate: Gate, waiter: &mut Waiter) -> Result<ControlSocket, Failure> {
         let path = folder.path_of(SOCKET_NAME);
         let failed =
             |e: io::Error| Failure::system(format!("cannot open the control socket {}: {e}", path.display()));
@@ -130,7 +135,7 @@ impl ControlSocket {
     }
 
     /// Takes new clients, answers requests, sends away who is done. Never waits.
-    pub(crate) fn serve(&mut self, waiter: &mut Waiter, answers: &mut impl Answer) {
+    pub fn serve(&mut self, waiter: &mut Waiter, answers: &mut impl Answer) {
         while let Ok((stream, _)) = self.listener.accept() {
             self.admit(stream, waiter);
         }

@@ -8,21 +8,21 @@ use std::thread::JoinHandle;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
 use crate::access::AccessSection;
-use crate::daemon::control::{Answer, ControlSocket};
-use crate::failure::Failure;
+use crate::socket::{Answer, ControlSocket};
+use tickwire_console::failure::Failure;
 
 /// How often the thread looks whether the run has ended.
 const LOOK_NS: u64 = 50_000_000;
 
 /// See the module's description.
-pub(crate) struct ControlThread {
+pub struct ControlThread {
     thread: JoinHandle<()>,
     ends: Arc<AtomicBool>,
 }
 
 impl ControlThread {
     /// Listens in a folder, which is made if it is not there.
-    pub(crate) fn open(
+    pub fn open(
         folder: &Path,
         access: &AccessSection,
         mut desk: impl Answer + Send + 'static,
@@ -44,7 +44,7 @@ impl ControlThread {
     }
 
     /// Closes the socket.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         self.ends.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
     }

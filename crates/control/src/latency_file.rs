@@ -22,30 +22,30 @@ use std::path::{Path, PathBuf};
 /// The first line of every file.
 const FIRST_LINE: &str = "# tickwire latency 1";
 /// Every message type together: packet in memory to book visible.
-pub(crate) const ALL: &str = "all";
+pub const ALL: &str = "all";
 /// Every message type together: packet in memory to super book visible.
-pub(crate) const SUPER: &str = "super";
+pub const SUPER: &str = "super";
 /// Every packet: the kernel's receive time to packet in memory.
-pub(crate) const KERNEL: &str = "kernel";
+pub const KERNEL: &str = "kernel";
 
 /// Latencies of one message type, or of all of them ([`ALL`], [`SUPER`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Latencies {
+pub struct Latencies {
     /// How many by range of nanoseconds, both ends included; no range is empty.
-    pub(crate) ranges: BTreeMap<(u64, u64), u64>,
+    pub ranges: BTreeMap<(u64, u64), u64>,
     /// Nanoseconds, all together.
-    pub(crate) sum: u64,
+    pub sum: u64,
     /// The least, as it was measured; 0 when there is none.
-    pub(crate) min: u64,
+    pub min: u64,
     /// The most, as it was measured.
-    pub(crate) max: u64,
+    pub max: u64,
     /// How many.
-    pub(crate) count: u64,
+    pub count: u64,
 }
 
 impl Latencies {
     /// Adds those of another channel or file.
-    pub(crate) fn merge(&mut self, other: &Latencies) {
+    pub fn merge(&mut self, other: &Latencies) {
         if other.count == 0 {
             return;
         }
@@ -65,25 +65,25 @@ impl Latencies {
 
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct LatencyFile {
+pub struct LatencyFile {
     /// The feed's name.
-    pub(crate) feed: String,
+    pub feed: String,
     /// For people: what was measured, when, on what.
-    pub(crate) remarks: Vec<String>,
+    pub remarks: Vec<String>,
     /// By message type as the venue writes it.
-    pub(crate) types: BTreeMap<String, Latencies>,
+    pub types: BTreeMap<String, Latencies>,
 }
 
 impl LatencyFile {
     /// Where the file of a feed is, within a folder. What no file name should hold becomes `_`.
-    pub(crate) fn path(folder: &Path, feed: &str) -> PathBuf {
+    pub fn path(folder: &Path, feed: &str) -> PathBuf {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
         let name: String = feed.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
         folder.join(format!("latency_{name}.txt"))
     }
 
     /// The file's text.
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n# feed: {}\n", self.feed);
         for remark in &self.remarks {
             let _ = writeln!(text, "# {}", remark.replace('\n', " "));
@@ -105,7 +105,7 @@ impl LatencyFile {
     ///
     /// # Errors
     /// What the file system says.
-    pub(crate) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
+    pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         let path = LatencyFile::path(folder, &self.feed);
         tickwire_runtime::files::replace(&path, self.to_text(), false)?;
         Ok(path)
@@ -115,7 +115,7 @@ impl LatencyFile {
     ///
     /// # Errors
     /// What is wrong with it, with the line's number.
-    pub(crate) fn parse(text: &str) -> Result<LatencyFile, String> {
+    pub fn parse(text: &str) -> Result<LatencyFile, String> {
         let mut lines = text.lines().enumerate();
         if lines.next().map(|(_, line)| line.trim_end()) != Some(FIRST_LINE) {
             return Err(format!(

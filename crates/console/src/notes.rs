@@ -3,17 +3,21 @@
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use crate::console::warn;
 use crate::failure::Failure;
+use crate::queue::warn;
 
 /// Lines on their way; with more, the newest are lost.
 const WAITING_MAX: usize = 256;
 
 /// The way to it. The thread ends when this goes.
-pub(crate) struct Notes(SyncSender<String>);
+pub struct Notes(SyncSender<String>);
 
 impl Notes {
-    pub(crate) fn start() -> Result<Notes, Failure> {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has no thread to give.
+    pub fn start() -> Result<Notes, Failure> {
         let (to, lines) = sync_channel::<String>(WAITING_MAX);
         std::thread::Builder::new()
             .name("notes".into())
@@ -27,7 +31,7 @@ impl Notes {
     }
 
     /// A line for standard error; never waits.
-    pub(crate) fn say(&self, line: String) {
+    pub fn say(&self, line: String) {
         let _ = self.0.try_send(line);
     }
 }

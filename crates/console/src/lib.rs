@@ -1,0 +1,35 @@
+//! What a Tickwire program says and how it ends.
+//!
+//! - [`print!`], [`println!`], [`eprint!`], [`eprintln!`]: the standard library's macros of these names panic when a reader has gone
+//!   (`| head -c 1`) or a disk is full; with `#[macro_use] extern crate tickwire_console;` at a crate's root these take their place.
+//! - [`say`], [`warn`], [`note`]: lines from threads that must never wait for a terminal or a pipe.
+//! - [`failure`]: why a command ended, one sentence and an exit code.
+//! - [`health`]: sockets whose errors are counted, said once and survived.
+//! - [`terminal`]: how wide it is, whether it takes colours.
+//!
+//! ```
+//! use tickwire_console::failure::{Code, Failure};
+//!
+//! fn read(path: &str) -> Result<String, Failure> {
+//!     std::fs::read_to_string(path).map_err(|e| Failure::system(format!("cannot read {path}: {e}")))
+//! }
+//!
+//! let failure = read("/no/such/file").unwrap_err();
+//! assert_eq!(failure.code, Code::System);
+//! tickwire_console::warn(format_args!("{failure}"));
+//! tickwire_console::finish();
+//! ```
+#![forbid(unsafe_code)]
+
+#[macro_use]
+pub mod out;
+
+pub mod failure;
+pub mod health;
+pub mod notes;
+mod queue;
+pub mod random;
+pub mod similar;
+pub mod terminal;
+
+pub use queue::{finish, note, say, warn};
