@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use crate::source::{code_only, files, production_only, read, shown};
 
 /// Where sections are, and who reads them.
-const PROGRAM: &str = "apps/tickwire/src";
+const PROGRAM: [&str; 2] = ["apps", "crates"];
 
 /// The rule.
 pub(crate) fn unread() -> Vec<String> {
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut code = String::new();
-    for path in files(PROGRAM, "rs") {
+    for path in PROGRAM.iter().flat_map(|folder| files(folder, "rs")) {
         let text = read(&path);
         for (line, section, field) in fields(&text) {
             let at = format!("{}:{line}: {section}.{field}", shown(&path));
@@ -51,6 +51,7 @@ fn fields(text: &str) -> Vec<(usize, String, String)> {
                 section = None;
             } else if let Some((field, _)) = bare
                 .strip_prefix("pub(crate) ")
+                .or(bare.strip_prefix("pub "))
                 .and_then(|rest| rest.split_once(':'))
             {
                 found.push((at + 1, String::clone(name), field.to_string()));
@@ -63,6 +64,7 @@ fn fields(text: &str) -> Vec<(usize, String, String)> {
             let is_section = attributes.contains("Deserialize") && attributes.contains("deny_unknown_fields");
             let name = bare
                 .strip_prefix("pub(crate) struct ")
+                .or(bare.strip_prefix("pub struct "))
                 .and_then(|rest| rest.strip_suffix(" {"));
             section = name.filter(|_| is_section).map(str::to_string);
             attributes.clear();

@@ -19,6 +19,7 @@ mod properties;
 mod purity;
 mod quantlib;
 mod recorded;
+mod rooms;
 mod run;
 mod soak;
 mod source;

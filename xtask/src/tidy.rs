@@ -43,6 +43,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("unread key", crate::keys::unread()),
         ("file of its own", files_made_elsewhere()),
         ("clock that is set", wall_read_elsewhere()),
+        ("import", crate::rooms::check()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
@@ -609,7 +610,7 @@ const WALL_IS_READ_IN: &[(&str, &str)] = &[
     ),
     ("crates/runtime/src/sys.rs", "lets tests set it"),
     (
-        "apps/tickwire/src/views/region.rs",
+        "crates/views/src/region.rs",
         "shows ages of a region whose writer does not say its clock",
     ),
     ("crates/fuzzing/", "is a tool of developers"),

@@ -4,291 +4,25 @@
 //! must equal the engine's level by level, else the figures are not shown. A regression here means more work per message:
 //! compare ratios of one run, not nanoseconds of two machines.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 
-use tickwire_book::{Books, BooksConfig, Depth};
-use tickwire_exchange::{Engine, generate_itch};
+use tickwire_book::Books;
 use tickwire_feed::{ArbiterConfig, ItchConfig, ItchDecoder, ItchFeed, Line};
-use tickwire_fix::Session;
-use tickwire_lab::{Histogram, Probes, Table, format_count, format_ns};
-use tickwire_market::{
-    ClientOrderId, Counter, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Qty, SeqNo, Side, Symbol,
-    Venue,
-};
+use tickwire_lab::{Histogram, Table, format_count, format_ns};
+use tickwire_market::{Counter, EventSink, Nanos, SeqNo, Side};
 use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::alloc;
 use tickwire_runtime::clock::{Clock, thread_cpu_ns, tsc};
-use tickwire_trading::{ControlsConfig, RiskConfig, TickToTrade, TradingConfig};
 use tickwire_wire::layout::{Alpha, Price4};
 use tickwire_wire::zerocopy::IntoBytes;
 use tickwire_wire::{itch50, moldudp64};
 
 use crate::cli::BenchArgs;
-use crate::config::{Config, ReceiverSection};
-use crate::hot::{HotPath, OrderOut};
-use crate::strategy::live;
-use crate::trader::books_config;
-use crate::{report, trader};
 use tickwire_console::failure::Failure;
-
-/// A session in memory: messages behind their length, as in a file, and the engine's books at the end.
-pub(crate) struct Recorded {
-    bytes: Vec<u8>,
-    pub(crate) messages: u64,
-    engine: Engine,
-    pub(crate) symbols: u16,
-}
-
-impl Recorded {
-    pub(crate) fn generate(seed: u64, messages: u64, symbols: u16) -> Recorded {
-        let mut bytes = Vec::with_capacity(messages as usize * 36);
-        let mut count = 0;
-        let engine = generate_itch(seed, messages, symbols, &mut |message: &[u8]| {
-            bytes.extend_from_slice(&(message.len() as u16).to_be_bytes());
-            bytes.extend_from_slice(message);
-            count += 1;
-        });
-        Recorded {
-            bytes,
-            messages: count,
-            engine,
-            symbols,
-        }
-    }
-
-    fn each(&self) -> impl Iterator<Item = &[u8]> {
-        let mut rest = self.bytes.as_slice();
-        std::iter::from_fn(move || {
-            let (len, tail) = rest.split_first_chunk::<2>()?;
-            let (message, tail) = tail.split_at(usize::from(u16::from_be_bytes(*len)));
-            rest = tail;
-            Some(message)
-        })
-    }
-
-    /// As MoldUDP64 datagrams of up to `per_packet` messages and 1,400 bytes, one behind the other, each behind its length.
-    pub(crate) fn packets(&self, per_packet: u16) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes.len() + self.bytes.len() / usize::from(per_packet));
-        let mut buffer = [0_u8; 1400];
-        let mut messages = self.each().peekable();
-        let mut seq = SeqNo(1);
-        while messages.peek().is_some() {
-            let mut packet = moldudp64::PacketBuilder::new(&mut buffer, *SESSION, seq);
-            while packet.count() < per_packet && messages.peek().is_some_and(|m| packet.push(m)) {
-                messages.next();
-            }
-            seq = seq.advance(packet.count().into());
-            let len = packet.finish();
-            out.extend_from_slice(&(len as u16).to_be_bytes());
-            out.extend_from_slice(&buffer[..len]);
-        }
-        out
-    }
-
-    /// How many price levels of these books are not the engine's.
-    pub(crate) fn differences(&self, books: &Books) -> usize {
-        let mut different = 0;
-        for id in (1..=u32::from(self.symbols)).map(InstrumentId) {
-            for side in Side::BOTH {
-                let mut theirs = self.engine.levels(id, side);
-                if let Some(book) = books.book(id) {
-                    different += book
-                        .levels(side)
-                        .filter(|l| theirs.next().is_none_or(|t| t != *l))
-                        .count();
-                }
-                different += theirs.count();
-            }
-        }
-        different
-    }
-}
-
-const SESSION: &[u8; 10] = b"BENCHMARK0";
-
-/// Walks length-prefixed packets.
-pub(crate) fn walk(packets: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut rest = packets;
-    std::iter::from_fn(move || {
-        let (len, tail) = rest.split_first_chunk::<2>()?;
-        let (packet, tail) = tail.split_at(usize::from(u16::from_be_bytes(*len)));
-        rest = tail;
-        Some(packet)
-    })
-}
-
-/// Events counted, and thrown away.
-pub(crate) struct Discard(pub(crate) u64);
-
-impl EventSink for Discard {
-    #[inline]
-    fn on_event(&mut self, event: &MarketEvent) {
-        self.0 += 1;
-        black_box(event);
-    }
-}
-
-/// Books alone.
-pub(crate) struct BooksOnly(pub(crate) Books);
-
-impl EventSink for BooksOnly {
-    #[inline]
-    fn on_event(&mut self, event: &MarketEvent) {
-        let _ = black_box(self.0.apply(event));
-    }
-    #[inline]
-    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
-        self.0.upcoming(instrument, order_id);
-    }
-}
-
-/// Order bytes go into memory, as a NIC's buffer would take them.
-pub(crate) struct MemoryOut {
-    last: [u8; 512],
-    pub(crate) orders: u64,
-    pub(crate) bytes: u64,
-}
-
-impl MemoryOut {
-    pub(crate) fn new() -> MemoryOut {
-        MemoryOut {
-            last: [0; 512],
-            orders: 0,
-            bytes: 0,
-        }
-    }
-}
-
-impl OrderOut for MemoryOut {
-    #[inline]
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.last[..bytes.len()].copy_from_slice(bytes);
-        black_box(&mut self.last);
-        self.orders += 1;
-        self.bytes += bytes.len() as u64;
-        Ok(())
-    }
-}
-
-pub(crate) fn feed(symbols: u16) -> ItchFeed {
-    let decoder = ItchDecoder::new(ItchConfig {
-        instruments_max: u32::from(symbols) + 1,
-        ..ItchConfig::default()
-    });
-    ItchFeed::new(ArbiterConfig::default(), decoder)
-}
-
-pub(crate) fn books(session: &Recorded) -> Books {
-    // What `tickwire trade` and `tickwire feed` have unless they are told otherwise.
-    let shipped = ReceiverSection::default();
-    Books::new(BooksConfig {
-        instruments: u32::from(session.symbols) + 1,
-        ..books_config(&shipped, Venue::Nasdaq, Depth::Aggregated)
-    })
-}
-
-/// A hot path whose order entry session is logged on, with nothing but memory around it.
-pub(crate) fn memory_path<const STAMPED: bool>(
-    books: Books,
-    symbols: u32,
-    symbol: Symbol,
-    clock: Clock,
-) -> Result<HotPath<MemoryOut, STAMPED>, Failure> {
-    memory_path_to(MemoryOut::new(), books, symbols, symbol, clock)
-}
-
-/// The same with somewhere else for its orders to go.
-pub(crate) fn memory_path_to<O: OrderOut, const STAMPED: bool>(
-    out: O,
-    books: Books,
-    symbols: u32,
-    symbol: Symbol,
-    clock: Clock,
-) -> Result<HotPath<O, STAMPED>, Failure> {
-    let rule = TickToTrade::new(&limits_of_memory(symbols));
-    let mut hot = memory_path_of(out, books, rule, clock)?;
-    hot.rule.set_session(true);
-    hot.template = hot.session.order_template(symbol);
-    Ok(hot)
-}
-
-/// The limits of a path in memory.
-pub(crate) fn limits_of_memory(symbols: u32) -> TradingConfig {
-    TradingConfig {
-        instrument: InstrumentId(1),
-        lot: Qty(100),
-        max_instruments: symbols + 1,
-        max_orders: 1 << 21,
-        risk: RiskConfig {
-            max_order_qty: Qty(1000),
-            price_band_bp: 10_000,
-            max_orders_per_window: 1 << 16,
-            window_ns: Nanos::SECOND,
-            max_open_orders: u32::MAX,
-            max_position: u64::MAX,
-            // As shipped, but for those that an hour of trading in a second would pass.
-            controls: ControlsConfig {
-                executions_max: 0,
-                instrument_messages: 1 << 20,
-                strategy_loss_max: u64::MAX >> 1,
-                loss_max: u64::MAX >> 1,
-                ..ControlsConfig::default()
-            },
-        },
-        ..TradingConfig::default()
-    }
-}
-
-/// A path in memory around any rule.
-pub(crate) fn memory_path_of<O: OrderOut, R, const STAMPED: bool>(
-    out: O,
-    books: Books,
-    rule: R,
-    clock: Clock,
-) -> Result<HotPath<O, STAMPED, R>, Failure> {
-    let config = Config::default();
-    let now = clock.now();
-    let mut initiator = trader::session_of(&config);
-    log_on(&mut initiator, &config, now)?;
-    Ok(HotPath {
-        books,
-        rule,
-        session: initiator,
-        template: None,
-        out,
-        probes: Probes::new(1 << 16),
-        clock,
-        failure: None,
-        withdrawn: 0,
-        at_close: BTreeMap::new(),
-    })
-}
-
-/// Logs a session on against an acceptor in memory.
-fn log_on(initiator: &mut Session, config: &Config, now: Nanos) -> Result<(), Failure> {
-    let mut acceptor = crate::venue::acceptor_of(config);
-    initiator.handle_connected(now);
-    acceptor.handle_connected(now);
-    let mut buffer = [0; 4096];
-    for _ in 0..4 {
-        // A logon is far below what either side takes at once.
-        while let Some(bytes) = initiator.poll_transmit(&mut buffer) {
-            let _ = acceptor.handle_bytes(now, bytes);
-        }
-        while let Some(bytes) = acceptor.poll_transmit(&mut buffer) {
-            let _ = initiator.handle_bytes(now, bytes);
-        }
-        while initiator.poll_event().is_some() {}
-        while acceptor.poll_event().is_some() {}
-    }
-    match initiator.status() {
-        tickwire_fix::Status::Active => Ok(()),
-        status => Err(Failure::check(format!(
-            "the FIX session in memory did not log on: {status:?}"
-        ))),
-    }
-}
+use tickwire_node::hot::HotPath;
+use tickwire_node::live;
+use tickwire_node::memory::{self, MemoryOut, answer, memory_path};
+use tickwire_rig::recorded::{BooksOnly, Discard, Recorded, SESSION, feed, walk};
 
 /// One line of the throughput table.
 struct Line1 {
@@ -384,7 +118,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         format_count(orders),
         format_ns(timer)
     );
-    for (name, value) in report::host(&clock, None) {
+    for (name, value) in tickwire_control::summary::host(&clock, None) {
         println!("{name}: {value}");
     }
     Ok(())
@@ -437,7 +171,7 @@ fn events(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
 
 fn through_books(session: &Recorded, packets: &[u8]) -> Result<u64, Failure> {
     let mut feed = feed(session.symbols);
-    let mut sink = BooksOnly(books(session));
+    let mut sink = BooksOnly(memory::books(session.symbols));
     let begin = thread_cpu_ns();
     for packet in walk(packets) {
         feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
@@ -465,7 +199,7 @@ fn filtered(
         ..ItchConfig::default()
     });
     let mut feed = ItchFeed::new(ArbiterConfig::default(), decoder);
-    let mut sink = BooksOnly(books(session));
+    let mut sink = BooksOnly(memory::books(session.symbols));
     let begin = thread_cpu_ns();
     for packet in walk(packets) {
         feed.on_packet(Nanos(1), Line::A, packet, &mut sink);
@@ -487,7 +221,12 @@ fn path(
 ) -> Result<u64, Failure> {
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let mut feed = feed(session.symbols);
-    let mut hot = memory_path::<true>(books(session), session.symbols.into(), symbol, clock.clone())?;
+    let mut hot = memory_path::<true>(
+        memory::books(session.symbols),
+        session.symbols.into(),
+        symbol,
+        clock.clone(),
+    )?;
     for packet in walk(packets) {
         let before = hot.out.orders;
         let begin = tsc();
@@ -547,7 +286,12 @@ fn best_offer_packets(count: u64) -> Vec<u8> {
 fn warm_path<const STAMPED: bool>(clock: &Clock, times: &mut Histogram) -> Result<u64, Failure> {
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
-    let mut hot = memory_path::<STAMPED>(books(&session), session.symbols.into(), symbol, clock.clone())?;
+    let mut hot = memory_path::<STAMPED>(
+        memory::books(session.symbols),
+        session.symbols.into(),
+        symbol,
+        clock.clone(),
+    )?;
     warm(&mut hot, clock, times, |hot, _| answer(hot))
 }
 
@@ -556,7 +300,8 @@ fn warm_path_of_strategy(clock: &Clock, times: &mut Histogram) -> Result<u64, Fa
     let session = Recorded::generate(1, 1, 1);
     let symbol = tickwire_exchange::listings(1)[0].symbol;
     let taker = live::Taker::new(symbol);
-    let mut hot = live::memory_path::<_, false>(taker, books(&session), symbol, clock.clone())?;
+    let mut hot =
+        live::memory_path::<_, false>(taker, memory::books(session.symbols), symbol, clock.clone())?;
     warm(&mut hot, clock, times, live::answer)
 }
 
@@ -588,26 +333,6 @@ where
         orders => Err(Failure::check(format!(
             "{orders} orders left for {PACKETS} changes of the best offer"
         ))),
-    }
-}
-
-/// Fills the last order sent if it is still open, so that orders do not pile up.
-pub(crate) fn answer<const STAMPED: bool>(hot: &mut HotPath<MemoryOut, STAMPED>) {
-    use tickwire_trading::{OrderReport, ReportKind};
-    let last = ClientOrderId(hot.rule.counters().get(Counter::OrdersSent));
-    if let Some(order) = hot.rule.orders().get(last).copied().filter(|o| o.state.is_open()) {
-        let kind = ReportKind::Filled {
-            qty: order.qty,
-            price: order.price,
-            cumulative: order.qty,
-        };
-        let report = OrderReport {
-            id: last,
-            venue_id: Some(OrderId(last.0)),
-            kind,
-        };
-        // Cannot fail for an open order; if it did, the open-order count would show it.
-        let _ = hot.rule.on_report(&report);
     }
 }
 
@@ -656,7 +381,7 @@ mod tests {
     fn a_wrong_book_fails_the_benchmark() {
         let session = Recorded::generate(3, 5_000, 20);
         let mut feed = feed(session.symbols);
-        let mut sink = BooksOnly(books(&session));
+        let mut sink = BooksOnly(memory::books(session.symbols));
         let packets = session.packets(30);
         let whole = walk(&packets).count();
         walk(&packets)
@@ -678,8 +403,13 @@ mod tests {
         for packets in [&single, &many] {
             let mut feed = feed(session.symbols);
             let symbol = tickwire_exchange::listings(1)[0].symbol;
-            let mut hot =
-                memory_path::<true>(books(&session), session.symbols.into(), symbol, clock.clone()).unwrap();
+            let mut hot = memory_path::<true>(
+                memory::books(session.symbols),
+                session.symbols.into(),
+                symbol,
+                clock.clone(),
+            )
+            .unwrap();
             let ((), count) = count_allocations(|| {
                 for packet in walk(packets) {
                     feed.on_packet(clock.now(), Line::A, packet, &mut hot);
@@ -700,8 +430,13 @@ mod tests {
         let packets: Vec<&[u8]> = walk(&packets).collect();
         let mut feed = feed(session.symbols);
         let symbol = tickwire_exchange::listings(1)[0].symbol;
-        let mut hot =
-            memory_path::<true>(books(&session), session.symbols.into(), symbol, clock.clone()).unwrap();
+        let mut hot = memory_path::<true>(
+            memory::books(session.symbols),
+            session.symbols.into(),
+            symbol,
+            clock.clone(),
+        )
+        .unwrap();
         let ((), count) = count_allocations(|| {
             for group in packets.chunks(50) {
                 // The first of each group comes last: 49 packets wait for it.

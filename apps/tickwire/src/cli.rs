@@ -5,17 +5,23 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::decode::Payloads;
-use crate::host::HostCommand;
-use crate::lab::LabCommand;
-use crate::play::PlayArgs;
-use crate::protocol::Protocol;
-use crate::quote::QuoteEntry;
-use crate::risk::RiskArgs;
-use crate::views::{
+use tickwire_desk::risk::RiskArgs;
+use tickwire_desk::vol::VolArgs;
+use tickwire_feedd::FeedArgs;
+use tickwire_node::trader::TraderWord;
+use tickwire_player::PlayArgs;
+use tickwire_replay::replay::ReplayArgs;
+use tickwire_simulator::journal::JournalArgs;
+use tickwire_simulator::session::Packing;
+use tickwire_venues::protocol::Protocol;
+use tickwire_views::host::HostCommand;
+use tickwire_views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
 };
-use crate::vol::VolArgs;
+
+use crate::decode::Payloads;
+use crate::lab::LabCommand;
+use crate::quote::QuoteEntry;
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -494,17 +500,6 @@ pub(crate) struct QuoteArgs {
     pub(crate) child_of: Option<u32>,
 }
 
-/// What an operator tells a trader.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum TraderWord {
-    /// State, orders sent and open, position, gain at mid prices
-    Status,
-    /// Cancel everything that is open and send nothing more, until `resume`: the kill switch
-    Kill,
-    /// Trade again: after a kill, or after a control has stopped the rule
-    Resume,
-}
-
 /// What an operator tells a quoter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(crate) enum QuoterWord {
@@ -566,22 +561,6 @@ pub(crate) struct ExchangeArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct JournalArgs {
-    /// The journal
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
-    /// Replay it and compare every state hash noted in it
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Replay it and print every client order
-    #[arg(long, conflicts_with = "verify")]
-    pub(crate) orders: bool,
-    /// Print the configuration it was written with
-    #[arg(long, conflicts_with_all = ["verify", "orders"])]
-    pub(crate) config: bool,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct ReconcileArgs {
     /// Our record: files of the day (repeatable)
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
@@ -592,78 +571,6 @@ pub(crate) struct ReconcileArgs {
     /// Only FIX messages that have this CompID at one end
     #[arg(long, value_name = "COMPID")]
     pub(crate) session: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct FeedArgs {
-    /// Configuration file (TOML): feeds and `[daemon]`; see examples/daemon.toml
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
-    /// Folder of shared memory and control socket; else TICKWIRE_FOLDER, else daemon.folder of the file, else /run/tickwire for root and
-    /// $XDG_RUNTIME_DIR/tickwire for others
-    #[arg(long, value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
-    /// Captures to play instead of receiving (repeatable), by group and port
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    pub(crate) replay: Vec<PathBuf>,
-    /// Speed of --replay: `max`, or a multiple of the capture's own
-    #[arg(long, default_value = "1", value_name = "X", value_parser = parse_speed, requires = "replay")]
-    pub(crate) speed: Speed,
-    /// Play the captures so often, each time as a new day
-    #[arg(long = "loop", default_value_t = 1, value_name = "N", requires = "replay", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) passes: u32,
-    /// End after the last capture instead of keeping the books there
-    #[arg(long, requires = "replay")]
-    pub(crate) exit: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ReplayArgs {
-    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER message files; gzip and
-    /// zstd are recognised
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one capture
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
-    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
-    pub(crate) protocol: Option<Protocol>,
-    /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    pub(crate) templates: Vec<PathBuf>,
-    /// Speed: `max`, or a multiple of the capture's own
-    #[arg(long, default_value = "max", value_name = "X", value_parser = parse_speed, conflicts_with = "step")]
-    pub(crate) speed: Speed,
-    /// One packet at a time: shows its events, waits for Enter
-    #[arg(long)]
-    pub(crate) step: bool,
-    /// Print the books of these symbols at the end (repeatable; `all` for every one)
-    #[arg(long, value_name = "SYMBOL")]
-    pub(crate) book: Vec<String>,
-    /// Price levels per side to print
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    pub(crate) levels: usize,
-    /// Only these symbols reach the books; the rest is filtered on its first bytes (repeatable)
-    #[arg(long, value_name = "SYMBOL")]
-    pub(crate) symbol: Vec<String>,
-    /// Compare the books of a DBN or LOBSTER file with the vendor's own after every event: a DBN file of mbp-10, or the LOBSTER
-    /// order book that belongs to the messages
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    pub(crate) check: Option<PathBuf>,
-    /// Results as JSON instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted. By default what the recording
-    /// can need, at most 65,535
-    #[arg(long, value_name = "N")]
-    pub(crate) max_instruments: Option<u32>,
-    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
-    #[arg(long, value_name = "N")]
-    pub(crate) max_orders: Option<u32>,
-    /// Price levels of one channel to make room for, as many by default
-    #[arg(long, value_name = "N")]
-    pub(crate) max_levels: Option<u32>,
 }
 
 #[derive(Args, Debug)]
@@ -698,7 +605,7 @@ pub(crate) struct DecodeArgs {
     pub(crate) templates: Vec<PathBuf>,
     /// Which release of NYSE's XDP packets are of; without it, told by the messages themselves, and marked where they do not
     #[arg(long, value_enum, value_name = "V", conflicts_with = "config")]
-    pub(crate) xdp: Option<crate::protocol::XdpRelease>,
+    pub(crate) xdp: Option<tickwire_venues::protocol::XdpRelease>,
     /// Print the header of every packet too, as an object with "Header"
     #[arg(long)]
     pub(crate) headers: bool,
@@ -962,15 +869,6 @@ pub(crate) struct BenchArgs {
     pub(crate) write_session: Option<PathBuf>,
 }
 
-/// How full packets are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Packing {
-    /// As on recorded lines: four of five hold one message
-    Recorded,
-    /// As in a busy second: some 18 messages each
-    Busy,
-}
-
 /// Feeds to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FeedChoice {
@@ -986,21 +884,6 @@ fn parse_feed(text: &str) -> Result<FeedChoice, String> {
             let names = Protocol::ALL.map(Protocol::name).join(", ");
             format!("there are all, {names}")
         }),
-    }
-}
-
-/// How fast to replay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Speed {
-    Max,
-    Times(f64),
-}
-
-fn parse_speed(text: &str) -> Result<Speed, String> {
-    match text.trim_end_matches('x').parse::<f64>() {
-        _ if text == "max" => Ok(Speed::Max),
-        Ok(x) if x > 0.0 && x.is_finite() => Ok(Speed::Times(x)),
-        _ => Err("give `max` or a positive multiple such as 1, 3 or 0.5".into()),
     }
 }
 

@@ -23,12 +23,14 @@ use tickwire_runtime::recordfile::{LineFile, RecordFile};
 use tickwire_wire::fast::Plan;
 use tickwire_wire::itch50;
 
-use crate::channels::{Destination, FeedConfig, FeedFile};
 use crate::cli::DecodeArgs;
-use crate::json::JsonLine;
-use crate::protocol::{self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict};
 use tcp::{Conversations, Leg, Wanted};
 use tickwire_console::failure::Failure;
+use tickwire_venues::channels::{Destination, FeedConfig, FeedFile};
+use tickwire_venues::json::JsonLine;
+use tickwire_venues::protocol::{
+    self, Detector, Header, Kind, Message, Place, Protocol, Reader, Sink, Verdict,
+};
 
 /// Packets that wait while the protocol of one of them is not settled.
 const HELD_MAX: usize = 4096;

@@ -16,12 +16,14 @@ use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::signal::StopFlag;
 
 use crate::cli::{DemoArgs, DemoKind};
-use crate::config::{Config, DurationS, Impairment, Probability, Rate, Symbols};
-use crate::protocol::Protocol;
+use crate::config::Config;
 use crate::report;
 use tickwire_console::failure::{Code, Failure};
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{self, ExchangeResults, TraderResults};
+use tickwire_simulator::settings::Impairment;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::values::{DurationS, Probability, Rate, Symbols};
 
 /// How long a child may take to end once the other side has: recovery and logout are over by then, and results are written.
 const CHILD_GRACE: Duration = Duration::from_secs(60);
@@ -49,7 +51,7 @@ pub(crate) fn run_with(
     stop: &StopFlag,
     adjust: impl FnOnce(&mut Config),
 ) -> Result<(), Failure> {
-    crate::wiring::check_published(args.feed)?;
+    tickwire_venues::wiring::check_published(args.feed)?;
     let stale = [
         "exchange.json",
         "trader.json",

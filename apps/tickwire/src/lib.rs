@@ -37,45 +37,21 @@ extern crate tickwire_console;
 
 mod bench;
 mod cep;
-mod channels;
 mod cli;
 mod config;
-mod controls;
-mod daemon;
 mod decode;
 mod demo;
 #[cfg(test)]
 mod documented;
-mod entry;
 mod feedbench;
 mod fix;
-mod host;
-mod hot;
-mod journal;
-mod json;
 mod lab;
-mod link;
-mod operator;
-mod play;
-mod played;
-mod ports;
-mod protocol;
 mod publishbench;
 mod quote;
 mod reconcile;
-mod recording;
-mod replay;
 mod report;
-mod risk;
 mod strategy;
-mod tape;
-mod trader;
-mod venue;
-mod views;
-mod vol;
-mod watchdog;
 mod wirebench;
-mod wiring;
 
 pub use strategy::main;
 
@@ -91,6 +67,7 @@ pub mod prelude {
     pub use tickwire_trading::{Order, OrderState, Position, ReportKind, RiskReject};
 }
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -98,18 +75,31 @@ use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 
 use tickwire_console::failure::Failure;
+use tickwire_control::http::Served;
 use tickwire_control::notice::Notice;
 use tickwire_control::process::tie_to;
+use tickwire_desk::{risk, vol};
+use tickwire_feedd::FeedArgs;
+use tickwire_node::{trader, watchdog};
+use tickwire_player as play;
+use tickwire_replay::replay;
+use tickwire_simulator::{journal, operator, recording, venue};
+use tickwire_venues::{channels, wiring};
+use tickwire_views::{self as views, host};
 
 use self::cli::{Command, ExchangeArgs};
 use config::Config;
-use protocol::Protocol;
+use tickwire_venues::protocol::Protocol;
 
 #[global_allocator]
 static ALLOCATOR: tickwire_runtime::alloc::Allocator = tickwire_runtime::alloc::Allocator;
 
 /// The program `tickwire`, with the arguments of the process.
 pub fn cli() -> ExitCode {
+    tickwire_console::set_version(tickwire_console::Version {
+        text: env!("TICKWIRE_VERSION"),
+        commit: option_env!("TICKWIRE_COMMIT"),
+    });
     let cli = match self::cli::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -155,7 +145,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Trade(args) => match (&args.config, args.tell, &args.socket) {
             (Some(config), ..) if args.venue.is_some() => lab::trader_alone(config, &stop),
             (Some(config), ..) => side(config, args.results.as_deref(), args.child_of, |c, results| {
-                trader::run(c, results, args.child_of.is_some(), &stop)
+                trader::run(&c.node(), results, args.child_of.is_some(), &stop)
             }),
             (None, Some(word), Some(socket)) => trader::tell(socket, word),
             _ => Err(Failure::config(
@@ -172,11 +162,11 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
             )),
         },
         Command::Watchdog(args) => {
-            Config::load(&args.config).and_then(|config| watchdog::run(&config, &stop))
+            Config::load(&args.config).and_then(|config| watchdog::run(&config.node(), &stop))
         }
         Command::Journal(args) => journal::run(args),
         Command::Reconcile(args) => reconcile::run(args),
-        Command::Feed(args) => daemon::run(args, &stop),
+        Command::Feed(args) => feed(args, &stop),
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),
         Command::New(args) => strategy::new(args, &stop),
@@ -188,7 +178,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Risk(args) => risk::run(args),
         Command::Config { file, feed } => print_config(file.as_deref(), *feed),
         Command::Counters => {
-            print!("{}", report::counter_list());
+            print!("{}", tickwire_control::summary::counter_list());
             Ok(())
         }
         Command::Bench(args) if args.publish => publishbench::run(args),
@@ -204,6 +194,20 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Subscriptions(args) => views::subscriptions(args),
     };
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Runs the feed handler.
+fn feed(args: &FeedArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let config = Config::load(&args.config)?.daemon();
+    let text = std::fs::read_to_string(&args.config)
+        .map_err(|e| Failure::config(format!("cannot read {}: {e}", args.config.display())))?;
+    config.check(&args.config, &text)?;
+    tickwire_feedd::run(args, &config, &|address, folder| metrics(address, folder), stop)
+}
+
+/// The metrics endpoint of a region.
+fn metrics(address: SocketAddr, folder: &Path) -> Result<Box<dyn Served>, Failure> {
+    views::MetricsServer::bind(address, folder).map(|server| Box::new(server) as Box<dyn Served>)
 }
 
 /// Runs an exchange, records what it would send, or says something to one.
@@ -225,8 +229,8 @@ fn exchange(args: &ExchangeArgs, stop: &StopFlag) -> Result<(), Failure> {
         args.results.as_deref(),
         args.child_of,
         |c, results| match &args.write_capture {
-            Some(path) => recording::write(c, path, args.packets, results, stop),
-            None => venue::run(c, results, args.child_of.is_some(), stop),
+            Some(path) => recording::write(&c.market(), path, args.packets, results, stop),
+            None => venue::run(&c.market(), results, args.child_of.is_some(), stop),
         },
     )
 }

@@ -17,17 +17,20 @@ use tickwire_shm::{
     BookCopy, Histogram, Identity, Reader, Region, RegionConfig, RegionState, SourceIdentity, SuperCopy,
 };
 
-use crate::bench::walk;
-use crate::cli::{BenchArgs, Packing};
-use crate::daemon::RingContent;
-use crate::daemon::desk::{Common, Desk};
-use crate::daemon::supers::{SuperDesk, Supers};
-use crate::daemon::unit::{Station, Unit};
-use crate::feedbench::{self, Session};
-use crate::protocol::Protocol;
-use crate::venue::VIRTUAL_START;
-use crate::wiring::{self, Reception, WithChannel};
+use crate::cli::BenchArgs;
+use crate::feedbench::{self};
 use tickwire_console::failure::Failure;
+use tickwire_feedd::RingContent;
+use tickwire_feedd::desk::{Common, Desk};
+use tickwire_feedd::supers::{SuperDesk, Supers};
+use tickwire_feedd::unit::{Station, Unit};
+use tickwire_rig::recorded::walk;
+use tickwire_simulator::session::Packing;
+use tickwire_simulator::session::Session;
+use tickwire_simulator::venue::VIRTUAL_START;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// Levels of a side in a slot, as the daemon has them by default.
 const LEVELS: u32 = 10;
@@ -441,7 +444,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         stamp_cost_ns()
     );
     println!("every book read back from shared memory equals the venue's");
-    for (name, value) in crate::report::host(&clock, None) {
+    for (name, value) in tickwire_control::summary::host(&clock, None) {
         println!("{name}: {value}");
     }
     Ok(())

@@ -13,9 +13,9 @@ use tickwire_market::{Price, Side};
 
 use crate::cli::ReconcileArgs;
 use crate::fix::executions::{self, Report};
-use crate::journal;
 use crate::quote::fills;
 use tickwire_console::failure::Failure;
+use tickwire_simulator::journal;
 
 /// Differences that are printed; those beyond are counted.
 const SHOWN_MAX: usize = 50;

@@ -1,14 +1,10 @@
 //! What a user sees at the end of a run: tables in the terminal, one HTML file for the browser.
 
-use std::collections::BTreeMap;
-
 use tickwire_lab::{Histogram, Report, Table, format_count};
-use tickwire_market::{Counter, Counters};
-use tickwire_runtime::clock::Clock;
-use tickwire_runtime::host::Host;
 
-use crate::config::{Config, Waiting};
+use crate::config::Config;
 use tickwire_control::results::{BookComparison, ExchangeResults, OrderComparison, TraderResults};
+use tickwire_control::summary;
 
 /// Both sides of a demo and what comparing them found.
 pub(crate) struct Run<'a> {
@@ -18,12 +14,6 @@ pub(crate) struct Run<'a> {
     pub(crate) books: &'a BookComparison,
     pub(crate) orders: &'a OrderComparison,
 }
-
-/// Under which name a report says how the measured thread waits.
-const WAITING: &str = "waiting";
-
-/// From the exchange's view: first transmission of the packet to arrival of the order.
-const OUTSIDE: &str = "outside";
 
 impl Run<'_> {
     /// The result first, then how it came about; with `is_verbose`, what the trader has counted.
@@ -39,7 +29,7 @@ impl Run<'_> {
         if is_verbose {
             text += &format!(
                 "\n{}",
-                counter_table_of(&self.trader.counters).to_text(tickwire_console::terminal::width())
+                summary::counter_table_of(&self.trader.counters).to_text(tickwire_console::terminal::width())
             );
         }
         text
@@ -93,12 +83,12 @@ impl Run<'_> {
     fn waiting(&self) -> String {
         let fact = |name: &str| self.trader.host.iter().find(|(fact, _)| fact == name);
         let value = |name: &str| fact(name).map_or("not known", |(_, value)| value.as_str());
-        format!("trader: on core {}, {}", value("core"), value(WAITING))
+        format!("trader: on core {}, {}", value("core"), value(summary::WAITING))
     }
 
     pub(crate) fn to_html(&self) -> String {
         let latencies = self.latencies();
-        let outside = [(OUTSIDE, &self.exchange.packet_to_order)];
+        let outside = [(summary::OUTSIDE, &self.exchange.packet_to_order)];
         let inside: Vec<_> = latencies
             .iter()
             .copied()
@@ -131,7 +121,7 @@ impl Run<'_> {
             report = report.paragraph(difference);
         }
         report
-            .table(counter_table_of(&self.trader.counters))
+            .table(summary::counter_table_of(&self.trader.counters))
             .listing("Configuration", &self.config.to_toml())
             .to_html()
     }
@@ -139,7 +129,7 @@ impl Run<'_> {
     fn latencies(&self) -> Vec<(&str, &Histogram)> {
         let stages = self.trader.stages.iter().map(|(name, h)| (name.as_str(), h));
         stages
-            .chain([(OUTSIDE, &self.exchange.packet_to_order)])
+            .chain([(summary::OUTSIDE, &self.exchange.packet_to_order)])
             .collect()
     }
 
@@ -230,124 +220,4 @@ fn status_name(status: char) -> &'static str {
         '8' => "rejected",
         _ => "of unknown status",
     }
-}
-
-/// What the trader alone prints.
-pub(crate) fn trader_summary(r: &TraderResults) -> String {
-    let stages: Vec<_> = r.stages.iter().map(|(name, h)| (name.as_str(), h)).collect();
-    format!(
-        "{}\n{}\n{} orders, position {}\n",
-        Table::latencies("tick to trade, per order", &stages).to_text(tickwire_console::terminal::width()),
-        counter_table_of(&r.counters).to_text(tickwire_console::terminal::width()),
-        r.orders.len(),
-        r.position
-    )
-}
-
-/// What the exchange alone prints.
-pub(crate) fn exchange_summary(r: &ExchangeResults) -> String {
-    format!(
-        "{}\n{} messages published, {} and {} datagrams on lines A and B ({} and {} lost on purpose), {} retransmissions, {} orders\n",
-        Table::latencies("as the exchange saw it", &[(OUTSIDE, &r.packet_to_order)])
-            .to_text(tickwire_console::terminal::width()),
-        format_count(r.messages),
-        format_count(r.datagrams[0]),
-        format_count(r.datagrams[1]),
-        format_count(r.dropped[0]),
-        format_count(r.dropped[1]),
-        format_count(r.retransmissions),
-        r.orders.len()
-    )
-}
-
-/// Counters that are not zero.
-pub(crate) fn counter_table(counters: &Counters) -> String {
-    counter_table_of(&tickwire_control::results::counters_by_id(counters))
-        .to_text(tickwire_console::terminal::width())
-}
-
-/// The counters every report shows even when they are zero: what went wrong, or did not.
-const ALWAYS: [Counter; 9] = [
-    Counter::PacketsA,
-    Counter::PacketsB,
-    Counter::Messages,
-    Counter::PacketsDuplicate,
-    Counter::Gaps,
-    Counter::MessagesRecovered,
-    Counter::MessagesLost,
-    Counter::Malformed,
-    Counter::BookRejects,
-];
-
-fn counter_table_of(by_id: &BTreeMap<String, u64>) -> Table {
-    let mut table = Table::new("counters", &["", "value", "meaning"]);
-    for counter in Counter::ALL {
-        let spec = counter.spec();
-        let value = by_id.get(spec.id).copied().unwrap_or(0);
-        if value > 0 || ALWAYS.contains(counter) {
-            table = table.row([
-                spec.id.to_string(),
-                format_count(value),
-                spec.sentence.to_string(),
-            ]);
-        }
-    }
-    table
-}
-
-/// `tickwire counters`.
-pub(crate) fn counter_list() -> String {
-    let mut table = Table::new("counters", &["id", "unit", "meaning"]);
-    for counter in Counter::ALL {
-        let spec = counter.spec();
-        table = table.row([
-            spec.id.to_string(),
-            format!("{:?}", spec.unit).to_lowercase(),
-            spec.sentence.to_string(),
-        ]);
-    }
-    table.to_text(tickwire_console::terminal::width())
-}
-
-pub(crate) fn percentile_table(histograms: &[(&str, &Histogram)]) -> String {
-    Table::latencies("", histograms).to_text(tickwire_console::terminal::width())
-}
-
-pub(crate) fn summary_json(h: &Histogram) -> serde_json::Value {
-    let s = h.summary();
-    serde_json::json!({
-        "min": s.min, "p50": s.p50, "p90": s.p90, "p99": s.p99, "p99_9": s.p99_9, "max": s.max, "count": s.count,
-    })
-}
-
-/// Machine, pinning, clock, load shape and command: what a figure needs beside it.
-pub(crate) fn host(clock: &Clock, waiting: Option<&Waiting>) -> Vec<(String, String)> {
-    let machine = Host::describe(clock);
-    let mut facts = vec![(
-        "version".to_string(),
-        format!("tickwire {}", env!("TICKWIRE_VERSION")),
-    )];
-    facts.extend(
-        machine
-            .facts()
-            .iter()
-            .map(|(name, value)| (name.to_string(), value.clone())),
-    );
-    facts.extend(machine.warnings().iter().map(|w| ("note".to_string(), w.clone())));
-    let mut add = |name: &str, value: String| facts.push((name.to_string(), value));
-    if let Some(waiting) = waiting {
-        add(WAITING, waiting.to_string());
-    }
-    add("core", tickwire_runtime::affinity::current_core().to_string());
-    // Arguments only: the path of the program says nothing about the run.
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    add("command", format!("tickwire {}", arguments.join(" ")));
-    facts
-}
-
-/// Memory of this process that is in use, KiB: VmRSS of proc(5). `None` where there is no such file.
-pub(crate) fn resident_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -1,7 +1,6 @@
 //! A strategy of one's own as a program: what [`main`] makes of it.
 
 mod backtest;
-pub(crate) mod live;
 mod new;
 
 use std::ffi::OsString;
@@ -16,12 +15,13 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::RiskConfig;
 use tickwire_trading::strategy::{ConductorConfig, Strategy};
 
-use self::live::Live;
 use crate::cli::{DemoArgs, DemoKind, ExchangeArgs, SideArgs};
-use crate::config::{Config, DurationS, Rate, Symbols};
-use crate::protocol::Protocol;
-use crate::trader;
+use crate::config::Config;
 use tickwire_console::failure::Failure;
+use tickwire_node::live::Live;
+use tickwire_node::trader;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::values::{DurationS, Rate, Symbols};
 
 pub(crate) use backtest::BacktestSection;
 pub(crate) use new::new;
@@ -287,7 +287,7 @@ fn live<S: Strategy + DeserializeOwned>(
 ) -> Result<(), Failure> {
     let strategy: S = parameters(&config.strategy, file)?;
     let rule = Live::new(strategy, &limits(config));
-    trader::run_rule(config, results, is_child, stop, rule)
+    trader::run_rule(&config.node(), results, is_child, stop, rule)
 }
 
 /// Exchange and strategy as two processes, as `tickwire demo` has exchange and trader.
@@ -320,14 +320,14 @@ fn sim<S: Strategy + DeserializeOwned>(args: &SimArgs, stop: &StopFlag) -> Resul
 /// A session of the simulated exchange, as a capture of both lines.
 fn sample(args: &SampleArgs, stop: &StopFlag) -> Result<(), Failure> {
     let usage = |what: &'static str| move |e: String| Failure::config(format!("--{what}: {e}"));
-    crate::wiring::check_published(args.feed)?;
+    tickwire_venues::wiring::check_published(args.feed)?;
     let mut config = Config::of_protocol(args.feed);
     config.exchange.symbols = Symbols::try_from(f64::from(args.symbols)).map_err(usage("symbols"))?;
     config.exchange.rate = Rate::try_from(f64::from(args.rate)).map_err(usage("rate"))?;
     config.exchange.duration_s = DurationS::try_from(args.seconds).map_err(usage("seconds"))?;
     config.exchange.seed = args.seed;
     config.check().map_err(Failure::config)?;
-    crate::recording::write(&config, &args.file, None, None, stop)
+    tickwire_simulator::recording::write(&config.market(), &args.file, None, None, stop)
 }
 
 fn check<S: Strategy + DeserializeOwned>(args: &CheckArgs) -> Result<(), Failure> {

@@ -13,9 +13,9 @@ use tickwire_wire::layout::{Char, FieldValue};
 use tickwire_wire::moldudp64::{self, Payload};
 use tickwire_wire::{cqs, itch50, mdp3, moex, openbook, pitch, uqdf, xdp};
 
-use crate::bench::walk;
-use crate::protocol::Protocol;
 use tickwire_console::failure::Failure;
+use tickwire_rig::recorded::walk;
+use tickwire_venues::protocol::Protocol;
 
 /// What was read of a session: messages, and the sum of their fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,6 +5,7 @@ use std::io;
 
 use tickwire_market::{Counter, Counters};
 use tickwire_runtime::clock::{Clock, monotonic};
+use tickwire_runtime::tcp::{TcpListener, TcpStream};
 use tickwire_runtime::trouble::{BackOff, Health, Trouble, Verdict};
 
 use crate::queue::warn;
@@ -97,6 +98,23 @@ impl SocketHealth {
         for (counter, count) in COUNTERS.into_iter().zip(self.health.counts()) {
             counters.add(counter, count);
             counters.add(Counter::NetErrors, count);
+        }
+    }
+}
+
+/// The next connection, if there is one and none of the last attempts failed too recently.
+pub fn accept(listener: &mut TcpListener, health: &mut SocketHealth) -> Option<TcpStream> {
+    if !health.may_try() {
+        return None;
+    }
+    match listener.accept() {
+        Ok(accepted) => {
+            health.worked();
+            accepted
+        }
+        Err(e) => {
+            health.failed(&e);
+            None
         }
     }
 }

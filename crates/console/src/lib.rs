@@ -5,6 +5,7 @@
 //! - [`say`], [`warn`], [`note`]: lines from threads that must never wait for a terminal or a pipe.
 //! - [`failure`]: why a command ended, one sentence and an exit code.
 //! - [`health`]: sockets whose errors are counted, said once and survived.
+//! - [`version`](version()): what the program calls itself, in reports too.
 //! - [`terminal`]: how wide it is, whether it takes colours.
 //!
 //! ```
@@ -32,4 +33,7 @@ pub mod random;
 pub mod similar;
 pub mod terminal;
 
+mod version;
+
 pub use queue::{finish, note, say, warn};
+pub use version::{Version, set_version, version};

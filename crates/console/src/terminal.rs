@@ -64,9 +64,9 @@ mod tests {
     fn control_sequences_are_written_where_the_terminal_is_asked() {
         // Tones and pages; the screen of live views; the line that says how far reading has come.
         const MAY: [&str; 3] = [
-            "apps/tickwire/src/views/text.rs",
-            "apps/tickwire/src/views/screen.rs",
-            "apps/tickwire/src/replay/survey.rs",
+            "crates/views/src/text.rs",
+            "crates/views/src/screen.rs",
+            "crates/replay/src/replay/survey.rs",
         ];
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         // The commands of the project itself, and its tests, ask nobody.

@@ -20,6 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// From accepting a connection to the end of its request.
 const ASKING: Duration = Duration::from_secs(1);
 
+/// Something that is served beside a program's own work.
+pub trait Served {
+    /// Does what can be done without waiting; call it ten times a second.
+    fn poll(&mut self);
+}
+
 /// One page: what it is, and its text.
 pub struct Page {
     /// The header Content-Type.

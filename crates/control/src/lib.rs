@@ -6,6 +6,7 @@
 //! - [`process`]: folders and files that one process holds alone, cores, parents.
 //! - [`notice`]: what a child tells its parent; [`notify`]: what a service manager is told.
 //! - [`latency_file`]: latencies by message type, in text.
+//! - [`summary`]: tables and facts that a run prints at its end.
 //! - [`results`]: what each side of a run leaves behind as files, and how the two are compared.
 #![forbid(unsafe_code)]
 
@@ -21,4 +22,5 @@ pub mod notify;
 pub mod process;
 pub mod results;
 pub mod socket;
+pub mod summary;
 pub mod thread;

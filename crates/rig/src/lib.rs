@@ -11,6 +11,7 @@
 //! are the venue's. Beside them go naive books, and copies that hear levels only: the same after every event.
 #![forbid(unsafe_code)]
 
+pub mod recorded;
 mod subscriptions;
 mod twin;
 

@@ -70,7 +70,17 @@ pub fn disarm() -> AllocationCount {
 }
 
 /// Runs `f` with the trap counting; its result and the count.
+///
+/// # Panics
+/// [`Allocator`] is not the global one of this program: nothing would be counted, and every count would be right.
 pub fn count_allocations<R>(f: impl FnOnce() -> R) -> (R, AllocationCount) {
+    arm(OnAllocation::Count);
+    drop(std::hint::black_box(Box::new(0_u8)));
+    assert_eq!(
+        disarm().allocations,
+        1,
+        "nothing is counted: the program needs `#[global_allocator] static ALLOCATOR: tickwire_runtime::alloc::Allocator`"
+    );
     arm(OnAllocation::Count);
     let result = f();
     (result, disarm())

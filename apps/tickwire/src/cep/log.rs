@@ -7,9 +7,9 @@ use std::path::Path;
 use tickwire_exchange::{Listing, LogEntry, MoexPublisherConfig, Rules, TickTable, generate_moex};
 use tickwire_market::{Contract, InstrumentId, OrderId, Price, Qty, Side, Symbol};
 
-use crate::protocol;
 use tickwire_console::failure::Failure;
 use tickwire_console::random::Random;
+use tickwire_venues::protocol;
 
 /// The instrument traded, as the feed handler calls it: symbol and board.
 pub(crate) const SYMBOL: &str = "USD000UTSTOM@CETS";
@@ -303,8 +303,8 @@ impl Checker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channels::BUILT_IN;
     use tickwire_market::SeqNo;
+    use tickwire_venues::channels::BUILT_IN;
     use tickwire_wire::fast::Limits;
     use tickwire_wire::moex::{Decoder, preamble};
 

@@ -8,13 +8,14 @@ use tickwire_market::{BookState, Nanos, Port, Price};
 use tickwire_runtime::clock::{Clock, tsc};
 
 use super::{Checker, Log, Problems};
-use crate::bench::memory_path_to;
-use crate::channels::FeedConfig;
-use crate::config::ReceiverSection;
-use crate::hot::{HotPath, OrderOut};
-use crate::protocol::Protocol;
-use crate::wiring::{self, Reception, WithChannel};
 use tickwire_console::failure::Failure;
+use tickwire_node::hot::{HotPath, OrderOut};
+use tickwire_node::memory::memory_path_to;
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::receiver::ReceiverSection;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// A packet that led to an order.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -179,7 +180,7 @@ fn price_of(order: &[u8]) -> Option<Price> {
 mod tests {
     use super::*;
     use crate::cep::LogConfig;
-    use crate::channels::BUILT_IN;
+    use tickwire_venues::channels::BUILT_IN;
 
     #[test]
     fn every_order_in_memory_is_the_naive_rules_and_a_wrong_book_is_found() {

@@ -16,8 +16,8 @@ use tickwire_wire::fast::Limits;
 use tickwire_wire::moex::{Action, Decoder, Encoder, Message, MessageKind, OrderEntry, OrderKind};
 
 use super::log::{Log, NaiveBook};
-use crate::protocol;
 use tickwire_console::failure::Failure;
+use tickwire_venues::protocol;
 
 /// What is played.
 #[derive(Clone, Debug)]

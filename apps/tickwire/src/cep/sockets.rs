@@ -28,13 +28,15 @@ use tickwire_runtime::udp::{
 };
 
 use super::{Checker, Log, Problems};
-use crate::channels::{BUILT_IN, FeedConfig};
-use crate::config::{Config, Lot, SymbolName, Symbols, Wait};
+use crate::config::Config;
 use crate::demo::{self, Side as Process};
-use crate::play::FRAME_HEADERS;
-use crate::play::single::{Arrival, OrderPort, OrdersAre, Sample, exchange};
-use crate::protocol::Protocol;
 use tickwire_console::failure::{Code, Failure};
+use tickwire_player::FRAME_HEADERS;
+use tickwire_player::single::{Arrival, OrderPort, OrdersAre, Sample, exchange};
+use tickwire_venues::channels::{BUILT_IN, FeedConfig};
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::values::{Lot, SymbolName, Symbols};
+use tickwire_venues::wait::Wait;
 
 /// How long the trader may take to start and log on.
 const START_NS: u64 = 60_000_000_000;

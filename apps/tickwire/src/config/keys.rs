@@ -6,8 +6,8 @@ use tickwire_market::{Currency, InstrumentId, PointValue, Price, Venue};
 use toml::Value;
 
 use super::Config;
-use crate::entry;
-use crate::protocol::Protocol;
+use tickwire_simulator::entry;
+use tickwire_venues::protocol::Protocol;
 
 /// What is made of a configuration with every section that has numbers.
 const WHOLE: &str = r#"
@@ -194,9 +194,9 @@ fn made(c: &Config) -> String {
         .of_quotes(1, Price::from_raw(Price::ONE_RAW), [money; 2]));
     say(&entry::auctions(c.exchange.auctions.as_ref()));
     say(&entry::breaks(c.exchange.breaks.as_ref()));
-    say(&entry::listed(&c.exchange.instrument, c.price_max()));
-    say(&crate::venue::troubles_of(c));
-    say(&crate::trader::books_config(
+    say(&entry::listed(&c.exchange.instrument, c.market().price_max()));
+    say(&tickwire_simulator::venue::troubles_of(&c.market()));
+    say(&tickwire_venues::receiver::books_config(
         &c.receiver,
         Venue::Nasdaq,
         tickwire_book::Depth::Aggregated,
@@ -272,11 +272,17 @@ fn others(value: &Value) -> Vec<Value> {
     }
 }
 
+/// What stands in the files of that name of every crate; `None` where there is none.
 fn source(file: &str) -> Option<String> {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src")
-        .join(file);
-    std::fs::read_to_string(path).ok()
+    let root = tickwire_testdata::workspace();
+    let folders = ["crates", "apps"].iter().flat_map(|folder| {
+        let crates = std::fs::read_dir(root.join(folder)).expect("a folder of crates");
+        crates.map(|entry| entry.expect("readable").path())
+    });
+    let texts: Vec<String> = folders
+        .filter_map(|folder| std::fs::read_to_string(folder.join("src").join(file)).ok())
+        .collect();
+    (!texts.is_empty()).then(|| texts.concat())
 }
 
 #[test]

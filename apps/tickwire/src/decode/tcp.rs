@@ -12,8 +12,8 @@ use tickwire_runtime::capture::{Step, Stream, StreamKey, TcpSegment, TcpStreams}
 use tickwire_wire::{Malformed, ilink3, itch50, mdp3, openbook, ouch50, pitch, soupbintcp, xdp};
 
 use crate::fix::names;
-use crate::json::JsonLine;
-use crate::protocol::{self, Kind, Message, Place, Protocol, Reader, Sink};
+use tickwire_venues::json::JsonLine;
+use tickwire_venues::protocol::{self, Kind, Message, Place, Protocol, Reader, Sink};
 
 /// Bytes of a stream of no protocol known here after which it is not looked at any more.
 const LOOK_BYTES: usize = 64 << 10;

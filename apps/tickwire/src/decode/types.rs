@@ -4,7 +4,7 @@ use tickwire_wire::{cqs, ilink3, itch50, mdp3, openbook, ouch50, pitch, uqdf, xd
 
 use super::tcp::{Leg, Wanted};
 use crate::fix::names;
-use crate::protocol::{Kind, Protocol};
+use tickwire_venues::protocol::{Kind, Protocol};
 
 /// Types and names of the messages of a protocol; `None` where a file tells them.
 fn of(protocol: Protocol) -> Option<Vec<(String, String)>> {

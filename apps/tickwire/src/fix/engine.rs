@@ -611,7 +611,8 @@ impl Engine {
         loop {
             let listener = &mut self.listeners[at];
             // Where it fails, the peer waits in the kernel's queue; those who are here go on.
-            let Some(tcp) = crate::ports::accept(&mut listener.socket, &mut listener.health) else {
+            let Some(tcp) = tickwire_console::health::accept(&mut listener.socket, &mut listener.health)
+            else {
                 return;
             };
             let address = tcp.peer();

@@ -39,7 +39,6 @@ use echo::Echo;
 use engine::{Application, Engine};
 use settings::{Setup, Wanted};
 use stats::Shown;
-pub(crate) use stats::{PROTOCOL, step_name};
 pub(crate) use store::lasting;
 use tickwire_console::failure::Failure;
 

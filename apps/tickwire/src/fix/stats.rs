@@ -24,10 +24,11 @@ use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
 use tickwire_shm::{Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter};
 
 use super::probes::STEPS;
-use crate::views::MetricsServer;
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
+use tickwire_control::http::Served as _;
 use tickwire_control::process::Held;
+use tickwire_views::MetricsServer;
 
 /// What a row says its protocol is.
 pub(crate) const PROTOCOL: &str = "fix";

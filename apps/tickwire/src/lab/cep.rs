@@ -14,11 +14,11 @@ use super::run::{CaseId, Places, Run};
 use crate::cep::{
     COLUMNS, DIFFERS, Log, LogConfig, PUBLISHED, RecordedConfig, Row, SIZES, SYMBOL, memory, sockets,
 };
-use crate::channels::BUILT_IN;
-use crate::config::SymbolName;
-use crate::play::single::Sample;
-use crate::trader::SILENCE_NS;
 use tickwire_console::failure::Failure;
+use tickwire_node::trader::SILENCE_NS;
+use tickwire_player::single::Sample;
+use tickwire_venues::channels::BUILT_IN;
+use tickwire_venues::values::SymbolName;
 
 pub(super) struct Cep;
 
@@ -258,7 +258,7 @@ fn in_memory(
     let warm_up = scenario.run.warm_up as usize;
     let pass = memory::pass(log, &scenario.settings.templates, warm_up, run.clock())?;
     let about = |at: usize| {
-        let frame = log.payload(at).len() as u32 + crate::play::FRAME_HEADERS;
+        let frame = log.payload(at).len() as u32 + tickwire_player::FRAME_HEADERS;
         (log.entries(at), frame)
     };
     if scenario.settings.capture.is_some() {

@@ -27,10 +27,13 @@ use tickwire_shm::{BookCopy, SourceState, SuperCopy};
 
 use super::kind::Kind;
 use super::run::{CaseId, Places, Run};
-use crate::config::{Config, Impairment, Rate, Symbols, Wait};
+use crate::config::Config;
 use crate::demo::free_udp_port;
 use tickwire_console::failure::Failure;
 use tickwire_control::latency_file::{ALL, KERNEL, Latencies, LatencyFile, SUPER};
+use tickwire_simulator::settings::Impairment;
+use tickwire_venues::values::{Rate, Symbols};
+use tickwire_venues::wait::Wait;
 
 pub(super) struct Gati;
 

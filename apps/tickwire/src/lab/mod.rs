@@ -260,8 +260,8 @@ fn measure(args: &RunArgs, stop: &StopFlag) -> Result<(), Failure> {
         kind: heading.kind,
         about: heading.about,
         command: command_line(),
-        version: format!("tickwire {}", env!("TICKWIRE_VERSION")),
-        commit: option_env!("TICKWIRE_COMMIT").map(str::to_owned),
+        version: format!("tickwire {}", tickwire_console::version().text),
+        commit: tickwire_console::version().commit.map(str::to_owned),
         scenario_toml: ready.toml,
         ..RunRecord::default()
     };

@@ -18,7 +18,7 @@ use super::config::QuoterSection;
 use super::news::News;
 use super::path::{Source, Traded};
 use super::pricer::{Clock, Pricer};
-use crate::risk::snapshot::{Promised, Snapshot, Surroundings};
+use tickwire_desk::risk::snapshot::{Promised, Snapshot, Surroundings};
 
 /// Valuations that are kept for the plot of what was earned; of more, every second one is dropped.
 const HISTORY_MAX: usize = 2_048;

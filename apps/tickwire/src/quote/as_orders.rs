@@ -9,7 +9,7 @@ use tickwire_trading::{QuoteOrders, SideReport, SideReportKind, SideRequest, Sid
 
 use super::gather::Gathered;
 use super::path::QuoteSession;
-use crate::hot::OrderOut;
+use tickwire_node::hot::OrderOut;
 
 /// The numbers of quotes' orders as ClOrdIDs (11): odd, from the first one on.
 #[derive(Clone, Copy, Debug)]

@@ -3,21 +3,18 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use tickwire_desk::risk::LossMark;
 use tickwire_market::{Date, InstrumentId, Nanos, PointValue, Price, Qty};
+use tickwire_node::silence::SilenceMs;
 use tickwire_options::Kind;
-use tickwire_trading::portfolio::LossBy;
 use tickwire_trading::{
     ENTRIES_MAX, EyeConfig, HedgeConfig, MarketGuard, MarketNeed, Protection, QuoteTerms, QuoterConfig,
-    SilenceConfig,
 };
 
-use crate::config::{CompId, SymbolName, Wait};
-use crate::entry::{DateText, PriceText};
-use crate::protocol::Protocol;
-
-/// The longest silence of market data that is believed by itself: what a venue has that sends a heartbeat every two seconds. Those of CME come
-/// after thirty, which is too long to quote by nothing.
-const SILENCE_MAX_NS: u64 = 5 * Nanos::SECOND;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::texts::{DateText, PriceText};
+use tickwire_venues::values::{CompId, SymbolName};
+use tickwire_venues::wait::Wait;
 
 /// The options quoter. It receives on the first channel of the first feed, and quotes over FIX at `order_entry.address`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -253,91 +250,6 @@ pub(crate) struct LimitsSection {
     pub(crate) loss_max: u64,
     /// What is held is marked, for that, at theoretical values or at the market's mid prices: `worse` is whichever shows the larger loss.
     pub(crate) loss_by: LossMark,
-}
-
-/// By which prices the loss limit goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LossMark {
-    /// Theoretical values or the market's mids, whichever shows the larger loss
-    #[default]
-    Worse,
-    /// Theoretical values
-    Theo,
-    /// The market's mid prices
-    Market,
-}
-
-impl From<LossMark> for LossBy {
-    fn from(by: LossMark) -> LossBy {
-        match by {
-            LossMark::Worse => LossBy::Worse,
-            LossMark::Theo => LossBy::Theo,
-            LossMark::Market => LossBy::Market,
-        }
-    }
-}
-
-/// For how long market data may be silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SilenceMs {
-    /// As the channel and the venue have it.
-    Auto,
-    /// Milliseconds; 0 is for any time.
-    Fixed(u32),
-}
-
-impl SilenceMs {
-    /// As the quoter takes it, on a feed of this protocol.
-    pub(crate) fn limits(self, protocol: Protocol) -> SilenceConfig {
-        let longest = u64::from(protocol.heartbeat_s()) * 5 * Nanos::SECOND / 2;
-        match self {
-            SilenceMs::Auto => SilenceConfig {
-                least_ns: 250 * Nanos::MILLI,
-                most_ns: longest.min(SILENCE_MAX_NS),
-            },
-            SilenceMs::Fixed(ms) => SilenceConfig {
-                least_ns: u64::from(ms) * Nanos::MILLI,
-                most_ns: u64::from(ms) * Nanos::MILLI,
-            },
-        }
-    }
-}
-
-impl Serialize for SilenceMs {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            SilenceMs::Auto => serializer.serialize_str("auto"),
-            SilenceMs::Fixed(ms) => serializer.serialize_u32(*ms),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for SilenceMs {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<SilenceMs, D::Error> {
-        struct Reader;
-        impl serde::de::Visitor<'_> for Reader {
-            type Value = SilenceMs;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("milliseconds, 0 to 4294967295, or \"auto\"")
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<SilenceMs, E> {
-                u32::try_from(value)
-                    .map(SilenceMs::Fixed)
-                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(value), &self))
-            }
-
-            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<SilenceMs, E> {
-                match value {
-                    "auto" => Ok(SilenceMs::Auto),
-                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(value), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Reader)
-    }
 }
 
 /// Our own market maker protection, to be set tighter than the venue's; 0 is no limit.

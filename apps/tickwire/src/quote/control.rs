@@ -12,14 +12,14 @@ use tickwire_runtime::users::Peer;
 
 use super::pricing::{Ask, Shared, Wish};
 use crate::cli::QuoterWord;
-use crate::controls::ControlsSection;
-use crate::risk::Format;
-use crate::vol::By;
 use tickwire_console::failure::Failure;
 use tickwire_control::access::AccessSection;
 use tickwire_control::client;
 use tickwire_control::socket::Answer;
 use tickwire_control::thread::ControlThread;
+use tickwire_desk::risk::Format;
+use tickwire_desk::vol::By;
+use tickwire_node::controls::ControlsSection;
 
 /// How long an edit may take: a surface is checked and files are written.
 const PATIENCE: Duration = Duration::from_secs(5);

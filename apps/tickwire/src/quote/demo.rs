@@ -17,11 +17,12 @@ use tickwire_runtime::signal::StopFlag;
 
 use super::{QuoteEntry, QuoterResults};
 use crate::cli::DemoArgs;
-use crate::config::{Config, DurationS, Rate};
+use crate::config::Config;
 use crate::demo::{Side, watch};
-use crate::protocol::Protocol;
 use tickwire_console::failure::Failure;
 use tickwire_control::results::{ExchangeResults, read_json};
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::values::{DurationS, Rate};
 
 /// The volatility of the market and of the quoter, who agree on it.
 const VOL: f64 = 0.16;
@@ -189,7 +190,7 @@ pub(crate) fn text(options: u32, now: Nanos) -> Result<String, Failure> {
     let feed = Config::of_protocol(Protocol::Mdp3).feed;
     #[derive(serde::Serialize)]
     struct Feeds {
-        feed: Vec<crate::channels::FeedConfig>,
+        feed: Vec<tickwire_venues::channels::FeedConfig>,
     }
     let feeds = toml::to_string_pretty(&Feeds { feed })
         .map_err(|e| Failure::system(format!("a feed has no TOML form: {e}")))?;
@@ -312,7 +313,9 @@ mod tests {
             let config = Config::parse(&text(options, now).unwrap()).unwrap();
             assert_eq!(config.exchange.instrument.len(), options as usize + 1);
             assert!(config.quoter.is_some());
-            let listed = crate::entry::listed(&config.exchange.instrument, config.price_max()).unwrap();
+            let listed =
+                tickwire_simulator::entry::listed(&config.exchange.instrument, config.market().price_max())
+                    .unwrap();
             assert!(
                 listed
                     .iter()

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use crate::hot::OrderOut;
+use tickwire_node::hot::OrderOut;
 
 /// About three mass quotes of 15 entries.
 const FIRST_BYTES: usize = 4 << 10;

@@ -47,23 +47,26 @@ use tickwire_runtime::udp::DATAGRAM_BYTES_MAX;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 use tickwire_trading::{PullReason, QuotingState};
 
-pub(crate) use config::{LossMark, QuoteEntry, QuoterSection, SilenceMs};
+pub(crate) use config::{QuoteEntry, QuoterSection};
 pub(crate) use control::tell;
 pub(crate) use demo::run as demo;
 pub(crate) use report::{QuoterResults, demo_summary, summary};
 
-use crate::config::{Config, Waiting};
-use crate::controls::Guards;
-use crate::controls::beat::Beat;
-use crate::link::{Entry, Link};
-use crate::ports::Intake;
-use crate::trader::{SILENCE_NS, books_of};
-use crate::wiring::{self, Reception, WithChannel};
+use crate::config::Config;
 use tickwire_console::failure::Failure;
 use tickwire_console::health::{count_waits, follow_clock, follow_if_set};
 use tickwire_console::notes::Notes;
 use tickwire_control::notice::Notice;
 use tickwire_control::results::{counters_by_id, write_json};
+use tickwire_node::controls::Guards;
+use tickwire_node::controls::beat::Beat;
+use tickwire_node::link::{Entry, Link};
+use tickwire_node::trader::SILENCE_NS;
+use tickwire_receive::intake::Intake;
+use tickwire_venues::receiver::books_of;
+use tickwire_venues::wait::Waiting;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 pub(crate) use chain::Chain;
 pub(crate) use demo::text as demo_text;
@@ -808,14 +811,14 @@ impl<C: Channel> Floor<C> {
             pulls: pulls_by_name(path.quoter.pulls()),
             packet_to_quotes: figures.packet_to_quotes,
             priced,
-            host: crate::report::host(&self.clock, Some(&self.waiting)),
+            host: tickwire_control::summary::host(&self.clock, Some(self.waiting.to_string())),
             underlying: run.section.underlying.0.to_string(),
         }
     }
 }
 
 /// Hands newer ladders over, the eye's first; those before them come back.
-fn take_ladders<O: crate::hot::OrderOut, T: Trades>(
+fn take_ladders<O: tickwire_node::hot::OrderOut, T: Trades>(
     now: Nanos,
     path: &mut QuotePath<O, T>,
     made: pricing::Made,
@@ -870,7 +873,7 @@ struct Told {
 impl Told {
     /// Says why quoting stopped since it was last called, and that it goes on.
     #[cold]
-    fn say<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
+    fn say<O: tickwire_node::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
         let pulls = path.quoter.pulls();
         for ((reason, told), count) in PullReason::ALL.iter().zip(&mut self.pulls).zip(pulls) {
             let more = count - core::mem::replace(told, *count);
@@ -890,7 +893,10 @@ impl Told {
                     )
                 }),
                 PullReason::Control => path.wire.stopped_by.map_or(String::new(), |control| {
-                    format!(": {} stopped it ([controls])", crate::controls::named(control))
+                    format!(
+                        ": {} stopped it ([controls])",
+                        tickwire_node::controls::named(control)
+                    )
                 }),
                 _ => String::new(),
             };
@@ -914,7 +920,7 @@ impl Told {
         }
     }
 
-    fn tell<O: crate::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
+    fn tell<O: tickwire_node::hot::OrderOut, T: Trades>(&mut self, path: &QuotePath<O, T>, link: &Link) {
         if self.is_pulled || self.pulls[..] != *path.quoter.pulls() {
             self.say(path, link);
         }

@@ -31,8 +31,8 @@ use super::account::{Off, Seen, View};
 use super::as_orders::{AsOrders, SideWire};
 use super::fills::Recovered;
 use super::gather::Gathered;
-use crate::hot::OrderOut;
-use crate::trader::report_kind;
+use tickwire_node::hot::OrderOut;
+use tickwire_node::trader::report_kind;
 
 /// An instrument that is not quoted.
 const NONE: u16 = u16::MAX;

@@ -24,16 +24,17 @@ use tickwire_trading::{EyeOff, EyeState, Ladder, OffMarket, PullReason, QuotingS
 
 use super::account::{Account, View};
 use super::chain::Chain;
-use super::config::{LossMark, MarketSection, QuoterSection};
+use super::config::{MarketSection, QuoterSection};
 use super::fills::{Fill, FillsFile, Recovered};
 use super::news::{Board, News, word};
 use super::path::{QuotePath, Source, Traded, Trades};
 use super::plausible::{self, Sight};
 use super::pricer::{self, Exposure, NEAR_HALF_TICKS, Pricer};
-use crate::hot::OrderOut;
-use crate::risk::{self, Format};
-use crate::vol::{self, Begun, VolFile};
 use tickwire_console::failure::Failure;
+use tickwire_desk::risk::LossMark;
+use tickwire_desk::risk::{self, Format};
+use tickwire_desk::vol::{self, Begun, VolFile};
+use tickwire_node::hot::OrderOut;
 
 /// Ladders of a size: one quoted by, one on its way, one being filled.
 const LADDERS: usize = 3;
@@ -777,7 +778,9 @@ impl Work {
             let now = self.clock.now();
             if now.since(minute) >= 60 * Nanos::SECOND && self.priced.memory_kib.len() < MINUTES_MAX {
                 minute = now;
-                self.priced.memory_kib.extend(crate::report::resident_kib());
+                self.priced
+                    .memory_kib
+                    .extend(tickwire_control::summary::resident_kib());
             }
             if now.since(aged) >= self.reprice_ns {
                 aged = now;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tickwire_lab::{Histogram, Table, format_count, grouped};
 use tickwire_market::Counter;
 
-use super::config::LossMark;
 use super::pricing::Priced;
+use tickwire_desk::risk::LossMark;
 
 /// One option at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

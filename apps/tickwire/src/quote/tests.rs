@@ -24,14 +24,15 @@ use super::pricer::Pricer;
 use super::pricing::{Expiries, flat_surface};
 use super::{Learn, QuoteEntry, demo, path};
 use crate::config::Config;
-use crate::hot::OrderOut;
-use crate::protocol::Protocol;
-use crate::risk::report;
-use crate::risk::snapshot::{Promised, Snapshot};
-use crate::trader::books_of;
-use crate::venue::{VIRTUAL_START, datagrams, market_of};
-use crate::wiring::{self, Reception, WithChannel};
 use tickwire_console::random::Random;
+use tickwire_desk::risk::report;
+use tickwire_desk::risk::snapshot::{Promised, Snapshot};
+use tickwire_node::hot::OrderOut;
+use tickwire_simulator::venue::{VIRTUAL_START, datagrams, market_of};
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::receiver::books_of;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 const OPTIONS: u32 = 24;
 const US: usize = 0;
@@ -274,7 +275,7 @@ impl<C: Channel> World<C> {
     fn begin(play: &Play, mut channel: C, depth: Depth) -> World<C> {
         let config = &play.config;
         let section = config.quoter.as_ref().unwrap();
-        let (mut market, _) = market_of(config, Some(1 << 16)).unwrap();
+        let (mut market, _) = market_of(&config.market(), Some(1 << 16)).unwrap();
         let mut now = VIRTUAL_START;
         market.open(now);
         let mut learn = Learn {
@@ -1093,7 +1094,7 @@ impl WithChannel for Worth {
     type Output = Option<PointValue>;
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Option<PointValue> {
-        let (mut market, _) = market_of(&self.0, Some(1 << 16)).unwrap();
+        let (mut market, _) = market_of(&self.0.market(), Some(1 << 16)).unwrap();
         let mut now = VIRTUAL_START;
         market.open(now);
         let mut learn = Learn {

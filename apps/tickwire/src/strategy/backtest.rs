@@ -27,13 +27,15 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::Strategy;
 
 use super::BacktestArgs;
-use crate::channels::FeedConfig;
-use crate::cli::{ReplayArgs, Speed};
 use crate::config::Config;
-use crate::played::{Cost, Follow, Play};
-use crate::replay::{self, Fed, MakePlay};
-use crate::wiring::{self, Reception, WithChannel};
 use tickwire_console::failure::Failure;
+use tickwire_replay::played::{Cost, Follow, Play};
+use tickwire_replay::replay::ReplayArgs;
+use tickwire_replay::replay::{self, Fed, MakePlay};
+use tickwire_replay::tape::Speed;
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// How a strategy is backtested.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -7,8 +7,8 @@ use tickwire_runtime::signal::StopFlag;
 
 use super::SampleArgs;
 use crate::cli::NewArgs;
-use crate::protocol::Protocol;
 use tickwire_console::failure::Failure;
+use tickwire_venues::protocol::Protocol;
 
 /// The source that a new package begins with: the taker of the examples.
 const SOURCE: &str = include_str!("../../../../examples/taker/src/main.rs");

@@ -23,17 +23,18 @@ use tickwire_trading::{ENTRIES_MAX, Ladder, MassQuote, NO_ASK, NO_BID, QuoteSink
 use super::Signals;
 use super::tape::{Tape, number};
 use super::venue::Venue;
-use crate::hot::OrderOut;
 use crate::lab::run::Places;
-use crate::protocol::Protocol;
 use crate::quote::{
     Chain, Expiries, Learn, NEAR_HALF_TICKS, Pricer, QuotePath, QuoteSession, QuoteSetup, Traded, Trades,
     decimals_of, flat_surface, session_of,
 };
-use crate::trader::books_of;
-use crate::venue::VIRTUAL_START;
-use crate::wiring::{self, Reception, WithChannel};
 use tickwire_console::failure::Failure;
+use tickwire_node::hot::OrderOut;
+use tickwire_simulator::venue::VIRTUAL_START;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::receiver::books_of;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// What a packet took, in readings of the counter.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,10 +8,11 @@ use tickwire_runtime::signal::StopFlag;
 
 use crate::config::Config;
 use crate::quote::{Chain, Learn};
-use crate::trader::books_of;
-use crate::venue::{VIRTUAL_START, market_of};
-use crate::wiring::{self, Reception, WithChannel};
 use tickwire_console::failure::Failure;
+use tickwire_simulator::venue::{VIRTUAL_START, market_of};
+use tickwire_venues::receiver::books_of;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
 
 /// Virtual time after which a market that does not move is given up.
 const PATIENCE_NS: u64 = 24 * 3_600 * Nanos::SECOND;
@@ -94,7 +95,7 @@ impl WithChannel for Generate<'_> {
 
     fn run<C: Channel + 'static>(self, mut channel: C, depth: Depth) -> Result<Option<Tape>, Failure> {
         let Generate { config, moves, stop } = self;
-        let (mut market, _) = market_of(&config, Some(1 << 12))?;
+        let (mut market, _) = market_of(&config.market(), Some(1 << 12))?;
         let slots = config.receiver.max_instruments as usize + 1;
         let mut learn = Learn {
             books: books_of(&config.receiver, channel.venue(), depth),

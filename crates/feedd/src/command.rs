@@ -1,0 +1,135 @@
+//! What the control thread asks of feed threads between two packets, and what they answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+
+use tickwire_feed::{Pattern, Rule, Seen};
+
+/// Commands that may wait for one thread; there is one at a time, for the control thread waits for its answer.
+const WAITING_MAX: usize = 2;
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Deed {
+    Subscribe,
+    Unsubscribe,
+    /// Nothing but to say what is subscribed to.
+    List,
+}
+
+/// A command, and its answers as they are gathered on its way back.
+#[derive(Clone, Debug)]
+pub struct Command {
+    pub deed: Deed,
+    pub patterns: Vec<Pattern>,
+    /// The number of the only feed that it is about.
+    pub feed: Option<u8>,
+    pub answers: Vec<ChannelAnswer>,
+}
+
+/// What a command did to one channel.
+#[derive(Clone, Debug, Default)]
+pub struct ChannelAnswer {
+    /// The number of its feed.
+    pub feed: u8,
+    /// Instruments known now that one of the patterns names.
+    pub matched: u32,
+    /// Of these, how many are wanted, or no longer wanted, by this command.
+    pub changed: u32,
+    /// Why not all of it was done.
+    pub refused: Option<String>,
+    /// What is wanted now, the last rule that matches decides.
+    pub rules: Vec<Rule>,
+    /// Instruments known.
+    pub instruments: u32,
+    /// Messages seen, and dropped because nobody wants them.
+    pub seen: Seen,
+}
+
+/// The control thread's end of the line to one feed thread.
+pub struct CommandLine {
+    commands: SyncSender<Command>,
+    answers: Receiver<Command>,
+    /// Set while a command waits: all that the feed thread looks at for every packet.
+    is_waiting: Arc<AtomicBool>,
+}
+
+/// The feed thread's end.
+pub struct CommandDesk {
+    commands: Receiver<Command>,
+    answers: SyncSender<Command>,
+    is_waiting: Arc<AtomicBool>,
+}
+
+/// Both ends of a line.
+pub fn command_line() -> (CommandLine, CommandDesk) {
+    let (command_sender, commands) = sync_channel(WAITING_MAX);
+    let (answers, answer_receiver) = sync_channel(WAITING_MAX);
+    let is_waiting = Arc::new(AtomicBool::new(false));
+    let line = CommandLine {
+        commands: command_sender,
+        answers: answer_receiver,
+        is_waiting: Arc::clone(&is_waiting),
+    };
+    let desk = CommandDesk {
+        commands,
+        answers,
+        is_waiting,
+    };
+    (line, desk)
+}
+
+impl CommandLine {
+    /// Has a command done; calls `meanwhile` now and then while it waits.
+    pub fn ask(
+        &self,
+        command: Command,
+        patience: Duration,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<Command, String> {
+        // The answer to an earlier command that nobody waited for is old.
+        while self.answers.try_recv().is_ok() {}
+        self.commands.try_send(command).map_err(|e| match e {
+            TrySendError::Full(_) => "a feed thread has not done the last command yet; try again".to_string(),
+            TrySendError::Disconnected(_) => "a feed thread has ended".to_string(),
+        })?;
+        self.is_waiting.store(true, Ordering::Release);
+        let until = Instant::now() + patience;
+        loop {
+            match self.answers.recv_timeout(Duration::from_millis(50)) {
+                Ok(answer) => return Ok(answer),
+                Err(RecvTimeoutError::Disconnected) => return Err("a feed thread has ended".into()),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
+                    return Err("a feed thread did not answer in time; it may still do it".into());
+                }
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
+            }
+        }
+    }
+}
+
+impl CommandDesk {
+    /// Whether a command waits: one load.
+    #[inline]
+    pub fn has_command(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
+    }
+
+    /// Does the commands that wait.
+    #[cold]
+    pub fn serve(&self, mut does: impl FnMut(&mut Command)) {
+        self.is_waiting.store(false, Ordering::Relaxed);
+        loop {
+            match self.commands.try_recv() {
+                Ok(mut command) => {
+                    does(&mut command);
+                    // Nobody takes it: the control thread has given up or ended.
+                    let _ = self.answers.try_send(command);
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return,
+            }
+        }
+    }
+}

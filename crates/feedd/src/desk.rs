@@ -1,0 +1,844 @@
+//! The way of an event into shared memory, as calls in order: what [`tickwire_node::hot`] is to trading.
+//!
+//! ```text
+//! Channel ─► Sink::on_event ─► ring ─► Books::apply ─► InstrumentStates ─► book slot ─► Books::relay ─► super books
+//! ```
+//! A book is shown when it is whole: after the last event of a message, or on MDP 3.0, whose match events have several messages and
+//! packets, after the last one of those ([`EventFlags::LAST`]). What is between (cleared, about to be marked) is nobody's book.
+//!
+//! Nothing here allocates, locks or calls the system after it is set up; the tests of `publishbench.rs` run it for every feed with an
+//! armed allocator. A book has no slot until it has something to show: its name comes from the channel's directory, which cannot be
+//! asked while the channel speaks, so that [`Desk::settle`] does it after the packet.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::SyncSender;
+
+use tickwire_book::super_books::{define_event, end_event, undefine_event};
+use tickwire_book::{BookError, Books, ChangeKind, InstrumentStates, Outcome, Relay, prefetch};
+use tickwire_feed::{Channel, FeedState, consolidated};
+use tickwire_market::{
+    BookState, BookUpdate, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,
+    MessageType, Nanos, OrderId, SeqNo, Side, Symbol, TradingStatus, UpdateFlags, Venue, Volume,
+};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_shm::{
+    Auction, BookEdit, BookIdentity, BookSlot, BookWriter, LastTrade, Region, RingWriter, SourceState,
+    SourceWriter, layout,
+};
+
+use super::Notice;
+use super::config::RingContent;
+use super::supers::Supers;
+
+/// No book became visible since the packet came.
+const NOT_VISIBLE: u64 = u64::MAX;
+/// Trades of a channel that can still be taken off its volume when the venue breaks them.
+const TRADES_KEPT: u32 = 1 << 14;
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// What the desks of one feed thread share.
+pub struct Common<'r> {
+    pub ring: Option<RingWriter<'r, AtomicU64>>,
+    pub content: RingContent,
+    pub supers: Supers<'r>,
+    pub clock: Clock,
+    pub notices: SyncSender<Notice>,
+}
+
+/// What of a book has changed and is not shown yet.
+#[derive(Clone, Copy)]
+struct Unshown {
+    /// By side: the levels from this rank to that one, which is beyond.
+    first: [u8; 2],
+    end: [u8; 2],
+    /// Levels, totals or the book's own state changed.
+    is_book: bool,
+    is_trade: bool,
+    is_status: bool,
+    /// What the update of it will say.
+    changed: UpdateFlags,
+}
+
+impl Unshown {
+    const NOTHING: Unshown = Unshown {
+        first: [u8::MAX; 2],
+        end: [0; 2],
+        is_book: false,
+        is_trade: false,
+        is_status: false,
+        changed: UpdateFlags::NONE,
+    };
+
+    const EVERYTHING: Unshown = Unshown {
+        first: [0; 2],
+        end: [u8::MAX; 2],
+        is_book: true,
+        is_trade: true,
+        is_status: true,
+        changed: UpdateFlags::NONE,
+    };
+
+    /// Adds what the last event did to a book.
+    #[inline]
+    fn add(&mut self, books: &Books, changed: UpdateFlags) {
+        self.is_book = true;
+        self.changed = self.changed.with(changed);
+        if books.is_rebuilt() {
+            (self.first, self.end) = ([0; 2], [u8::MAX; 2]);
+        }
+        for change in books.changes() {
+            let (side, rank) = (change.side as usize, change.rank.min(u8::MAX.into()) as u8);
+            self.first[side] = self.first[side].min(rank);
+            // What is behind a new level, or one that is gone, has moved.
+            self.end[side] = match change.kind {
+                ChangeKind::Changed => self.end[side].max(rank.saturating_add(1)),
+                ChangeKind::Inserted | ChangeKind::Removed => u8::MAX,
+            };
+        }
+    }
+}
+
+/// What is known of the place of an instrument's book in shared memory.
+struct Place {
+    slot: Option<BookSlot>,
+    unshown: Unshown,
+    /// The message that changed it last.
+    kind: MessageType,
+    /// It is in [`Desk::pending`].
+    is_pending: bool,
+    /// It was unsubscribed: whatever a clear of everything makes of it, it is not to be trusted.
+    has_left: bool,
+    /// Slot and super book are those of its symbol, or it was refused them.
+    is_named: bool,
+    /// It is in [`Desk::unnamed`].
+    is_waiting: bool,
+    is_in_super: bool,
+}
+
+impl Place {
+    const NONE: Place = Place {
+        slot: None,
+        unshown: Unshown::NOTHING,
+        kind: MessageType(0),
+        is_pending: false,
+        has_left: false,
+        is_named: false,
+        is_waiting: false,
+        is_in_super: false,
+    };
+}
+
+/// The stamps of an event.
+#[derive(Clone, Copy, Default)]
+struct Cause {
+    seq: SeqNo,
+    venue_ts: Nanos,
+    recv_ts: Nanos,
+}
+
+/// Books of one channel and their places in shared memory.
+pub struct Desk<'r> {
+    source: u16,
+    books: Books,
+    states: InstrumentStates,
+    relay: Option<Relay>,
+    writer: BookWriter<'r, AtomicU64>,
+    row: SourceWriter<'r, AtomicU64>,
+    /// By instrument.
+    places: Vec<Place>,
+    names: Vec<Symbol>,
+    /// Instruments to be named after the packet; each is in it once.
+    unnamed: Vec<InstrumentId>,
+    /// Instruments that an event of the group in hand changed; each is in it once.
+    pending: Vec<InstrumentId>,
+    /// A group may go on in the next packet (MDP 3.0 §"Match Event Indicator").
+    has_long_groups: bool,
+    /// Orders of the packet in hand were announced: their slots have been fetched.
+    is_announced: bool,
+    is_silent: bool,
+    has_ended: bool,
+    /// Instruments are being unsubscribed: none is to be named.
+    is_leaving: bool,
+    /// The message in hand.
+    kind: MessageType,
+    /// Nanoseconds until the last book that the packet in hand changed was visible.
+    packet_visible: u64,
+    /// When the packet in hand was in memory, in ticks and since the epoch.
+    stamp: u64,
+    received: Nanos,
+    /// Of the last event: what is said later is said with these stamps.
+    cause: Cause,
+}
+
+/// A desk and what its thread shares, while a channel speaks.
+pub struct Sink<'a, 'r> {
+    pub desk: &'a mut Desk<'r>,
+    pub common: &'a mut Common<'r>,
+}
+
+impl EventSink for Sink<'_, '_> {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.desk.on_event(event, self.common);
+    }
+
+    #[inline]
+    fn on_message(&mut self, kind: MessageType) {
+        // What was said before is a message of its own, and whole, but on a venue whose groups are longer.
+        if !self.desk.has_long_groups {
+            self.desk.show_pending(self.common);
+        }
+        self.desk.kind = kind;
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.desk.books.upcoming(instrument, order_id);
+        self.desk.is_announced = true;
+        self.desk.fetch(instrument);
+    }
+}
+
+impl<'r> Desk<'r> {
+    /// `books` must be tracked. `relay`: what the source is to super books, `None` for nothing.
+    pub fn new(
+        region: Region<'r, AtomicU64>,
+        row: SourceWriter<'r, AtomicU64>,
+        books: Books,
+        relay: Option<Relay>,
+    ) -> Desk<'r> {
+        let instruments = books.config().instruments as usize;
+        Desk {
+            source: row.number(),
+            states: InstrumentStates::new(instruments as u32, TRADES_KEPT),
+            has_long_groups: books.config().venue == Venue::Cme,
+            books,
+            relay,
+            writer: region.books(),
+            row,
+            places: (0..instruments).map(|_| Place::NONE).collect(),
+            names: vec![Symbol::EMPTY; instruments],
+            unnamed: Vec::with_capacity(instruments),
+            pending: Vec::with_capacity(instruments),
+            is_announced: false,
+            is_silent: false,
+            has_ended: false,
+            is_leaving: false,
+            kind: MessageType::default(),
+            packet_visible: NOT_VISIBLE,
+            stamp: 0,
+            received: Nanos::ZERO,
+            cause: Cause::default(),
+        }
+    }
+
+    /// A packet was in memory at `stamp`, which was `received`.
+    #[inline]
+    pub fn begin(&mut self, stamp: u64, received: Nanos) {
+        (self.stamp, self.received) = (stamp, received);
+        (self.is_announced, self.packet_visible) = (false, NOT_VISIBLE);
+    }
+
+    /// The packet in hand was in memory so long after the kernel had received it.
+    #[inline]
+    pub fn note_kernel(&mut self, ns: u64) {
+        self.row.kernel_latency(ns);
+    }
+
+    /// How long after the packet in hand was in memory its last book was visible, nanoseconds, if there is any.
+    pub fn visible_ns(&self) -> Option<u64> {
+        (self.packet_visible != NOT_VISIBLE).then_some(self.packet_visible)
+    }
+
+    /// The packet was taken: what it said of the channel is shown too.
+    #[inline]
+    pub fn settle<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
+        if !self.has_long_groups {
+            self.show_pending(common);
+        }
+        if !self.unnamed.is_empty() {
+            self.name(channel, common);
+            common.supers.end_group();
+        }
+        if (channel.state() == FeedState::Ended) != self.has_ended {
+            self.end(!self.has_ended, common);
+        }
+    }
+
+    /// Notes a packet of the venue in the channel's row.
+    #[inline]
+    pub fn note_packet(&mut self, next_seq: SeqNo) {
+        self.row.packet(next_seq, self.received);
+    }
+
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+        if !self.is_announced {
+            self.fetch(event.instrument);
+        }
+        if let Some(ring) = &mut common.ring
+            && common.content.has_events()
+        {
+            ring.event(self.source, event);
+        }
+        let outcome = self.books.apply(event).outcome();
+        self.cause = Cause {
+            seq: event.seq,
+            venue_ts: event.venue_ts,
+            recv_ts: event.recv_ts,
+        };
+        if !says_state(event.kind) {
+            return self.follow(event, outcome, common);
+        }
+        let executed_at = match event.kind {
+            EventKind::Execute => self.books.executed_at(event),
+            _ => None,
+        };
+        // A broken trade's price and quantity are put into the event.
+        let mut told = *event;
+        self.states.apply(&mut told, executed_at);
+        self.follow(&told, outcome, common);
+    }
+
+    /// Shows what an event did, or keeps it for the end of its group, and tells super books.
+    #[inline]
+    fn follow(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
+        match outcome {
+            Outcome::Update(instrument, changed) => {
+                let (places, books) = (&mut self.places, &self.books);
+                if let Some(place) = places.get_mut(instrument.index()) {
+                    place.unshown.add(books, changed);
+                    place.unshown.is_trade |= event.kind == EventKind::Execute;
+                    if place.has_left && !self.is_leaving && !is_about_trust(event.kind) {
+                        place.has_left = false;
+                    }
+                }
+                self.note(instrument);
+            }
+            Outcome::Feed(_) => self.show_feed(event, common),
+            Outcome::Rejected(BookError::Full) => {
+                if let Some(place) = self.places.get_mut(event.instrument.index()) {
+                    place.unshown = Unshown::EVERYTHING;
+                }
+                self.note(event.instrument);
+            }
+            Outcome::None | Outcome::Rejected(_) => self.note_state(event, common),
+        }
+        self.relay(event, outcome, common);
+        if event.flags.has(EventFlags::LAST) {
+            self.show_pending(common);
+        }
+    }
+
+    /// What super books hear of the event.
+    #[inline]
+    fn relay(&mut self, event: &MarketEvent, outcome: Outcome, common: &mut Common<'r>) {
+        let Some(relay) = self.relay else { return };
+        let about = match outcome {
+            Outcome::Update(instrument, _) => instrument,
+            _ => event.instrument,
+        };
+        let is_known = about == InstrumentId::WHOLE_FEED
+            || self
+                .places
+                .get(about.index())
+                .is_some_and(|place| place.is_in_super);
+        // A silent channel is out already, and says when it is back.
+        let is_state = matches!(outcome, Outcome::Feed(_)) && event.kind != EventKind::Clear;
+        if is_known && !(self.is_silent && is_state) {
+            let (source, stamp) = (self.source, self.stamp);
+            let supers = &mut common.supers;
+            let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
+            self.books.relay(event, outcome, relay, &mut sink);
+        }
+    }
+
+    /// Asks for the lines of a slot that nearly every change of its book writes.
+    #[inline]
+    fn fetch(&self, instrument: InstrumentId) {
+        let place = self.places.get(instrument.index());
+        let Some(slot) = place.and_then(|place| place.slot.as_ref()) else {
+            return;
+        };
+        let words = self.writer.words(slot);
+        let asks = layout::book::WORDS + layout::LEVEL_WORDS * self.writer.shown();
+        for line in [0, LINE, 2 * LINE, layout::book::WORDS, asks] {
+            prefetch::fetch(words, line);
+        }
+    }
+
+    /// A book has something to show at the end of the group, if it has a slot to show it in; without one it is named after the
+    /// packet, and shown as a whole then.
+    #[inline]
+    fn note(&mut self, instrument: InstrumentId) {
+        let Some(place) = self.places.get_mut(instrument.index()) else {
+            return;
+        };
+        if !place.is_named && !place.has_left && !place.is_waiting && !self.is_leaving {
+            place.is_waiting = true;
+            // Room for every instrument was made at the start.
+            self.unnamed.push(instrument);
+        }
+        place.kind = self.kind;
+        if !place.is_pending {
+            place.is_pending = true;
+            self.pending.push(instrument);
+        }
+    }
+
+    /// The message, or the group, is over: shows what it changed.
+    #[inline]
+    pub fn show_pending(&mut self, common: &mut Common<'r>) {
+        let mut shown = 0;
+        while let Some(&instrument) = self.pending.get(shown) {
+            self.show(instrument, common);
+            shown += 1;
+        }
+        self.pending.clear();
+        common.supers.end_group();
+    }
+
+    /// Shows what has changed in a book, and says it in the ring.
+    #[inline]
+    fn show(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
+        let Some(place) = self.places.get_mut(instrument.index()) else {
+            return;
+        };
+        // What is shown anew is no news.
+        let is_news = core::mem::take(&mut place.is_pending);
+        let unshown = core::mem::replace(&mut place.unshown, Unshown::NOTHING);
+        let Some(book) = self.books.book(instrument) else {
+            return;
+        };
+        if let Some(ring) = &mut common.ring
+            && is_news
+            && unshown.is_book
+            && common.content.has_updates()
+        {
+            let update = BookUpdate {
+                recv_ts: self.cause.recv_ts,
+                changed: unshown.changed,
+                ..book.update()
+            };
+            ring.update(self.source, &update);
+        }
+        if !place.is_named && !place.has_left {
+            return;
+        }
+        let Some(slot) = &mut place.slot else { return };
+        let mut edit = self.writer.edit(slot);
+        if unshown.is_book {
+            for side in Side::BOTH {
+                let (first, end) = (unshown.first[side as usize], unshown.end[side as usize]);
+                if first < end {
+                    let levels = book.levels(side).skip(first.into());
+                    edit.levels_from(side, first.into(), levels.take((end - first).into()));
+                }
+            }
+            write_totals(&mut edit, &self.books, instrument);
+            edit.state(match place.has_left {
+                true => BookState::Stale,
+                false => book.own_state(),
+            });
+        }
+        if unshown.is_status {
+            write_status(&mut edit, &self.states, instrument);
+        }
+        if unshown.is_trade {
+            write_trade(&mut edit, &self.states, instrument);
+        }
+        edit.cause(self.cause.seq, self.cause.venue_ts, self.cause.recv_ts);
+        // The stamp is taken right before the two stores that make the book visible.
+        let ns = common.clock.span_ns(tsc().wrapping_sub(self.stamp));
+        edit.publish(self.received.after(ns));
+        self.row.update(ns);
+        if is_news {
+            self.row.kind_latency(place.kind.0, ns);
+        }
+        self.packet_visible = ns;
+    }
+
+    /// Keeps what a message said that is not about the levels of a book.
+    #[inline]
+    fn note_state(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+        if event.kind == EventKind::Definition {
+            // The number may be another symbol's from now on.
+            if let Some(place) = self.places.get_mut(event.instrument.index())
+                && place.slot.is_some()
+            {
+                place.is_named = false;
+                place.has_left &= self.is_leaving;
+                place.unshown = Unshown::EVERYTHING;
+                self.note(event.instrument);
+            }
+            return;
+        }
+        if !says_state(event.kind) {
+            return;
+        }
+        if event.instrument == InstrumentId::WHOLE_FEED {
+            self.show_all(common);
+            return;
+        }
+        if let Some(place) = self.places.get_mut(event.instrument.index()) {
+            (place.unshown.is_status, place.unshown.is_trade) = (true, true);
+            place.has_left &= self.is_leaving;
+        }
+        self.note(event.instrument);
+    }
+
+    /// Shows a book anew, with all that is known.
+    fn show_whole(&mut self, instrument: InstrumentId, common: &mut Common<'r>) {
+        if let Some(place) = self.places.get_mut(instrument.index()) {
+            place.unshown = Unshown {
+                // Nothing has happened that an update could say.
+                changed: place.unshown.changed,
+                ..Unshown::EVERYTHING
+            };
+            self.show(instrument, common);
+        }
+    }
+
+    /// All books changed: their state is the channel's, so that one word says it; what was cleared is shown book by book.
+    #[cold]
+    fn show_feed(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+        if event.kind == EventKind::Clear {
+            self.show_all(common);
+        }
+        self.show_source();
+    }
+
+    /// Shows every book that has a slot anew.
+    #[cold]
+    fn show_all(&mut self, common: &mut Common<'r>) {
+        for index in 0..self.places.len() {
+            let place = &self.places[index];
+            if place.slot.is_some() && (place.is_named || place.has_left) {
+                self.show_whole(InstrumentId(index as u32), common);
+            }
+        }
+    }
+
+    /// Shows the channel's state.
+    fn show_source(&mut self) {
+        let state = match self.books.feed_state() {
+            _ if self.has_ended => SourceState::Ended,
+            BookState::Live if self.is_silent => SourceState::Stale,
+            state => state.into(),
+        };
+        self.row.set_state(state);
+    }
+
+    /// The channel has been without packets for too long, or is no longer.
+    #[cold]
+    pub fn set_silent(&mut self, is_silent: bool, common: &mut Common<'r>) {
+        if is_silent == self.is_silent {
+            return;
+        }
+        self.is_silent = is_silent;
+        self.show_source();
+        if self.books.feed_state() == BookState::Live && !self.has_ended {
+            let kind = if is_silent {
+                EventKind::Gap
+            } else {
+                EventKind::Recovered
+            };
+            self.say(
+                &MarketEvent {
+                    kind,
+                    ..MarketEvent::default()
+                },
+                common,
+            );
+        }
+    }
+
+    /// Whether it was said to be silent.
+    pub fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
+    /// The session is over, or begins anew.
+    #[cold]
+    pub fn end(&mut self, has_ended: bool, common: &mut Common<'r>) {
+        self.has_ended = has_ended;
+        self.show_source();
+        let event = match self.books.feed_state() {
+            _ if has_ended => end_event(),
+            BookState::Live => MarketEvent {
+                kind: EventKind::Recovered,
+                ..MarketEvent::default()
+            },
+            BookState::Building | BookState::Stale => return,
+        };
+        self.say(&event, common);
+    }
+
+    /// Says something of the whole channel to the super books.
+    fn say(&mut self, event: &MarketEvent, common: &mut Common<'r>) {
+        if self.relay.is_some() {
+            let event = MarketEvent {
+                venue: self.books.config().venue,
+                seq: self.cause.seq,
+                recv_ts: self.received,
+                ..*event
+            };
+            common.supers.take(self.source, self.stamp, &event);
+            common.supers.end_group();
+        }
+    }
+
+    /// Finds slots and super books for instruments that have something to show.
+    #[cold]
+    fn name<C: Channel>(&mut self, channel: &C, common: &mut Common<'r>) {
+        while let Some(id) = self.unnamed.pop() {
+            self.places[id.index()].is_waiting = false;
+            // Not known yet: it is asked again with its next event.
+            let Some(instrument) = channel.instrument(id) else {
+                continue;
+            };
+            let symbol = match instrument.symbol {
+                Symbol::EMPTY => number_as_symbol(id),
+                symbol => symbol,
+            };
+            self.place(id, symbol, common);
+            self.show_whole(id, common);
+            self.join(id, &symbol, common);
+        }
+    }
+
+    /// A slot for a symbol: the one it has had, or a new one.
+    fn place(&mut self, id: InstrumentId, symbol: Symbol, common: &mut Common<'r>) {
+        let index = id.index();
+        self.places[index].is_named = true;
+        if self.names[index] == symbol {
+            return;
+        }
+        self.names[index] = symbol;
+        if let Some(slot) = &mut self.places[index].slot {
+            // Of the symbol that had the number before nothing comes any more.
+            let mut edit = self.writer.edit(slot);
+            for side in Side::BOTH {
+                edit.totals(side, 0, Volume::ZERO, 0);
+            }
+            edit.state(BookState::Stale);
+            edit.publish(self.received);
+        }
+        let identity = BookIdentity {
+            source: self.source,
+            instrument: id,
+            symbol,
+        };
+        self.places[index].slot = match self.writer.claim(&identity) {
+            Ok(slot) => {
+                self.row.book_claimed();
+                Some(slot)
+            }
+            Err(_) => {
+                self.row.book_refused();
+                let _ = common.notices.try_send(Notice::NoBookSlot(self.source, symbol));
+                None
+            }
+        };
+    }
+
+    /// Tells super books of an instrument and all that is known of it.
+    fn join(&mut self, id: InstrumentId, symbol: &Symbol, common: &mut Common<'r>) {
+        let venue = self.books.config().venue;
+        // What is not of the venue's convention has a book of its own and is in no super book.
+        let (Some(relay), Some(symbol)) = (self.relay, consolidated(venue, symbol)) else {
+            return;
+        };
+        self.places[id.index()].is_in_super = true;
+        let (source, stamp) = (self.source, self.stamp);
+        let about = MarketEvent {
+            seq: self.cause.seq,
+            venue_ts: self.cause.venue_ts,
+            recv_ts: self.received,
+            venue,
+            instrument: id,
+            ..MarketEvent::default()
+        };
+        let supers = &mut common.supers;
+        let mut sink = |event: &MarketEvent| supers.take(source, stamp, event);
+        sink(&MarketEvent {
+            recv_ts: self.received,
+            ..define_event(id, &symbol)
+        });
+        match relay {
+            Relay::Levels => self.books.relay_book(&about, id, &mut sink),
+            Relay::National => {
+                // A top of book is one level a side at most.
+                if let Some(book) = self.books.book(id) {
+                    let [bid, ask] = Side::BOTH.map(|side| book.best(side).unwrap_or_default());
+                    sink(&MarketEvent {
+                        kind: EventKind::Quote,
+                        price: bid.price,
+                        qty: bid.qty,
+                        ask_price: ask.price,
+                        ask_qty: ask.qty,
+                        ..about
+                    });
+                    if book.own_state() == BookState::Stale {
+                        sink(&MarketEvent {
+                            kind: EventKind::Gap,
+                            ..about
+                        });
+                    }
+                }
+            }
+        }
+        let Some(state) = self.states.get(id) else { return };
+        sink(&MarketEvent {
+            kind: EventKind::Status,
+            status: state.status,
+            code: state.reason,
+            ..about
+        });
+        if state.volume != Volume::ZERO {
+            sink(&MarketEvent {
+                kind: EventKind::Trade,
+                price: state.last.price,
+                qty: state.volume,
+                ref_id: state.last.match_id,
+                flags: EventFlags::NO_SIDE,
+                ..about
+            });
+        }
+    }
+
+    /// Begins and ends a time in which instruments are unsubscribed.
+    pub fn set_leaving(&mut self, is_leaving: bool) {
+        self.is_leaving = is_leaving;
+    }
+
+    /// An instrument is no longer wanted: it leaves its super book, and its book is marked until it is wanted again.
+    pub fn leave(&mut self, id: InstrumentId, common: &mut Common<'r>) {
+        let Some(place) = self.places.get_mut(id.index()) else {
+            return;
+        };
+        if place.slot.is_some() || place.is_named {
+            place.has_left = true;
+            // Named again when it is wanted again.
+            place.is_named = false;
+        }
+        if core::mem::take(&mut place.is_in_super) {
+            common.supers.take(self.source, self.stamp, &undefine_event(id));
+        }
+        self.show_whole(id, common);
+        common.supers.end_group();
+    }
+
+    /// An instrument is wanted, again or still.
+    pub fn welcome(&mut self, id: InstrumentId) {
+        if let Some(place) = self.places.get_mut(id.index()) {
+            place.has_left = false;
+        }
+    }
+
+    /// Shows counters and kinds of message. Not for the way of a packet.
+    pub fn report<C: Channel>(&mut self, channel: &C, more: &Counters) {
+        let mut counters = channel.counters();
+        counters.merge(self.books.counters());
+        counters.merge(more);
+        self.row.counters(&counters);
+        channel.kinds(&mut |kind, seen| self.row.kind(kind.0, seen.seen, seen.filtered));
+    }
+
+    /// Begins a day anew with other books: what is shown is empty until the channel fills it.
+    pub fn restart(&mut self, books: Books, common: &mut Common<'r>) {
+        assert_eq!(books.config().instruments, self.books.config().instruments);
+        self.states = InstrumentStates::new(books.config().instruments, TRADES_KEPT);
+        self.books = books;
+        (self.is_silent, self.has_ended) = (false, false);
+        for kind in [EventKind::Clear, EventKind::Gap] {
+            self.say(
+                &MarketEvent {
+                    kind,
+                    ..MarketEvent::default()
+                },
+                common,
+            );
+        }
+        self.show_source();
+        self.pending.clear();
+        self.show_all(common);
+        for place in &mut self.places {
+            *place = Place {
+                slot: place.slot.take(),
+                is_in_super: place.is_in_super,
+                is_waiting: place.is_waiting,
+                ..Place::NONE
+            };
+        }
+        common.supers.end_group();
+    }
+}
+
+/// Whether an event says something that [`InstrumentStates`] keep.
+#[inline]
+fn says_state(kind: EventKind) -> bool {
+    use EventKind::{Execute, Imbalance, Status, Trade, TradeBreak};
+    matches!(kind, Execute | Imbalance | Status | Trade | TradeBreak)
+}
+
+/// Whether an event says only how far a book can be trusted: of one that was unsubscribed that is said, too.
+#[inline]
+fn is_about_trust(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Clear | EventKind::Gap)
+}
+
+/// What stands for the name of an instrument without one.
+fn number_as_symbol(id: InstrumentId) -> Symbol {
+    Symbol::new(format!("#{}", id.0).as_bytes()).unwrap_or_default()
+}
+
+#[inline]
+fn write_totals(edit: &mut BookEdit<'_, AtomicU64>, books: &Books, instrument: InstrumentId) {
+    let totals = books.totals(instrument);
+    for side in Side::BOTH {
+        let total = &totals[side as usize];
+        edit.totals(
+            side,
+            total.levels,
+            total.qty,
+            total.orders.min(u32::MAX.into()) as u32,
+        );
+    }
+}
+
+fn write_trade(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
+    if let Some(state) = states.get(instrument) {
+        let last = LastTrade {
+            price: state.last.price,
+            qty: state.last.qty,
+            venue_ts: state.last.venue_ts,
+        };
+        edit.trade(&last, state.volume, state.trades);
+    }
+}
+
+fn write_status(edit: &mut BookEdit<'_, AtomicU64>, states: &InstrumentStates, instrument: InstrumentId) {
+    if let Some(state) = states.get(instrument) {
+        // The venue as a whole stands above the instrument where it ends trading.
+        edit.status(match states.venue_status() {
+            venue @ (TradingStatus::Paused | TradingStatus::Halted | TradingStatus::Closed) => venue,
+            _ => state.status,
+        });
+        let auction = &state.auction;
+        edit.auction(&Auction {
+            kind: auction.kind,
+            reference: auction.reference,
+            near: auction.near,
+            far: auction.far,
+            paired: auction.paired,
+            imbalance: auction.imbalance,
+            side: auction.side,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

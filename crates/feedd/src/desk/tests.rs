@@ -1,0 +1,153 @@
+//! What a reader sees of a group of events, and of books that nobody wants any more.
+
+use super::*;
+use crate::command::{Command, Deed};
+use crate::unit::{Station, Unit};
+use std::sync::mpsc::sync_channel;
+use tickwire_book::{BooksConfig, Depth};
+use tickwire_feed::{Line, Pattern};
+use tickwire_market::{Port, Price};
+use tickwire_shm::{BookCopy, Identity, Reader, RegionConfig, RegionState, SourceIdentity};
+use tickwire_simulator::session::Packing;
+use tickwire_simulator::session::Session;
+use tickwire_simulator::venue::VIRTUAL_START;
+use tickwire_venues::protocol::Protocol;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
+
+/// Half a session, then what the test says.
+struct Shown<'a> {
+    session: &'a Session,
+    symbols: [Symbol; 2],
+}
+
+/// What a reader finds of a symbol: its state, and the levels of its bids.
+fn seen(reader: &Reader<'_, AtomicU64>, symbol: Symbol) -> (BookState, usize) {
+    let mut copy = BookCopy::default();
+    let (slot, _) = reader.find(symbol).next().expect("it has a slot");
+    reader.read_book(slot, &mut copy).expect("nobody writes");
+    (copy.state, copy.side(Side::Bid).len())
+}
+
+impl WithChannel for Shown<'_> {
+    type Output = ();
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) {
+        let [kept, left] = self.symbols;
+        let config = RegionConfig {
+            books: 100,
+            supers: 1,
+            ..RegionConfig::default()
+        };
+        let layout = config.layout().expect("sizes in range");
+        let words: Vec<AtomicU64> = (0..layout.words).map(|_| AtomicU64::new(0)).collect();
+        let identity = Identity {
+            generation: VIRTUAL_START,
+            pid: 1,
+        };
+        let region = Region::format(&words, &config, identity).expect("as large as it has to be");
+        let row = region.source(
+            0,
+            &SourceIdentity {
+                name: "1".into(),
+                feed_name: "feed".into(),
+                protocol: "mdp3".into(),
+                feed: 0,
+                venue: Some(channel.venue()),
+                ring: Some(0),
+            },
+        );
+        let books = Books::new(BooksConfig {
+            venue: channel.venue(),
+            tracked: true,
+            ..*self.session.books(depth).config()
+        });
+        let (notices, _notices) = sync_channel(64);
+        let mut common = Common {
+            ring: Some(region.ring(0)),
+            content: RingContent::Both,
+            supers: Supers::Off,
+            clock: Clock::calibrate(),
+            notices,
+        };
+        let mut unit = Unit::new(channel, Desk::new(region, row, books, None), None, 0, u64::MAX);
+        region.set_state(RegionState::Ready);
+        for (port, datagram) in &self.session.before {
+            unit.on_datagram(VIRTUAL_START, *port, Line::A, datagram, &mut common);
+        }
+        let live: Vec<&[u8]> = tickwire_rig::recorded::walk(&self.session.live).collect();
+        for datagram in &live[..live.len() / 2] {
+            unit.on_datagram(VIRTUAL_START, Port::Live, Line::A, datagram, &mut common);
+        }
+        let reader = Reader::attach(&words).expect("it is ready");
+        let (state, levels) = seen(&reader, kept);
+        assert!(
+            state == BookState::Live && levels > 1,
+            "{state:?}, {levels} levels"
+        );
+        ask(&mut unit, &mut common, left, Deed::Unsubscribe);
+        assert_eq!(seen(&reader, left), (BookState::Stale, 0));
+
+        // A group: between its events a book is nobody's, and is not shown.
+        let id = unit.instrument(&kept).expect("it is known");
+        let event = |kind, flags| MarketEvent {
+            kind,
+            flags,
+            instrument: id,
+            ..MarketEvent::default()
+        };
+        unit.tell(&event(EventKind::Clear, EventFlags::NONE), &mut common);
+        assert_eq!(
+            seen(&reader, kept),
+            (BookState::Live, levels),
+            "the group goes on"
+        );
+        unit.tell(&event(EventKind::Gap, EventFlags::LAST), &mut common);
+        assert_eq!(seen(&reader, kept), (BookState::Stale, 0));
+
+        // A clear of everything, as a reset of the channel is, makes books right: not those that nobody keeps.
+        let clear = MarketEvent {
+            instrument: InstrumentId::WHOLE_FEED,
+            ..event(EventKind::Clear, EventFlags::LAST)
+        };
+        unit.tell(&clear, &mut common);
+        assert_eq!(seen(&reader, kept), (BookState::Live, 0));
+        assert_eq!(seen(&reader, left), (BookState::Stale, 0));
+        let level = MarketEvent {
+            price: Price::from_4dp(100_0000),
+            qty: Volume(5),
+            ..event(EventKind::Level, EventFlags::LAST)
+        };
+        unit.tell(&level, &mut common);
+        assert_eq!(seen(&reader, kept), (BookState::Live, 1));
+        // Wanted again it is what its venue makes of it: a gap until its snapshot has come.
+        ask(&mut unit, &mut common, left, Deed::Subscribe);
+        assert_eq!(seen(&reader, left), (BookState::Stale, 0));
+    }
+}
+
+/// Subscribes to a symbol, or no more, as somebody at the control socket does.
+fn ask<'r, C: Channel>(unit: &mut Unit<'r, C>, common: &mut Common<'r>, symbol: Symbol, deed: Deed) {
+    let mut command = Command {
+        deed,
+        patterns: vec![Pattern::new(symbol.as_bytes()).expect("a symbol is a pattern")],
+        feed: None,
+        answers: Vec::new(),
+    };
+    unit.command(VIRTUAL_START, &mut command, common);
+    assert_eq!(command.answers[0].changed, 1);
+}
+
+#[test]
+fn a_book_never_looks_live_when_it_is_not() {
+    let session = Session::publish(Protocol::Mdp3, 3, 4_000, 20, Packing::Recorded)
+        .unwrap_or_else(|failure| panic!("{}", failure.message));
+    let listings = session.exchange.listings();
+    let shown = Shown {
+        session: &session,
+        symbols: [listings[0].symbol, listings[1].symbol],
+    };
+    let reception = Reception::recorded(1_000, 100_000, None);
+    wiring::with_channel(&session.config.feed[0], 0, &reception, shown)
+        .unwrap_or_else(|failure| panic!("{}", failure.message));
+}

@@ -1,0 +1,391 @@
+//! Super books on their way to shared memory: on the feed thread, or on a thread of their own behind a ring per feed thread.
+//!
+//! ```text
+//! Desk ─► Supers::take ─┬─ inline ──────────────────────────────────► SuperDesk ─► SuperBooks ─► SuperOut ─► slot
+//!                       └─ ring of MarketEvent (source and stamp in `reserved`) ─►┘
+//! ```
+
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::SyncSender;
+
+use tickwire_book::super_books::{self, Market, SuperFlags};
+use tickwire_book::{SourceId, SuperBooks, SuperConfig, SuperId, SuperRef, SuperSink, SuperUpdate};
+use tickwire_market::{EventFlags, MarketEvent, Nanos, Side};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::spsc::{Consumer, Producer};
+use tickwire_shm::{
+    Difference, HistogramWriter, Ladder, LastTrade, National, Region, Share, SuperSlot, SuperWriter, Touch,
+};
+
+use super::{Halt, Notice};
+use tickwire_replay::tape::Stopping;
+
+/// Events a ring between a feed thread and the thread of super books holds: 8 MiB. When it is full the feed thread waits,
+/// which is counted; packets wait in the socket meanwhile.
+pub const RING_EVENTS: usize = 1 << 16;
+/// Events of one ring taken before the next one has its turn.
+const EVENTS_PER_TURN: usize = 64;
+/// Empty looks at the rings after which a group is taken to be over: longer than a feed thread takes from one of its events to the
+/// next.
+const PATIENCE: u32 = 64;
+/// The bits of a stamp that travel with an event: ticks of a day.
+const STAMP_BITS: u32 = 48;
+const STAMP_MASK: u64 = (1 << STAMP_BITS) - 1;
+
+/// Ticks since a stamp, of which only the low bits may be there.
+#[inline]
+pub fn ticks_since(stamp: u64, now: u64) -> u64 {
+    now.wrapping_sub(stamp) & STAMP_MASK
+}
+
+/// Where a feed thread's levels go.
+pub enum Supers<'r> {
+    /// Nowhere.
+    Off,
+    /// Into super books on this thread.
+    Inline(Box<SuperDesk<'r>>),
+    /// To the thread of super books.
+    Behind(HandOver),
+}
+
+/// The feed thread's end of a ring.
+pub struct HandOver {
+    pub ring: Producer<MarketEvent>,
+    pub halt: Halt,
+    /// How often the ring was full.
+    pub waits: u64,
+}
+
+impl Supers<'_> {
+    /// An event of a source in the vocabulary of super books, of a packet that was in memory at `stamp`.
+    #[inline]
+    pub fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
+        match self {
+            Supers::Off => {}
+            Supers::Inline(desk) => desk.take(source, stamp, event),
+            Supers::Behind(hand_over) => hand_over.push(MarketEvent {
+                reserved: u64::from(source) << STAMP_BITS | stamp & STAMP_MASK,
+                ..*event
+            }),
+        }
+    }
+
+    /// A venue's group is over: what it changed is shown. Behind a ring that is seen by the last event's flag, or when nothing more
+    /// comes.
+    #[inline]
+    pub fn end_group(&mut self) {
+        if let Supers::Inline(desk) = self {
+            desk.show_pending();
+        }
+    }
+
+    /// How often this thread had to wait for the one of super books.
+    pub fn waits(&self) -> u64 {
+        match self {
+            Supers::Behind(hand_over) => hand_over.waits,
+            Supers::Off | Supers::Inline(_) => 0,
+        }
+    }
+}
+
+impl HandOver {
+    #[inline]
+    fn push(&mut self, event: MarketEvent) {
+        if let Err(event) = self.ring.push(event) {
+            self.wait(event);
+        }
+    }
+
+    /// The ring is full: nothing is lost, the sender waits. Ends when everything does.
+    #[cold]
+    fn wait(&mut self, mut event: MarketEvent) {
+        self.waits += 1;
+        while let Err(again) = self.ring.push(event) {
+            if self.halt.is_stopping() {
+                return;
+            }
+            event = again;
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Super books and where they are shown. Belongs to one thread.
+pub struct SuperDesk<'r> {
+    books: SuperBooks,
+    out: SuperOut<'r>,
+}
+
+/// The slots of super books.
+struct SuperOut<'r> {
+    writer: SuperWriter<'r, AtomicU64>,
+    /// By number of the super book.
+    places: Vec<Place>,
+    /// By source.
+    latencies: Vec<Option<HistogramWriter<'r, AtomicU64>>>,
+    clock: Clock,
+    /// When the packet of the event in hand was in memory.
+    stamp: u64,
+    /// Super books that an event of the group in hand changed; each is in it once.
+    pending: Vec<SuperId>,
+    notices: SyncSender<Notice>,
+}
+
+#[derive(Default)]
+struct Place {
+    slot: Option<SuperSlot>,
+    is_refused: bool,
+    /// It is in [`SuperOut::pending`].
+    is_pending: bool,
+    unshown: Unshown,
+}
+
+/// What of a super book has changed and is not shown yet.
+#[derive(Clone, Copy)]
+struct Unshown {
+    changed: SuperFlags,
+    /// By side: the shares from this rank to that one, which is beyond.
+    first: [u32; 2],
+    end: [u32; 2],
+    /// Of the first change's packet.
+    stamp: u64,
+    /// Of the last change.
+    recv_ts: Nanos,
+    source: SourceId,
+}
+
+impl Default for Unshown {
+    fn default() -> Unshown {
+        Unshown {
+            changed: SuperFlags::NONE,
+            first: [u32::MAX; 2],
+            end: [0; 2],
+            stamp: 0,
+            recv_ts: Nanos::ZERO,
+            source: SourceId(0),
+        }
+    }
+}
+
+impl<'r> SuperDesk<'r> {
+    /// Without any super book yet; `latencies` are the histograms of the sources.
+    pub fn new(
+        config: SuperConfig,
+        region: Region<'r, AtomicU64>,
+        latencies: &[Option<u32>],
+        clock: Clock,
+        notices: SyncSender<Notice>,
+    ) -> SuperDesk<'r> {
+        let symbols = config.symbols as usize;
+        let places = (0..symbols).map(|_| Place::default()).collect();
+        let histogram = |index: &Option<u32>| index.map(|index| region.histogram(index));
+        SuperDesk {
+            books: SuperBooks::new(config),
+            out: SuperOut {
+                writer: region.supers(),
+                places,
+                latencies: latencies.iter().map(histogram).collect(),
+                clock,
+                stamp: 0,
+                pending: Vec::with_capacity(symbols),
+                notices,
+            },
+        }
+    }
+
+    /// What cannot be applied is counted by the books, and said once they have no room for a symbol.
+    #[inline]
+    pub fn take(&mut self, source: u16, stamp: u64, event: &MarketEvent) {
+        self.out.stamp = stamp;
+        // The reason is in the counters of the books.
+        let _ = self.books.apply(SourceId(source), event, &mut self.out);
+    }
+
+    /// Shows what the group changed.
+    #[inline]
+    pub fn show_pending(&mut self) {
+        let mut shown = 0;
+        while let Some(&id) = self.out.pending.get(shown) {
+            if let Some(book) = self.books.book(id) {
+                self.out.show(&book);
+            }
+            shown += 1;
+        }
+        self.out.pending.clear();
+    }
+
+    /// Empties rings in turns until they are empty and everything ends.
+    pub fn run(mut self, mut rings: Vec<Consumer<MarketEvent>>, is_spinning: bool, halt: &Halt) {
+        let mut idle = 0_u32;
+        let mut is_whole = true;
+        loop {
+            let mut any = false;
+            for ring in &mut rings {
+                for _ in 0..EVENTS_PER_TURN {
+                    let Some(event) = ring.pop() else { break };
+                    any = true;
+                    self.take((event.reserved >> STAMP_BITS) as u16, event.reserved, &event);
+                    is_whole = event.flags.has(EventFlags::LAST);
+                }
+                if is_whole {
+                    self.show_pending();
+                }
+            }
+            idle = if any { 0 } else { idle.saturating_add(1) };
+            if idle == PATIENCE {
+                // Not every group ends with something that super books hear of.
+                self.show_pending();
+            }
+            match idle {
+                0 => {}
+                _ if halt.is_stopping() => return self.show_pending(),
+                1..=256 => std::hint::spin_loop(),
+                _ if is_spinning => std::hint::spin_loop(),
+                _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+            }
+        }
+    }
+}
+
+impl SuperOut<'_> {
+    /// The slot of a super book, taken at its first change.
+    #[cold]
+    fn claim(&mut self, book: &SuperRef<'_>, index: usize) {
+        match self.writer.claim(*book.symbol()) {
+            Ok(slot) => self.places[index].slot = Some(slot),
+            Err(_) => {
+                self.places[index].is_refused = true;
+                let _ = self.notices.try_send(Notice::NoSuperSlot(*book.symbol()));
+            }
+        }
+    }
+}
+
+impl SuperSink for SuperOut<'_> {
+    #[inline]
+    fn on_super(&mut self, _: &SuperRef<'_>, update: &SuperUpdate) {
+        let Some(place) = self.places.get_mut(update.id.0 as usize) else {
+            return;
+        };
+        if !place.is_pending {
+            (place.is_pending, place.unshown.stamp) = (true, self.stamp);
+            self.pending.push(update.id);
+        }
+        let unshown = &mut place.unshown;
+        unshown.changed = unshown.changed.with(update.changed);
+        for side in Side::BOTH {
+            let at = side as usize;
+            if update.changed.any(SHARES[at]) {
+                unshown.first[at] = unshown.first[at].min(update.first[at]);
+                unshown.end[at] = unshown.end[at].max(update.end[at]);
+            }
+        }
+        (unshown.recv_ts, unshown.source) = (update.recv_ts, update.source);
+    }
+}
+
+/// That shares of a side changed.
+const SHARES: [SuperFlags; 2] = [SuperFlags::BIDS, SuperFlags::ASKS];
+
+impl SuperOut<'_> {
+    /// Shows what has changed in a super book.
+    #[inline]
+    fn show(&mut self, book: &SuperRef<'_>) {
+        let index = book.id().0 as usize;
+        let is_new = self.places[index].slot.is_none();
+        if is_new && !self.places[index].is_refused {
+            self.claim(book, index);
+        }
+        let place = &mut self.places[index];
+        place.is_pending = false;
+        let update = core::mem::take(&mut place.unshown);
+        let Some(slot) = &mut place.slot else { return };
+        let changed = |flags: SuperFlags| is_new || update.changed.any(flags);
+        let mut edit = self.writer.edit(slot);
+        if changed(SuperFlags::FEEDS) {
+            edit.feeds(book.feeds().0, book.away().0);
+        }
+        if changed(SuperFlags::MARKET) {
+            edit.touch(match book.market() {
+                Market::Locked => Touch::Locked,
+                Market::Crossed => Touch::Crossed,
+                Market::OneSided | Market::Normal => Touch::Apart,
+            });
+        }
+        for (side, shares, best) in [
+            (Side::Bid, SuperFlags::BIDS, SuperFlags::BEST_BID),
+            (Side::Ask, SuperFlags::ASKS, SuperFlags::BEST_ASK),
+        ] {
+            if changed(shares.with(best)) {
+                edit.ladder(side, &ladder_of(book, side));
+            }
+            if changed(shares) {
+                let (first, end) = match is_new {
+                    true => (0, u32::MAX),
+                    false => (update.first[side as usize], update.end[side as usize]),
+                };
+                let count = end.saturating_sub(first) as usize;
+                let shares = book.shares(side).skip(first as usize).take(count).map(share_of);
+                edit.shares_from(side, first as usize, shares);
+            }
+        }
+        if changed(SuperFlags::NATIONAL) {
+            let national = book.national().unwrap_or_default();
+            let sides = national.sides.map(|side| National {
+                price: side.price,
+                qty: side.qty,
+                participant: side.participant,
+            });
+            edit.national(&sides, national.venue_ts, national.recv_ts);
+        }
+        if changed(SuperFlags::DIFFERENCE) {
+            edit.difference(&Side::BOTH.map(|side| {
+                let theirs = book.difference(side);
+                Difference {
+                    price: -theirs.price.raw(),
+                    since: theirs.since,
+                }
+            }));
+        }
+        if changed(SuperFlags::TRADE) {
+            let last = book
+                .last_trade()
+                .map_or_else(LastTrade::default, |(last, _)| LastTrade {
+                    price: last.price,
+                    qty: last.qty,
+                    venue_ts: last.venue_ts,
+                });
+            edit.trade(&last, book.volume(), book.trades());
+        }
+        let ns = self.clock.span_ns(ticks_since(update.stamp, tsc()));
+        edit.publish(update.recv_ts, update.recv_ts.after(ns));
+        if let Some(Some(latency)) = self.latencies.get_mut(update.source.0 as usize) {
+            latency.record(ns);
+        }
+    }
+}
+
+/// Best price and sums of a side.
+#[inline]
+fn ladder_of(book: &SuperRef<'_>, side: Side) -> Ladder {
+    let best = book.best(side).unwrap_or_default();
+    let totals = book.totals(side);
+    Ladder {
+        price: best.price,
+        qty: best.qty,
+        feeds: best.feeds.0,
+        shares: totals.shares,
+        levels: totals.levels,
+        total_qty: totals.qty,
+    }
+}
+
+#[inline]
+fn share_of(share: super_books::Share) -> Share {
+    Share {
+        price: share.price,
+        qty: share.qty,
+        feed: share.feed,
+        orders: share.orders,
+    }
+}

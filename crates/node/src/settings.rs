@@ -1,0 +1,126 @@
+//! The configuration of a trading thread, and the `[trader]` section.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickwire_control::access::AccessSection;
+use tickwire_market::{Symbol, TimeInForce};
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::order_entry::OrderEntrySection;
+use tickwire_venues::receiver::ReceiverSection;
+use tickwire_venues::values::{Lot, SymbolName};
+use tickwire_venues::wait::Wait;
+
+use crate::controls::ControlsSection;
+use crate::silence::SilenceMs;
+use crate::watchdog::WatchdogSection;
+
+/// Everything that a trading thread runs by.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// What it listens to: the first channel of the first feed.
+    pub feed: Vec<FeedConfig>,
+    /// Sizes and patience of the receiving side.
+    pub receiver: ReceiverSection,
+    /// Where its orders go.
+    pub order_entry: OrderEntrySection,
+    /// The thread, the rule, its limits.
+    pub trader: TraderSection,
+    /// Controls before a trade.
+    pub controls: ControlsSection,
+    /// Who watches it from another process.
+    pub watchdog: WatchdogSection,
+    /// Who may ask it what.
+    pub access: AccessSection,
+}
+
+/// The trader.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TraderSection {
+    /// Core to pin to; -1 leaves it to the scheduler.
+    pub core: i32,
+    /// How to wait for packets: `spin` (a core of its own), `poll` (sleeps), or `auto` (spin with two cores or more).
+    pub wait: Wait,
+    /// Symbol to trade.
+    pub symbol: SymbolName,
+    /// Quantity of each order: one lot.
+    pub lot: Lot,
+    pub time_in_force: Tif,
+    /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on when packets come again. `"auto"`: three
+    /// times the longest pause of late, 250 to 2,500 ms by what the venue's heartbeats allow; 0: never.
+    pub silence_ms: SilenceMs,
+    /// Attempts to take a lost order entry session up again before the run ends with exit code 4; 0: none.
+    pub reconnects_max: u32,
+    /// The wait before the first of them, milliseconds, 1 to 60000; each one doubles it, up to 5 s.
+    pub reconnect_ms: u32,
+    /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<PathBuf>,
+    pub risk: RiskSection,
+}
+
+/// Pre-trade limits.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RiskSection {
+    /// Largest order, shares.
+    pub max_order_qty: u32,
+    /// Highest deviation of an order's price from the last mid price, basis points.
+    pub price_band_bp: u32,
+    /// Orders per second.
+    pub max_orders_per_s: u32,
+    /// Orders open or not acknowledged yet.
+    pub max_open_orders: u32,
+    /// Largest position either way, shares.
+    pub max_position: u64,
+    /// Orders in one run; sizes the order table.
+    pub max_orders: u32,
+}
+
+impl Default for TraderSection {
+    fn default() -> Self {
+        TraderSection {
+            core: -1,
+            wait: Wait::Auto,
+            symbol: SymbolName(Symbol::new(b"AAPL").expect("a valid default")),
+            lot: Lot(100),
+            time_in_force: Tif::Ioc,
+            silence_ms: SilenceMs::Auto,
+            reconnects_max: 10,
+            reconnect_ms: 200,
+            control: None,
+            risk: RiskSection::default(),
+        }
+    }
+}
+
+impl Default for RiskSection {
+    fn default() -> Self {
+        RiskSection {
+            max_order_qty: 1_000,
+            price_band_bp: 500,
+            max_orders_per_s: 1_000,
+            max_open_orders: 100,
+            max_position: 10_000_000,
+            max_orders: 1 << 20,
+        }
+    }
+}
+
+/// FIX TimeInForce of the orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tif {
+    Day,
+    Ioc,
+}
+
+impl From<Tif> for TimeInForce {
+    fn from(t: Tif) -> TimeInForce {
+        match t {
+            Tif::Day => TimeInForce::Day,
+            Tif::Ioc => TimeInForce::ImmediateOrCancel,
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! How the trader stops: the kill switch, by command and by file, cancels what is open and asks the venue what became of it.
+//!
+//! The requests leave together, one for each open order: OrderCancelRequest (F), since every version of FIX and every venue has it. What is
+//! not answered within [`ASK_NS`] is asked for (OrderStatusRequest, H), again and again; what the venue says of an order counts, whatever was
+//! believed. Until it has said so of every one, the kill is not confirmed, and that is said.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tickwire_fix::{AppMessage, ExecutionReport, OrdStatus, OrderCancelRequest, tag};
+use tickwire_market::{Cause, ClientOrderId, Nanos, OrderId, OrderIntent, Qty, Side, Symbol};
+use tickwire_runtime::users::Peer;
+use tickwire_trading::{OrderReport, OrderState, ReportKind, StrategyId};
+
+use crate::controls::{ControlsSection, named};
+use tickwire_console::failure::Failure;
+use tickwire_console::warn;
+use tickwire_control::client;
+use tickwire_control::socket::Answer;
+
+use super::Rule;
+
+/// How long a cancel may take before the order's status is asked for, and between two such questions.
+pub(super) const ASK_NS: u64 = 250 * Nanos::MILLI;
+/// How long all of them may take before it is said that the venue has not confirmed.
+pub(super) const PATIENCE_NS: u64 = 2 * Nanos::SECOND;
+/// Orders whose status is asked for at once, when nothing is wrong.
+pub(super) const ASKED_MAX: usize = 32;
+
+/// A kill under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopping {
+    pub(super) since: Nanos,
+    /// When what is open is asked for next.
+    pub(super) ask_at: Nanos,
+    pub(super) is_late: bool,
+    pub(super) orders: u32,
+}
+
+/// An OrderCancelRequest for the next open order that none was sent for; `None` when there is one for all of them.
+pub(super) fn next_cancel<R: Rule>(rule: &mut R, symbol: Symbol, now: Nanos) -> Option<AppMessage> {
+    let OrderIntent::Cancel {
+        id,
+        target,
+        venue_id,
+        cause,
+        ..
+    } = rule.cancel_next(Cause::default())?
+    else {
+        return None;
+    };
+    let order = *rule.orders().get(target)?;
+    Some(AppMessage::OrderCancelRequest(OrderCancelRequest {
+        cl_ord_id: id.into(),
+        orig_cl_ord_id: target.into(),
+        order_id: venue_id.map_or(tickwire_fix::Id::EMPTY, |id| tickwire_fix::Id::from_number(id.0)),
+        symbol: rule.symbol_of(order.instrument).unwrap_or(symbol),
+        side: order.side,
+        transact_time: now,
+        qty: order.qty,
+        cause: Some(cause),
+    }))
+}
+
+/// What an OrderStatusRequest (H) says behind its header.
+pub(super) fn put_status_request(
+    e: &mut tickwire_fix::Encoder<'_>,
+    id: ClientOrderId,
+    symbol: Symbol,
+    side: Side,
+) {
+    e.text(tag::CL_ORD_ID, tickwire_fix::Id::from(id).as_bytes());
+    e.text(tag::SYMBOL, symbol.as_bytes());
+    e.char(tag::SIDE, if side == Side::Bid { b'1' } else { b'2' });
+}
+
+/// How what the venue says of an order differs from what is believed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Difference {
+    pub(super) id: ClientOrderId,
+    /// Filled, as we have it and as the venue does.
+    pub(super) filled: [Qty; 2],
+    /// The venue has it no more, or never had.
+    pub(super) is_over: bool,
+}
+
+/// Compares the answer to an OrderStatusRequest with what is believed. The reports that this gives bring the order to where the venue has it: what traded
+/// without our hearing of it, at the average price of the whole order, since no other is known; and the end of an order that the venue has no more,
+/// which nothing else would end.
+pub(super) fn compare<R: Rule>(
+    rule: &R,
+    report: &ExecutionReport,
+) -> (Option<Difference>, [Option<OrderReport>; 2]) {
+    let known = report.cl_ord_id.to_number().map(ClientOrderId);
+    let Some(order) = known.and_then(|id| rule.orders().get(id)).copied() else {
+        return (None, [None; 2]);
+    };
+    let id = order.id;
+    let is_over = matches!(
+        report.ord_status,
+        OrdStatus::Filled
+            | OrdStatus::Canceled
+            | OrdStatus::Rejected
+            | OrdStatus::Expired
+            | OrdStatus::DoneForDay
+    );
+    let is_unknown = report.ord_status == OrdStatus::Rejected && report.cum_qty.is_zero();
+    let venue = if is_unknown { order.filled } else { report.cum_qty };
+    let difference = Difference {
+        id,
+        filled: [order.filled, venue],
+        is_over,
+    };
+    let is_open = order.state.is_open();
+    let unheard = Qty(venue.0.saturating_sub(order.filled.0).min(order.remaining().0));
+    let filled = (!unheard.is_zero()).then(|| OrderReport {
+        id,
+        venue_id: report.order_id.to_number().map(OrderId),
+        kind: ReportKind::Filled {
+            qty: unheard,
+            price: report.avg_px,
+            cumulative: Qty(order.filled.0 + unheard.0),
+        },
+    });
+    // That fill ends an order of which nothing remains.
+    let is_open_still = is_open && unheard != order.remaining();
+    let ended = (is_open_still && is_over).then(|| match order.replaces {
+        // The one that it was to take the place of lives on, or has its own answer.
+        Some(old) if order.state == OrderState::PendingNew => OrderReport {
+            id: old,
+            venue_id: None,
+            kind: ReportKind::ReplaceRejected { by: id },
+        },
+        _ => OrderReport {
+            id,
+            venue_id: report.order_id.to_number().map(OrderId),
+            kind: match order.state {
+                OrderState::PendingNew if filled.is_none() => ReportKind::Rejected,
+                _ => ReportKind::Cancelled,
+            },
+        },
+    });
+    let differs = venue != order.filled || (is_open && is_over);
+    (differs.then_some(difference), [filled, ended])
+}
+
+/// What the thread that trades and the one of the control socket share: words.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    kills: AtomicU64,
+    resumes: AtomicU64,
+    obeyed: [AtomicU64; 2],
+    /// Whether the kill switch is on; 1 + the reason that stopped the rule; orders sent, open; what the venue said of them was different; whether the
+    /// order entry session is up.
+    state: [AtomicU64; 6],
+    position: AtomicI64,
+    gain: AtomicI64,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Told {
+    Kill,
+    Resume,
+}
+
+impl Shared {
+    /// Asks for the kill switch.
+    pub(super) fn kill(&self) {
+        self.kills.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was asked for since this was last called; a kill goes before a resumption. Two loads when there is nothing.
+    #[inline]
+    pub(super) fn poll(&self) -> Option<Told> {
+        let is_news = |word: &AtomicU64, at: usize| {
+            let asked = word.load(Ordering::Relaxed);
+            self.obeyed[at].swap(asked, Ordering::Relaxed) != asked
+        };
+        let resumes = self.resumes.load(Ordering::Relaxed) != self.obeyed[1].load(Ordering::Relaxed)
+            && is_news(&self.resumes, 1);
+        let kills = self.kills.load(Ordering::Relaxed) != self.obeyed[0].load(Ordering::Relaxed)
+            && is_news(&self.kills, 0);
+        match (kills, resumes) {
+            (true, _) => Some(Told::Kill),
+            (false, true) => Some(Told::Resume),
+            (false, false) => None,
+        }
+    }
+
+    /// Says how things are.
+    pub(super) fn note<R: Rule>(
+        &self,
+        rule: &R,
+        sent: u64,
+        position: i64,
+        differences: u64,
+        has_session: bool,
+    ) {
+        let risk = rule.risk();
+        let stopped = risk.stopped().map_or(0, |reason| 1 + reason as u64);
+        let words = [
+            u64::from(risk.is_killed()),
+            stopped,
+            sent,
+            rule.orders().open().into(),
+            differences,
+            has_session.into(),
+        ];
+        for (word, value) in self.state.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.position.store(position, Ordering::Relaxed);
+        let gain = risk.controls().gain(StrategyId::Rule);
+        self.gain.store(gain, Ordering::Relaxed);
+    }
+
+    fn status(&self) -> Value {
+        let [killed, stopped, sent, open, differences, has_session] =
+            [0, 1, 2, 3, 4, 5].map(|at: usize| self.state[at].load(Ordering::Relaxed));
+        let reason = (stopped as usize)
+            .checked_sub(1)
+            .and_then(|at| tickwire_trading::RiskReject::ALL.get(at));
+        let state = match (killed, reason) {
+            (0, None) => "trading",
+            (0, Some(_)) => "stopped",
+            _ => "killed",
+        };
+        json!({
+            "state": state,
+            "session": (if has_session == 0 { "lost" } else { "up" }),
+            "stopped_by": (reason.map(|reason| named(*reason))),
+            "orders": sent,
+            "open": open,
+            "position": (self.position.load(Ordering::Relaxed)),
+            "gain_at_mid": (self.gain.load(Ordering::Relaxed)),
+            "differences": differences,
+        })
+    }
+}
+
+/// What a trader may be asked for.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Request {
+    /// Cancels everything and sends nothing more, until it is resumed.
+    Kill {},
+    /// Lets the rule go on: after a kill, or after a control has stopped it.
+    Resume {},
+    /// How it is.
+    Status {},
+}
+
+/// The operator's side.
+pub(super) struct Desk {
+    pub(super) shared: Arc<Shared>,
+    pub(super) controls: ControlsSection,
+}
+
+impl Answer for Desk {
+    type Request = Request;
+    const WHO: &'static str = "a trader";
+
+    fn answer(&mut self, request: Request, by: &Peer) -> Result<Value, String> {
+        match request {
+            Request::Kill {} => {
+                warn(format_args!("killed by {by}"));
+                self.shared.kill();
+                Ok(
+                    json!({ "says": "everything open is being cancelled, and nothing more is sent; `status` says what is open still" }),
+                )
+            }
+            Request::Resume {} => {
+                self.controls.may_resume()?;
+                warn(format_args!("resumed by {by}"));
+                self.shared.resumes.fetch_add(1, Ordering::Relaxed);
+                Ok(json!({ "says": "the rule trades again" }))
+            }
+            Request::Status {} => Ok(self.shared.status()),
+        }
+    }
+}
+
+/// What an operator tells a trader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum TraderWord {
+    /// State, orders sent and open, position, gain at mid prices
+    Status,
+    /// Cancel everything that is open and send nothing more, until `resume`: the kill switch
+    Kill,
+    /// Trade again: after a kill, or after a control has stopped the rule
+    Resume,
+}
+
+/// Says a word to a running trader and prints the answer.
+pub fn tell(socket: &std::path::Path, word: TraderWord) -> Result<(), Failure> {
+    let request = match word {
+        TraderWord::Status => Request::Status {},
+        TraderWord::Kill => Request::Kill {},
+        TraderWord::Resume => Request::Resume {},
+    };
+    let request = serde_json::to_value(request).map_err(|e| Failure::system(e.to_string()))?;
+    client::print_answer(&client::ask_trader(socket, &request)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tickwire_fix::{ExecType, Id, Reason};
+    use tickwire_market::{
+        BookState, BookUpdate, InstrumentId, OrderType, Price, SeqNo, TimeInForce, Volume,
+    };
+    use tickwire_trading::{RiskConfig, TickToTrade, TradingConfig};
+
+    /// What the trader does: the order ends as the venue says.
+    fn compare(rule: &mut TickToTrade, report: &ExecutionReport) -> Option<Difference> {
+        let (found, reports) = super::compare(rule, report);
+        for report in reports.iter().flatten() {
+            rule.on_report(report).expect("it was open");
+        }
+        found
+    }
+
+    const ID: InstrumentId = InstrumentId(1);
+
+    /// A rule with so many open orders of 100.
+    fn rule(orders: u32) -> TickToTrade {
+        let mut rule = TickToTrade::new(&TradingConfig {
+            instrument: ID,
+            max_instruments: 2,
+            max_orders: 1 << 12,
+            time_in_force: TimeInForce::Day,
+            risk: RiskConfig {
+                max_orders_per_window: 10_000,
+                max_open_orders: 10_000,
+                max_position: u64::MAX,
+                ..RiskConfig::default()
+            },
+            ..TradingConfig::default()
+        });
+        let price = Price::from_4dp;
+        for n in 0..=orders {
+            let update = BookUpdate {
+                seq: SeqNo(u64::from(n) + 1),
+                recv_ts: Nanos(u64::from(n) * 10 * Nanos::MILLI),
+                instrument: ID,
+                state: BookState::Live,
+                price: [price(99_0000), price(100_0000 + n % 2 * 100)],
+                qty: [Volume(1), Volume(1)],
+                ..BookUpdate::default()
+            };
+            assert_eq!(rule.on_update(update.recv_ts, &update).is_some(), n > 0);
+        }
+        rule
+    }
+
+    fn status(id: u64, ord_status: OrdStatus, cum_qty: u32) -> ExecutionReport {
+        ExecutionReport {
+            order_id: Id::from_number(7),
+            cl_ord_id: Id::from_number(id),
+            orig_cl_ord_id: Id::EMPTY,
+            exec_id: Id::from_number(9),
+            exec_type: ExecType::OrderStatus,
+            ord_status,
+            ord_rej_reason: None,
+            symbol: Symbol::EMPTY,
+            side: Side::Bid,
+            qty: Qty(100),
+            order_type: OrderType::Limit,
+            price: Some(Price::from_4dp(100_0000)),
+            time_in_force: TimeInForce::Day,
+            last_qty: Qty(0),
+            last_px: None,
+            leaves_qty: Qty(0),
+            cum_qty: Qty(cum_qty),
+            avg_px: Price::ZERO,
+            transact_time: Nanos::ZERO,
+            cause: None,
+            text: Reason::EMPTY,
+        }
+    }
+
+    #[test]
+    fn every_open_order_is_cancelled_once_and_nothing_is_sent_after_the_kill() {
+        let mut rule = rule(1_000);
+        assert_eq!(rule.orders().open(), 1_000);
+        rule.kill();
+        let symbol = Symbol::new(b"AAPL").unwrap();
+        let mut targets = Vec::new();
+        while let Some(cancel) = next_cancel(&mut rule, symbol, Nanos(1)) {
+            let AppMessage::OrderCancelRequest(cancel) = cancel else {
+                panic!("{cancel:?}")
+            };
+            assert_ne!(cancel.cl_ord_id, cancel.orig_cl_ord_id);
+            targets.push(cancel.orig_cl_ord_id.to_number().unwrap());
+        }
+        assert_eq!(targets, (1..=1_000).collect::<Vec<u64>>());
+        let again = BookUpdate {
+            seq: SeqNo(5_000),
+            recv_ts: Nanos(100 * Nanos::SECOND),
+            instrument: ID,
+            state: BookState::Live,
+            price: [Price::from_4dp(99_0000), Price::from_4dp(101_0000)],
+            qty: [Volume(1), Volume(1)],
+            ..BookUpdate::default()
+        };
+        assert_eq!(rule.on_update(again.recv_ts, &again), None, "it is killed");
+        rule.risk_mut().revive();
+        let next = BookUpdate {
+            price: [again.price[0], Price::from_4dp(101_0100)],
+            seq: SeqNo(5_001),
+            ..again
+        };
+        assert!(rule.on_update(next.recv_ts, &next).is_some(), "the next good one");
+    }
+
+    #[test]
+    fn what_the_venue_has_otherwise_is_noticed_and_an_order_it_has_no_more_ends() {
+        let mut rule = rule(4);
+        assert_eq!(compare(&mut rule, &status(1, OrdStatus::New, 0)), None);
+        assert_eq!(
+            compare(&mut rule, &status(99, OrdStatus::New, 0)),
+            None,
+            "none of ours"
+        );
+        let found = compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)).unwrap();
+        assert_eq!((found.filled, found.is_over), ([Qty(0), Qty(40)], false));
+        // What traded unheard is held, and said once.
+        assert_eq!(rule.positions().get(ID).qty, 40);
+        assert_eq!(
+            compare(&mut rule, &status(1, OrdStatus::PartiallyFilled, 40)),
+            None
+        );
+        let found = compare(&mut rule, &status(2, OrdStatus::Canceled, 0)).unwrap();
+        assert!(found.is_over);
+        // It never had it.
+        assert!(compare(&mut rule, &status(3, OrdStatus::Rejected, 0)).is_some());
+        assert_eq!(rule.orders().open(), 2, "those two are over here as well");
+        // It traded a part and was cancelled, unheard; and another traded in full.
+        assert!(compare(&mut rule, &status(4, OrdStatus::Canceled, 30)).is_some());
+        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (1, 70));
+        assert!(compare(&mut rule, &status(1, OrdStatus::Filled, 100)).is_some());
+        assert_eq!((rule.orders().open(), rule.positions().get(ID).qty), (0, 130));
+        assert_eq!(
+            rule.orders().get(ClientOrderId(1)).unwrap().state,
+            OrderState::Filled
+        );
+        assert_eq!(
+            compare(&mut rule, &status(2, OrdStatus::Canceled, 0)),
+            None,
+            "agreed"
+        );
+    }
+
+    #[test]
+    fn a_kill_that_was_asked_for_beside_a_resumption_wins() {
+        let shared = Shared::default();
+        assert_eq!(shared.poll(), None);
+        shared.resumes.fetch_add(1, Ordering::Relaxed);
+        shared.kill();
+        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Kill), None));
+        shared.resumes.fetch_add(1, Ordering::Relaxed);
+        assert_eq!((shared.poll(), shared.poll()), (Some(Told::Resume), None));
+    }
+}

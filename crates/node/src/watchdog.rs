@@ -1,0 +1,410 @@
+//! `tickwire watchdog`: a process of its own, with a session of its own at the venue, that cancels what a trading process has open when that
+//! process does not turn any more.
+//!
+//! ```text
+//! trade · quote ── a count in shared memory, one store a turn ──► watchdog ── OrderMassCancelRequest (q), all of the firm's ──► venue
+//! ```
+//! It does not ask why: a process that was killed, stopped, swapped out or that hangs looks the same from here. The venue takes orders and
+//! quotes of the whole firm at the word of this session (here: `cancels_firm` of `[[order_entry.session]]`; elsewhere by agreement with the
+//! venue). The request is repeated for as long as the count stands still: what the process had on its way may arrive after the first.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tickwire_fix::{
+    CompId as FixId, Event, Precision, QuoteAnswer, Role, Session, SessionConfig, Status,
+    put_cancel_all_orders, read_quote_answer,
+};
+use tickwire_market::{Nanos, Symbol};
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::signal::StopFlag;
+use tickwire_runtime::tcp::{Received, TcpStream};
+
+use crate::controls::beat::BeatView;
+use crate::settings::NodeConfig;
+use tickwire_console::failure::Failure;
+use tickwire_console::{say, warn};
+use tickwire_venues::values::CompId;
+
+/// How long it sleeps between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long a request may wait for its answer, and between two while the count stands still.
+const AGAIN_NS: u64 = Nanos::SECOND;
+/// Between two attempts to connect.
+const RECONNECT_NS: u64 = 500 * Nanos::MILLI;
+/// How long one may take.
+const CONNECT: Duration = Duration::from_millis(500);
+
+/// Who watches, and for how long nothing may turn.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WatchdogSection {
+    /// CompID of its own session at the venue, which must be let cancel for the firm.
+    pub comp_id: CompId,
+    /// The trading thread has not turned for so long: everything is cancelled, milliseconds.
+    pub stall_ms: u32,
+    /// HeartBtInt of its session, seconds.
+    pub heartbeat_s: u32,
+}
+
+impl Default for WatchdogSection {
+    fn default() -> WatchdogSection {
+        WatchdogSection {
+            comp_id: CompId(Symbol::new(b"WATCHDOG").expect("a valid default")),
+            stall_ms: 400,
+            heartbeat_s: 5,
+        }
+    }
+}
+
+/// What is known of the watched process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Watched {
+    /// There is none yet, or it ended with nothing open.
+    Nobody,
+    /// It turns.
+    Turning,
+    /// It does not.
+    Still,
+}
+
+/// When a count that stands still is one that has stopped: pure, so that it can be shown without processes.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge {
+    stall_ns: u64,
+    turns: Option<u64>,
+    changed: Nanos,
+    looked: Nanos,
+}
+
+impl Judge {
+    pub fn new(stall_ns: u64) -> Judge {
+        Judge {
+            stall_ns,
+            turns: None,
+            changed: Nanos::ZERO,
+            looked: Nanos::ZERO,
+        }
+    }
+
+    /// A look at the count; `None` where there is nobody to look at. Who did not look himself for half of that time begins anew: the whole
+    /// machine may have stood still.
+    pub fn look(&mut self, now: Nanos, turns: Option<u64>) -> Watched {
+        let has_slept = now.since(self.looked) > self.stall_ns / 2;
+        self.looked = now;
+        let Some(turns) = turns else {
+            self.turns = None;
+            return Watched::Nobody;
+        };
+        if self.turns != Some(turns) {
+            self.turns = Some(turns);
+            self.changed = now;
+        } else if has_slept && now.since(self.changed) <= 2 * self.stall_ns {
+            self.changed = now;
+        }
+        match now.since(self.changed) > self.stall_ns {
+            true => Watched::Still,
+            false => Watched::Turning,
+        }
+    }
+
+    /// Since when the count stands still.
+    pub fn since(&self) -> Nanos {
+        self.changed
+    }
+}
+
+pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
+    let Some(path) = &config.controls.beat else {
+        return Err(Failure::config(
+            "controls.beat names no file: the trading process says there that it turns, and nothing can be watched without it",
+        ));
+    };
+    let section = &config.watchdog;
+    let mut dog = Dog {
+        config,
+        clock: Clock::calibrate(),
+        session: session_of(config),
+        stream: None,
+        connect_at: Nanos::ZERO,
+        asked: None,
+        request: 0,
+        fired: None,
+        was_up: false,
+    };
+    // Numbers above those of every run before.
+    dog.request = dog.clock.now().0 / Nanos::MILLI;
+    say(format_args!(
+        "watching {}: what is open of the firm is cancelled when it has not turned for {} ms",
+        path.display(),
+        section.stall_ms
+    ));
+    let mut judge = Judge::new(u64::from(section.stall_ms) * Nanos::MILLI);
+    let mut view: Option<BeatView> = None;
+    let mut watched = Watched::Nobody;
+    let started = Instant::now();
+    let mut looks = 0_u64;
+    loop {
+        if let Some(reason) = stop.reason() {
+            dog.leave();
+            return Err(Failure::interrupted(format!(
+                "{reason}; nobody watches {} any more",
+                path.display()
+            )));
+        }
+        // The monotonic clock: a clock that is set must not cancel anything.
+        let now = Nanos(started.elapsed().as_nanos() as u64 + 1);
+        looks += 1;
+        if looks.is_multiple_of(20) && view.as_ref().is_none_or(BeatView::is_replaced) {
+            view = BeatView::open(path).or(view);
+        }
+        let pulse = view.as_ref().map(BeatView::pulse);
+        let turns = pulse.filter(|pulse| !pulse.has_ended).map(|pulse| pulse.turns);
+        let is = judge.look(now, turns);
+        if is != watched {
+            let process = pulse.map_or(0, |pulse| pulse.process);
+            match (watched, is) {
+                (_, Watched::Still) => {
+                    let is_there = view.as_ref().is_some_and(BeatView::is_alive);
+                    warn(format_args!(
+                        "ALERT: process {process} {} and has not turned for {} ms: everything of the firm is cancelled",
+                        if is_there { "is there" } else { "is gone" },
+                        now.since(judge.since()) / Nanos::MILLI
+                    ));
+                }
+                (Watched::Still, Watched::Turning) => say(format_args!("process {process} turns again")),
+                (_, Watched::Turning) => say(format_args!("process {process} turns")),
+                (_, Watched::Nobody) => {
+                    say(format_args!("nobody trades: the process has ended in good order"))
+                }
+            }
+            watched = is;
+        }
+        dog.serve(now);
+        match is {
+            Watched::Still => dog.cancel(now),
+            Watched::Turning | Watched::Nobody => (dog.fired, dog.asked) = (None, None),
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn session_of(config: &NodeConfig) -> Session {
+    let id = |s: CompId| FixId::new(s.0.as_bytes()).expect("a symbol fits a CompID");
+    let version = config.order_entry.version_of(config.watchdog.comp_id);
+    Session::new(SessionConfig {
+        heartbeat_s: config.watchdog.heartbeat_s,
+        any_message: true,
+        reset_on_logon: true,
+        precision: Precision::Millis,
+        ..SessionConfig::new(
+            Role::Initiator,
+            id(config.watchdog.comp_id),
+            id(config.order_entry.exchange_comp_id),
+        )
+        .of_version(version)
+    })
+}
+
+/// The session and what was asked for.
+struct Dog<'c> {
+    config: &'c NodeConfig,
+    clock: Clock,
+    session: Session,
+    stream: Option<TcpStream>,
+    connect_at: Nanos,
+    /// The request that is not answered, and when it left.
+    asked: Option<(u64, Nanos)>,
+    request: u64,
+    /// When the venue confirmed last, since the count stands still.
+    fired: Option<Nanos>,
+    was_up: bool,
+}
+
+impl Dog<'_> {
+    /// Keeps the session: it must be there when it is needed.
+    fn serve(&mut self, now: Nanos) {
+        if self.stream.is_none() {
+            if now >= self.connect_at {
+                self.connect_at = now.after(RECONNECT_NS);
+                let address = self.config.order_entry.address.into();
+                if let Ok(stream) = TcpStream::connect(address, CONNECT) {
+                    self.stream = Some(stream);
+                    self.session = session_of(self.config);
+                    self.session.handle_connected(self.clock.now());
+                    self.transmit();
+                }
+            }
+            return;
+        }
+        let at = self.clock.now();
+        let mut buffer = [0_u8; 4096];
+        loop {
+            let Some(stream) = &mut self.stream else { return };
+            let bytes = match stream.recv(&mut buffer) {
+                Ok(Received::Nothing) => {
+                    let is_stuck = stream.has_unsent() && stream.flush().is_err();
+                    match is_stuck {
+                        true => return self.lose("sending failed"),
+                        false => break,
+                    }
+                }
+                Ok(Received::Bytes(bytes)) => bytes.len(),
+                Ok(Received::Closed) => return self.lose("the venue closed the connection"),
+                Err(e) => return self.lose(&e.to_string()),
+            };
+            let mut bytes = &buffer[..bytes];
+            while !bytes.is_empty() {
+                let taken = self.session.handle_bytes(at, bytes);
+                bytes = &bytes[taken..];
+                let is_over = !self.events(now);
+                self.transmit();
+                if is_over || (taken == 0 && self.session.status() != Status::Active) {
+                    return self.lose("the session ended");
+                }
+            }
+        }
+        if self.session.poll_timeout().is_some_and(|due| due <= at) {
+            self.session.handle_timeout(at);
+            if !self.events(now) {
+                return self.lose("the venue was not heard");
+            }
+            self.transmit();
+        }
+    }
+
+    /// Whether the session goes on.
+    fn events(&mut self, now: Nanos) -> bool {
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                Event::LoggedOn { .. } => {
+                    self.was_up = true;
+                    say(format_args!("logged on: it can cancel"));
+                }
+                Event::Message { .. } => self.answer(now),
+                Event::Disconnect { reason, text } => {
+                    warn(format_args!("the session ended: {reason} {}", text.as_str()));
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    fn answer(&mut self, now: Nanos) {
+        let mut named = Vec::new();
+        let Some(message) = self.session.message() else {
+            return;
+        };
+        let Ok(Some(QuoteAnswer::Cancelled { id, is_done })) = read_quote_answer(&message, &mut named) else {
+            return;
+        };
+        let Some((_, since)) = self.asked.take_if(|(asked, _)| *asked == id) else {
+            return;
+        };
+        match is_done {
+            true => {
+                self.fired = Some(now);
+                say(format_args!(
+                    "the venue has cancelled everything of the firm, {:.1} ms after it was asked",
+                    now.since(since) as f64 / 1e6
+                ));
+            }
+            false => warn(format_args!(
+                "ALERT: the venue refused to cancel: is cancels_firm set for {}?",
+                self.config.watchdog.comp_id.0
+            )),
+        }
+    }
+
+    /// Asks for everything to be cancelled, again and again for as long as nothing turns.
+    fn cancel(&mut self, now: Nanos) {
+        let is_due = |at: Nanos| now.since(at) > AGAIN_NS;
+        if self.session.status() != Status::Active || self.stream.is_none() {
+            return;
+        }
+        if self.asked.is_some_and(|(_, at)| !is_due(at)) || self.fired.is_some_and(|at| !is_due(at)) {
+            return;
+        }
+        self.request += 1;
+        let (id, at) = (self.request, self.clock.now());
+        let sent = self
+            .session
+            .send_any_passing(at, b"q", |e| put_cancel_all_orders(e, id, at));
+        if sent.is_ok() {
+            self.asked = Some((id, now));
+            self.transmit();
+        }
+    }
+
+    fn transmit(&mut self) {
+        let mut chunk = [0_u8; 4096];
+        while let (Some(bytes), Some(stream)) = (self.session.poll_transmit(&mut chunk), &mut self.stream) {
+            if stream.send(bytes).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn lose(&mut self, why: &str) {
+        if std::mem::replace(&mut self.was_up, false) {
+            warn(format_args!(
+                "ALERT: the watchdog has no session with the venue ({why}): it cannot cancel until it has; it tries again"
+            ));
+        }
+        self.session.handle_disconnected(self.clock.now());
+        self.stream = None;
+        self.asked = None;
+    }
+
+    fn leave(&mut self) {
+        if self.stream.is_some() {
+            self.session.logout(self.clock.now(), "no longer watching");
+            self.transmit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = Nanos::MILLI;
+
+    #[test]
+    fn a_count_that_stands_still_is_noticed_once_it_is_due_and_its_return_too() {
+        let mut judge = Judge::new(400 * MS);
+        let mut now = Nanos(1_000 * MS);
+        let mut look = |after: u64, turns: Option<u64>| {
+            now = now.after(after * MS);
+            judge.look(now, turns)
+        };
+        assert_eq!(look(0, None), Watched::Nobody);
+        for turns in 1..100 {
+            assert_eq!(look(5, Some(turns)), Watched::Turning);
+        }
+        for _ in 0..80 {
+            assert_eq!(look(5, Some(99)), Watched::Turning);
+        }
+        assert_eq!(look(5, Some(99)), Watched::Still);
+        assert_eq!(look(5, Some(99)), Watched::Still);
+        assert_eq!(look(5, Some(100)), Watched::Turning);
+        assert_eq!(look(5, None), Watched::Nobody, "it has ended");
+        assert_eq!(look(5, Some(100)), Watched::Turning, "another one");
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_as_a_whole_is_no_stall_but_one_that_goes_on_is() {
+        let mut judge = Judge::new(400 * MS);
+        let now = Nanos(1_000 * MS);
+        judge.look(now, Some(7));
+        let woken = now.after(600 * MS);
+        assert_eq!(judge.look(woken, Some(7)), Watched::Turning);
+        let mut is = Watched::Turning;
+        for step in 1..=81 {
+            is = judge.look(woken.after(step * 5 * MS), Some(7));
+        }
+        assert_eq!(is, Watched::Still);
+    }
+}

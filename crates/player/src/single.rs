@@ -1,0 +1,426 @@
+//! One at a time: a packet goes out, the order that it causes is waited for, then the next. Strictly closed loop: what a system
+//! takes for one packet when it has nothing else to do.
+//!
+//! ```text
+//! before ── send() ── sent        ... the system under test ...        recv() ── the order's first bytes
+//!   └───────────────────────────── N-1 ─────────────────────────────────┘
+//! ```
+//! Times are the time stamp counter of this process. N-1, from the last byte of the packet sent to the first byte of the order
+//! received, begins *before* the call that sends: a local receiver may run before the call returns, and an upper bound is the
+//! honest one. What the call took is kept beside it. 1-1, from first byte to first byte, is computed by the formula of the
+//! published measurement: `N-1 + 6.4 * int((N + 7) / 8)` nanoseconds, what a frame of N bytes takes on Ethernet of 10 Gbit/s.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, SocketAddrV4};
+
+use tickwire_fix::{
+    AppMessage, CompId, Event, ExecType, ExecutionReport, Id, NewOrderSingle, OrdStatus, Reason, Role,
+    Session, SessionConfig,
+};
+use tickwire_market::{Nanos, Price, Qty, Symbol};
+use tickwire_runtime::clock::{Clock, tsc};
+use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
+
+use tickwire_console::failure::Failure;
+
+/// What counts as an order on the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum OrdersAre {
+    /// FIX 4.4 NewOrderSingle of a session that logs on here; each is answered as expired once it is measured
+    Fix,
+    /// Any bytes
+    Bytes,
+}
+
+/// An order that came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// After the call that gave its first bytes.
+    pub ticks: u64,
+    /// What it says; `None` where any bytes are an order.
+    pub order: Option<NewOrderSingle>,
+    /// How many bytes came in that call: the order's own length, where it came alone.
+    pub bytes: u32,
+}
+
+/// Where the system under test connects and sends its orders.
+pub struct OrderPort {
+    listener: TcpListener,
+    stream: Option<TcpStream>,
+    session: Option<Session>,
+    is_logged_on: bool,
+    /// When the first bytes came that no order has been made of yet.
+    begun: Option<u64>,
+    /// Orders that were not taken yet; bounded by what one receive buffer holds.
+    arrivals: std::collections::VecDeque<Arrival>,
+    /// Orders to answer, in the quiet after a sample.
+    unanswered: Vec<NewOrderSingle>,
+    exec_id: u64,
+    buffer: Vec<u8>,
+}
+
+/// Why no order came.
+#[derive(Clone, Debug)]
+pub enum PortError {
+    /// The connection is gone.
+    Closed,
+    Io(String),
+    /// The session ended, or said something that a client does not say.
+    Session(String),
+}
+
+impl From<PortError> for Failure {
+    fn from(error: PortError) -> Failure {
+        match error {
+            PortError::Closed => {
+                Failure::peer_lost("the system under test closed its order connection before the end")
+            }
+            PortError::Io(text) => Failure::system(format!("receiving orders failed: {text}")),
+            PortError::Session(text) => Failure::peer_lost(text),
+        }
+    }
+}
+
+impl OrderPort {
+    /// Listens; `ids` are our CompID and the client's.
+    pub fn listen(
+        address: SocketAddrV4,
+        orders_are: OrdersAre,
+        ids: [Symbol; 2],
+    ) -> Result<OrderPort, Failure> {
+        let listener =
+            TcpListener::bind(SocketAddr::V4(address)).map_err(|e| Failure::system(e.to_string()))?;
+        let session = (orders_are == OrdersAre::Fix).then(|| {
+            let [ours, theirs] = ids.map(|id| CompId::new(id.as_bytes()).expect("a symbol fits a CompID"));
+            let mut config = SessionConfig::new(Role::Acceptor, ours, theirs);
+            config.reset_on_logon = true;
+            Session::new(config)
+        });
+        Ok(OrderPort {
+            listener,
+            stream: None,
+            session,
+            is_logged_on: false,
+            begun: None,
+            arrivals: std::collections::VecDeque::with_capacity(1024),
+            unanswered: Vec::with_capacity(1024),
+            exec_id: 0,
+            buffer: vec![0; 1 << 16],
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Result<SocketAddr, Failure> {
+        self.listener
+            .local_addr()
+            .map_err(|e| Failure::system(e.to_string()))
+    }
+
+    /// Whether a system is connected and, over FIX, logged on. Call again and again until it is.
+    pub fn is_ready(&mut self, clock: &Clock) -> Result<bool, PortError> {
+        if self.stream.is_none() {
+            let accepted = self.listener.accept();
+            let Some(stream) = accepted.map_err(|e| PortError::Io(e.to_string()))? else {
+                return Ok(false);
+            };
+            self.stream = Some(stream);
+            if let Some(session) = &mut self.session {
+                session.handle_connected(clock.now());
+            }
+        }
+        if self.session.is_some() && !self.is_logged_on {
+            self.receive(clock)?;
+            return Ok(self.is_logged_on);
+        }
+        Ok(true)
+    }
+
+    /// The next order, if it has come. Never waits.
+    #[inline]
+    pub fn poll(&mut self, clock: &Clock) -> Result<Option<Arrival>, PortError> {
+        if self.arrivals.is_empty() {
+            self.receive(clock)?;
+        }
+        Ok(self.arrivals.pop_front())
+    }
+
+    #[inline]
+    fn receive(&mut self, clock: &Clock) -> Result<(), PortError> {
+        let Some(stream) = &mut self.stream else {
+            return Ok(());
+        };
+        let len = match stream.recv(&mut self.buffer) {
+            Ok(Received::Nothing) => return Ok(()),
+            Ok(Received::Bytes(bytes)) => bytes.len(),
+            Ok(Received::Closed) => return Err(PortError::Closed),
+            Err(e) => return Err(PortError::Io(e.to_string())),
+        };
+        let ticks = tsc();
+        let begun = *self.begun.get_or_insert(ticks);
+        if self.session.is_none() {
+            self.begun = None;
+            self.arrivals.push_back(Arrival {
+                ticks: begun,
+                order: None,
+                bytes: len as u32,
+            });
+            return Ok(());
+        };
+        let now = clock.nanos_at(ticks);
+        let (mut from, mut is_idle) = (0, false);
+        while from < len {
+            let Some(session) = &mut self.session else { break };
+            let taken = session.handle_bytes(now, &self.buffer[from..len]);
+            from += taken;
+            let heard = self.hear(begun, len as u32)?;
+            // What the session has to say must be out before it takes more. Twice nothing: a logon of somebody else's.
+            self.transmit()?;
+            if taken == 0 && !heard && std::mem::replace(&mut is_idle, true) {
+                return Err(PortError::Session(
+                    "the system under test sends what its session does not take".into(),
+                ));
+            }
+        }
+        self.hear(begun, len as u32)?;
+        if ends_message(&self.buffer[..len]) {
+            self.begun = None;
+        }
+        self.transmit()
+    }
+
+    /// Takes what the session has to tell; whether there was anything.
+    fn hear(&mut self, begun: u64, bytes: u32) -> Result<bool, PortError> {
+        let Some(session) = &mut self.session else {
+            return Ok(false);
+        };
+        let mut heard = false;
+        while let Some(event) = session.poll_event() {
+            heard = true;
+            match event {
+                Event::LoggedOn { .. } => self.is_logged_on = true,
+                Event::App {
+                    message: AppMessage::NewOrderSingle(order),
+                    ..
+                } => {
+                    self.arrivals.push_back(Arrival {
+                        ticks: begun,
+                        order: Some(order),
+                        bytes,
+                    });
+                    self.unanswered.push(order);
+                }
+                Event::Rejected { text, .. } => {
+                    return Err(PortError::Session(format!(
+                        "the system under test rejected a report: {}",
+                        text.as_str()
+                    )));
+                }
+                Event::Disconnect { reason, text } => {
+                    return Err(PortError::Session(format!(
+                        "the order session ended: {reason} {}",
+                        text.as_str()
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(heard)
+    }
+
+    /// Sends what the session has to say.
+    fn transmit(&mut self) -> Result<(), PortError> {
+        let (Some(session), Some(stream)) = (&mut self.session, &mut self.stream) else {
+            return Ok(());
+        };
+        let mut chunk = [0; 4096];
+        while let Some(bytes) = session.poll_transmit(&mut chunk) {
+            stream.send(bytes).map_err(|e| PortError::Io(e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Answers the orders that came: expired, as immediate-or-cancel orders that found nobody. Keeps the session alive.
+    pub fn settle(&mut self, clock: &Clock) -> Result<(), PortError> {
+        let Some(session) = &mut self.session else {
+            return Ok(());
+        };
+        let now = clock.now();
+        if session.poll_timeout().is_some_and(|due| due <= now) {
+            session.handle_timeout(now);
+        }
+        for order in self.unanswered.drain(..) {
+            self.exec_id += 1;
+            let report = expired(&order, self.exec_id, now);
+            session
+                .send(now, &AppMessage::ExecutionReport(report))
+                .map_err(|e| PortError::Session(format!("a report could not be sent: {e:?}")))?;
+        }
+        self.transmit()
+    }
+}
+
+/// Whether the last byte is the end of a FIX message: `<SOH>10=nnn<SOH>`. If not, the next bytes belong to one that has begun.
+fn ends_message(bytes: &[u8]) -> bool {
+    matches!(bytes, [.., 1, b'1', b'0', b'=', _, _, _, 1])
+}
+
+fn expired(order: &NewOrderSingle, number: u64, now: Nanos) -> ExecutionReport {
+    ExecutionReport {
+        order_id: Id::from_number(number),
+        cl_ord_id: order.cl_ord_id,
+        orig_cl_ord_id: Id::EMPTY,
+        exec_id: Id::from_number(number),
+        exec_type: ExecType::Canceled,
+        ord_status: OrdStatus::Canceled,
+        ord_rej_reason: None,
+        symbol: order.symbol,
+        side: order.side,
+        qty: order.qty,
+        order_type: order.order_type,
+        price: order.price,
+        time_in_force: order.time_in_force,
+        last_qty: Qty::ZERO,
+        last_px: None,
+        leaves_qty: Qty::ZERO,
+        cum_qty: Qty::ZERO,
+        avg_px: Price::ZERO,
+        transact_time: now,
+        cause: order.cause,
+        text: Reason::EMPTY,
+    }
+}
+
+/// What one packet led to.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// Before the call that sent it.
+    pub before: u64,
+    /// After it.
+    pub sent: u64,
+    /// The first order, if one came in time.
+    pub arrival: Option<Arrival>,
+}
+
+/// Sends a packet and waits for the order that it causes, at most `patience` ticks.
+#[inline]
+pub fn exchange(
+    port: &mut OrderPort,
+    clock: &Clock,
+    patience: u64,
+    send: impl FnOnce() -> io::Result<()>,
+) -> Result<Exchange, Failure> {
+    let before = tsc();
+    send().map_err(|e| Failure::system(format!("sending a packet failed: {e}")))?;
+    let sent = tsc();
+    loop {
+        if let Some(arrival) = port.poll(clock)? {
+            return Ok(Exchange {
+                before,
+                sent,
+                arrival: Some(arrival),
+            });
+        }
+        if tsc().saturating_sub(sent) >= patience {
+            return Ok(Exchange {
+                before,
+                sent,
+                arrival: None,
+            });
+        }
+    }
+}
+
+/// What is kept of every packet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sample {
+    /// Number of the packet, from 1.
+    pub packet: u64,
+    pub payload_len: u32,
+    /// Its Ethernet frame, without the check sequence.
+    pub frame_len: u32,
+    /// Messages in it, where they were counted.
+    pub entries: Option<u32>,
+    /// Last byte sent to first byte received; `None`: no order came in time.
+    pub n1_ns: Option<u64>,
+    /// What the call that sent took.
+    pub call_ns: u64,
+    /// Orders that came until the next packet was sent.
+    pub orders: u32,
+}
+
+impl Sample {
+    /// First byte to first byte, by the formula: see the module's description. In tenths of a nanosecond.
+    pub fn one_one_tenths(&self) -> Option<u64> {
+        self.n1_ns.map(|n1| n1 * 10 + wire_tenths(self.frame_len))
+    }
+}
+
+/// What a frame takes on Ethernet of 10 Gbit/s, in tenths of a nanosecond: `6.4 * int((N + 7) / 8)`.
+fn wire_tenths(frame_len: u32) -> u64 {
+    64 * u64::from(frame_len).div_ceil(8)
+}
+
+/// Writes samples as comma-separated values, with a line of names.
+pub fn write_csv(out: &mut impl Write, samples: &[Sample]) -> io::Result<()> {
+    writeln!(
+        out,
+        "packet,payload_bytes,frame_bytes,entries,n1_ns,one_one_computed_ns,send_call_ns,orders"
+    )?;
+    for s in samples {
+        write!(out, "{},{},{},", s.packet, s.payload_len, s.frame_len)?;
+        if let Some(entries) = s.entries {
+            write!(out, "{entries}")?;
+        }
+        write!(out, ",")?;
+        if let (Some(n1), Some(tenths)) = (s.n1_ns, s.one_one_tenths()) {
+            write!(out, "{n1},{}.{}", tenths / 10, tenths % 10)?;
+        } else {
+            write!(out, ",")?;
+        }
+        writeln!(out, ",{},{}", s.call_ns, s.orders)?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_byte_to_first_byte_adds_the_frame_in_steps_of_eight_bytes() {
+        // 6.4 ns are 8 bytes at 10 Gbit/s.
+        for (frame, tenths) in [(0, 0), (1, 64), (8, 64), (9, 128), (100, 832), (1_514, 12_160)] {
+            assert_eq!(wire_tenths(frame), tenths, "{frame} bytes");
+        }
+    }
+
+    #[test]
+    fn samples_are_lines_with_empty_places_where_nothing_came() {
+        let sample = Sample {
+            packet: 1,
+            payload_len: 58,
+            frame_len: 100,
+            entries: Some(3),
+            n1_ns: Some(1_411),
+            call_ns: 900,
+            orders: 1,
+        };
+        let silent = Sample {
+            packet: 2,
+            entries: None,
+            n1_ns: None,
+            orders: 0,
+            ..sample
+        };
+        let mut out = Vec::new();
+        write_csv(&mut out, &[sample, silent]).unwrap();
+        assert_eq!(
+            String::from_utf8(out)
+                .unwrap()
+                .lines()
+                .skip(1)
+                .collect::<Vec<_>>(),
+            ["1,58,100,3,1411,1494.2,900,1", "2,58,100,,,,900,0"]
+        );
+    }
+}

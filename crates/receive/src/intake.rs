@@ -1,0 +1,430 @@
+//! See the crate.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tickwire_feed::{Channel, Line};
+use tickwire_market::{Counter, Counters, EventSink, Nanos, Port, Transport};
+use tickwire_runtime::NetError;
+use tickwire_runtime::tcp::{Received, TcpStream};
+use tickwire_runtime::trouble::BackOff;
+use tickwire_runtime::udp::{Datagram, MulticastConfig, MulticastReceiver, Stamping, UdpEndpoint};
+use tickwire_runtime::wait::{Waiter, Watch};
+
+use tickwire_console::failure::Failure;
+use tickwire_console::health::SocketHealth;
+use tickwire_venues::ports::Ports;
+
+/// How long a recovery connection waits before it is tried again; twice as long after each failure, up to 16 times.
+const RETRY_NS: u64 = 200 * Nanos::MILLI;
+/// Patience with a server that does not answer a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Reads of one connection before the lines are looked at again.
+const READS_PER_LOOK: usize = 4;
+/// The most datagrams of a recovery group taken in one look.
+const RECOVERY_PACKETS_PER_LOOK: usize = 16;
+
+fn system(e: NetError) -> Failure {
+    Failure::system(e.to_string())
+}
+
+/// A recovery connection of the receiver.
+struct Link {
+    port: Port,
+    /// The server, and its stand-in where there is one.
+    addresses: Vec<SocketAddr>,
+    /// Which of them the connection is to.
+    at: usize,
+    state: LinkState,
+    retry: Nanos,
+    /// How often in a row it could not be opened.
+    failures: u32,
+    health: SocketHealth,
+}
+
+enum LinkState {
+    Closed,
+    /// On a thread of its own: the one that trades must not wait for a server.
+    Opening(JoinHandle<Result<TcpStream, NetError>>),
+    Open(TcpStream),
+}
+
+/// A group of retransmissions, snapshots or definitions.
+struct RecoveryGroup {
+    port: Port,
+    line: Line,
+    receiver: MulticastReceiver,
+    health: SocketHealth,
+}
+
+/// Where requests leave by datagram, and answers come in.
+struct Requester {
+    endpoint: UdpEndpoint,
+    /// The server, and its stand-in where there is one.
+    servers: Vec<SocketAddr>,
+    asking: SocketHealth,
+    hearing: SocketHealth,
+}
+
+/// The sockets of one received channel. See the module's description.
+pub struct Intake {
+    /// Lines A and B of the live port.
+    pub live: Vec<MulticastReceiver>,
+    live_health: Vec<SocketHealth>,
+    /// What tells that they have input.
+    pub live_watches: Vec<Watch>,
+    recovery: Vec<RecoveryGroup>,
+    recovery_watches: Vec<Watch>,
+    requests: Option<Requester>,
+    /// Datagrams that came to the socket of requests from elsewhere than the server that is asked.
+    unasked: u64,
+    links: Vec<Link>,
+}
+
+impl Intake {
+    /// Joins every group. Connections are opened when the channel wants them.
+    pub fn join(ports: &Ports, receive_buffer_bytes: u32, waiter: &mut Waiter) -> Result<Intake, Failure> {
+        Intake::join_stamped(ports, receive_buffer_bytes, Stamping::OnDemand, waiter)
+    }
+
+    /// The same; `stamping` is how the kernel's receive time is asked for.
+    pub fn join_stamped(
+        ports: &Ports,
+        receive_buffer_bytes: u32,
+        stamping: Stamping,
+        waiter: &mut Waiter,
+    ) -> Result<Intake, Failure> {
+        let interface = ports.interface.find()?;
+        let mut intake = Intake {
+            live: Vec::new(),
+            live_health: Vec::new(),
+            live_watches: Vec::new(),
+            recovery: Vec::new(),
+            recovery_watches: Vec::new(),
+            requests: None,
+            unasked: 0,
+            links: Vec::new(),
+        };
+        for port in Port::ALL {
+            for (line, group) in ports.groups[port as usize].iter().enumerate() {
+                let Some(group) = *group else { continue };
+                let mut config = MulticastConfig::new(group, interface.clone())
+                    .line(line as u8)
+                    .stamping(stamping);
+                config.receive_buffer_bytes = receive_buffer_bytes;
+                config.source = ports.sources[port as usize][line];
+                let receiver = MulticastReceiver::join(config).map_err(system)?;
+                let watch = waiter.watch(&receiver);
+                let health = SocketHealth::new(BackOff::RECEIVE, format!("receiving {group}"));
+                match port {
+                    Port::Live => {
+                        intake.live.push(receiver);
+                        intake.live_health.push(health);
+                        intake.live_watches.push(watch);
+                    }
+                    _ => {
+                        let line = if line == 0 { Line::A } else { Line::B };
+                        intake.recovery.push(RecoveryGroup {
+                            port,
+                            line,
+                            receiver,
+                            health,
+                        });
+                        intake.recovery_watches.push(watch);
+                    }
+                }
+            }
+            match (port.transport(), ports.servers[port as usize]) {
+                (Transport::Datagram, Some(address)) => {
+                    // Without an address of its own, by the one that the route to the server has.
+                    let own = interface.address().unwrap_or(Ipv4Addr::UNSPECIFIED);
+                    let endpoint = UdpEndpoint::bind(SocketAddrV4::new(own, 0)).map_err(system)?;
+                    intake.recovery_watches.push(waiter.watch(&endpoint));
+                    intake.requests = Some(Requester {
+                        endpoint,
+                        servers: ports.servers_of(port),
+                        asking: SocketHealth::new(
+                            BackOff::SEND,
+                            format!("sending a retransmission request to {address}"),
+                        ),
+                        hearing: SocketHealth::new(
+                            BackOff::RECEIVE,
+                            format!("receiving answers of {address}"),
+                        ),
+                    });
+                }
+                (Transport::Stream, Some(address)) => intake.links.push(Link {
+                    port,
+                    addresses: ports.servers_of(port),
+                    at: 0,
+                    state: LinkState::Closed,
+                    retry: Nanos::ZERO,
+                    failures: 0,
+                    health: SocketHealth::new(
+                        BackOff::CONNECT,
+                        format!("connecting to {address} ({})", port.name()),
+                    ),
+                }),
+                _ => {}
+            }
+        }
+        Ok(intake)
+    }
+
+    /// Tells a channel how many servers it has of each kind.
+    pub fn introduce<C: Channel>(&self, channel: &mut C) {
+        let requests = self.requests.iter().map(|r| (Port::Requests, r.servers.len()));
+        let links = self.links.iter().map(|link| (link.port, link.addresses.len()));
+        for (port, servers) in requests.chain(links) {
+            channel.set_servers(port, servers.min(u8::MAX.into()) as u8);
+        }
+    }
+
+    /// Whether a recovery group or the request server may have sent something.
+    pub fn may_recover(&self, waiter: &Waiter) -> bool {
+        self.recovery_watches.iter().any(|watch| waiter.is_ready(*watch))
+    }
+
+    /// Whether a recovery connection is open or being opened.
+    pub fn is_linked(&self) -> bool {
+        self.links
+            .iter()
+            .any(|link| !matches!(link.state, LinkState::Closed))
+    }
+
+    /// The next datagram of a live line, `None` if there is none at the moment. An error is counted and said; the line goes on.
+    #[inline]
+    pub fn receive<'b>(&mut self, index: usize, buffer: &'b mut [u8]) -> Option<Datagram<'b>> {
+        receive(&mut self.live[index], &mut self.live_health[index], buffer)
+    }
+
+    /// What recovery groups and the request server sent.
+    pub fn recover<C: Channel, S: EventSink>(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        channel: &mut C,
+        sink: &mut S,
+    ) {
+        for group in &mut self.recovery {
+            for _ in 0..RECOVERY_PACKETS_PER_LOOK {
+                let Some(datagram) = receive(&mut group.receiver, &mut group.health, buffer) else {
+                    break;
+                };
+                channel.on_datagram(now, group.port, group.line, datagram.bytes, sink);
+            }
+        }
+        if let Some(requests) = &mut self.requests {
+            for _ in 0..RECOVERY_PACKETS_PER_LOOK {
+                let Some((datagram, from)) = requests.hear(buffer) else {
+                    break;
+                };
+                match from == server_of(channel, Port::Requests, &requests.servers) {
+                    true => channel.on_datagram(now, Port::Requests, Line::A, datagram.bytes, sink),
+                    false => self.unasked += 1,
+                }
+            }
+        }
+        self.request(channel);
+    }
+
+    /// Sends the requests that are due. One that cannot be sent is lost, as on any network, and comes again after its timeout.
+    #[inline]
+    pub fn request<C: Channel>(&mut self, channel: &mut C) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        let mut request = [0; 128];
+        while let Some(bytes) = channel.poll_request(&mut request) {
+            let server = server_of(channel, Port::Requests, &requests.servers);
+            requests.ask(bytes, server);
+        }
+    }
+
+    /// Says which sockets work again. For the slow part of a loop.
+    pub fn settle(&mut self) {
+        let groups = self.recovery.iter_mut().map(|group| &mut group.health);
+        let requests = self.requests.iter_mut();
+        let requests = requests.flat_map(|r| [&mut r.asking, &mut r.hearing]);
+        let links = self.links.iter_mut().map(|link| &mut link.health);
+        let all = self.live_health.iter_mut().chain(groups).chain(requests);
+        all.chain(links).for_each(SocketHealth::settle);
+    }
+
+    /// Adds what the sockets count: errors, datagrams of the live lines that the kernel dropped, answers of who was not asked.
+    pub fn count_into(&self, counters: &mut Counters) {
+        counters.add(Counter::KernelDrops, self.kernel_drops());
+        counters.add(Counter::AnswersUnasked, self.unasked);
+        let groups = self.recovery.iter().map(|group| &group.health);
+        let requests = self.requests.iter().flat_map(|r| [&r.asking, &r.hearing]);
+        let links = self.links.iter().map(|link| &link.health);
+        let all = self.live_health.iter().chain(groups).chain(requests);
+        all.chain(links).for_each(|health| health.count(counters));
+    }
+
+    /// Opens, feeds and closes the recovery connections.
+    pub fn links<C: Channel, S: EventSink>(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        channel: &mut C,
+        sink: &mut S,
+    ) {
+        for link in &mut self.links {
+            link.step(now, buffer, channel, sink);
+        }
+    }
+
+    /// Datagrams of the live lines that the kernel dropped.
+    fn kernel_drops(&self) -> u64 {
+        self.live.iter().map(|line| u64::from(line.kernel_drops())).sum()
+    }
+
+    /// The live groups, for messages.
+    pub fn groups(&self) -> String {
+        let groups: Vec<String> = self.live.iter().map(|line| line.group().to_string()).collect();
+        groups.join(" and ")
+    }
+}
+
+/// The next datagram of a group.
+#[inline]
+fn receive<'b>(
+    receiver: &mut MulticastReceiver,
+    health: &mut SocketHealth,
+    buffer: &'b mut [u8],
+) -> Option<Datagram<'b>> {
+    if !health.may_try() {
+        return None;
+    }
+    match receiver.recv(buffer) {
+        Ok(received) => {
+            health.worked();
+            received
+        }
+        Err(e) => {
+            health.failed(&e);
+            None
+        }
+    }
+}
+
+impl Requester {
+    fn ask(&mut self, request: &[u8], server: SocketAddr) {
+        if !self.asking.may_try() {
+            return;
+        }
+        match self.endpoint.send_to(request, server) {
+            Ok(_) => self.asking.worked(),
+            Err(e) => self.asking.failed(&e),
+        }
+    }
+
+    fn hear<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Datagram<'b>, SocketAddr)> {
+        if !self.hearing.may_try() {
+            return None;
+        }
+        match self.endpoint.recv_from(buffer) {
+            Ok(received) => {
+                self.hearing.worked();
+                received
+            }
+            Err(e) => {
+                self.hearing.failed(&e);
+                None
+            }
+        }
+    }
+}
+
+impl Link {
+    fn step<C: Channel, S: EventSink>(
+        &mut self,
+        now: Nanos,
+        buffer: &mut [u8],
+        channel: &mut C,
+        sink: &mut S,
+    ) {
+        let wanted = channel.wants_connection(self.port);
+        match std::mem::replace(&mut self.state, LinkState::Closed) {
+            LinkState::Closed if wanted && now >= self.retry => {
+                self.at = channel.server(self.port).min(self.addresses.len() - 1);
+                let address = self.addresses[self.at];
+                self.retry = now.after(RETRY_NS << self.failures.min(4));
+                let connect = move || TcpStream::connect(address, CONNECT_TIMEOUT);
+                match std::thread::Builder::new().name("connect".into()).spawn(connect) {
+                    Ok(opening) => self.state = LinkState::Opening(opening),
+                    Err(e) => {
+                        self.failures = self.failures.saturating_add(1);
+                        self.health.failed(&e);
+                    }
+                }
+            }
+            LinkState::Closed => {}
+            LinkState::Opening(opening) if opening.is_finished() => match opening.join() {
+                Ok(Ok(stream)) => {
+                    self.failures = 0;
+                    self.health.worked();
+                    channel.connected(now, self.port);
+                    self.state = LinkState::Open(stream);
+                }
+                failed => {
+                    self.failures = self.failures.saturating_add(1);
+                    if let Ok(Err(e)) = failed {
+                        self.health.troubled(e.trouble(), &e);
+                    }
+                    channel.disconnected(now, self.port, sink);
+                }
+            },
+            LinkState::Opening(opening) => self.state = LinkState::Opening(opening),
+            LinkState::Open(mut stream) => {
+                let is_up = move_bytes(&mut stream, self.port, now, buffer, channel, sink);
+                let is_right = channel.server(self.port).min(self.addresses.len() - 1) == self.at;
+                if is_up && is_right && channel.wants_connection(self.port) {
+                    self.state = LinkState::Open(stream);
+                } else {
+                    stream.finish();
+                    channel.disconnected(now, self.port, sink);
+                }
+            }
+        }
+    }
+}
+
+/// The server that a channel asks; there is one at least.
+fn server_of<C: Channel>(channel: &C, port: Port, servers: &[SocketAddr]) -> SocketAddr {
+    servers[channel.server(port).min(servers.len() - 1)]
+}
+
+/// Moves bytes both ways; `false` when the connection is over.
+fn move_bytes<C: Channel, S: EventSink>(
+    stream: &mut TcpStream,
+    port: Port,
+    now: Nanos,
+    buffer: &mut [u8],
+    channel: &mut C,
+    sink: &mut S,
+) -> bool {
+    let mut is_up = true;
+    for _ in 0..READS_PER_LOOK {
+        match stream.recv(buffer) {
+            Ok(Received::Bytes(bytes)) => channel.on_bytes(now, port, bytes, sink),
+            Ok(Received::Nothing) => break,
+            Ok(Received::Closed) | Err(_) => {
+                is_up = false;
+                break;
+            }
+        }
+    }
+    let mut out = [0; 1024];
+    while is_up && let Some(bytes) = channel.poll_transmit(port, &mut out) {
+        is_up = stream.send(bytes).is_ok();
+    }
+    is_up
+}
+
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod tests;

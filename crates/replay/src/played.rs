@@ -1,0 +1,214 @@
+//! One recorded channel with its books: what [`crate::replay`] plays packets into, whatever the protocol.
+
+use std::collections::BTreeMap;
+
+use tickwire_book::{Applied, Books};
+use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_lab::Histogram;
+use tickwire_market::{
+    Counters, EventSink, InstrumentId, MarketEvent, Nanos, OrderId, Port, SeqNo, Side, Symbol,
+};
+use tickwire_runtime::clock::{Clock, tsc};
+
+/// A channel behind one call per packet; within, every call is static.
+pub trait Play {
+    /// Takes a packet; timers that ran out before it go first.
+    fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]);
+    /// Takes a message of a file without packets.
+    fn on_message(&mut self, now: Nanos, message: &[u8]);
+    /// No packet comes any more.
+    fn finish(&mut self, now: Nanos);
+    /// The lines of `--step` since the last call.
+    fn take_shown(&mut self) -> Vec<String>;
+    /// A file of records says an instrument's number and symbol.
+    fn name(&mut self, number: u32, symbol: &[u8]) {
+        let _ = (number, symbol);
+    }
+    /// What is known of the feed.
+    fn state(&self) -> FeedState;
+    fn next_seq(&self) -> SeqNo;
+    fn counters(&self) -> Counters;
+    fn look(&self, at: &mut dyn FnMut(&Books));
+    /// Number by symbol, for every instrument that the channel knows.
+    fn directory(&self) -> BTreeMap<Symbol, InstrumentId>;
+    /// What it cost.
+    fn cost(&self) -> &Cost;
+    /// What comparing the books with the vendor's own found, where they are compared.
+    fn checked(&self) -> Option<&Checked> {
+        None
+    }
+    /// Events that are about orders of before the recording, and changed nothing.
+    fn unseen(&self) -> u64 {
+        0
+    }
+}
+
+/// Who follows the events of a file of records beside its books: a backtest.
+pub trait Follow {
+    /// An event, in the order of the file.
+    fn event(&mut self, event: &MarketEvent);
+    /// An instrument's symbol.
+    fn named(&mut self, id: InstrumentId, symbol: Symbol);
+}
+
+/// Looks at the books of a channel.
+pub fn of_books<T>(played: &dyn Play, look: impl FnOnce(&Books) -> T) -> Option<T> {
+    let (mut look, mut found) = (Some(look), None);
+    played.look(&mut |books| found = look.take().map(|look| look(books)));
+    found
+}
+
+/// Books compared with the vendor's own.
+#[derive(Clone, Default, Debug)]
+pub struct Checked {
+    /// Rows of the vendor's that were compared.
+    pub rows: u64,
+    /// Those that the books are equal to.
+    pub equal: u64,
+    /// Levels of rows that had to follow from the events, where rows show levels that events cannot tell.
+    pub levels: u64,
+    /// Levels taken from rows because no event told them.
+    pub taken: u64,
+    /// The first difference.
+    pub first: Option<String>,
+}
+
+/// Packets of a channel and the time they took.
+pub struct Cost {
+    pub name: String,
+    pub packets: u64,
+    pub bytes: u64,
+    /// Nanoseconds a packet.
+    pub per_packet: Histogram,
+    pub busy_ticks: u64,
+}
+
+/// The books, and the events of one packet for `--step`.
+struct Player {
+    books: Books,
+    shown: Option<Vec<String>>,
+}
+
+impl EventSink for Player {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        let applied = self.books.apply(event);
+        if let Some(shown) = &mut self.shown {
+            shown.push(describe(event, &applied));
+        }
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.books.upcoming(instrument, order_id);
+    }
+}
+
+/// One event as a line of `--step`.
+pub fn describe(e: &MarketEvent, applied: &Applied<'_>) -> String {
+    let mut text = format!("  {:>9} {:?} instrument {}", e.seq.0, e.kind, e.instrument.0);
+    if e.order_id != OrderId(0) {
+        text += &format!(" order {} {:?} {} @ {}", e.order_id.0, e.side, e.qty, e.price);
+    }
+    match applied {
+        Applied::Update(u) => {
+            let side = |s: Side| u.best(s).map_or("-".into(), |(p, q)| format!("{q} @ {p}"));
+            text += &format!("   => {} | {}  {:?}", side(Side::Bid), side(Side::Ask), u.state);
+        }
+        Applied::Feed(state) => text += &format!("   => all books {state:?}"),
+        Applied::Rejected(reason) => text += &format!("   => rejected: {reason}"),
+        Applied::None => {}
+    }
+    text
+}
+
+/// See [`Play`].
+pub struct Played<C> {
+    channel: C,
+    player: Player,
+    cost: Cost,
+    clock: Clock,
+}
+
+impl<C: Channel> Played<C> {
+    pub fn new(name: String, channel: C, books: Books, is_stepping: bool, clock: Clock) -> Played<C> {
+        Played {
+            channel,
+            player: Player {
+                books,
+                shown: is_stepping.then(Vec::new),
+            },
+            cost: Cost {
+                name,
+                packets: 0,
+                bytes: 0,
+                per_packet: Histogram::new(),
+                busy_ticks: 0,
+            },
+            clock,
+        }
+    }
+
+    fn note(&mut self, begin: u64, bytes: usize) {
+        let ticks = tsc() - begin;
+        self.cost.packets += 1;
+        self.cost.bytes += bytes as u64;
+        self.cost.busy_ticks += ticks;
+        self.cost.per_packet.record(self.clock.span_ns(ticks));
+    }
+}
+
+impl<C: Channel> Play for Played<C> {
+    fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
+        let begin = tsc();
+        if self.channel.poll_timeout().is_some_and(|t| t <= now) {
+            self.channel.handle_timeout(now, &mut self.player);
+        }
+        self.channel.on_datagram(now, port, line, bytes, &mut self.player);
+        self.note(begin, bytes.len());
+    }
+
+    fn on_message(&mut self, now: Nanos, message: &[u8]) {
+        let begin = tsc();
+        self.channel.on_message(now, message, &mut self.player);
+        self.note(begin, message.len() + 2);
+    }
+
+    fn finish(&mut self, now: Nanos) {
+        self.channel.handle_timeout(now, &mut self.player);
+    }
+
+    fn take_shown(&mut self) -> Vec<String> {
+        self.player.shown.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn state(&self) -> FeedState {
+        self.channel.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.channel.next_seq()
+    }
+
+    fn counters(&self) -> Counters {
+        let mut all = self.channel.counters();
+        all.merge(self.player.books.counters());
+        all
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        at(&self.player.books);
+    }
+
+    fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {
+        let mut known = BTreeMap::new();
+        self.channel.instruments(&mut |i| {
+            known.insert(i.symbol, i.id);
+        });
+        known
+    }
+
+    fn cost(&self) -> &Cost {
+        &self.cost
+    }
+}

@@ -1,0 +1,1371 @@
+//! `tickwire replay`: recordings through the same channels and books as live packets.
+//!
+//! Time is the recording's: gaps wait, packets age and books go stale as they did then, at whatever speed it is played.
+//!
+//! ```text
+//! first reading:  every file ─► [`survey`]: which channels on which addresses, how much each carries
+//! second reading: packet ─► whose? ─► channel ─► books, made to the measure of what was counted
+//! ```
+//! With a configuration, groups and ports tell feed, channel and line, and recovery groups in the recording recover. Without
+//! one the first reading finds them out; both give the same books. There is no server in a file: what is missing is lost, and
+//! said so.
+
+mod lines;
+mod records;
+mod spool;
+mod survey;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tickwire_book::{BookRef, Books, BooksConfig, Depth};
+use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_lab::Table;
+use tickwire_market::{BookState, Counter, Counters, InstrumentId, Nanos, Port, Side, Symbol, Venue};
+use tickwire_runtime::capture::CaptureReader;
+use tickwire_runtime::clock::Clock;
+use tickwire_runtime::itchfile::{ItchFile, Recording};
+use tickwire_runtime::recordfile::{LineFile, RecordFile};
+use tickwire_runtime::signal::StopFlag;
+use tickwire_wire::fast::Plan;
+use tickwire_wire::{Malformed, dbn, itch50};
+
+use crate::played::{Follow, Play, Played, of_books};
+use crate::tape::{End, Frame, Tape};
+use records::{Check, Records};
+use survey::{Addressee, At, Found, Heard, Load, Progress, Stopped, Survey};
+use tickwire_console::failure::Failure;
+use tickwire_venues::channels::{FeedConfig, FeedFile};
+use tickwire_venues::protocol::{self, Protocol};
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
+
+/// The arguments of `tickwire replay`.
+#[derive(clap::Args, Debug)]
+pub struct ReplayArgs {
+    /// Captures (pcap, pcapng), raw ITCH 5.0 files, DBN files (mbo, mbp-1, mbp-10, definition) or LOBSTER message files; gzip and
+    /// zstd are recognised
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Feeds by group and port (TOML, see examples/): both lines, recovery groups, several feeds in one capture
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What the payloads are; without it, told by --config, else recognised from the first packets to each group
+    #[arg(long, value_enum, value_name = "P", conflicts_with = "config")]
+    pub protocol: Option<Protocol>,
+    /// FAST template file of MOEX (repeatable: the first that reads a packet whole is taken)
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub templates: Vec<PathBuf>,
+    /// Speed: `max`, or a multiple of the capture's own
+    #[arg(long, default_value = "max", value_name = "X", value_parser = crate::tape::parse_speed, conflicts_with = "step")]
+    pub speed: crate::tape::Speed,
+    /// One packet at a time: shows its events, waits for Enter
+    #[arg(long)]
+    pub step: bool,
+    /// Print the books of these symbols at the end (repeatable; `all` for every one)
+    #[arg(long, value_name = "SYMBOL")]
+    pub book: Vec<String>,
+    /// Price levels per side to print
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub levels: usize,
+    /// Only these symbols reach the books; the rest is filtered on its first bytes (repeatable)
+    #[arg(long, value_name = "SYMBOL")]
+    pub symbol: Vec<String>,
+    /// Compare the books of a DBN or LOBSTER file with the vendor's own after every event: a DBN file of mbp-10, or the LOBSTER
+    /// order book that belongs to the messages
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub check: Option<PathBuf>,
+    /// Results as JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Instruments of one channel to make room for; for ITCH, the highest stock locate accepted. By default what the recording
+    /// can need, at most 65,535
+    #[arg(long, value_name = "N")]
+    pub max_instruments: Option<u32>,
+    /// Live orders of one channel to make room for. By default what the recording can need, at most 4,194,304
+    #[arg(long, value_name = "N")]
+    pub max_orders: Option<u32>,
+    /// Price levels of one channel to make room for, as many by default
+    #[arg(long, value_name = "N")]
+    pub max_levels: Option<u32>,
+}
+
+/// Orders, and levels, that a channel gets room for at most unless the user says more. The busiest venue has 1.7 million orders
+/// at a time.
+const ROOM_MAX: u64 = 4 << 20;
+/// Instruments that a channel gets room for unless the user says otherwise.
+const INSTRUMENTS_MAX: u32 = 65_535;
+/// Feeds that a sentence names.
+const NAMED_MAX: usize = 4;
+/// Destinations of other feeds that are named.
+const LEFT_OUT_MAX: usize = 8;
+/// Frames between two looks at the clock.
+const LOOK: u64 = 1024;
+
+/// Who a destination belongs to.
+enum Routes {
+    Configured(FeedFile, Heard),
+    Recognised(Survey),
+}
+
+/// What a replay found.
+struct Replay<'a> {
+    args: &'a ReplayArgs,
+    stop: &'a StopFlag,
+    clock: Clock,
+    symbols: Option<Vec<Symbol>>,
+    routes: Routes,
+    /// By feed and channel of the configuration.
+    slots: HashMap<(usize, usize), usize>,
+    /// The channels of files without packets: of ITCH messages, of DBN records, of LOBSTER's lines.
+    of_files: Option<usize>,
+    of_records: Option<usize>,
+    of_lines: Option<usize>,
+    played: Vec<Box<dyn Play>>,
+    /// Of every channel played: what was found out of it.
+    about: Vec<About>,
+    tape: Tape,
+    make: &'a mut dyn MakePlay,
+    other_feeds: u64,
+    damage: Option<String>,
+    /// Of every file in which there is nothing: what it is.
+    empty: Vec<String>,
+}
+
+/// The number of a LOBSTER file's only instrument.
+const ONE_LOBSTER: u32 = 1;
+
+/// What is known of a channel beside its books.
+struct About {
+    protocol: &'static str,
+    /// Where it is received, as far as that was found out.
+    on: Vec<(SocketAddr, Port, Line)>,
+    room: Room,
+    /// When nothing comes any more.
+    end: Ending,
+}
+
+/// What a look at every book of a channel says when nothing comes any more. Channels have room for many books: it is looked once.
+#[derive(Default)]
+struct Ending {
+    partial: Option<Partial>,
+    /// The feed, or a book of it, is stale, and not because the recording begins late.
+    is_stale: bool,
+}
+
+impl Ending {
+    fn of(played: &dyn Play) -> Ending {
+        let partial = Partial::of(played);
+        let is_stale = || {
+            played.state() == FeedState::Stale
+                || of_books(played, |books| {
+                    books.iter().any(|b| b.state() == BookState::Stale)
+                }) == Some(true)
+        };
+        Ending {
+            is_stale: partial.is_none() && is_stale(),
+            partial,
+        }
+    }
+}
+
+pub fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
+    let is_input = |path: &Path| path.as_os_str() == "-";
+    let spooled = match args.files.iter().filter(|path| is_input(path)).count() {
+        0 => return play(args, &args.files, stop),
+        1 if args.step => {
+            return Err(Failure::config(
+                "--step waits for Enter on standard input, which is the recording here: give a file",
+            ));
+        }
+        1 => spool::Spooled::take(stop)?,
+        _ => {
+            return Err(Failure::config(
+                "standard input can be read once only: give `-` once",
+            ));
+        }
+    };
+    let opened = spooled.path();
+    let files = args.files.iter().map(|path| match is_input(path) {
+        true => opened.clone(),
+        false => path.clone(),
+    });
+    let files: Vec<PathBuf> = files.collect();
+    play(args, &files, stop).map_err(|failure| Failure {
+        message: failure.message.replace(&*opened.to_string_lossy(), spool::NAME),
+        ..failure
+    })
+}
+
+/// Reads the files twice, and shows what was found.
+fn play(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<(), Failure> {
+    let mut plain = Plain {
+        is_stepping: args.step,
+        clock: Clock::calibrate(),
+    };
+    let mut replay = read(args, files, stop, &mut plain)?;
+    replay.print()?;
+    if let Some(reason) = stop.reason() {
+        return Err(Failure::interrupted(format!(
+            "{reason}; what was read until then is shown above"
+        )));
+    }
+    match replay.damage.take().or_else(|| replay.fault(false)) {
+        Some(message) => Err(Failure::check(message)),
+        None => Ok(()),
+    }
+}
+
+/// How files were played into what follows them.
+pub struct Fed {
+    /// Why the books cannot be relied on, if they cannot.
+    pub fault: Option<String>,
+    /// Books of which the recording does not have the beginning.
+    pub partial: usize,
+}
+
+/// Plays files into what `make` makes of their channels.
+pub fn feed(args: &ReplayArgs, stop: &StopFlag, make: &mut dyn MakePlay) -> Result<Fed, Failure> {
+    let mut replay = read(args, &args.files, stop, make)?;
+    if let Some(reason) = stop.reason() {
+        return Err(Failure::interrupted(reason.to_string()));
+    }
+    Ok(Fed {
+        fault: replay.damage.take().or_else(|| replay.fault(true)),
+        partial: replay.partial().0,
+    })
+}
+
+/// What channels are played into.
+pub trait MakePlay {
+    /// One more channel. `books` are the sizes that it needs.
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure>;
+
+    /// Who follows the events of a file of records beside its books, if anybody does. `is_by_order`: it tells every order.
+    fn records(
+        &mut self,
+        name: &str,
+        is_by_order: bool,
+        books: BooksConfig,
+    ) -> Result<Option<Box<dyn Follow>>, Failure>;
+
+    /// Whether every channel is made before the first packet is played.
+    fn is_for_channels(&self) -> bool;
+}
+
+/// Books alone.
+struct Plain {
+    is_stepping: bool,
+    clock: Clock,
+}
+
+impl MakePlay for Plain {
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure> {
+        let boxed = Boxed {
+            name,
+            books,
+            is_stepping: self.is_stepping,
+            clock: self.clock.clone(),
+        };
+        wiring::with_channel(feed, number, reception, boxed)
+    }
+
+    fn records(&mut self, _: &str, _: bool, _: BooksConfig) -> Result<Option<Box<dyn Follow>>, Failure> {
+        Ok(None)
+    }
+
+    fn is_for_channels(&self) -> bool {
+        false
+    }
+}
+
+fn read<'a>(
+    args: &'a ReplayArgs,
+    files: &[PathBuf],
+    stop: &'a StopFlag,
+    make: &'a mut dyn MakePlay,
+) -> Result<Replay<'a>, Failure> {
+    tickwire_runtime::alloc::populate_large_blocks();
+    let routes = match routes(args, files, stop) {
+        Ok(routes) => routes,
+        Err(Stopped::Failed(failure)) => return Err(failure),
+        Err(Stopped::Interrupted) => {
+            let reason = stop
+                .reason()
+                .map(|reason| format!("{reason}; "))
+                .unwrap_or_default();
+            return Err(Failure::interrupted(format!(
+                "{reason}nothing has been replayed yet: the recording was being looked through"
+            )));
+        }
+    };
+    let mut replay = Replay {
+        args,
+        stop,
+        clock: Clock::calibrate(),
+        symbols: symbols_of(&args.symbol)?,
+        routes,
+        slots: HashMap::new(),
+        of_files: None,
+        of_records: None,
+        of_lines: None,
+        played: Vec::new(),
+        about: Vec::new(),
+        tape: Tape::new(args.speed),
+        make,
+        other_feeds: 0,
+        damage: None,
+        empty: Vec::new(),
+    };
+    replay.add_recognised()?;
+    if replay.make.is_for_channels() {
+        replay.add_configured()?;
+    }
+    for file in files {
+        match replay.file(file) {
+            Ok(()) => {}
+            Err(End::Interrupted) => break,
+            Err(End::Damaged(message)) => replay.damage = Some(message),
+            Err(End::Failed(failure)) => return Err(failure),
+        }
+    }
+    // What still waits for the other line will not come any more.
+    let end = replay.tape.last().after(Nanos::DAY);
+    for (played, about) in replay.played.iter_mut().zip(&mut replay.about) {
+        played.finish(end);
+        about.end = Ending::of(&**played);
+    }
+    Ok(replay)
+}
+
+/// The first reading.
+fn routes(args: &ReplayArgs, files: &[PathBuf], stop: &StopFlag) -> Result<Routes, Stopped> {
+    if let Some(path) = &args.config {
+        let mut file = FeedFile::load(path).map_err(Stopped::Failed)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        file.feeds
+            .iter_mut()
+            .for_each(|feed| feed.resolve_templates(folder));
+        let heard = survey::of_configured(files, &file, stop)?;
+        return Ok(Routes::Configured(file, heard));
+    }
+    let failed = |message: String| Stopped::Failed(Failure::config(message));
+    let templates: Vec<Arc<Plan>> = args
+        .templates
+        .iter()
+        .map(|path| protocol::templates(path))
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    if let Some(protocol) = args.protocol {
+        wiring::check_published(protocol).map_err(Stopped::Failed)?;
+        if protocol == Protocol::Moex && templates.is_empty() {
+            return Err(failed(
+                "--protocol moex needs --templates FILE: the exchange's FAST template file".into(),
+            ));
+        }
+    }
+    survey::of_recognised(files, args.protocol, &templates, stop).map(Routes::Recognised)
+}
+
+fn symbols_of(names: &[String]) -> Result<Option<Vec<Symbol>>, Failure> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let parse = |n: &String| {
+        Symbol::new(n.as_bytes())
+            .ok_or_else(|| Failure::config(format!("--symbol {n:?} is not a symbol of printable ASCII")))
+    };
+    names.iter().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// Puts a channel and its books behind one call per packet.
+struct Boxed {
+    name: String,
+    books: BooksConfig,
+    is_stepping: bool,
+    clock: Clock,
+}
+
+impl WithChannel for Boxed {
+    type Output = Box<dyn Play>;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Box<dyn Play> {
+        let books = Books::new(BooksConfig {
+            depth,
+            venue: channel.venue(),
+            ..self.books
+        });
+        Box::new(Played::new(
+            self.name,
+            channel,
+            books,
+            self.is_stepping,
+            self.clock,
+        ))
+    }
+}
+
+/// A line's name, as in a configuration.
+fn line_name(line: Line) -> Option<&'static str> {
+    match line {
+        Line::A => Some("a"),
+        Line::B => Some("b"),
+        Line::Retransmit => None,
+    }
+}
+
+/// How much a channel gets room for.
+#[derive(Clone, Copy)]
+struct Room {
+    instruments: u32,
+    orders: u32,
+    levels: u32,
+}
+
+impl Room {
+    /// No more than `load` can need: every message adds an order and a level at most, every entry of a message that has
+    /// several a level.
+    fn of(protocol: Protocol, load: Load, args: &ReplayArgs) -> Room {
+        let entries = match protocol {
+            Protocol::Itch50
+            | Protocol::Pitch
+            | Protocol::PitchOptions
+            | Protocol::PitchComplex
+            | Protocol::PitchFutures
+            | Protocol::Xdp => load.messages,
+            // The least bytes of an entry: 12 of a price point, 8 of a compressed one.
+            Protocol::Openbook | Protocol::Cqs | Protocol::Uqdf | Protocol::Mdp3 | Protocol::Moex => {
+                load.bytes / 8
+            }
+        } + 64;
+        let clamp = |n: u64, most: u64| n.min(most) as u32;
+        let most = |said: Option<u32>| said.map_or(clamp(entries, ROOM_MAX), |said| said);
+        // Numbers of these are the venue's own, and not without holes.
+        let numbered = matches!(protocol, Protocol::Itch50 | Protocol::Xdp | Protocol::Openbook);
+        let instruments = match numbered {
+            true => load.highest.map_or(INSTRUMENTS_MAX, |highest| {
+                highest
+                    .saturating_add(1)
+                    .next_multiple_of(256)
+                    .min(INSTRUMENTS_MAX)
+            }),
+            false => clamp(entries, INSTRUMENTS_MAX.into()),
+        };
+        Room {
+            instruments: args.max_instruments.unwrap_or(instruments),
+            orders: most(args.max_orders),
+            // Each side of a book begins with a block of eight, and leaves blocks behind while it grows.
+            levels: args.max_levels.unwrap_or(clamp(entries * 20, ROOM_MAX)),
+        }
+    }
+}
+
+/// A feed as a configuration would have it.
+fn recognised(found: &Found, templates: &[PathBuf]) -> FeedConfig {
+    let protocol = found.protocol;
+    let mut feed = FeedConfig::on_loopback(protocol);
+    let first = found.on.first().map(|on| on.0.to_string()).unwrap_or_default();
+    let mut name = format!("{protocol} {first}");
+    feed.templates = match protocol {
+        Protocol::Moex => templates.to_vec(),
+        _ => Vec::new(),
+    };
+    let channel = &mut feed.channels[0];
+    // Only what is in the recording is waited for.
+    let has = |port: Port| found.on.iter().any(|on| on.1 == port);
+    channel.snapshot = channel.snapshot.filter(|_| has(Port::Snapshot));
+    channel.snapshot_by_order = channel.snapshot_by_order.filter(|_| has(Port::SnapshotByOrder));
+    channel.definitions = channel.definitions.filter(|_| has(Port::Definitions));
+    if let Some(unit) = found.unit {
+        channel.name = unit.to_string();
+        name += &format!(" unit {unit}");
+    }
+    if let Some(session) = found.session.and_then(|s| String::from_utf8(s.to_vec()).ok()) {
+        name += &format!(" session {}", session.trim());
+        feed.session = Some(session);
+    }
+    feed.name = Some(name);
+    feed
+}
+
+/// How much is known of books whose beginning is not in the recording.
+struct Partial {
+    /// Books that are not empty, or wait for more.
+    books: usize,
+    /// Of these, the ones that are known to be complete: by a snapshot, or because every row came.
+    whole: usize,
+    levels: u64,
+    levels_whole: u64,
+    events: u64,
+    /// Events on orders that were there before.
+    unknown: u64,
+}
+
+impl Partial {
+    /// `None` when the channel is complete, or has lost messages: that is another reason.
+    fn of(played: &dyn Play) -> Option<Partial> {
+        let counters = played.counters();
+        let mut partial = Partial {
+            books: 0,
+            whole: 0,
+            levels: 0,
+            levels_whole: 0,
+            events: counters.get(Counter::Messages),
+            unknown: counters.get(Counter::BookRejects) + played.unseen(),
+        };
+        let is_building = played.state() == FeedState::Building;
+        played.look(&mut |books| {
+            for book in books.iter() {
+                let is_whole = book.state() == BookState::Live && !is_building;
+                if book.is_empty() && (is_whole || book.own_state() == BookState::Building || is_building) {
+                    continue;
+                }
+                let levels: u64 = Side::BOTH
+                    .iter()
+                    .map(|side| book.levels(*side).len() as u64)
+                    .sum();
+                partial.books += 1;
+                partial.levels += levels;
+                if is_whole {
+                    partial.whole += 1;
+                    partial.levels_whole += levels;
+                }
+            }
+        });
+        let begins_late = is_building || partial.whole < partial.books;
+        let is_lossless = counters.get(Counter::MessagesLost) == 0 && played.state() != FeedState::Stale;
+        (begins_late && is_lossless && partial.events > 0).then_some(partial)
+    }
+
+    /// From 0 to 1: of books by order the share of events that fitted what is known, of books by price the share of levels that
+    /// stand in complete books.
+    fn sure(&self) -> f64 {
+        let share = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        match self.levels_whole {
+            0 => share(self.events.saturating_sub(self.unknown), self.events),
+            whole => share(whole, self.levels),
+        }
+    }
+}
+
+impl std::fmt::Display for Partial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "partial, the recording begins in mid-session: {} of {} books are complete, with {} of {} levels",
+            self.whole, self.books, self.levels_whole, self.levels
+        )?;
+        match self.unknown {
+            0 => Ok(()),
+            unknown => write!(
+                f,
+                "; {unknown} of {} events are about orders of before it ({:.1} % fit)",
+                self.events,
+                100.0 * self.sure()
+            ),
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Makes the channels that were recognised.
+    fn add_recognised(&mut self) -> Result<(), Failure> {
+        let Routes::Recognised(survey) = &mut self.routes else {
+            return Ok(());
+        };
+        for found in std::mem::take(&mut survey.channels) {
+            let feed = recognised(&found, &self.args.templates);
+            self.add(&feed, 0, feed.name().to_string(), found.load, found.on)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one more channel, with room for what it carries.
+    fn add(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        name: String,
+        load: Load,
+        on: Vec<(SocketAddr, Port, Line)>,
+    ) -> Result<usize, Failure> {
+        let room = Room::of(feed.protocol(), load, self.args);
+        let books = BooksConfig {
+            depth: Depth::Aggregated,
+            instruments: room.instruments.saturating_add(1),
+            orders: room.orders,
+            levels: room.levels,
+            initial: BookState::Building,
+            ..BooksConfig::default()
+        };
+        let reception = Reception::recorded(room.instruments, room.orders, self.symbols.clone());
+        self.played
+            .push(self.make.channel(feed, number, &reception, name, books)?);
+        self.about.push(About {
+            protocol: feed.protocol().name(),
+            on,
+            room,
+            end: Ending::default(),
+        });
+        Ok(self.played.len() - 1)
+    }
+
+    /// Makes every configured channel that was heard.
+    fn add_configured(&mut self) -> Result<(), Failure> {
+        let Routes::Configured(_, heard) = &self.routes else {
+            return Ok(());
+        };
+        let mut keys: Vec<(usize, usize)> = heard.loads.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.slot_of(key)?;
+        }
+        Ok(())
+    }
+
+    /// The place of a configured channel, which is made when it is first heard.
+    fn slot_of(&mut self, key: (usize, usize)) -> Result<usize, Failure> {
+        if let Some(channel) = self.slots.get(&key) {
+            return Ok(*channel);
+        }
+        let Routes::Configured(file, heard) = &self.routes else {
+            return Err(Failure::config("no feed is configured"));
+        };
+        let mut feed = file.feeds[key.0].clone();
+        let load = heard.loads.get(&key).copied().unwrap_or_default();
+        // A snapshot that is not in the recording is not waited for.
+        if !heard.ports.contains(&(key.0, key.1, Port::Snapshot)) {
+            feed.channels[key.1].snapshot = None;
+        }
+        let name = feed.channel_name(key.1);
+        let channel = self.add(&feed, key.1, name, load, Vec::new())?;
+        self.slots.insert(key, channel);
+        Ok(channel)
+    }
+
+    fn file(&mut self, path: &Path) -> Result<(), End> {
+        let recording = Recording::open(path, itch50::message_size)?;
+        let kind = recording.kind();
+        let (before, of_files) = (self.tape.frames(), self.notes());
+        match recording {
+            Recording::Packets(reader) => self.packets(path, reader),
+            Recording::Messages(file) => self.messages(path, file),
+            Recording::Records(file) => self.records(path, file),
+            Recording::Lines(file) => self.lines(path, file),
+        }?;
+        if (before, of_files) == (self.tape.frames(), self.notes()) {
+            self.empty.push(kind.nothing_in(&path.display()));
+        }
+        Ok(())
+    }
+
+    /// Messages, records and lines of files without packets that were played.
+    fn notes(&self) -> u64 {
+        let of_files = [self.of_files, self.of_records, self.of_lines];
+        let channels = of_files.into_iter().flatten();
+        channels.map(|channel| self.played[channel].cost().packets).sum()
+    }
+
+    fn packets(&mut self, path: &Path, mut reader: CaptureReader) -> Result<(), End> {
+        let mut progress = Progress::new("playing");
+        loop {
+            if self.tape.frames().is_multiple_of(LOOK) {
+                progress.show(path, self.tape.frames(), reader.offset());
+            }
+            let Some(Frame { now, udp }) = self.tape.frame(&mut reader)? else {
+                return Ok(());
+            };
+            if self.stop.is_set() {
+                return Err(End::Interrupted);
+            }
+            let Ok(udp) = udp else { continue };
+            let Some(at) = self.place_of(udp.destination, udp.payload).map_err(End::Failed)? else {
+                self.other_feeds += 1;
+                continue;
+            };
+            self.tape.advance(now, self.stop)?;
+            self.played[at.channel].on_datagram(now, at.port, at.line, udp.payload);
+            if self.args.step {
+                let what = format!("packet {} {} {:?}", self.tape.frames(), udp.destination, at.line);
+                self.step(at.channel, &what)?;
+            }
+        }
+    }
+
+    fn messages(&mut self, path: &Path, mut file: ItchFile) -> Result<(), End> {
+        let Routes::Recognised(survey) = &self.routes else {
+            return Err(End::Damaged(
+                "a file of messages has no addresses: leave --config out".to_string(),
+            ));
+        };
+        let channel = match self.of_files {
+            Some(channel) => channel,
+            None => {
+                let mut feed = FeedConfig::on_loopback(self.args.protocol.unwrap_or(Protocol::Itch50));
+                feed.name = Some(format!("{} file", feed.protocol()));
+                let load = Load {
+                    messages: survey.files.messages,
+                    bytes: survey.files.messages * 40,
+                    highest: None,
+                };
+                let name = feed.name().to_string();
+                let channel = self.add(&feed, 0, name, load, Vec::new()).map_err(End::Failed)?;
+                *self.of_files.insert(channel)
+            }
+        };
+        let mut progress = Progress::new("playing");
+        let mut number = 0_u64;
+        while let Some(message) = file.next_message()? {
+            number += 1;
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, message.offset);
+            }
+            // Bytes 5 to 10 of every message but one are its time of day.
+            let time = message.bytes.get(5..11).map_or(self.tape.last(), |t| {
+                Nanos(t.iter().fold(0, |sum, b| sum << 8 | u64::from(*b)))
+            });
+            self.tape.advance(time.max(self.tape.last()), self.stop)?;
+            self.played[channel].on_message(time, message.bytes);
+            if self.args.step {
+                self.step(channel, &format!("message {number} at byte {}", message.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a channel of a file of records.
+    fn add_records(&mut self, name: &str, kind: &'static str, is_lobster: bool) -> Result<usize, End> {
+        let Routes::Recognised(survey) = &self.routes else {
+            return Err(End::Damaged(format!(
+                "a {kind} file has no addresses: leave --config out"
+            )));
+        };
+        let files = survey.files;
+        let count = if is_lobster { files.lines } else { files.records };
+        let depth = match (is_lobster, files.has_orders) {
+            (true, _) => Depth::ByOrder,
+            (false, true) => Depth::Aggregated,
+            (false, false) => Depth::ByPrice,
+        };
+        let load = Load {
+            messages: count * if depth == Depth::ByPrice { 20 } else { 4 },
+            bytes: 0,
+            highest: None,
+        };
+        let mut room = Room::of(Protocol::Itch50, load, self.args);
+        room.instruments = room.instruments.min(count.min(u64::from(u32::MAX)) as u32 + 4096);
+        let venue = match name.strip_prefix("dbn ").unwrap_or_default() {
+            dataset if dataset.starts_with("GLBX") => Venue::Cme,
+            _ => Venue::Nasdaq,
+        };
+        let sizes = BooksConfig {
+            depth,
+            venue,
+            instruments: room.instruments.saturating_add(2),
+            orders: room.orders,
+            levels: room.levels,
+            initial: BookState::Live,
+            ..BooksConfig::default()
+        };
+        let follower = self
+            .make
+            .records(name, depth != Depth::ByPrice, sizes)
+            .map_err(End::Failed)?;
+        let books = Books::new(sizes);
+        let check = match &self.args.check {
+            Some(path) => records::check_of(path)?,
+            None => Check::None,
+        };
+        let mut records = Records::new(
+            name.to_string(),
+            books,
+            is_lobster,
+            check,
+            self.args.step,
+            self.clock.clone(),
+        );
+        records.follow(follower);
+        self.played.push(Box::new(records));
+        self.about.push(About {
+            protocol: kind,
+            on: Vec::new(),
+            room,
+            end: Ending::default(),
+        });
+        Ok(self.played.len() - 1)
+    }
+
+    fn records(&mut self, path: &Path, mut file: RecordFile) -> Result<(), End> {
+        let damaged =
+            |e: Malformed| End::Damaged(format!("{}: its metadata cannot be read: {e}", path.display()));
+        let metadata = dbn::Metadata::parse(file.version(), file.metadata()).map_err(damaged)?;
+        let channel = match self.of_records {
+            Some(channel) => channel,
+            None => {
+                let name = format!("dbn {}", metadata.dataset.escape_ascii());
+                let channel = self.add_records(&name, "dbn", false)?;
+                *self.of_records.insert(channel)
+            }
+        };
+        let played = &mut self.played[channel];
+        metadata
+            .mappings(&mut |symbol, number| {
+                let number = std::str::from_utf8(number).ok().and_then(|n| n.parse().ok());
+                // Numbers may be asked for by number: what is mapped then is the symbol.
+                if let Some(number) = number {
+                    played.name(number, symbol);
+                }
+            })
+            .map_err(damaged)?;
+        let mut progress = Progress::new("playing");
+        let mut number = 0_u64;
+        while let Some(record) = file.next_record()? {
+            number += 1;
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, record.offset);
+            }
+            let time = dbn::parse(record.bytes)
+                .ok()
+                .and_then(|r| r.header().ts_event.get());
+            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
+            self.tape.advance(time, self.stop)?;
+            self.played[channel].on_message(time, record.bytes);
+            if self.args.step {
+                self.step(channel, &format!("record {number} at byte {}", record.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, path: &Path, mut file: LineFile) -> Result<(), End> {
+        let channel = match self.of_lines {
+            Some(channel) => channel,
+            None => {
+                let channel = self.add_records("lobster", "lobster", true)?;
+                // LOBSTER names its files AAPL_2012-06-21_34200000_57600000_message_10.csv.
+                let name = path
+                    .file_name()
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default();
+                if self.make.is_for_channels()
+                    && let Some((symbol, _)) = name.split_once('_')
+                {
+                    self.played[channel].name(ONE_LOBSTER, symbol.as_bytes());
+                }
+                *self.of_lines.insert(channel)
+            }
+        };
+        let mut progress = Progress::new("playing");
+        while let Some((number, line)) = file.next_line()? {
+            if number == 1 && line.starts_with(b"Time,") {
+                continue;
+            }
+            if number.is_multiple_of(LOOK) {
+                if self.stop.is_set() {
+                    return Err(End::Interrupted);
+                }
+                progress.show(path, number, 0);
+            }
+            let field = line.split(|b| *b == b',').next().unwrap_or_default();
+            let time = std::str::from_utf8(field).ok().and_then(records::lobster_time);
+            let time = time.unwrap_or(self.tape.last()).max(self.tape.last());
+            self.tape.advance(time, self.stop)?;
+            self.played[channel].on_message(time, line);
+            if self.args.step {
+                self.step(channel, &format!("line {number}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a packet goes; `None` for another feed in the same recording.
+    fn place_of(&mut self, destination: SocketAddr, payload: &[u8]) -> Result<Option<At>, Failure> {
+        let file = match &self.routes {
+            Routes::Recognised(survey) => {
+                let addressee = survey.places.get(&destination);
+                return Ok(addressee.and_then(|a: &Addressee| a.of(payload)));
+            }
+            Routes::Configured(file, _) => file,
+        };
+        let Some(found) = file.find(destination) else {
+            return Ok(None);
+        };
+        let (port, line) = (found.port, found.line);
+        let channel = self.slot_of((found.feed, found.channel))?;
+        Ok(Some(At {
+            channel,
+            port,
+            line: line.unwrap_or(Line::Retransmit),
+        }))
+    }
+
+    /// What is wrong with the books at the end, if anything is.
+    ///
+    /// A backtest counts books of a recording that begins in mid-session among its doubts: LOBSTER's always do.
+    fn fault(&self, is_backtest: bool) -> Option<String> {
+        let loss = self.tape.skipped().loss();
+        if self.played.iter().all(|p| p.cost().packets == 0) {
+            let empty = (self.tape.frames() == 0)
+                .then(|| self.empty.first().cloned())
+                .flatten();
+            let said = match &self.routes {
+                Routes::Configured(..) => "the recording holds no packet of a configured feed",
+                Routes::Recognised(_) => {
+                    "the recording holds no packet of a protocol whose books are known here; name the feeds with --config, or the protocol with --protocol"
+                }
+            };
+            let said = empty.unwrap_or_else(|| said.to_string());
+            return Some(match loss {
+                Some(loss) => format!("{said}; {loss}"),
+                None => said,
+            });
+        }
+        let differs = self
+            .played
+            .iter()
+            .filter_map(|p| p.checked())
+            .find(|c| c.equal < c.rows);
+        if let Some(checked) = differs {
+            return Some(format!(
+                "{} of {} rows differ from the books; first {}",
+                checked.rows - checked.equal,
+                checked.rows,
+                checked.first.as_deref().unwrap_or_default()
+            ));
+        }
+        let mut reasons: Vec<String> = loss.into_iter().collect();
+        let mut say = |what: String, names: Vec<&str>| {
+            if !names.is_empty() {
+                let more = names.len().saturating_sub(NAMED_MAX);
+                let named = names[..names.len() - more].join(", ");
+                let more = match more {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                reasons.push(format!("{what} ({named}{more})"));
+            }
+        };
+        let with = |counter: Counter| -> (u64, Vec<&str>) {
+            let counts = self
+                .played
+                .iter()
+                .map(|p| (p.counters().get(counter), p.cost().name.as_str()));
+            let counts: Vec<_> = counts.filter(|(count, _)| *count > 0).collect();
+            (
+                counts.iter().map(|(c, _)| c).sum(),
+                counts.iter().map(|(_, n)| *n).collect(),
+            )
+        };
+        let (rejects, names) = with(Counter::BookRejects);
+        say(format!("{rejects} events did not fit their books"), names);
+        let (malformed, names) = with(Counter::Malformed);
+        say(format!("{malformed} packets or messages are malformed"), names);
+        if !is_backtest {
+            let (books, names) = self.partial();
+            say(
+                format!("the recording begins in mid-session, {books} books are partial"),
+                names,
+            );
+        }
+        let ends = self.about.iter().map(|about| &about.end);
+        let ends = ends.zip(self.played.iter().map(|p| p.cost().name.as_str()));
+        let stale = ends.filter(|(end, _)| end.is_stale);
+        let names = stale.map(|(_, name)| name).collect();
+        say(
+            "books are stale at the end: messages are missing on every line".to_string(),
+            names,
+        );
+        (!reasons.is_empty()).then(|| format!("the books are not to be relied on: {}", reasons.join("; ")))
+    }
+
+    /// Books of which the recording does not have the beginning, and the names of their feeds.
+    fn partial(&self) -> (usize, Vec<&str>) {
+        let ends = self.about.iter().map(|about| &about.end);
+        let ends = ends.zip(self.played.iter().map(|p| p.cost().name.as_str()));
+        let partial = ends
+            .filter_map(|(end, name)| Some((end.partial.as_ref()?, name)))
+            .map(|(partial, name)| (partial.books - partial.whole, name))
+            .filter(|(books, _)| *books > 0);
+        partial.fold((0, Vec::new()), |(all, mut names), (books, name)| {
+            names.push(name);
+            (all + books, names)
+        })
+    }
+
+    /// `--step`: shows what the packet did, waits for Enter.
+    fn step(&mut self, channel: usize, what: &str) -> Result<(), End> {
+        println!("{what}");
+        for line in self.played[channel].take_shown() {
+            println!("{line}");
+        }
+        eprint!("[Enter] ");
+        let _ = std::io::stderr().flush();
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => Err(End::Interrupted),
+            Ok(_) if line.trim() == "q" => Err(End::Interrupted),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    fn print(&mut self) -> Result<(), Failure> {
+        let text = if self.args.json {
+            format!("{:#}\n", self.to_json())
+        } else {
+            self.to_text()
+        };
+        match std::io::stdout().write_all(text.as_bytes()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::system(format!("cannot write the output: {e}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let played = self.played.iter().zip(&self.about);
+        let feeds: Vec<serde_json::Value> = played.map(|(p, about)| self.channel_json(&**p, about)).collect();
+        let counts = self.tape.skipped();
+        let mut all = serde_json::json!({
+            "frames": counts.frames,
+            "frames_without_udp": counts.total(),
+            "frames_lost": counts.lost(),
+            "frames_not_read": counts.not_read(),
+            "packets_of_other_feeds": self.other_feeds,
+            "interrupted": self.stop.is_set(),
+        });
+        if let Routes::Recognised(survey) = &self.routes {
+            let left_out = survey.left_out.iter().map(|(address, packets, protocol)| {
+                serde_json::json!({
+                    "destination": address.to_string(),
+                    "packets": packets,
+                    "protocol": protocol.map(Protocol::name),
+                })
+            });
+            all["left_out"] = left_out.collect();
+            all["destinations_with_heartbeats_only"] = survey.idle.into();
+            all["first_reading"] = serde_json::json!({
+                "streams": survey.streams,
+                "packets_read_field_by_field": survey.looked_into,
+            });
+        }
+        // One channel's members stand at the top as well: scripts need not look for the only one.
+        if let ([only], Some(all)) = (&feeds[..], all.as_object_mut()) {
+            all.extend(only.as_object().cloned().unwrap_or_default());
+        }
+        all["feeds"] = feeds.into();
+        all
+    }
+
+    fn channel_json(&self, played: &dyn Play, about: &About) -> serde_json::Value {
+        let (counters, cost) = (played.counters(), played.cost());
+        let messages = counters.get(Counter::Messages);
+        let busy_ns = self.clock.span_ns(cost.busy_ticks);
+        serde_json::json!({
+            "name": cost.name,
+            "protocol": about.protocol,
+            "destinations": about.on.iter().map(|(address, port, line)| serde_json::json!({
+                "address": address.to_string(),
+                "port": port.name(),
+                "line": line_name(*line),
+            })).collect::<Vec<_>>(),
+            "room": {
+                "instruments": about.room.instruments,
+                "orders": about.room.orders,
+                "levels": about.room.levels,
+            },
+            "state": format!("{:?}", played.state()),
+            "packets": cost.packets,
+            "bytes": cost.bytes,
+            "next_sequence_number": played.next_seq().0,
+            "counters": tickwire_control::results::counters_by_id(&counters),
+            "state_hash": format!("{:016x}", of_books(played, |books| books.state_hash()).unwrap_or_default()),
+            "ns_per_message": if messages > 0 { busy_ns as f64 / messages as f64 } else { 0.0 },
+            "ns_per_packet": tickwire_control::summary::summary_json(&cost.per_packet),
+            "partial": about.end.partial.as_ref().map(|p| serde_json::json!({
+                "books": p.books,
+                "complete": p.whole,
+                "levels": p.levels,
+                "levels_of_complete_books": p.levels_whole,
+                "events": p.events,
+                "events_on_orders_before_the_recording": p.unknown,
+                "sure": p.sure(),
+            })),
+            "events_of_orders_before_the_recording": played.unseen(),
+            "check": played.checked().map(|c| serde_json::json!({
+                "rows": c.rows,
+                "equal": c.equal,
+                "levels_that_follow_from_events": c.levels,
+                "levels_taken_from_rows": c.taken,
+                "first_difference": c.first,
+            })),
+            "books": self.books_json(played),
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut all = Counters::default();
+        let (mut busy_ns, mut incomplete) = (0, Vec::new());
+        for (played, about) in self.played.iter().zip(&self.about) {
+            text += &self.books_text(&**played, about.end.partial.is_some());
+            all.merge(&played.counters());
+            busy_ns += self.clock.span_ns(played.cost().busy_ticks);
+            let lost = played.counters().get(Counter::MessagesLost);
+            let name = &played.cost().name;
+            if let Some(partial) = &about.end.partial {
+                incomplete.push(format!("{name}: {partial}"));
+            } else if lost > 0 {
+                incomplete.push(format!(
+                    "{name}: {lost} messages are missing on every line; its books are stale"
+                ));
+            }
+        }
+        for missing in self.missing_books() {
+            text += &format!("{missing}: no such symbol in the recording's directory\n");
+        }
+        let mut feeds = Table::new(
+            "feeds",
+            &[
+                "",
+                "state",
+                "next",
+                "packets",
+                "messages",
+                "gaps",
+                "ns per message",
+            ],
+        );
+        for played in &self.played {
+            let (counters, cost) = (played.counters(), played.cost());
+            let messages = counters.get(Counter::Messages);
+            let ns = self.clock.span_ns(cost.busy_ticks) as f64 / messages.max(1) as f64;
+            feeds = feeds.row([
+                cost.name.clone(),
+                format!("{:?}", played.state()),
+                played.next_seq().to_string(),
+                cost.packets.to_string(),
+                messages.to_string(),
+                counters.get(Counter::Gaps).to_string(),
+                format!("{ns:.1}"),
+            ]);
+        }
+        text += &format!("\n{}", feeds.to_text(tickwire_console::terminal::width()));
+        text += &self.found_text();
+        text += &tickwire_control::summary::counter_table(&all);
+        text += &self.frames_text();
+        text += "\nhandler and books, per packet (per message for files), ns\n";
+        let rows: Vec<_> = self
+            .played
+            .iter()
+            .map(|p| (p.cost().name.as_str(), &p.cost().per_packet))
+            .collect();
+        text += &tickwire_control::summary::percentile_table(&rows);
+        let messages = all.get(Counter::Messages);
+        if messages > 0 && busy_ns > 0 {
+            text += &format!(
+                "{:.1} ns per message, {:.2} million messages per second on one core (reading the file not included)\n",
+                busy_ns as f64 / messages as f64,
+                messages as f64 * 1e3 / busy_ns as f64
+            );
+        }
+        for checked in self.played.iter().filter_map(|p| p.checked()) {
+            text += &format!(
+                "{} of {} rows of the vendor's own book equal ours",
+                checked.equal, checked.rows
+            );
+            text += &match checked.taken {
+                0 => "\n".to_string(),
+                taken => format!(
+                    "; {} levels follow from the events, {taken} are of orders of before the file and were taken from the rows\n",
+                    checked.levels
+                ),
+            };
+        }
+        if let Some(reason) = self.stop.reason() {
+            text += &format!("{reason}: the above is of the part of the recording that was read\n");
+        }
+        for incomplete in incomplete {
+            text += &format!("{incomplete}\n");
+        }
+        text
+    }
+
+    /// What became of the frames that gave no datagram, or not as they stand in the file; nothing where all are plain UDP.
+    fn frames_text(&self) -> String {
+        let counts = self.tape.skipped();
+        let mut text = String::new();
+        if counts.total() > 0 || !counts.mended().is_empty() {
+            text += &format!("{counts}\n");
+        }
+        if counts.tcp > 0 {
+            text += "streams of TCP are not replayed: see `tickwire decode`\n";
+        }
+        if self.other_feeds > 0 {
+            text += &format!("packets of other feeds: {}\n", self.other_feeds);
+        }
+        text
+    }
+
+    /// What the first reading found out: the lines of every channel, and what is of none.
+    fn found_text(&self) -> String {
+        let Routes::Recognised(survey) = &self.routes else {
+            return String::new();
+        };
+        let mut text = String::new();
+        if self.about.iter().any(|about| about.on.len() > 1) {
+            text += "\nlines, found out by their content\n";
+            for (played, about) in self.played.iter().zip(&self.about) {
+                let on = about
+                    .on
+                    .iter()
+                    .map(|(address, port, line)| match line_name(*line) {
+                        Some(line) => format!("{} {line} {address}", port.name()),
+                        None => format!("{} {address}", port.name()),
+                    });
+                let on: Vec<_> = on.collect();
+                text += &format!("{}: {}\n", played.cost().name, on.join(", "));
+            }
+            text += "\n";
+        }
+        for (address, packets, protocol) in survey.left_out.iter().take(LEFT_OUT_MAX) {
+            text += &match protocol {
+                Some(protocol) => {
+                    format!(
+                        "{packets} packets to {address} are {protocol}, of which no books are kept here: see `tickwire decode`\n"
+                    )
+                }
+                None => format!("{packets} packets to {address} are of no protocol known here\n"),
+            };
+        }
+        if survey.left_out.len() > LEFT_OUT_MAX {
+            text += &format!("and {} more destinations\n", survey.left_out.len() - LEFT_OUT_MAX);
+        }
+        text
+    }
+
+    /// Symbols asked for that no channel knows.
+    fn missing_books(&self) -> impl Iterator<Item = &String> {
+        self.args.book.iter().filter(|b| {
+            let known = |p: &dyn Play| self.wanted_books(p).contains_key(*b);
+            *b != "all" && !self.played.iter().any(|p| known(&**p))
+        })
+    }
+
+    /// The instruments asked for with `--book`, in order of symbol.
+    fn wanted_books(&self, played: &dyn Play) -> BTreeMap<String, InstrumentId> {
+        let all = self.args.book.iter().any(|b| b == "all");
+        let wanted = |s: &str| all || self.args.book.iter().any(|b| b == s);
+        if self.args.book.is_empty() {
+            return BTreeMap::new();
+        }
+        let directory = played.directory();
+        let known = directory.iter().filter(|(symbol, _)| wanted(symbol.as_str()));
+        let mut books: BTreeMap<_, _> = known.map(|(symbol, id)| (symbol.to_string(), *id)).collect();
+        // A recording that starts in mid-session has no directory: books are then named by number.
+        if books.is_empty() {
+            played.look(&mut |all| {
+                let numbered = all.iter().filter(|b| !b.is_empty());
+                books.extend(numbered.map(|b| b.instrument()).filter_map(|id| {
+                    let name = format!("#{}", id.0);
+                    wanted(&name).then_some((name, id))
+                }));
+            });
+        }
+        books
+    }
+
+    fn books_text(&self, played: &dyn Play, is_partial: bool) -> String {
+        let mut text = String::new();
+        let wanted = self.wanted_books(played);
+        played.look(&mut |books| {
+            for (symbol, id) in &wanted {
+                if let Some(book) = books.book(*id) {
+                    self.book_text(&mut text, played, (symbol, book), is_partial);
+                }
+            }
+        });
+        text
+    }
+
+    fn book_text(
+        &self,
+        text: &mut String,
+        played: &dyn Play,
+        (symbol, book): (&str, BookRef<'_>),
+        is_partial: bool,
+    ) {
+        *text += &format!(
+            "{symbol}  {}  {:?}{}\n{:>10} {:>14}   {:<14} {:<10}\n",
+            played.cost().name,
+            book.state(),
+            if is_partial && book.state() != BookState::Live {
+                ", partial"
+            } else {
+                ""
+            },
+            "qty",
+            "bid",
+            "ask",
+            "qty"
+        );
+        let bids: Vec<_> = book.levels(Side::Bid).take(self.args.levels).collect();
+        let asks: Vec<_> = book.levels(Side::Ask).take(self.args.levels).collect();
+        for i in 0..bids.len().max(asks.len()) {
+            let bid = bids.get(i).map_or((String::new(), String::new()), |l| {
+                (l.qty.to_string(), l.price.to_string())
+            });
+            let ask = asks.get(i).map_or((String::new(), String::new()), |l| {
+                (l.price.to_string(), l.qty.to_string())
+            });
+            *text += &format!("{:>10} {:>14}   {:<14} {:<10}\n", bid.0, bid.1, ask.0, ask.1);
+        }
+    }
+
+    fn books_json(&self, played: &dyn Play) -> serde_json::Value {
+        let side = |id, side| -> Vec<serde_json::Value> {
+            let mut levels = Vec::new();
+            played.look(&mut |books| {
+                let Some(book) = books.book(id) else { return };
+                let shown = book.levels(side).take(self.args.levels);
+                levels.extend(shown.map(|l| {
+                    serde_json::json!({ "price": l.price.to_string(), "qty": l.qty.0, "orders": l.orders })
+                }));
+            });
+            levels
+        };
+        self.wanted_books(played)
+            .into_iter()
+            .map(|(symbol, id)| {
+                (
+                    symbol,
+                    serde_json::json!({ "bids": side(id, Side::Bid), "asks": side(id, Side::Ask) }),
+                )
+            })
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    }
+}
