@@ -11,7 +11,7 @@ use tickwire_fix::{self as fix, Frame};
 use tickwire_runtime::capture::{Step, Stream, StreamKey, TcpSegment, TcpStreams};
 use tickwire_wire::{Malformed, ilink3, itch50, mdp3, openbook, ouch50, pitch, soupbintcp, xdp};
 
-use crate::fix::names;
+use tickwire_fixengine::names;
 use tickwire_venues::json::JsonLine;
 use tickwire_venues::protocol::{self, Kind, Message, Place, Protocol, Reader, Sink};
 

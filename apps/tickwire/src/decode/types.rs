@@ -3,7 +3,7 @@
 use tickwire_wire::{cqs, ilink3, itch50, mdp3, openbook, ouch50, pitch, uqdf, xdp};
 
 use super::tcp::{Leg, Wanted};
-use crate::fix::names;
+use tickwire_fixengine::names;
 use tickwire_venues::protocol::{Kind, Protocol};
 
 /// Types and names of the messages of a protocol; `None` where a file tells them.

@@ -17,10 +17,12 @@ use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
 
-use super::engine::{Application, Engine, Flow, Table as Sessions};
-use super::settings::{self, Wanted};
+use super::{console, ended, failure, load, quiet};
 use crate::cli::FixBenchArgs;
 use tickwire_console::failure::Failure;
+use tickwire_fixengine::settings::Wanted;
+use tickwire_fixengine::store;
+use tickwire_fixengine::{Engine, Error, Flow, Handler, Table as Sessions};
 
 /// Orders before each round's first that counts.
 const WARM_UP: u64 = 200;
@@ -182,16 +184,16 @@ impl Bench<'_> {
         stop: &StopFlag,
     ) -> Result<(usize, usize), Failure> {
         let path = self.config("acceptor", round, series.store, "SocketAcceptPort=0\n")?;
-        let mut acceptor = Engine::quiet(settings::load(&path, Wanted::Only(Role::Acceptor))?)?;
+        let mut acceptor = quiet(load(&path, Wanted::Only(Role::Acceptor))?)?;
         let port = acceptor.addresses()[0].port();
         let host = format!("SocketConnectHost=127.0.0.1\nSocketConnectPort={port}\n");
         let path = self.config("initiator", round, series.store, &host)?;
-        let mut initiator = Engine::quiet(settings::load(&path, Wanted::Only(Role::Initiator))?)?;
+        let mut initiator = quiet(load(&path, Wanted::Only(Role::Initiator))?)?;
         let mut trader = Trader::new(self.orders + WARM_UP);
         let mut venue = Venue::default();
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| acceptor.run(&mut venue, stop));
-            let own = initiator.run(&mut trader, stop);
+            let other = scope.spawn(|| ended(acceptor.run(&mut venue, stop)));
+            let own = ended(initiator.run(&mut trader, stop));
             let other = other
                 .join()
                 .unwrap_or_else(|_| Err(Failure::system("the venue's thread has panicked")));
@@ -357,7 +359,7 @@ fn price(number: u64) -> tickwire_market::Price {
     tickwire_market::Price::from_raw(187_000_000_000 + (number % 100) as i64 * 10_000_000)
 }
 
-impl Application for Trader {
+impl Handler for Trader {
     #[inline]
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Sessions) {
         match event {
@@ -387,7 +389,7 @@ impl Application for Trader {
         }
     }
 
-    fn turn(&mut self, _: Nanos, _: &mut Engine) -> Result<Flow, Failure> {
+    fn turn(&mut self, _: Nanos, _: &mut Engine) -> Result<Flow, Error> {
         Ok(if self.answered == self.orders {
             Flow::End
         } else {
@@ -404,7 +406,7 @@ struct Venue {
     is_over: bool,
 }
 
-impl Application for Venue {
+impl Handler for Venue {
     #[inline]
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Sessions) {
         match event {
@@ -414,7 +416,7 @@ impl Application for Venue {
         }
     }
 
-    fn turn(&mut self, _: Nanos, _: &mut Engine) -> Result<Flow, Failure> {
+    fn turn(&mut self, _: Nanos, _: &mut Engine) -> Result<Flow, Error> {
         Ok(if self.is_over { Flow::End } else { Flow::Go })
     }
 }
@@ -509,8 +511,8 @@ fn store_of(folder: &Path, name: &str, more: &str) -> Result<Box<dyn Store + Sen
     let path = folder.join(format!("{name}.cfg"));
     tickwire_runtime::files::write(&path, text)
         .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
-    let setups = settings::load(&path, Wanted::Only(Role::Acceptor))?;
-    super::store::open(&setups[0], true)
+    let setups = load(&path, Wanted::Only(Role::Acceptor))?;
+    store::open(&setups[0], &console()).map_err(failure)
 }
 
 /// Puts messages into a store, so many before each settling; nanoseconds for one.

@@ -9,11 +9,11 @@ use tickwire_fix::{Event, Precision, SessionId, Stamp, Status, tag};
 use tickwire_market::Nanos;
 use tickwire_runtime::wake::Waker;
 
-use super::engine::{Application, Engine, Flow, Table, Way};
-use super::message::{self, Framer, TagValue};
 use super::script::{self, Step, Want};
 use tickwire_console::failure::Failure;
 use tickwire_console::say;
+use tickwire_fixengine::message::{self, Framer, TagValue};
+use tickwire_fixengine::{Engine, Error, Flow, Handler, Table, Way};
 
 /// Messages that wait to be taken by a step; the oldest are dropped at a prompt, a script has failed.
 const WAITING_MAX: usize = 10_000;
@@ -420,7 +420,7 @@ fn shown_wants(wants: &[Want]) -> String {
     shown.collect::<Vec<_>>().join("|")
 }
 
-impl Application for Driver {
+impl Handler for Driver {
     fn on_event(&mut self, _: Nanos, id: SessionId, event: &Event, _: &mut Table) {
         if let Event::LoggedOn { .. } = event {
             self.seen[id.0].has_logged_on = true;
@@ -455,7 +455,7 @@ impl Application for Driver {
         self.seen[id.0].framer.iter_mut().for_each(Framer::clear);
     }
 
-    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Failure> {
+    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Error> {
         if !self.read_prompt() {
             return Ok(Flow::End);
         }
@@ -464,7 +464,7 @@ impl Application for Driver {
             match self.step(now, &step, engine) {
                 Ok(Progress::Waits) => return Ok(Flow::At(self.until(&step))),
                 Ok(Progress::Done) => {}
-                Err(trouble) => self.failed(line, trouble)?,
+                Err(trouble) => self.failed(line, trouble).map_err(Error::application)?,
             }
             self.since = None;
             self.steps.pop_front();
@@ -483,8 +483,9 @@ impl Application for Driver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{Wanted, load};
+    use super::super::{load, quiet};
     use super::*;
+    use tickwire_fixengine::settings::Wanted;
 
     fn driver(script: &str, name: &str) -> (Driver, Engine) {
         let dir = std::env::temp_dir().join(format!("tickwire-driver-{}-{name}", std::process::id()));
@@ -495,7 +496,7 @@ mod tests {
             "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n",
         )
         .unwrap();
-        let engine = Engine::quiet(load(&config, Wanted::All).unwrap()).unwrap();
+        let engine = quiet(load(&config, Wanted::All).unwrap()).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         let steps = script::parse(script).unwrap();
         (Driver::new(Source::Script("script".into()), steps, 1), engine)

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use tickwire_fix::{Event, Message, SessionId, is_header, tag};
 use tickwire_market::Nanos;
 
-use super::engine::{Application, Table};
+use tickwire_fixengine::{Handler, Table};
 
 /// Signature and SignatureLength, of the trailer: they sign the message that came, not its echo.
 const SIGNATURE: [u32; 2] = [89, 93];
@@ -26,7 +26,7 @@ impl Echo {
     }
 }
 
-impl Application for Echo {
+impl Handler for Echo {
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table) {
         match event {
             Event::Message { poss_resend, .. } => {

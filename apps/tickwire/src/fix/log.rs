@@ -1,40 +1,23 @@
 //! `tickwire fix log`: messages of stores and message logs, for people or as JSON, filtered, followed.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tickwire_fix::dict::Dictionary;
-use tickwire_fix::{Store, tag};
+use tickwire_fix::tag;
+use tickwire_fixengine::message::{self, TagValue};
+use tickwire_fixengine::{MessageFile, names};
 use tickwire_runtime::signal::StopFlag;
 
-use super::message::{self, Framer, TagValue};
-use super::names;
+use super::failure;
 use crate::cli::FixLogArgs;
 use tickwire_console::failure::Failure;
 
 /// How often a followed file is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// A file and how far it was read.
-enum Source {
-    Store {
-        path: PathBuf,
-        /// The next message's number, as the file said.
-        next: u64,
-        /// The next one to be shown.
-        shown: u64,
-    },
-    /// A message log, or anything with messages in it.
-    Text {
-        path: PathBuf,
-        reader: BufReader<File>,
-        lines: Lines,
-    },
-}
 
 /// Which messages are wanted.
 struct Filter {
@@ -53,8 +36,8 @@ struct Names(Vec<Arc<Dictionary>>);
 pub(super) fn run(args: &FixLogArgs, stop: &StopFlag) -> Result<(), Failure> {
     let names = Names::load(&args.dictionary)?;
     let filter = Filter::of(args, &names)?;
-    let sources = args.files.iter().map(|path| Source::open(path));
-    let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let sources = args.files.iter().map(|path| MessageFile::open(path));
+    let mut sources = sources.collect::<Result<Vec<_>, _>>().map_err(failure)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut left = args.limit.unwrap_or(u64::MAX);
     let many = sources.len() > 1;
@@ -62,7 +45,7 @@ pub(super) fn run(args: &FixLogArgs, stop: &StopFlag) -> Result<(), Failure> {
         for source in &mut sources {
             let name = source.path().display().to_string();
             let mut written = Ok(());
-            source.read(&mut |time, bytes| {
+            let read = source.read(&mut |time, bytes| {
                 let fields = message::fields(bytes);
                 if left == 0 || written.is_err() || !filter.admits(time, &fields) {
                     return;
@@ -79,7 +62,8 @@ pub(super) fn run(args: &FixLogArgs, stop: &StopFlag) -> Result<(), Failure> {
                     (_, true) => writeln!(out, "{}", message::shown(bytes)),
                     _ => entry.people(&mut out),
                 };
-            })?;
+            });
+            read.map_err(failure)?;
             if written.and(out.flush()).is_err() {
                 // Nobody reads on.
                 return Ok(());
@@ -92,124 +76,8 @@ pub(super) fn run(args: &FixLogArgs, stop: &StopFlag) -> Result<(), Failure> {
     }
 }
 
-/// Hands out every message of a store, a message log, or a file with messages in its lines.
-///
-/// # Errors
-/// The file cannot be read.
-pub(super) fn messages(path: &Path, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
-    Source::open(path)?.read(&mut |_, bytes| each(bytes))
-}
-
 fn cannot_read(path: &Path, e: &io::Error) -> Failure {
     Failure::system(format!("cannot read {}: {e}", path.display()))
-}
-
-impl Source {
-    fn open(path: &Path) -> Result<Source, Failure> {
-        let mut file = File::open(path).map_err(|e| cannot_read(path, &e))?;
-        let mut magic = [0; 8];
-        let is_store =
-            file.read_exact(&mut magic).is_ok() && (magic == *b"TWFIXST1" || magic == *b"TWFIXST2");
-        file.seek(SeekFrom::Start(0)).map_err(|e| cannot_read(path, &e))?;
-        let path = path.to_owned();
-        Ok(match is_store {
-            true => Source::Store {
-                path,
-                next: 0,
-                shown: 0,
-            },
-            false => Source::Text {
-                path,
-                reader: BufReader::new(file),
-                lines: Lines::default(),
-            },
-        })
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Source::Store { path, .. } | Source::Text { path, .. } => path,
-        }
-    }
-
-    /// Hands out what is new, with the time of its line if it has one.
-    fn read(&mut self, each: &mut dyn FnMut(Option<&str>, &[u8])) -> Result<(), Failure> {
-        match self {
-            Source::Store { path, next, shown } => {
-                let file = File::open(&*path).map_err(|e| cannot_read(path, &e))?;
-                let (_, size) = super::store::head_of(&file).map_err(|e| cannot_read(path, &e))?;
-                let now = size.map(|size| size.next_out).unwrap_or(0);
-                if now == *next && now > 0 {
-                    return Ok(());
-                }
-                // Numbers that began anew are others.
-                if now < *next {
-                    *shown = 0;
-                }
-                *next = now;
-                let mut store = super::store::look_at(path)?;
-                store.for_each(|seq, message| {
-                    if seq >= *shown {
-                        each(None, message);
-                    }
-                });
-                *shown = store.next_out();
-                Ok(())
-            }
-            Source::Text { path, reader, lines } => {
-                lines.read(reader, each).map_err(|e| cannot_read(path, &e))
-            }
-        }
-    }
-}
-
-/// Lines of a message log: a time, something, a message with real separators or bars.
-#[derive(Default)]
-struct Lines {
-    framer: Framer,
-    /// A line without an end yet.
-    part: Vec<u8>,
-}
-
-impl Lines {
-    fn read(
-        &mut self,
-        reader: &mut impl BufRead,
-        each: &mut dyn FnMut(Option<&str>, &[u8]),
-    ) -> io::Result<()> {
-        while reader.read_until(b'\n', &mut self.part)? > 0 {
-            // Data may hold line ends: then the message goes on.
-            let is_whole = self.part.ends_with(b"\n");
-            if !is_whole {
-                return Ok(());
-            }
-            self.line(each);
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, each: &mut dyn FnMut(Option<&str>, &[u8])) {
-        let line = std::mem::take(&mut self.part);
-        let begin = line.windows(5).position(|w| w == b"8=FIX").unwrap_or(line.len());
-        let time = std::str::from_utf8(&line[..begin]).unwrap_or("");
-        let time = time.split_whitespace().next().map(|t| t.trim_end_matches(':'));
-        let time = time.filter(|t| t.len() >= 17 && t.as_bytes()[8] == b'-');
-        let message = &line[begin..];
-        if !message.contains(&1) {
-            // Bars for separators: checksum and lengths are of the real ones.
-            let message: Vec<u8> = message.iter().map(|b| if *b == b'|' { 1 } else { *b }).collect();
-            return self.framer.take(&message, |m| each(time, m));
-        }
-        let mut found = false;
-        self.framer.take(message, |m| {
-            found = true;
-            each(time, m);
-        });
-        // A masked message has another sum than it says, and is shown all the same; anything else on the line is not.
-        if found {
-            self.framer.clear();
-        }
-    }
 }
 
 impl Names {
@@ -404,26 +272,6 @@ impl Entry<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_of_logs_are_read_with_bars_or_separators_and_in_pieces() {
-        let message = tickwire_fix::naive::encode(&[(35, b"0".to_vec()), (34, b"7".to_vec())]);
-        let with_bars = String::from_utf8(message.clone()).unwrap().replace('\x01', "|");
-        let mut text = b"20261121-01:55:41.123 : ".to_vec();
-        text.extend_from_slice(&message);
-        text.extend_from_slice(format!("\nnothing here\n<20261121-01:55:42, in> {with_bars}\n").as_bytes());
-        for cut in [1, 7, text.len()] {
-            let (mut lines, mut seen) = (Lines::default(), Vec::new());
-            for piece in text.chunks(cut) {
-                let mut each =
-                    |time: Option<&str>, m: &[u8]| seen.push((time.map(str::to_string), m.to_vec()));
-                lines.read(&mut &piece[..], &mut each).unwrap();
-            }
-            assert_eq!(seen.len(), 2, "cut {cut}");
-            assert_eq!(seen[0], (Some("20261121-01:55:41.123".into()), message.clone()));
-            assert_eq!(seen[1].1, message);
-        }
-    }
 
     #[test]
     fn times_are_compared_whole_or_by_the_time_of_day() {

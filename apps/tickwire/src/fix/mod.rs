@@ -1,46 +1,66 @@
 //! `tickwire fix`: FIX sessions of any version, configured by QuickFIX's own files.
 //!
-//! [`engine`] is the one loop around sessions; [`echo`] and [`driver`] decide what they say; [`settings`] reads what QuickFIX's
-//! files say.
+//! The engine is [`tickwire_fixengine`]; here are its command line, what is printed, and what its sessions say: [`echo`] and [`driver`].
 
 mod bench;
-mod cfg;
 mod driver;
-mod dropcopy;
 mod echo;
-mod engine;
-pub(crate) mod executions;
-mod hours;
 mod log;
-mod message;
-mod msglog;
-pub(crate) mod names;
-mod probes;
-mod quickfix;
+mod observer;
 pub(crate) mod rig;
 mod script;
-mod secure;
-mod settings;
 mod stats;
 mod store;
-mod told;
-mod users;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use tickwire_console::failure::Failure;
+use tickwire_console::say;
 use tickwire_fix::Role;
 use tickwire_fix::dict::{standard_names, standard_xml};
-use tickwire_runtime::signal::StopFlag;
+use tickwire_fixengine::settings::{self, Setup, Wanted};
+use tickwire_fixengine::{Ended, Engine, Error, Handler, quickfix};
+use tickwire_runtime::signal::{ReportFlag, StopFlag};
 
 use crate::cli::{FixArgs, FixCommand, FixSessionArgs};
 use driver::Driver;
 use echo::Echo;
-use engine::{Application, Engine};
-use settings::{Setup, Wanted};
+pub(crate) use observer::console;
+use observer::{AtStart, Quiet, Watched};
 use stats::Shown;
-pub(crate) use store::lasting;
-use tickwire_console::failure::Failure;
+
+/// What a command ends with where the engine did.
+pub(crate) fn failure(error: Error) -> Failure {
+    match error {
+        Error::Config(message) => Failure::config(message),
+        Error::System(message) => Failure::system(message),
+        Error::Application(inner) => match inner.downcast::<Failure>() {
+            Ok(own) => *own,
+            Err(other) => Failure::check(other.to_string()),
+        },
+    }
+}
+
+/// The same of a loop that ended: by a signal is a failure.
+fn ended(outcome: Result<Ended, Error>) -> Result<(), Failure> {
+    match outcome.map_err(failure)? {
+        Ended::ByHandler => Ok(()),
+        Ended::Stopped(reason) => Err(Failure::interrupted(format!(
+            "{reason}; every session was logged out"
+        ))),
+    }
+}
+
+/// The sessions of a file.
+fn load(path: &Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
+    settings::load(path, wanted, &AtStart).map_err(failure)
+}
+
+/// An engine that says nothing but warnings.
+fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
+    Engine::new(setups, Arc::new(Quiet)).map_err(failure)
+}
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
     match &args.command {
@@ -48,7 +68,7 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
         FixCommand::Initiator(args) => initiator(args, stop),
         FixCommand::Store(args) => store::run(args),
         FixCommand::Settings(args) => {
-            quickfix::show(&args.names);
+            show_settings(&args.names);
             Ok(())
         }
         FixCommand::Dictionary(args) => dictionary(args.version.as_deref()),
@@ -75,8 +95,24 @@ fn dictionary(version: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `tickwire fix settings`.
+fn show_settings(wanted: &[String]) {
+    let lower = |text: &str| text.to_ascii_lowercase();
+    let is_wanted = |known: &&quickfix::Known| {
+        wanted.is_empty() || wanted.iter().any(|part| lower(known.name).contains(&lower(part)))
+    };
+    for known in quickfix::KNOWN.iter().filter(is_wanted) {
+        let (does, text) = known.does.said();
+        say(format_args!(
+            "{} ({}): {does}: {text}",
+            known.name,
+            quickfix::whose(known.engines)
+        ));
+    }
+}
+
 fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load_with(&args.config, Wanted::Only(Role::Acceptor), args.allow_unknown)?;
+    let setups = of_file(args, Role::Acceptor)?;
     let views = Views::new(args, &setups)?;
     match &args.script {
         Some(script) => play(setups, script, views, stop),
@@ -85,6 +121,10 @@ fn acceptor(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
             on_threads(setups, echo, views, stop)
         }
     }
+}
+
+fn of_file(args: &FixSessionArgs, role: Role) -> Result<Vec<Setup>, Failure> {
+    settings::load_with(&args.config, Wanted::Only(role), args.allow_unknown, &AtStart).map_err(failure)
 }
 
 /// How a program's sessions are looked at.
@@ -110,12 +150,26 @@ impl Views {
     }
 
     fn engine(&self, setups: Vec<Setup>) -> Result<Engine, Failure> {
-        Ok(Engine::new(setups, self.shown.clone())?.with_stats(self.has_stats))
+        let flag = ReportFlag::install().map_err(|e| Failure::system(e.to_string()))?;
+        let observer = Watched {
+            shown: self.shown.clone(),
+        };
+        let engine = Engine::new(setups, Arc::new(observer)).map_err(failure)?;
+        Ok(engine.with_report(flag))
+    }
+
+    /// Runs sessions to their end, and reports what they have done if that is wanted.
+    fn run<A: Handler>(&self, engine: &mut Engine, app: &mut A, stop: &StopFlag) -> Result<(), Failure> {
+        let outcome = engine.run(app, stop);
+        if self.has_stats && outcome.is_ok() {
+            say(format_args!("{}", stats::text(&engine.report())));
+        }
+        ended(outcome)
     }
 }
 
 fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
-    let setups = settings::load_with(&args.config, Wanted::Only(Role::Initiator), args.allow_unknown)?;
+    let setups = of_file(args, Role::Initiator)?;
     let views = Views::new(args, &setups)?;
     match &args.script {
         Some(script) => play(setups, script, views, stop),
@@ -123,7 +177,7 @@ fn initiator(args: &FixSessionArgs, stop: &StopFlag) -> Result<(), Failure> {
             one_thread(&setups)?;
             let mut engine = views.engine(setups)?;
             let mut driver = Driver::prompt(engine.table.sessions(), engine.waker())?;
-            engine.run(&mut driver, stop)
+            views.run(&mut engine, &mut driver, stop)
         }
     }
 }
@@ -133,7 +187,7 @@ fn play(setups: Vec<Setup>, script: &Path, views: Views, stop: &StopFlag) -> Res
     one_thread(&setups)?;
     let sessions = setups.iter().filter(|setup| setup.template.is_none()).count();
     let mut driver = Driver::script(script, sessions)?;
-    views.engine(setups)?.run(&mut driver, stop)
+    views.run(&mut views.engine(setups)?, &mut driver, stop)
 }
 
 fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
@@ -147,7 +201,7 @@ fn one_thread(setups: &[Setup]) -> Result<(), Failure> {
 }
 
 /// Runs sessions on the threads that they ask for, each thread with an application of its own. When one ends, all do.
-fn on_threads<A: Application + Send>(
+fn on_threads<A: Handler + Send>(
     setups: Vec<Setup>,
     application: impl Fn(&Engine) -> Result<A, Failure>,
     views: Views,
@@ -172,12 +226,13 @@ fn on_threads<A: Application + Send>(
     let Some((mut first, mut app)) = engines.pop() else {
         return Ok(());
     };
+    let views = &views;
     std::thread::scope(|scope| {
         let others: Vec<_> = engines
             .into_iter()
-            .map(|(mut engine, mut app)| scope.spawn(move || engine.run(&mut app, stop)))
+            .map(|(mut engine, mut app)| scope.spawn(move || views.run(&mut engine, &mut app, stop)))
             .collect();
-        let own = first.run(&mut app, stop);
+        let own = views.run(&mut first, &mut app, stop);
         let others = others.into_iter().map(|thread| {
             thread
                 .join()

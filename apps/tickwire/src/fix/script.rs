@@ -1,6 +1,6 @@
 //! The language of `--script` and of the interactive prompt: one step a line, `#` begins a comment.
 
-use super::message::{self, TagValue};
+use tickwire_fixengine::message::{self, TagValue};
 
 /// The steps, as `--help` and the prompt show them.
 pub(super) const HELP: &str = include_str!("steps.txt");

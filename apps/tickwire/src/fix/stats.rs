@@ -2,7 +2,7 @@
 //! they are.
 //!
 //! ```text
-//! session threads   Probes ─► Row: state, counters, a histogram a step ──► region ─► every view
+//! session threads   Engine ─► Row: state, counters, a histogram a step ──► region ─► every view
 //! this thread       heartbeat, metrics over HTTP ───────────────────────►┘
 //! ```
 //! A row is live while its session is logged on, stale when it is not but was, building before the first logon, ended outside its
@@ -16,31 +16,27 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tickwire_fix::SessionConfig;
+use tickwire_lab::{Table, format_ns};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::files::Sharing;
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
-use tickwire_shm::{Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter};
+use tickwire_shm::{
+    Histogram, Identity, Region, RegionConfig, RegionState, SourceIdentity, SourceState, SourceWriter,
+};
 
-use super::probes::STEPS;
 use tickwire_console::failure::Failure;
 use tickwire_console::warn;
 use tickwire_control::http::Served as _;
 use tickwire_control::process::Held;
+use tickwire_fixengine::{Report, STEPS, Standing};
 use tickwire_views::MetricsServer;
+use tickwire_views::fix_steps::PROTOCOL;
 
-/// What a row says its protocol is.
-pub(crate) const PROTOCOL: &str = "fix";
 /// Between two heartbeats.
 const TICK: Duration = Duration::from_millis(50);
 /// Histograms of a row: two of every source, and its steps.
 const HISTOGRAMS: u32 = 2 + STEPS.len() as u32;
-
-/// What a step is called where views name types of message; numbered from 1.
-pub(crate) fn step_name(kind: u16) -> Option<&'static str> {
-    STEPS.get(usize::from(kind).checked_sub(1)?).copied()
-}
 
 /// A session's row.
 #[derive(Debug)]
@@ -51,17 +47,19 @@ pub(super) struct Row {
     bytes_in: u64,
 }
 
-impl Row {
-    /// A message took so long for a step.
-    #[inline]
-    pub(super) fn step(&mut self, step: usize, ns: u64) {
+impl tickwire_fixengine::Row for Row {
+    fn step(&mut self, step: usize, ns: u64) {
         self.steps[step] += 1;
         self.source.kind_latency(step as u16 + 1, ns);
     }
 
-    /// Where the session stands.
-    pub(super) fn show(&mut self, now: Nanos, state: SourceState, next_in: SeqNo, counters: &Counters) {
-        self.source.set_state(state);
+    fn show(&mut self, now: Nanos, standing: Standing, next_in: SeqNo, counters: &Counters) {
+        self.source.set_state(match standing {
+            Standing::Building => SourceState::Building,
+            Standing::Live => SourceState::Live,
+            Standing::Stale => SourceState::Stale,
+            Standing::Ended => SourceState::Ended,
+        });
         let bytes_in = counters.get(Counter::FixBytesIn);
         if std::mem::replace(&mut self.bytes_in, bytes_in) != bytes_in {
             self.source.packet(next_in, now);
@@ -149,17 +147,12 @@ impl Shown {
         })
     }
 
-    /// A row for a session, while there are any.
-    pub(super) fn row(&self, config: &SessionConfig) -> Option<Row> {
-        self.named(format!("{} -> {}", config.sender, config.target))
-    }
-
     /// A row of this name, while there are any.
-    pub(super) fn named(&self, name: String) -> Option<Row> {
+    pub(super) fn row(&self, name: &str) -> Option<Row> {
         let next = |n: u16| (n < self.rows).then_some(n + 1);
         let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         let identity = SourceIdentity {
-            name,
+            name: name.into(),
             feed_name: PROTOCOL.into(),
             protocol: PROTOCOL.into(),
             feed: 0,
@@ -182,5 +175,51 @@ impl Drop for Shown {
             let _ = keeper.join();
         }
         self.region.set_state(RegionState::Ended);
+    }
+}
+
+/// What sessions have done so far, for people.
+pub(super) fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for session in &report.sessions {
+        let name = &session.name;
+        text += &format!(
+            "{name}: {:?}, next out {}, next in {}\n",
+            session.status, session.next_out, session.next_in
+        );
+        text += &counted(&session.counters);
+        if session.steps[0].count > 0 {
+            text += &steps(name, &session.steps).to_text(tickwire_console::terminal::width());
+        }
+    }
+    let others = counted(&report.others);
+    if !others.is_empty() {
+        text += "connections that belonged to no session:\n";
+        text += &others;
+    }
+    text
+}
+
+fn counted(counters: &Counters) -> String {
+    let counted = counters.iter().filter(|(_, n)| *n > 0);
+    let lines = counted.map(|(counter, n)| format!("  {}: {n}\n", counter.spec().label));
+    lines.collect()
+}
+
+fn steps(name: &str, steps: &[Histogram]) -> Table {
+    let columns = ["", "p50", "p90", "p99", "p99.9", "max", "count"];
+    let rows = STEPS.iter().zip(steps);
+    rows.fold(Table::new(name, &columns), |table, (step, h)| {
+        let at = [500_000, 900_000, 990_000, 999_000].map(|quantile| format_ns(h.at(quantile)));
+        let rest = [format_ns(h.max), h.count.to_string()];
+        table.row([step.to_string()].into_iter().chain(at).chain(rest))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn views_call_the_steps_of_a_session_as_the_engine_does() {
+        assert_eq!(tickwire_views::fix_steps::STEPS, tickwire_fixengine::STEPS);
     }
 }

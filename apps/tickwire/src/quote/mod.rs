@@ -154,7 +154,13 @@ impl Run<'_> {
         };
         let (file, recovered) = FillsFile::open(&folder.join("fills"))?;
         let identity = format!("{} {} {}", version.name(), ids[0], ids[1]);
-        let mut store = crate::fix::lasting(&folder.join("session.store"), STORE_BYTES, &identity)?;
+        let mut store = tickwire_fixengine::store::lasting(
+            &folder.join("session.store"),
+            STORE_BYTES,
+            &identity,
+            &crate::fix::console(),
+        )
+        .map_err(crate::fix::failure)?;
         // What was taken and is in no line is asked for again.
         let next_in = store.next_in().min(recovered.heard + 1);
         store.set_next_in(next_in);

@@ -25,11 +25,11 @@ use tickwire_runtime::clock::{Clock, ClockSource};
 use tickwire_runtime::signal::StopFlag;
 
 use super::bench;
-use super::engine::Engine;
-use super::settings::{self, Wanted};
+use super::{ended, load, quiet};
 use simulator::Simulator;
 pub(crate) use stamps::Stamps;
 use tickwire_console::failure::{Code, Failure};
+use tickwire_fixengine::settings::Wanted;
 pub(super) use trader::run as trade;
 
 /// The messages of this trade, session messages included, in QuickFIX's format: what traders validate against.
@@ -285,11 +285,11 @@ pub(crate) fn measure(
     );
     let config = running.folder.join("simulator.cfg");
     write(&config, &text)?;
-    let mut engine = Engine::quiet(settings::load(&config, Wanted::All)?)?;
+    let mut engine = quiet(load(&config, Wanted::All)?)?;
     let port = engine.addresses()[0].port();
     let (mut child, stamps) = start(plan, running, port, clock)?;
     let mut simulator = Simulator::new(plan, clock, &engine, &mut child);
-    let outcome = engine.run(&mut simulator, stop);
+    let outcome = ended(engine.run(&mut simulator, stop));
     let interrupted = matches!(&outcome, Err(failure) if failure.code == Code::Interrupted);
     if !interrupted {
         outcome?;

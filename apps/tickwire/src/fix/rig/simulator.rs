@@ -9,10 +9,10 @@ use tickwire_runtime::child::ChildGuard;
 use tickwire_runtime::clock::{Clock, tsc};
 use tickwire_runtime::host::{ProcessDelays, run_delay_ns};
 
-use super::super::engine::{Application, Engine, Flow, Table, Way};
 use super::market::Market;
 use super::{END, Fault, Kept, MARKET, Measured, Plan, START_NS, SYMBOL, StepSeen};
 use tickwire_console::failure::Failure;
+use tickwire_fixengine::{Engine, Error, Flow, Handler, Table, Way};
 
 /// Account of an ExecutionReport.
 const ACCOUNT: u32 = 1;
@@ -485,7 +485,7 @@ fn describe(error: SendError) -> String {
     format!("{error:?}")
 }
 
-impl Application for Simulator<'_> {
+impl Handler for Simulator<'_> {
     #[inline]
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table) {
         match event {
@@ -519,7 +519,7 @@ impl Application for Simulator<'_> {
         }
     }
 
-    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Failure> {
+    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Error> {
         match self.phase {
             Phase::Sending => self.send_due(now, &mut engine.table),
             Phase::Draining => {

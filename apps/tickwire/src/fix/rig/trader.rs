@@ -17,12 +17,13 @@ use tickwire_market::{Nanos, Price};
 use tickwire_runtime::clock::tsc;
 use tickwire_runtime::signal::StopFlag;
 
-use super::super::engine::{Application, Engine, Flow, Table, Way};
-use super::super::settings::{self, Wanted};
+use super::super::{ended, load, quiet};
 use super::stamps::{self, Stamps};
 use super::{MARKET, SYMBOL};
 use crate::cli::FixTraderArgs;
 use tickwire_console::failure::Failure;
+use tickwire_fixengine::settings::Wanted;
+use tickwire_fixengine::{Engine, Error, Flow, Handler, Table, Way};
 
 /// Account and HandlInst of a NewOrderSingle.
 const ACCOUNT: u32 = 1;
@@ -35,7 +36,7 @@ pub(in crate::fix) fn run(args: &FixTraderArgs, stop: &StopFlag) -> Result<(), F
     if let Some(parent) = args.child_of {
         tickwire_control::process::tie_to(parent)?;
     }
-    let setups = settings::load(&args.config, Wanted::Only(Role::Initiator))?;
+    let setups = load(&args.config, Wanted::Only(Role::Initiator))?;
     let market = setups.iter().position(|s| s.config.target.as_str() == MARKET);
     let (Some(market), 2) = (market, setups.len()) else {
         return Err(Failure::config(format!(
@@ -43,9 +44,9 @@ pub(in crate::fix) fn run(args: &FixTraderArgs, stop: &StopFlag) -> Result<(), F
             args.config.display()
         )));
     };
-    let mut engine = Engine::quiet(setups)?;
+    let mut engine = quiet(setups)?;
     let mut trader = Trader::new(SessionId(market), SessionId(1 - market), args);
-    let outcome = engine.run(&mut trader, stop);
+    let outcome = ended(engine.run(&mut trader, stop));
     if let Some(path) = &args.stamps {
         stamps::write(path, &trader.kept)?;
     }
@@ -220,7 +221,7 @@ impl Trader {
     }
 }
 
-impl Application for Trader {
+impl Handler for Trader {
     #[inline]
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table) {
         match event {
@@ -248,7 +249,7 @@ impl Application for Trader {
         }
     }
 
-    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Failure> {
+    fn turn(&mut self, now: Nanos, engine: &mut Engine) -> Result<Flow, Error> {
         if !self.is_subscribed {
             // Reports must have where to come from before the first order.
             let is_on = |id| engine.table.session(id).status() == tickwire_fix::Status::Active;

@@ -5,7 +5,7 @@ use tickwire_market::Nanos;
 /// What a line is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A peer has logged on.
     LoggedOn,
     /// A session has ended its connection.
@@ -76,11 +76,11 @@ impl Bucket {
 
 /// Bounds the lines about one session, or about whoever knocks.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Limiter([Bucket; Kind::ALL.len()]);
+pub(crate) struct Limiter([Bucket; Kind::ALL.len()]);
 
 impl Limiter {
     /// Whether a line may be written: then how many of its kind were held back since the last one.
-    pub(super) fn admits(&mut self, kind: Kind, now: Nanos) -> Option<u64> {
+    pub(crate) fn admits(&mut self, kind: Kind, now: Nanos) -> Option<u64> {
         let bucket = &mut self.0[kind as usize];
         if !bucket.has_room(now) {
             bucket.held += 1;
@@ -91,7 +91,7 @@ impl Limiter {
     }
 
     /// What was held back and can be told of now, in a line for each kind; whether anything is left.
-    pub(super) fn settle(&mut self, now: Nanos, mut line: impl FnMut(std::fmt::Arguments<'_>)) -> bool {
+    pub(crate) fn settle(&mut self, now: Nanos, mut line: impl FnMut(std::fmt::Arguments<'_>)) -> bool {
         let mut is_left = false;
         for (bucket, (_, words)) in self.0.iter_mut().zip(Kind::ALL) {
             if bucket.held == 0 {

@@ -20,11 +20,11 @@ use tickwire_market::Nanos;
 use tickwire_runtime::files;
 use tickwire_runtime::spsc::{self, Consumer, Producer};
 
-use super::engine::Way;
-use super::message::{self, Framer};
-use super::settings::Setup;
-use tickwire_console::failure::Failure;
-use tickwire_console::warn;
+use crate::engine::Way;
+use crate::error::Error;
+use crate::message::{self, Framer};
+use crate::observer::Observer;
+use crate::settings::Setup;
 
 /// Pieces in the ring: 4 MiB.
 const PIECES: usize = 1 << 13;
@@ -58,7 +58,7 @@ struct Piece {
 }
 
 /// The loop's end. Ends the thread when it goes, after everything was written.
-pub(super) struct MessageLog {
+pub(crate) struct MessageLog {
     producer: Option<Producer<Piece>>,
     /// Whether a session is logged.
     wanted: Vec<bool>,
@@ -66,6 +66,7 @@ pub(super) struct MessageLog {
     writer: Option<JoinHandle<()>>,
     /// To the thread: the files of a session that was not there when it began.
     added: mpsc::Sender<Added>,
+    observer: Arc<dyn Observer>,
 }
 
 /// Pieces for which the ring had no room.
@@ -94,8 +95,12 @@ struct Files {
 impl MessageLog {
     /// Opens the files of sessions with a FileLogPath, in the order of their numbers; `None` if none has one.
     /// Those of templates' sessions follow by [`MessageLog::add`].
-    pub(super) fn open(setups: &[Setup], templates: &[Setup]) -> Result<Option<MessageLog>, Failure> {
-        let files = setups.iter().map(|s| Files::open(s).transpose());
+    pub(crate) fn open(
+        setups: &[Setup],
+        templates: &[Setup],
+        observer: &Arc<dyn Observer>,
+    ) -> Result<Option<MessageLog>, Error> {
+        let files = setups.iter().map(|s| Files::open(s, observer).transpose());
         let files: Vec<Option<Files>> = files.map(Option::transpose).collect::<Result<_, _>>()?;
         if files.iter().all(Option::is_none) && !templates.iter().any(Files::are_wanted) {
             return Ok(None);
@@ -106,6 +111,7 @@ impl MessageLog {
         let dropped = Arc::new(Dropped::default());
         let writer = Writer {
             consumer,
+            observer: observer.clone(),
             files,
             additions,
             dropped: dropped.clone(),
@@ -116,19 +122,20 @@ impl MessageLog {
         let writer = std::thread::Builder::new()
             .name("fix-log".into())
             .spawn(move || writer.run())
-            .map_err(|e| Failure::system(format!("no thread to write the message log by: {e}")))?;
+            .map_err(|e| Error::system(format!("no thread to write the message log by: {e}")))?;
         Ok(Some(MessageLog {
             producer: Some(producer),
             wanted,
             dropped,
             writer: Some(writer),
             added,
+            observer: observer.clone(),
         }))
     }
 
     /// A session that came later, or in the place of another.
-    pub(super) fn add(&mut self, id: SessionId, setup: &Setup) -> Result<(), Failure> {
-        let files = Files::open(setup)?;
+    pub(crate) fn add(&mut self, id: SessionId, setup: &Setup) -> Result<(), Error> {
+        let files = Files::open(setup, &self.observer)?;
         if self.wanted.len() <= id.0 {
             self.wanted.resize(id.0 + 1, false);
         }
@@ -141,22 +148,22 @@ impl MessageLog {
 
     /// Bytes of a session. Never waits.
     #[inline]
-    pub(super) fn bytes(&mut self, at: Nanos, id: SessionId, way: Way, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, at: Nanos, id: SessionId, way: Way, bytes: &[u8]) {
         self.put(at, id, Kind::Bytes(way), bytes);
     }
 
     /// Something happened to a session.
-    pub(super) fn event(&mut self, at: Nanos, id: SessionId, text: &str) {
+    pub(crate) fn event(&mut self, at: Nanos, id: SessionId, text: &str) {
         self.put(at, id, Kind::Event, text.as_bytes());
     }
 
     /// A session has lost its connection.
-    pub(super) fn closed(&mut self, at: Nanos, id: SessionId) {
+    pub(crate) fn closed(&mut self, at: Nanos, id: SessionId) {
         self.put(at, id, Kind::Closed, b" ");
     }
 
     /// Pieces for which there was no room.
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped.count.load(Ordering::Relaxed)
     }
 
@@ -196,16 +203,16 @@ impl Files {
         setup.log.is_some() || setup.drop_copy.is_some()
     }
 
-    fn open(setup: &Setup) -> Result<Option<Files>, Failure> {
+    fn open(setup: &Setup, observer: &Arc<dyn Observer>) -> Result<Option<Files>, Error> {
         if !Files::are_wanted(setup) {
             return Ok(None);
         }
         let open = |path: PathBuf| {
-            let cannot = |e| Failure::system(format!("cannot write {}: {e}", path.display()));
+            let cannot = |e| Error::system(format!("cannot write {}: {e}", path.display()));
             if let Some(folder) = path.parent() {
                 files::create_folders(folder).map_err(cannot)?;
             }
-            open_append(&path).map_err(cannot)
+            open_append(&path, observer).map_err(cannot)
         };
         let in_folder = |kind: &str| {
             let path = |folder: &PathBuf| folder.join(format!("{}.{kind}.current.log", setup.name()));
@@ -225,8 +232,8 @@ impl Files {
     }
 }
 
-fn open_append(path: &Path) -> io::Result<LogFile> {
-    Ok(LogFile::new(path, files::append(path)?))
+fn open_append(path: &Path, observer: &Arc<dyn Observer>) -> io::Result<LogFile> {
+    Ok(LogFile::new(path, files::append(path)?, observer.clone()))
 }
 
 /// Lines that were not written.
@@ -242,17 +249,19 @@ struct LogFile<W = File> {
     to: W,
     /// Lines that are not written yet; the first may have been begun.
     waiting: Vec<u8>,
+    observer: Arc<dyn Observer>,
     /// Since it could not be written: why, when it is tried again, what was lost.
     trouble: Option<(io::Error, Instant)>,
     lost: Option<Lost>,
 }
 
 impl<W: Write> LogFile<W> {
-    fn new(path: &Path, to: W) -> LogFile<W> {
+    fn new(path: &Path, to: W, observer: Arc<dyn Observer>) -> LogFile<W> {
         LogFile {
             path: path.to_owned(),
             to,
             waiting: Vec::new(),
+            observer,
             trouble: None,
             lost: None,
         }
@@ -289,7 +298,7 @@ impl<W: Write> LogFile<W> {
         }
         if let Err(e) = self.write() {
             if self.trouble.is_none() {
-                warn(format_args!(
+                self.observer.warn(format_args!(
                     "{} cannot be written: {e}; it is tried again until it can, and what is lost meanwhile is counted",
                     self.path.display()
                 ));
@@ -305,11 +314,12 @@ impl<W: Write> LogFile<W> {
                 lost.count
             );
             self.line(lost.last, stamp, said.as_bytes());
-            warn(format_args!("{}: {said}", self.path.display()));
+            self.observer
+                .warn(format_args!("{}: {said}", self.path.display()));
             return self.flush(stamp, is_last);
         }
         if trouble.is_some() {
-            warn(format_args!(
+            self.observer.warn(format_args!(
                 "{} is written again, nothing was lost",
                 self.path.display()
             ));
@@ -339,7 +349,7 @@ impl<W: Write> LogFile<W> {
         if let (Some((why, _)), true) = (&self.trouble, count > 0) {
             let since = self.lost.as_ref().map(|lost| text_of(stamp, lost.first));
             let since = since.map_or(String::new(), |since| format!(", some of them since {since}"));
-            warn(format_args!(
+            self.observer.warn(format_args!(
                 "{}: {count} lines were never written{since}: {why}",
                 self.path.display()
             ));
@@ -354,6 +364,7 @@ fn text_of(stamp: &mut Stamp, at: Nanos) -> String {
 /// The thread's end.
 struct Writer {
     consumer: Consumer<Piece>,
+    observer: Arc<dyn Observer>,
     files: Vec<Option<Files>>,
     additions: mpsc::Receiver<Added>,
     dropped: Arc<Dropped>,
@@ -448,7 +459,7 @@ impl Writer {
             text_of(&mut self.stamp, last)
         );
         self.said = dropped;
-        warn(format_args!("{text}"));
+        self.observer.warn(format_args!("{text}"));
         let mut events = self.files.iter_mut().flatten().filter_map(|f| f.events.as_mut());
         if let Some(events) = events.next() {
             events.line(last, &mut self.stamp, text.as_bytes());
@@ -459,16 +470,18 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observer::Silent;
     use std::fs;
 
     #[test]
     fn a_full_ring_drops_and_counts_and_what_is_whole_is_written_masked() {
         let folder = std::env::temp_dir().join(format!("tickwire-msglog-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
+        let observer: Arc<dyn Observer> = Arc::new(Silent);
         let files = Files {
-            messages: open_append(&folder.join("m")).ok(),
-            events: open_append(&folder.join("e")).ok(),
-            copy: open_append(&folder.join("c")).ok(),
+            messages: open_append(&folder.join("m"), &observer).ok(),
+            events: open_append(&folder.join("e"), &observer).ok(),
+            copy: open_append(&folder.join("c"), &observer).ok(),
             framers: Default::default(),
         };
         let (added, additions) = mpsc::channel();
@@ -480,6 +493,7 @@ mod tests {
             dropped: dropped.clone(),
             writer: None,
             added,
+            observer: observer.clone(),
         };
         let password = vec![
             (35, b"A".to_vec()),
@@ -494,6 +508,7 @@ mod tests {
         drop(log);
         let writer = Writer {
             consumer,
+            observer: observer.clone(),
             files: vec![Some(files)],
             additions,
             dropped,
@@ -552,7 +567,7 @@ mod tests {
             written: Vec::new(),
             room: 100,
         };
-        let mut log = LogFile::new(Path::new("m"), disk);
+        let mut log = LogFile::new(Path::new("m"), disk, Arc::new(Silent));
         let text = [b'x'; 1000];
         for n in 0..3000 {
             log.line(Nanos(n * 1_000_000_000), &mut stamp, &text);

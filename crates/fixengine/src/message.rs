@@ -10,10 +10,10 @@ const SECRETS: [u32; 3] = [554, 925, 96];
 const OWN: [u32; 7] = [8, 9, 10, 34, 49, 52, 56];
 
 /// A tag and its value.
-pub(super) type TagValue = (u32, Vec<u8>);
+pub type TagValue = (u32, Vec<u8>);
 
 /// Reads `tag=value|tag=value`; real separators do as well.
-pub(super) fn parse(text: &str) -> Result<Vec<TagValue>, String> {
+pub fn parse(text: &str) -> Result<Vec<TagValue>, String> {
     let mut fields = Vec::new();
     for piece in split(text)? {
         if piece.is_empty() {
@@ -57,7 +57,7 @@ fn split(text: &str) -> Result<Vec<Vec<u8>>, String> {
 }
 
 /// A message to send: its type, and the fields that the session does not write itself, those of the header first.
-pub(super) fn to_send(fields: Vec<TagValue>) -> Result<(Vec<u8>, Vec<TagValue>), String> {
+pub fn to_send(fields: Vec<TagValue>) -> Result<(Vec<u8>, Vec<TagValue>), String> {
     let msg_type = fields.iter().find(|(tag, _)| *tag == tag::MSG_TYPE);
     let msg_type = msg_type
         .map(|(_, value)| value.clone())
@@ -71,7 +71,7 @@ pub(super) fn to_send(fields: Vec<TagValue>) -> Result<(Vec<u8>, Vec<TagValue>),
 }
 
 /// The fields of a whole message in order. Values of data fields are cut by their counts.
-pub(super) fn fields(message: &[u8]) -> Vec<TagValue> {
+pub fn fields(message: &[u8]) -> Vec<TagValue> {
     let mut index = tickwire_fix::Index::new(message.len() / 4 + 8);
     match index.decode(message) {
         Ok(m) => {
@@ -94,7 +94,7 @@ pub(super) fn fields(message: &[u8]) -> Vec<TagValue> {
 }
 
 /// A message for people: bars for separators, secrets masked.
-pub(super) fn shown(message: &[u8]) -> String {
+pub fn shown(message: &[u8]) -> String {
     let pieces = fields(message)
         .into_iter()
         .map(|(tag, value)| format!("{tag}={}", shown_value(tag, &value)));
@@ -102,7 +102,7 @@ pub(super) fn shown(message: &[u8]) -> String {
 }
 
 /// A value for people, masked if it is a secret.
-pub(super) fn shown_value(tag: u32, value: &[u8]) -> String {
+pub fn shown_value(tag: u32, value: &[u8]) -> String {
     if SECRETS.contains(&tag) {
         return "***".into();
     }
@@ -115,14 +115,14 @@ pub(super) fn shown_value(tag: u32, value: &[u8]) -> String {
 }
 
 /// Whether a whole message is the application's, not the session's.
-pub(super) fn is_application(message: &[u8]) -> bool {
+pub fn is_application(message: &[u8]) -> bool {
     let mut fields = message.split(|b| *b == SOH);
     let msg_type = fields.nth(2).and_then(|f| f.strip_prefix(b"35="));
     msg_type.is_some_and(|t| !matches!(t, b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A"))
 }
 
 /// Puts stars over secrets, in place: the length stays, the checksum no longer fits.
-pub(super) fn mask(message: &mut [u8]) {
+pub fn mask(message: &mut [u8]) {
     let mut index = tickwire_fix::Index::new(message.len() / 4 + 8);
     let ranges: Vec<_> = match index.decode(message) {
         Ok(m) => {
@@ -146,7 +146,7 @@ pub(super) fn mask(message: &mut [u8]) {
 
 /// Puts whole messages together from bytes cut anywhere; what is none is passed over.
 #[derive(Debug, Default)]
-pub(super) struct Framer {
+pub struct Framer {
     bytes: Vec<u8>,
 }
 
@@ -155,7 +155,7 @@ const MESSAGE_MAX: usize = 1 << 20;
 
 impl Framer {
     /// Takes bytes and hands out the messages that are whole now.
-    pub(super) fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
+    pub fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
         self.bytes.extend_from_slice(bytes);
         let mut from = 0;
         loop {
@@ -173,7 +173,7 @@ impl Framer {
     }
 
     /// What is not whole will never be.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.bytes.clear();
     }
 }

@@ -163,29 +163,29 @@ const VALUES: &[(u32, &str, &str)] = &[
 ];
 
 /// What a tag is called.
-pub(crate) fn tag(tag: u32) -> Option<&'static str> {
+pub fn tag(tag: u32) -> Option<&'static str> {
     let at = TAGS.binary_search_by_key(&tag, |(tag, _)| *tag).ok()?;
     Some(TAGS[at].1)
 }
 
 /// Every tag with its name.
-pub(super) fn all() -> impl Iterator<Item = (u32, &'static str)> {
+pub fn all() -> impl Iterator<Item = (u32, &'static str)> {
     TAGS.iter().copied()
 }
 
 /// Every message type with its name.
-pub(crate) fn messages() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn messages() -> impl Iterator<Item = (&'static str, &'static str)> {
     MESSAGES.iter().copied()
 }
 
 /// What a message type is called.
-pub(crate) fn message(msg_type: &[u8]) -> Option<&'static str> {
+pub fn message(msg_type: &[u8]) -> Option<&'static str> {
     let found = MESSAGES.iter().find(|(t, _)| t.as_bytes() == msg_type);
     found.map(|(_, name)| *name)
 }
 
 /// What a value means.
-pub(super) fn value(tag: u32, value: &[u8]) -> Option<&'static str> {
+pub fn value(tag: u32, value: &[u8]) -> Option<&'static str> {
     let found = VALUES.iter().find(|(t, v, _)| *t == tag && v.as_bytes() == value);
     found.map(|(.., meaning)| *meaning)
 }

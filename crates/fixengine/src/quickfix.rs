@@ -6,21 +6,20 @@
 
 use Does::{Alias, Ignored, Read, Refused};
 
-use tickwire_console::say;
-
 /// One setting.
 #[derive(Debug)]
-pub(super) struct Known {
+pub struct Known {
     /// As it is written; case does not matter.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Whose it is: `C` QuickFIX C++, `J` QuickFIX/J, `N` QuickFIX/n, `T` Tickwire.
-    pub(super) engines: &'static str,
-    pub(super) does: Does,
+    pub engines: &'static str,
+    /// What becomes of it.
+    pub does: Does,
 }
 
 /// What a setting does here.
 #[derive(Debug)]
-pub(super) enum Does {
+pub enum Does {
     /// It is obeyed, as this says.
     Read(&'static str),
     /// Another name of this one.
@@ -40,7 +39,8 @@ const NUMBERED: [&str; 4] = [
 ];
 
 /// The setting of a name as it stands in a file, and what it is called here: the name of the table, with what was behind it.
-pub(super) fn find(written: &str) -> Option<(&'static Known, String)> {
+#[must_use]
+pub fn find(written: &str) -> Option<(&'static Known, String)> {
     let of = |name: &str| KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name));
     if let Some(known) = of(written) {
         return Some((known, known.name.to_string()));
@@ -60,7 +60,8 @@ pub(super) fn find(written: &str) -> Option<(&'static Known, String)> {
 }
 
 /// Whose a setting is, spelled out.
-fn whose(engines: &str) -> String {
+#[must_use]
+pub fn whose(engines: &str) -> String {
     let names = engines.chars().map(|engine| match engine {
         'C' => "C++",
         'J' => "/J",
@@ -72,7 +73,8 @@ fn whose(engines: &str) -> String {
 
 impl Does {
     /// In one word and a sentence.
-    fn said(&self) -> (&'static str, String) {
+    #[must_use]
+    pub fn said(&self) -> (&'static str, String) {
         match self {
             Read(how) => ("obeyed", (*how).to_string()),
             Alias(of) => ("alias", format!("{of} by another name")),
@@ -85,22 +87,6 @@ impl Does {
             }
             Refused(reason) => ("refused", (*reason).to_string()),
         }
-    }
-}
-
-/// `tickwire fix settings`.
-pub(super) fn show(wanted: &[String]) {
-    let lower = |text: &str| text.to_ascii_lowercase();
-    let is_wanted = |known: &&Known| {
-        wanted.is_empty() || wanted.iter().any(|part| lower(known.name).contains(&lower(part)))
-    };
-    for known in KNOWN.iter().filter(is_wanted) {
-        let (does, text) = known.does.said();
-        say(format_args!(
-            "{} ({}): {does}: {text}",
-            known.name,
-            whose(known.engines)
-        ));
     }
 }
 
@@ -118,7 +104,7 @@ const EXAMPLE: &str = "it is the example application's own, not the engine's";
 
 /// In the order of the page: by what they are about.
 #[rustfmt::skip]
-pub(super) const KNOWN: &[Known] = &[
+pub const KNOWN: &[Known] = &[
     // Which session.
     known("ConnectionType", "CJN", Read("`acceptor` or `initiator`; without it a session is what the command is for")),
     known("BeginString", "CJN", Read("FIX.4.0 to FIX.4.4, FIXT.1.1")),
@@ -432,12 +418,12 @@ mod tests {
         out
     }
 
-    /// `UPDATE=1 cargo test -p tickwire --lib fix::quickfix` writes the page's table anew.
+    /// `UPDATE=1 cargo test -p tickwire-fixengine --lib quickfix` writes the page's table anew.
     #[test]
     fn the_page_has_every_setting_as_the_table_has_it() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from-quickfix.md");
         let text = std::fs::read_to_string(&page).unwrap();
-        let begin = "<!-- settings: written from apps/tickwire/src/fix/quickfix.rs by its test -->\n";
+        let begin = "<!-- settings: written from crates/fixengine/src/quickfix.rs by its test -->\n";
         let (head, rest) = text.split_once(begin).unwrap();
         let (_, tail) = rest.split_once("<!-- end -->").unwrap();
         let wanted = format!("{head}{begin}{}<!-- end -->{tail}", tables());

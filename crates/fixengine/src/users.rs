@@ -7,11 +7,11 @@ use std::path::Path;
 use tickwire_fix::{LogonRequest, Secret};
 use tickwire_runtime::files;
 
-use tickwire_console::warn;
+use crate::observer::Observer;
 
 /// Names with their passwords. Prints without passwords.
 #[derive(Clone, Default)]
-pub(super) struct Users(BTreeMap<Vec<u8>, Secret>);
+pub struct Users(BTreeMap<Vec<u8>, Secret>);
 
 impl fmt::Debug for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,12 +21,12 @@ impl fmt::Debug for Users {
 
 impl Users {
     /// One of them.
-    pub(super) fn one(name: &[u8], password: Secret) -> Users {
+    pub fn one(name: &[u8], password: Secret) -> Users {
         Users(BTreeMap::from([(name.to_vec(), password)]))
     }
 
     /// Lines of `name:password`; `#` begins a comment, the first colon ends the name.
-    pub(super) fn read(path: &Path) -> Result<Users, String> {
+    pub fn read(path: &Path, observer: &dyn Observer) -> Result<Users, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut users = Users::default();
         for (number, line) in text.lines().enumerate() {
@@ -46,7 +46,7 @@ impl Users {
             }
         }
         if let Some(mode) = files::is_readable_by_others(path) {
-            warn(format_args!(
+            observer.warn(format_args!(
                 "{} holds passwords and others may read it (mode {mode:04o}): chmod go-rwx {}",
                 path.display(),
                 path.display()
@@ -59,7 +59,7 @@ impl Users {
     }
 
     /// Whether somebody may log on; if not, what to tell.
-    pub(super) fn judge(&self, request: &LogonRequest<'_>) -> Result<(), &'static str> {
+    pub fn judge(&self, request: &LogonRequest<'_>) -> Result<(), &'static str> {
         let known = self.0.get(request.username());
         let password = known.map_or(&b""[..], Secret::expose);
         // Who is not known takes as long as who is.
@@ -100,7 +100,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tickwire-users-{}", std::process::id()));
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Users::read(&path)
+            Users::read(&path, &crate::observer::Silent)
         };
         let users = read("# traders\nann:se:cret\n\nbob:\n").unwrap();
         assert_eq!(users.0[&b"ann"[..]].expose(), b"se:cret");

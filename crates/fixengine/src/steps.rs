@@ -1,21 +1,19 @@
 //! What a session does and how long each step takes: stamps at bytes in, decoded, handed over, answered, bytes out.
 //!
 //! The first message of every read is stamped: five readings of the processor's counter; they are counted in histograms when
-//! the answer is out. Shown on SIGUSR1 and, with `--stats`, at the end; with a region ([`super::stats`]) in every view of it.
-
-use std::fmt::Write;
+//! the answer is out ([`crate::Report`], [`crate::Row`]).
 
 use tickwire_fix::{SessionId, Status};
-use tickwire_lab::{Table, format_ns};
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::{Clock, tsc};
-use tickwire_shm::{Histogram, SourceState};
+use tickwire_shm::Histogram;
 
-use super::engine::Table as Sessions;
-use super::stats::Row;
+use crate::engine::Table as Sessions;
+use crate::observer::{Row, Standing};
+use crate::report::SessionReport;
 
 /// The steps between two stamps; the last is the whole way.
-pub(crate) const STEPS: [&str; 5] = [
+pub const STEPS: [&str; 5] = [
     "bytes in -> decoded",
     "decoded -> handed over",
     "handed over -> answered",
@@ -37,12 +35,12 @@ enum Stage {
 #[derive(Default)]
 struct OfSession {
     steps: [Histogram; STEPS.len()],
-    row: Option<Row>,
+    row: Option<Box<dyn Row>>,
     has_been_on: bool,
 }
 
 /// The probes of a thread's sessions.
-pub(super) struct Probes {
+pub(crate) struct Probes {
     sessions: Vec<OfSession>,
     stage: Stage,
     session: SessionId,
@@ -51,7 +49,7 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    pub(super) fn new() -> Probes {
+    pub(crate) fn new() -> Probes {
         Probes {
             sessions: Vec::new(),
             stage: Stage::Idle,
@@ -61,7 +59,7 @@ impl Probes {
     }
 
     /// A session is there from now on; what its place did before is forgotten.
-    pub(super) fn add(&mut self, id: SessionId, row: Option<Row>) {
+    pub(crate) fn add(&mut self, id: SessionId, row: Option<Box<dyn Row>>) {
         let fresh = OfSession {
             row,
             ..OfSession::default()
@@ -73,28 +71,33 @@ impl Probes {
     }
 
     /// Shows a session in this row from now on, unless it has one.
-    pub(super) fn show_in(&mut self, id: SessionId, row: impl FnOnce() -> Option<Row>) {
+    pub(crate) fn show_in(&mut self, id: SessionId, row: impl FnOnce() -> Option<Box<dyn Row>>) {
         let place = &mut self.sessions[id.0];
         if place.row.is_none() {
             place.row = row();
         }
     }
 
+    /// Somebody looks at any of them.
+    pub(crate) fn are_shown(&self) -> bool {
+        self.sessions.iter().any(|session| session.row.is_some())
+    }
+
     /// A session has logged on.
-    pub(super) fn logged_on(&mut self, id: SessionId) {
+    pub(crate) fn logged_on(&mut self, id: SessionId) {
         self.sessions[id.0].has_been_on = true;
     }
 
     /// Bytes have come.
     #[inline]
-    pub(super) fn bytes_in(&mut self, id: SessionId) {
+    pub(crate) fn bytes_in(&mut self, id: SessionId) {
         self.stamps[0] = tsc();
         (self.session, self.stage) = (id, Stage::In);
     }
 
     /// The session has seen them.
     #[inline]
-    pub(super) fn decoded(&mut self) {
+    pub(crate) fn decoded(&mut self) {
         if self.stage == Stage::In {
             self.stamps[1] = tsc();
             self.stage = Stage::Decoded;
@@ -103,7 +106,7 @@ impl Probes {
 
     /// An application message is about to be handed over.
     #[inline]
-    pub(super) fn handed_over(&mut self) {
+    pub(crate) fn handed_over(&mut self) {
         if self.stage == Stage::Decoded {
             self.stamps[2] = tsc();
         }
@@ -111,7 +114,7 @@ impl Probes {
 
     /// The application is done with it.
     #[inline]
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         if self.stage == Stage::Decoded {
             self.stamps[3] = tsc();
             self.stage = Stage::Answered;
@@ -120,7 +123,7 @@ impl Probes {
 
     /// Bytes have gone out.
     #[inline]
-    pub(super) fn bytes_out(&mut self, id: SessionId) {
+    pub(crate) fn bytes_out(&mut self, id: SessionId) {
         if self.stage == Stage::Answered && self.session == id {
             self.stamps[4] = tsc();
             self.stage = Stage::Out;
@@ -129,7 +132,7 @@ impl Probes {
 
     /// Nothing more will come of the bytes: counts the steps that were stamped.
     #[inline]
-    pub(super) fn over(&mut self, clock: &Clock) {
+    pub(crate) fn over(&mut self, clock: &Clock) {
         let steps = match self.stage {
             Stage::Idle | Stage::In | Stage::Decoded => 0,
             Stage::Answered => 3,
@@ -153,15 +156,15 @@ impl Probes {
     }
 
     /// Shows states and counters in the region, if there is one.
-    pub(super) fn show(&mut self, now: Nanos, sessions: &Sessions, log_dropped: u64) {
+    pub(crate) fn show(&mut self, now: Nanos, sessions: &Sessions, log_dropped: u64) {
         for (at, probe) in self.sessions.iter_mut().enumerate() {
             let Some(row) = &mut probe.row else { continue };
             let session = sessions.session(SessionId(at));
             let state = match session.status() {
-                Status::Active => SourceState::Live,
-                _ if !session.may_log_on(now) => SourceState::Ended,
-                _ if probe.has_been_on => SourceState::Stale,
-                _ => SourceState::Building,
+                Status::Active => Standing::Live,
+                _ if !session.may_log_on(now) => Standing::Ended,
+                _ if probe.has_been_on => Standing::Stale,
+                _ => Standing::Building,
             };
             let next_in = SeqNo(tickwire_fix::Store::next_in(session.store()));
             let counters = Self::counters(session.counters(), log_dropped);
@@ -175,39 +178,21 @@ impl Probes {
         counters
     }
 
-    /// Everything as text.
-    pub(super) fn report(&self, sessions: &Sessions, log_dropped: u64) -> String {
-        let mut text = String::new();
-        for (at, probe) in self.sessions.iter().enumerate() {
+    /// Everything so far.
+    pub(crate) fn report(&self, sessions: &Sessions, log_dropped: u64) -> Vec<SessionReport> {
+        let one = |(at, probe): (usize, &OfSession)| {
             let session = sessions.session(SessionId(at));
             let c = session.config();
-            let name = format!("{} {} -> {}", c.version.name(), c.sender, c.target);
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "{name}: {:?}, next out {}, next in {}",
-                session.status(),
-                tickwire_fix::Store::next_out(session.store()),
-                tickwire_fix::Store::next_in(session.store()),
-            );
-            let counters = Self::counters(session.counters(), log_dropped);
-            for (counter, n) in counters.iter().filter(|(_, n)| *n > 0) {
-                let _ = writeln!(text, "  {}: {n}", counter.spec().label);
+            SessionReport {
+                id: SessionId(at),
+                name: format!("{} {} -> {}", c.version.name(), c.sender, c.target),
+                status: session.status(),
+                next_out: tickwire_fix::Store::next_out(session.store()),
+                next_in: tickwire_fix::Store::next_in(session.store()),
+                counters: Self::counters(session.counters(), log_dropped),
+                steps: probe.steps.to_vec(),
             }
-            if probe.steps[0].count > 0 {
-                text += &Self::table(&name, &probe.steps).to_text(tickwire_console::terminal::width());
-            }
-        }
-        text
-    }
-
-    fn table(name: &str, steps: &[Histogram]) -> Table {
-        let columns = ["", "p50", "p90", "p99", "p99.9", "max", "count"];
-        let rows = STEPS.iter().zip(steps);
-        rows.fold(Table::new(name, &columns), |table, (step, h)| {
-            let at = [500_000, 900_000, 990_000, 999_000].map(|quantile| format_ns(h.at(quantile)));
-            let rest = [format_ns(h.max), h.count.to_string()];
-            table.row([step.to_string()].into_iter().chain(at).chain(rest))
-        })
+        };
+        self.sessions.iter().enumerate().map(one).collect()
     }
 }

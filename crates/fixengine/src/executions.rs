@@ -5,9 +5,9 @@ use std::path::Path;
 use tickwire_fix::tag;
 use tickwire_market::{Price, Side};
 
-use super::log;
-use super::message::{self, Framer, TagValue};
-use tickwire_console::failure::Failure;
+use crate::error::Error;
+use crate::message::{self, Framer, TagValue};
+use crate::messagefile;
 
 const EXEC_REF_ID: u32 = 19;
 const EXEC_TRANS_TYPE: u32 = 20;
@@ -20,12 +20,14 @@ const SYMBOL: u32 = 55;
 
 /// What a message says was executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Report {
+pub enum Report {
     /// A trade of ours: who gets the report bought or sold.
     Trade {
         /// ExecID (17).
         id: String,
+        /// Symbol (55).
         symbol: String,
+        /// Side (54): bought or sold.
         side: Side,
         /// LastQty (32).
         qty: u64,
@@ -33,19 +35,18 @@ pub(crate) enum Report {
         price: Price,
     },
     /// The venue takes an execution back: its ExecID, here ExecRefID (19).
-    TakenBack { of: String },
+    TakenBack {
+        /// The ExecID of what is taken back.
+        of: String,
+    },
 }
 
 /// Those in a message log, a store, or any file with a message a line. `session`: a CompID that one end must have.
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn of_file(
-    path: &Path,
-    session: Option<&str>,
-    mut each: impl FnMut(Report),
-) -> Result<(), Failure> {
-    log::messages(path, &mut |bytes| {
+pub fn of_file(path: &Path, session: Option<&str>, mut each: impl FnMut(Report)) -> Result<(), Error> {
+    messagefile::messages(path, &mut |bytes| {
         if let Some(report) = report(&message::fields(bytes), session) {
             each(report);
         }
@@ -53,7 +54,7 @@ pub(crate) fn of_file(
 }
 
 /// Those in streams of bytes, one of each connection.
-pub(crate) fn of_streams(streams: &[Vec<u8>], session: Option<&str>, mut each: impl FnMut(Report)) {
+pub fn of_streams(streams: &[Vec<u8>], session: Option<&str>, mut each: impl FnMut(Report)) {
     for stream in streams {
         Framer::default().take(stream, |bytes| {
             if let Some(report) = report(&message::fields(bytes), session) {

@@ -10,14 +10,13 @@ use std::rc::Rc;
 
 use tickwire_market::Nanos;
 
-use super::quickfix::{self, Does};
-use tickwire_console::similar::similar;
+use crate::quickfix::{self, Does};
 
 /// Something to say about a line of a file, from 1.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Remark {
-    pub(super) line: usize,
-    pub(super) what: String,
+pub(crate) struct Remark {
+    pub(crate) line: usize,
+    pub(crate) what: String,
 }
 
 impl fmt::Display for Remark {
@@ -28,13 +27,13 @@ impl fmt::Display for Remark {
 
 /// What there is to say about a file.
 #[derive(Debug, Default)]
-pub(super) struct Remarks {
+pub(crate) struct Remarks {
     /// With one of these nothing begins.
-    pub(super) mistakes: Vec<Remark>,
+    pub(crate) mistakes: Vec<Remark>,
     /// What is done otherwise than the file's words may mean.
-    pub(super) warnings: Vec<Remark>,
+    pub(crate) warnings: Vec<Remark>,
     /// What was chosen where the file left it open.
-    pub(super) notes: Vec<Remark>,
+    pub(crate) notes: Vec<Remark>,
 }
 
 /// A line's value.
@@ -50,8 +49,8 @@ struct Value {
 
 /// The lines of one section, over those of `[DEFAULT]`.
 #[derive(Clone, Default)]
-pub(super) struct Section {
-    pub(super) line: usize,
+pub(crate) struct Section {
+    pub(crate) line: usize,
     /// By key, as [`quickfix::find`] calls it, or in small letters if nobody knows it.
     values: BTreeMap<String, Value>,
     remarks: Rc<RefCell<Remarks>>,
@@ -61,7 +60,7 @@ pub(super) struct Section {
 
 impl Section {
     /// The value of a setting and its line.
-    pub(super) fn text(&self, key: &str) -> Option<(&str, usize)> {
+    pub(crate) fn text(&self, key: &str) -> Option<(&str, usize)> {
         self.asked.borrow_mut().insert(key.to_string());
         let value = self.values.get(key)?;
         if let Some(variable) = &value.unset {
@@ -74,7 +73,7 @@ impl Section {
     }
 
     /// The same of a setting that must be there.
-    pub(super) fn needed(&self, key: &str) -> Option<(&str, usize)> {
+    pub(crate) fn needed(&self, key: &str) -> Option<(&str, usize)> {
         let found = self.text(key);
         if found.is_none() {
             self.wrong(
@@ -86,7 +85,7 @@ impl Section {
     }
 
     /// The value of a setting, if it is there and right; `allowed` says what would be. A comment behind it does no harm.
-    pub(super) fn parsed<T>(&self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub(crate) fn parsed<T>(&self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (value, line) = self.text(key)?;
         let bare = value.find([' ', '\t']).and_then(|at| {
             let (bare, behind) = value.split_at(at);
@@ -101,7 +100,7 @@ impl Section {
     }
 
     /// A setting that is Y or N.
-    pub(super) fn flag(&self, key: &str, default: bool) -> bool {
+    pub(crate) fn flag(&self, key: &str, default: bool) -> bool {
         let parse = |text: &str| match text {
             "Y" | "y" => Some(true),
             "N" | "n" => Some(false),
@@ -111,14 +110,14 @@ impl Section {
     }
 
     /// A time in whole seconds, up to a day.
-    pub(super) fn seconds(&self, key: &str, default_s: u64) -> u64 {
+    pub(crate) fn seconds(&self, key: &str, default_s: u64) -> u64 {
         let parse = |text: &str| text.parse().ok().filter(|s| *s <= 86_400);
         let seconds = self.parsed(key, "seconds, 0 to 86400", parse);
         seconds.unwrap_or(default_s) * Nanos::SECOND
     }
 
     /// The keys of settings that begin so, each with its value and line.
-    pub(super) fn beginning_with(&self, begin: &str) -> Vec<(&str, &str, usize)> {
+    pub(crate) fn beginning_with(&self, begin: &str) -> Vec<(&str, &str, usize)> {
         let found = self.values.iter().filter(|(key, _)| key.starts_with(begin));
         found
             .map(|(key, value)| (key.as_str(), value.text.as_str(), value.line))
@@ -126,25 +125,25 @@ impl Section {
     }
 
     /// Tells of a mistake.
-    pub(super) fn wrong(&self, line: usize, what: impl Into<String>) {
+    pub(crate) fn wrong(&self, line: usize, what: impl Into<String>) {
         let what = what.into();
         self.remarks.borrow_mut().mistakes.push(Remark { line, what });
     }
 
     /// Tells of something that is not as the file may mean it.
-    pub(super) fn warn(&self, line: usize, what: impl Into<String>) {
+    pub(crate) fn warn(&self, line: usize, what: impl Into<String>) {
         let what = what.into();
         self.remarks.borrow_mut().warnings.push(Remark { line, what });
     }
 
     /// Tells what was chosen.
-    pub(super) fn note(&self, line: usize, what: impl Into<String>) {
+    pub(crate) fn note(&self, line: usize, what: impl Into<String>) {
         let what = what.into();
         self.remarks.borrow_mut().notes.push(Remark { line, what });
     }
 
     /// Tells of settings that nobody knows, that have no meaning here, or that cannot be.
-    pub(super) fn check_names(&self, admits_unknown: bool) {
+    pub(crate) fn check_names(&self, admits_unknown: bool) {
         for value in self.values.values() {
             let written = &value.written;
             match quickfix::find(written).map(|(known, _)| &known.does) {
@@ -169,14 +168,26 @@ impl Section {
 
     /// Keys that were asked for.
     #[cfg(test)]
-    pub(super) fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.borrow().iter().cloned().collect()
     }
 }
 
+/// The name that was meant by one that nobody knows: with at most one slip in three letters, or one the beginning of the other.
+fn similar<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let wanted = wanted.to_ascii_uppercase();
+    let near = |name: &'n str| {
+        let other = name.to_ascii_uppercase();
+        let slips = strsim::levenshtein(&wanted, &other);
+        let begins = !wanted.is_empty() && (other.starts_with(&wanted) || wanted.starts_with(&other));
+        (slips <= wanted.len() / 3 + 1 && slips < wanted.len() || begins).then_some((slips, name))
+    };
+    names.filter_map(near).min().map(|(_, name)| name)
+}
+
 fn unknown(written: &str) -> String {
     let names = quickfix::KNOWN.iter().map(|known| known.name);
-    let hint = match similar(written, names).first() {
+    let hint = match similar(written, names) {
         Some(name) => format!("did you mean {name}?"),
         None => "if it is your application's own, start with --allow-unknown".into(),
     };
@@ -201,14 +212,14 @@ fn heading(line: &str) -> Option<&str> {
 }
 
 /// A file as it was read.
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// Every `[SESSION]` with the lines of `[DEFAULT]` beneath its own.
-    pub(super) sessions: Vec<Section>,
-    pub(super) remarks: Rc<RefCell<Remarks>>,
+    pub(crate) sessions: Vec<Section>,
+    pub(crate) remarks: Rc<RefCell<Remarks>>,
 }
 
 /// Reads a file; `variable` has the values of `${NAME}`.
-pub(super) fn sections(text: &str, variable: impl Fn(&str) -> Option<String>) -> Parsed {
+pub(crate) fn sections(text: &str, variable: impl Fn(&str) -> Option<String>) -> Parsed {
     let remarks = Rc::new(RefCell::new(Remarks::default()));
     let asked = Rc::default();
     let mut default = Section {
@@ -236,7 +247,7 @@ pub(super) fn sections(text: &str, variable: impl Fn(&str) -> Option<String>) ->
                     In::Session
                 }
                 _ => {
-                    match similar(name, ["DEFAULT", "SESSION"].into_iter()).first() {
+                    match similar(name, ["DEFAULT", "SESSION"].into_iter()) {
                         Some(meant) => {
                             default.wrong(number, format!("[{name}] is no section; did you mean [{meant}]?"));
                         }

@@ -1,6 +1,6 @@
 //! What QuickFIX's configuration files say about sessions.
 //!
-//! [`super::quickfix`] has every setting there is; [`super::cfg`] reads the form. All mistakes of a file are told at once, each with file,
+//! [`crate::quickfix`] has every setting there is; [`crate::cfg`] reads the form. All mistakes of a file are told at once, each with file,
 //! line and what would do; what is done otherwise than a file may mean is a warning, what was chosen for it a note.
 
 use std::collections::BTreeMap;
@@ -19,55 +19,61 @@ use tickwire_market::Nanos;
 use tickwire_runtime::files;
 use tickwire_runtime::wait::WaitStrategy;
 
-use super::cfg::{Remark, Remarks, Section, sections};
-use super::hours::Calendar;
-pub(super) use super::secure::Tls;
-use super::users::Users;
-use tickwire_console::failure::Failure;
-use tickwire_console::warn;
+use crate::cfg::{Remark, Remarks, Section, sections};
+use crate::error::Error;
+use crate::hours::Calendar;
+use crate::observer::{Level, Observer};
+pub use crate::secure::Tls;
+use crate::users::Users;
 
 /// One session of a file.
 #[derive(Clone, Debug)]
-pub(super) struct Setup {
+pub struct Setup {
     /// Where its section begins in the file.
-    pub(super) line: usize,
-    pub(super) config: SessionConfig,
-    pub(super) rules: Option<Rules>,
-    pub(super) transport: TransportSetup,
-    pub(super) thread: ThreadSetup,
+    pub line: usize,
+    /// Identities, version, intervals and limits.
+    pub config: SessionConfig,
+    /// What messages are checked against; nothing is checked without.
+    pub rules: Option<Rules>,
+    /// How it gets its connection.
+    pub transport: TransportSetup,
+    /// The thread that it runs on.
+    pub thread: ThreadSetup,
     /// The file that the session's messages and numbers last in; in memory only without one.
-    pub(super) store: Option<StoreSetup>,
+    pub store: Option<StoreSetup>,
     /// The folder of its message log.
-    pub(super) log: Option<PathBuf>,
-    pub(super) tls: Option<Tls>,
-    pub(super) calendar: Option<Calendar>,
+    pub log: Option<PathBuf>,
+    /// What its connection is protected by; plain TCP without.
+    pub tls: Option<Tls>,
+    /// Its hours; always open without.
+    pub calendar: Option<Calendar>,
     /// The file that its application messages are copied to, both ways.
-    pub(super) drop_copy: Option<PathBuf>,
+    pub drop_copy: Option<PathBuf>,
     /// TargetCompID of the session that gets copies of the application messages.
-    pub(super) drop_copy_session: Option<String>,
+    pub drop_copy_session: Option<String>,
     /// Who may log on; anybody with the right ids without.
-    pub(super) users: Option<Users>,
+    pub users: Option<Users>,
     /// The addresses that may connect; any without.
-    pub(super) allowed: Vec<IpAddr>,
+    pub allowed: Vec<IpAddr>,
     /// Further fields of our Logon.
-    pub(super) logon_fields: Vec<(u32, Vec<u8>)>,
+    pub logon_fields: Vec<(u32, Vec<u8>)>,
     /// It is no session but what others are made from, so many at a time.
-    pub(super) template: Option<usize>,
+    pub template: Option<usize>,
 }
 
 impl Setup {
     /// What its files are called: version and both identities, without what no file name should have.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         name(&self.config)
     }
 
     /// How many sessions it comes to.
-    pub(super) fn sessions_max(&self) -> usize {
+    pub fn sessions_max(&self) -> usize {
         self.template.unwrap_or(1)
     }
 
     /// A template's session for one counterparty, with a store of its own.
-    pub(super) fn of_newcomer(&self, config: SessionConfig) -> Setup {
+    pub fn of_newcomer(&self, config: SessionConfig) -> Setup {
         let store = self.store.as_ref().map(|store| StoreSetup {
             path: store.path.with_file_name(store_file(&config)),
             ..store.clone()
@@ -101,9 +107,11 @@ fn name(config: &SessionConfig) -> String {
 
 /// A name or address, and a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Host {
-    pub(super) name: String,
-    pub(super) port: u16,
+pub struct Host {
+    /// A name that is looked up for every attempt, or an address.
+    pub name: String,
+    /// The TCP port.
+    pub port: u16,
 }
 
 impl fmt::Display for Host {
@@ -114,11 +122,12 @@ impl fmt::Display for Host {
 
 /// How a session gets its connection.
 #[derive(Clone, Debug)]
-pub(super) enum TransportSetup {
+pub enum TransportSetup {
     /// It listens here.
     Listen(SocketAddr),
     /// It connects to the first of these that lets it log on.
     Connect {
+        /// At least one.
         hosts: Vec<Host>,
         /// In which order and when they are tried.
         terms: HostsConfig,
@@ -129,17 +138,18 @@ pub(super) enum TransportSetup {
 
 /// The thread that a session runs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ThreadSetup {
+pub struct ThreadSetup {
     /// Sessions of the same number share one.
-    pub(super) number: u32,
+    pub number: u32,
     /// The core it is pinned to.
-    pub(super) core: Option<usize>,
-    pub(super) wait: WaitStrategy,
+    pub core: Option<usize>,
+    /// Whether it sleeps or spins while nothing comes.
+    pub wait: WaitStrategy,
 }
 
 /// Which sessions of a file are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
+pub enum Wanted {
     /// Those of one kind; a section that does not say which it is, is.
     Only(Role),
     /// All of them; acceptors unless they say otherwise.
@@ -151,47 +161,59 @@ const MEGABYTES_MAX: u64 = 1 << 16;
 
 /// How a session's store lasts.
 #[derive(Clone, Debug)]
-pub(super) struct StoreSetup {
-    pub(super) path: PathBuf,
+pub struct StoreSetup {
+    /// The file.
+    pub path: PathBuf,
     /// Bytes of messages that it has room for, when it is new.
-    pub(super) bytes: usize,
+    pub bytes: usize,
     /// All of them are set aside in the file system at the start; it grows as it is needed otherwise.
-    pub(super) is_reserved: bool,
+    pub is_reserved: bool,
     /// Nothing is sent before it is on the disk.
-    pub(super) syncs_before_sending: bool,
+    pub syncs_before_sending: bool,
     /// How often it is brought to the disk, if at all: without, it survives the process and not the machine.
-    pub(super) sync_every_ms: Option<u64>,
+    pub sync_every_ms: Option<u64>,
 }
 
-/// The sessions of a file.
-pub(super) fn load(path: &Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
-    load_with(path, wanted, false)
+/// The sessions of a file. The observer is told notes and warnings, with file and line.
+///
+/// # Errors
+/// The file cannot be read, has mistakes (all of them are told at once) or no session that is wanted.
+pub fn load(path: &Path, wanted: Wanted, observer: &dyn Observer) -> Result<Vec<Setup>, Error> {
+    load_with(path, wanted, false, observer)
 }
 
 /// The same; settings that nobody knows are warnings if they are admitted.
-pub(super) fn load_with(path: &Path, wanted: Wanted, admits_unknown: bool) -> Result<Vec<Setup>, Failure> {
-    let (setups, remarks) = read(path, wanted, admits_unknown)?;
-    told(path, remarks)?;
-    warn_of_passwords(path, &setups);
+///
+/// # Errors
+/// As of [`load`].
+pub fn load_with(
+    path: &Path,
+    wanted: Wanted,
+    admits_unknown: bool,
+    observer: &dyn Observer,
+) -> Result<Vec<Setup>, Error> {
+    let (setups, remarks) = read(path, wanted, admits_unknown, observer)?;
+    told(path, remarks, observer)?;
+    warn_of_passwords(path, &setups, observer);
     let kind = match wanted {
         _ if !setups.is_empty() => return Ok(setups),
         Wanted::Only(Role::Acceptor) => " with ConnectionType=acceptor",
         Wanted::Only(Role::Initiator) => " with ConnectionType=initiator",
         Wanted::All => "",
     };
-    Err(Failure::config(format!(
+    Err(Error::config(format!(
         "{} has no [SESSION]{kind}",
         path.display()
     )))
 }
 
 /// Says whose secrets others may read, and who is let in without any.
-fn warn_of_passwords(path: &Path, setups: &[Setup]) {
+fn warn_of_passwords(path: &Path, setups: &[Setup], observer: &dyn Observer) {
     let text = std::fs::read(path).unwrap_or_default();
     if String::from_utf8_lossy(&text).lines().any(holds_password)
         && let Some(mode) = files::is_readable_by_others(path)
     {
-        warn(format_args!(
+        observer.warn(format_args!(
             "{} holds a password and others may read it (mode {mode:04o}): chmod go-rwx {}",
             path.display(),
             path.display()
@@ -210,7 +232,7 @@ fn warn_of_passwords(path: &Path, setups: &[Setup]) {
             1 => String::new(),
             n => format!(" and {} more", n - 1),
         };
-        warn(format_args!(
+        observer.warn(format_args!(
             "{}: no password is asked for and any address may connect: {first}{others}; give PasswordFile, Username and Password, or \
              AllowedRemoteAddresses",
             path.display()
@@ -236,9 +258,14 @@ fn holds_password(line: &str) -> bool {
 }
 
 /// The sessions of a file that are right, and what there is to say about all of it.
-fn read(path: &Path, wanted: Wanted, admits_unknown: bool) -> Result<(Vec<Setup>, Remarks), Failure> {
+fn read(
+    path: &Path,
+    wanted: Wanted,
+    admits_unknown: bool,
+    observer: &dyn Observer,
+) -> Result<(Vec<Setup>, Remarks), Error> {
     let bytes = std::fs::read(path).map_err(|e| {
-        Failure::config(format!(
+        Error::config(format!(
             "cannot read {}: {e}; give the path of a QuickFIX configuration file",
             path.display()
         ))
@@ -247,6 +274,7 @@ fn read(path: &Path, wanted: Wanted, admits_unknown: bool) -> Result<(Vec<Setup>
     let text = String::from_utf8_lossy(&bytes);
     let mut reader = Reader {
         folder: path.parent().unwrap_or(Path::new("")).to_path_buf(),
+        observer,
         dictionaries: BTreeMap::new(),
         admits_unknown,
     };
@@ -259,7 +287,7 @@ fn read(path: &Path, wanted: Wanted, admits_unknown: bool) -> Result<(Vec<Setup>
 }
 
 /// Says what there is to say about a file; the mistakes are the failure.
-fn told(path: &Path, remarks: Remarks) -> Result<(), Failure> {
+fn told(path: &Path, remarks: Remarks, observer: &dyn Observer) -> Result<(), Error> {
     let lines = |mut remarks: Vec<Remark>| {
         remarks.sort();
         remarks.dedup();
@@ -268,15 +296,15 @@ fn told(path: &Path, remarks: Remarks) -> Result<(), Failure> {
     };
     let mistakes = lines(remarks.mistakes);
     for line in lines(remarks.notes) {
-        eprintln!("note: {line}");
+        observer.line(Level::Note, format_args!("{line}"));
     }
     for line in lines(remarks.warnings) {
-        eprintln!("warning: {line}");
+        observer.warn(format_args!("{line}"));
     }
     match &mistakes[..] {
         [] => Ok(()),
-        [one] => Err(Failure::config(one.clone())),
-        all => Err(Failure::config(format!(
+        [one] => Err(Error::config(one.clone())),
+        all => Err(Error::config(format!(
             "{} mistakes in {}:\n{}",
             all.len(),
             path.display(),
@@ -309,13 +337,14 @@ fn threads(setups: &[Setup], remarks: &mut Remarks) {
 }
 
 /// Reads sessions; a dictionary is read once however many sessions share it.
-struct Reader {
+struct Reader<'o> {
     folder: PathBuf,
+    observer: &'o dyn Observer,
     dictionaries: BTreeMap<PathBuf, Option<Arc<Dictionary>>>,
     admits_unknown: bool,
 }
 
-impl Reader {
+impl Reader<'_> {
     /// The session of a section, unless it is of another kind than wanted, or wrong.
     fn session(&mut self, section: &Section, wanted: Wanted) -> Option<Setup> {
         let role = |text: &str| match text.to_ascii_lowercase().as_str() {
@@ -345,7 +374,7 @@ impl Reader {
         }
         let users = self.users(section, role);
         let thread = thread(section);
-        let tls = super::secure::read(section, role, &self.folder);
+        let tls = crate::secure::read(section, role, &self.folder);
         let calendar = Calendar::read(section);
         let file = |key: &str| section.text(key).map(|(path, _)| self.folder.join(path));
         let (drop_copy, log) = (file("DropCopyFile"), file("FileLogPath"));
@@ -407,7 +436,7 @@ impl Reader {
                 section.wrong(line, "give PasswordFile, or Username and Password");
                 None
             }
-            Some((path, line)) => match Users::read(&self.folder.join(path)) {
+            Some((path, line)) => match Users::read(&self.folder.join(path), self.observer) {
                 Ok(users) => Some(users),
                 Err(what) => {
                     section.wrong(line, what);
@@ -972,6 +1001,7 @@ fn thread(section: &Section) -> ThreadSetup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observer::Silent;
 
     fn load_text(text: &str) -> Result<Vec<Setup>, String> {
         load_as(text, Role::Acceptor)
@@ -982,7 +1012,7 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join(format!("{:p}.cfg", text.as_ptr()));
         std::fs::write(&path, text).unwrap();
-        load(&path, Wanted::Only(role)).map_err(|f| f.message)
+        load(&path, Wanted::Only(role), &Silent).map_err(|e| e.to_string())
     }
 
     const SESSION: &str = "[SESSION]\nBeginString=FIX.4.2\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\nUseDataDictionary=N\n";
@@ -1226,7 +1256,7 @@ mod tests {
     fn files_as_they_are_found_load_unedited_and_what_is_passed_over_is_said() {
         let dir = real_files("load");
         for (file, role, sessions, warned, noted) in REAL {
-            let (setups, remarks) = read(&dir.join(file), Wanted::Only(role), false).unwrap();
+            let (setups, remarks) = read(&dir.join(file), Wanted::Only(role), false, &Silent).unwrap();
             assert!(remarks.mistakes.is_empty(), "{file}: {:?}", remarks.mistakes);
             assert_eq!(setups.len(), sessions, "{file}");
             let mut warnings = remarks.warnings;
@@ -1250,7 +1280,7 @@ mod tests {
     fn what_real_files_say_is_obeyed() {
         let dir = real_files("obey");
         let one = |file: &str, role| {
-            let (mut setups, _) = read(&dir.join(file), Wanted::Only(role), false).unwrap();
+            let (mut setups, _) = read(&dir.join(file), Wanted::Only(role), false, &Silent).unwrap();
             setups.remove(0)
         };
         let client = one("tradeclient.cfg", Role::Initiator);
@@ -1290,13 +1320,14 @@ mod tests {
     /// The table and the reader know the same settings: none is obeyed on paper only.
     #[test]
     fn every_setting_that_is_obeyed_is_read_and_every_one_that_is_read_is_in_the_table() {
-        use super::super::quickfix::{Does, KNOWN, find};
+        use crate::quickfix::{Does, KNOWN, find};
         let dir = real_files("asked");
         let mut asked = std::collections::BTreeSet::new();
         for (file, ..) in REAL {
             let text = std::fs::read_to_string(dir.join(file)).unwrap();
             let mut reader = Reader {
                 folder: dir.clone(),
+                observer: &Silent,
                 dictionaries: BTreeMap::new(),
                 admits_unknown: false,
             };
@@ -1355,7 +1386,7 @@ mod tests {
         assert!(load_text(&unknown).is_err());
         let dir = std::env::temp_dir().join(format!("tickwire-fix-unknown-{}.cfg", std::process::id()));
         std::fs::write(&dir, unknown).unwrap();
-        assert_eq!(load_with(&dir, Wanted::All, true).unwrap().len(), 1);
+        assert_eq!(load_with(&dir, Wanted::All, true, &Silent).unwrap().len(), 1);
         std::fs::remove_file(&dir).unwrap();
     }
 
@@ -1389,7 +1420,7 @@ mod tests {
                 "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=A\nTargetCompID=B\nSocketAcceptPort=0\n{more}"
             );
             std::fs::write(&path, text).unwrap();
-            let (mut setups, remarks) = read(&path, Wanted::All, false).unwrap();
+            let (mut setups, remarks) = read(&path, Wanted::All, false, &Silent).unwrap();
             match remarks.mistakes.is_empty() {
                 true => Ok((setups.remove(0).tls.is_some(), remarks.warnings)),
                 false => Err(remarks

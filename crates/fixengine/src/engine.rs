@@ -18,27 +18,27 @@ use tickwire_fix::{
 };
 use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 use tickwire_runtime::clock::Clock;
-use tickwire_runtime::signal::{ReportFlag, StopFlag};
+use tickwire_runtime::signal::{ReportFlag, StopFlag, StopReason};
 use tickwire_runtime::tcp::{Received, TcpListener, TcpStream};
 use tickwire_runtime::tls::Stream;
-use tickwire_runtime::trouble::{BackOff, Trouble};
+use tickwire_runtime::trouble::Trouble;
 use tickwire_runtime::wait::{WaitStrategy, Waiter, Watch};
 use tickwire_runtime::wake::{self, WakeUp, Waker};
 
-use super::dropcopy::DropCopies;
-use super::hours::Timetable;
-use super::msglog::MessageLog;
-use super::probes::Probes;
-use super::settings::{Host, Setup, Tls, TransportSetup};
-use super::stats::{Row, Shown};
-use super::told::{Kind, Limiter};
-use super::users::Users;
-use tickwire_console::failure::Failure;
-use tickwire_console::health::{SocketHealth, count_waits, follow_clock, follow_if_set};
-use tickwire_console::{say, warn};
+use crate::dropcopy::DropCopies;
+use crate::error::Error;
+use crate::health::{Accepting, count_waits, tell_clock_step};
+use crate::hours::Timetable;
+use crate::limiter::{Kind, Limiter};
+use crate::msglog::MessageLog;
+use crate::observer::{Observer, Row, Standing};
+use crate::report::Report;
+use crate::settings::{Host, Setup, Tls, TransportSetup};
+use crate::steps::Probes;
+use crate::users::Users;
 
 /// Sessions and their connections.
-pub(super) type Table = Acceptor<Box<dyn Store + Send>>;
+pub type Table = Acceptor<Box<dyn Store + Send>>;
 
 /// Connections beside one for each session: peers that have not said who they are, or come a second time.
 const SPARE_CONNECTIONS: usize = 16;
@@ -57,14 +57,16 @@ const CLOSE_NS: u64 = Nanos::SECOND;
 
 /// Which way bytes went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub enum Way {
+    /// From the peer.
     In,
+    /// To the peer.
     Out,
 }
 
 /// What an application wants after its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Flow {
+pub enum Flow {
     /// Come again when something has happened.
     Go,
     /// Come again at once: there is more to do.
@@ -75,8 +77,17 @@ pub(super) enum Flow {
     End,
 }
 
-/// What to do with sessions, in the place where a program decides.
-pub(super) trait Application {
+/// Why a loop ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Its handler wanted it.
+    ByHandler,
+    /// It was asked to.
+    Stopped(StopReason),
+}
+
+/// What to do with sessions, in the place where a program decides: events as the state machine has them.
+pub trait Handler {
     /// Something happened in a session; a message is in [`tickwire_fix::Session::message`].
     fn on_event(&mut self, now: Nanos, id: SessionId, event: &Event, table: &mut Table);
 
@@ -90,7 +101,10 @@ pub(super) trait Application {
     fn on_closed(&mut self, _now: Nanos, _id: SessionId) {}
 
     /// After every look at the connections.
-    fn turn(&mut self, _now: Nanos, _engine: &mut Engine) -> Result<Flow, Failure> {
+    ///
+    /// # Errors
+    /// The engine ends with it: [`Error::application`] makes one of any error.
+    fn turn(&mut self, _now: Nanos, _engine: &mut Engine) -> Result<Flow, Error> {
         Ok(Flow::Go)
     }
 }
@@ -125,7 +139,7 @@ impl Link {
 /// A port that connections come to.
 struct Listener {
     socket: TcpListener,
-    health: SocketHealth,
+    health: Accepting,
     watch: Watch,
     tls: Option<Tls>,
     /// The addresses that may connect; any without.
@@ -169,9 +183,11 @@ struct Opened {
 }
 
 /// See the module's description.
-pub(super) struct Engine {
-    pub(super) table: Table,
-    pub(super) clock: Clock,
+pub struct Engine {
+    /// Sessions and their connections.
+    pub table: Table,
+    /// The clock of the loop.
+    pub clock: Clock,
     listeners: Vec<Listener>,
     links: Vec<Option<Link>>,
     /// Behind it there are no links.
@@ -189,17 +205,13 @@ pub(super) struct Engine {
     output: Box<[u8]>,
     next_slow: Nanos,
     next_show: Nanos,
-    shown: Option<Arc<Shown>>,
+    observer: Arc<dyn Observer>,
     core: Option<usize>,
     log: Option<MessageLog>,
     copies: DropCopies,
     timetables: Vec<Timetable>,
     probes: Probes,
-    report: ReportFlag,
-    /// Reports at the end.
-    has_stats: bool,
-    /// Says nothing to the user.
-    is_quiet: bool,
+    report: Option<ReportFlag>,
     /// Bounds the lines about connections that belong to no session.
     told: Limiter,
     /// Lines were held back.
@@ -209,7 +221,7 @@ pub(super) struct Engine {
     /// How often the system's clock was set.
     clock_steps: u64,
     /// What becomes of such connections, in the region.
-    door: Option<Row>,
+    door: Option<Box<dyn Row>>,
     addresses: Vec<SocketAddr>,
 }
 
@@ -261,8 +273,13 @@ fn boxed(fields: Vec<(u32, Vec<u8>)>) -> Box<[(u32, Box<[u8]>)]> {
     fields.into_iter().map(field).collect()
 }
 
-fn system(e: impl std::fmt::Display) -> Failure {
-    Failure::system(e.to_string())
+/// What a session is called in views.
+fn row_name(config: &tickwire_fix::SessionConfig) -> String {
+    format!("{} -> {}", config.sender, config.target)
+}
+
+fn system(e: impl std::fmt::Display) -> Error {
+    Error::system(e.to_string())
 }
 
 impl Outgoing {
@@ -279,16 +296,10 @@ impl Outgoing {
 
 impl Engine {
     /// Binds what listens and opens the stores, and says so. The sessions are of one thread.
-    pub(super) fn new(setups: Vec<Setup>, shown: Option<Arc<Shown>>) -> Result<Engine, Failure> {
-        Engine::of(setups, shown, false)
-    }
-
-    /// The same without a word, now and later.
-    pub(super) fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
-        Engine::of(setups, None, true)
-    }
-
-    fn of(setups: Vec<Setup>, shown: Option<Arc<Shown>>, is_quiet: bool) -> Result<Engine, Failure> {
+    ///
+    /// # Errors
+    /// An address cannot be bound, a store or log not be opened, or a DropCopySession is not there.
+    pub fn new(setups: Vec<Setup>, observer: Arc<dyn Observer>) -> Result<Engine, Error> {
         let connections = setups.iter().map(Setup::sessions_max).sum::<usize>() + SPARE_CONNECTIONS;
         let (templates, sessions): (Vec<Setup>, Vec<Setup>) =
             setups.iter().cloned().partition(|setup| setup.template.is_some());
@@ -313,15 +324,13 @@ impl Engine {
             output: vec![0; 64 << 10].into_boxed_slice(),
             next_slow: Nanos::ZERO,
             next_show: Nanos::ZERO,
-            shown,
+            observer: observer.clone(),
             core: thread.and_then(|t| t.core),
-            log: MessageLog::open(&sessions, &templates)?,
+            log: MessageLog::open(&sessions, &templates, &observer)?,
             copies: DropCopies::new(&sessions)?,
             timetables: Vec::new(),
             probes: Probes::new(),
-            report: ReportFlag::install().map_err(system)?,
-            has_stats: false,
-            is_quiet,
+            report: None,
             told: Limiter::default(),
             has_held: false,
             next_settle: Nanos::ZERO,
@@ -346,26 +355,24 @@ impl Engine {
             engine.table.add_template(setup.config, most);
             engine.templates.push(setup);
         }
-        engine.door = engine.addresses.first().and_then(|address| {
-            let shown = engine.shown.as_ref()?;
-            shown.named(format!("connections at {address}"))
-        });
+        engine.door = match engine.addresses.first() {
+            Some(address) => observer.row(&format!("connections at {address}")),
+            None => None,
+        };
         Ok(engine)
     }
 
-    fn listen(&mut self, address: SocketAddr, tls: Option<Tls>, allowed: Vec<IpAddr>) -> Result<(), Failure> {
+    fn listen(&mut self, address: SocketAddr, tls: Option<Tls>, allowed: Vec<IpAddr>) -> Result<(), Error> {
         let listener = TcpListener::bind(address).map_err(system)?;
         let watch = self.waiter.watch(&listener);
         let at = listener
             .local_addr()
-            .map_err(|e| Failure::system(format!("the listening socket failed: {e}")))?;
+            .map_err(|e| Error::system(format!("the listening socket failed: {e}")))?;
         self.addresses.push(at);
-        if !self.is_quiet {
-            say(format_args!("listening on {at}"));
-        }
+        self.observer.say(format_args!("listening on {at}"));
         self.listeners.push(Listener {
             socket: listener,
-            health: SocketHealth::new(BackOff::SEND, format!("accepting connections at {at}")),
+            health: Accepting::new(format!("accepting connections at {at}")),
             watch,
             tls,
             allowed,
@@ -373,14 +380,14 @@ impl Engine {
         Ok(())
     }
 
-    fn add(&mut self, setup: Setup) -> Result<(), Failure> {
-        let store = super::store::open(&setup, self.is_quiet)?;
+    fn add(&mut self, setup: Setup) -> Result<(), Error> {
+        let store = crate::store::open(&setup, &self.observer)?;
         self.say_of(&setup, format_args!("session"));
         let session = self.table.add(setup.config, store, setup.rules);
         self.table
             .session_mut(session)
             .set_logon_fields(boxed(setup.logon_fields));
-        let row = self.shown.as_ref().and_then(|shown| shown.row(&setup.config));
+        let row = self.observer.row(&row_name(&setup.config));
         self.probes.add(session, row);
         self.own.push(Own {
             users: setup.users,
@@ -411,47 +418,51 @@ impl Engine {
     }
 
     fn say_of(&self, setup: &Setup, what: std::fmt::Arguments<'_>) {
-        if !self.is_quiet {
-            let c = &setup.config;
-            let any = |id: &CompId| {
-                if id.is_empty() {
-                    "*".to_string()
-                } else {
-                    id.to_string()
-                }
-            };
-            let tls = if setup.tls.is_some() { " with TLS" } else { "" };
-            say(format_args!(
-                "{what} {} {} -> {}{tls}",
-                c.version.name(),
-                any(&c.sender),
-                any(&c.target)
-            ));
+        let c = &setup.config;
+        let any = |id: &CompId| match id.is_empty() {
+            true => "*".to_string(),
+            false => id.to_string(),
+        };
+        let tls = if setup.tls.is_some() { " with TLS" } else { "" };
+        self.observer.say(format_args!(
+            "{what} {} {} -> {}{tls}",
+            c.version.name(),
+            any(&c.sender),
+            any(&c.target)
+        ));
+    }
+
+    /// Tells its observer what its sessions have done whenever the flag is set.
+    #[must_use]
+    pub fn with_report(self, flag: ReportFlag) -> Engine {
+        Engine {
+            report: Some(flag),
+            ..self
         }
     }
 
-    /// Reports at the end, if it is to.
-    pub(super) fn with_stats(self, has_stats: bool) -> Engine {
-        Engine { has_stats, ..self }
-    }
-
-    /// Where it listens.
-    pub(super) fn addresses(&self) -> &[SocketAddr] {
+    /// Where it listens, ports that were 0 as the system chose them.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// Wakes the loop from another thread.
-    pub(super) fn waker(&self) -> Waker {
+    #[must_use]
+    pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
     /// Every session.
-    pub(super) fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
         (0..self.table.sessions()).map(SessionId)
     }
 
-    /// Runs until the application ends or the process is asked to; then every session is logged out.
-    pub(super) fn run<A: Application>(&mut self, app: &mut A, stop: &StopFlag) -> Result<(), Failure> {
+    /// Runs until the handler ends it or `stop` is set; then every session is logged out.
+    ///
+    /// # Errors
+    /// The thread cannot be pinned to its core, or what the handler's turn returned.
+    pub fn run<A: Handler>(&mut self, app: &mut A, stop: &StopFlag) -> Result<Ended, Error> {
         if let Some(core) = self.core {
             tickwire_runtime::affinity::Cores::count()
                 .pin(core)
@@ -470,7 +481,7 @@ impl Engine {
                 Flow::Again => Some(Nanos::ZERO),
                 Flow::At(at) => Some(at),
             };
-            self.copies.send(now, &mut self.table);
+            self.copies.send(now, &mut self.table, &*self.observer);
             // What came is answered before anything that can wait.
             if is_slow {
                 self.next_slow = now.after(SLOW_NS);
@@ -482,16 +493,11 @@ impl Engine {
             self.wait(due);
         }
         self.log_out(app);
-        if self.has_stats {
-            say(format_args!("{}", self.report_text()));
-        }
         self.show(self.clock.now());
-        match stop.reason() {
-            Some(reason) => Err(Failure::interrupted(format!(
-                "{reason}; every session was logged out"
-            ))),
-            None => Ok(()),
-        }
+        Ok(match stop.reason() {
+            Some(reason) => Ended::Stopped(reason),
+            None => Ended::ByHandler,
+        })
     }
 
     fn log_dropped(&self) -> u64 {
@@ -503,7 +509,7 @@ impl Engine {
         self.probes.show(now, &self.table, self.log_dropped());
         let counters = self.door_counters();
         if let Some(door) = &mut self.door {
-            door.show(now, tickwire_shm::SourceState::Live, SeqNo(0), &counters);
+            door.show(now, Standing::Live, SeqNo(0), &counters);
         }
     }
 
@@ -518,18 +524,13 @@ impl Engine {
         counters
     }
 
-    fn report_text(&self) -> String {
-        let mut text = self.probes.report(&self.table, self.log_dropped());
-        let counters = self.door_counters();
-        let counters = counters.iter().filter(|(_, n)| *n > 0);
-        let lines: Vec<String> = counters
-            .map(|(counter, n)| format!("  {}: {n}\n", counter.spec().label))
-            .collect();
-        if !lines.is_empty() {
-            text += "connections that belonged to no session:\n";
-            text += &lines.concat();
+    /// What its sessions have done so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        Report {
+            sessions: self.probes.report(&self.table, self.log_dropped()),
+            others: self.door_counters(),
         }
-        text
     }
 
     /// Waits for input, for a timer of a session or a host, and for the application's own time.
@@ -554,7 +555,7 @@ impl Engine {
     }
 
     /// New connections, timers.
-    fn slow<A: Application>(&mut self, now: Nanos, app: &mut A) -> Result<(), Failure> {
+    fn slow<A: Handler>(&mut self, now: Nanos, app: &mut A) -> Result<(), Error> {
         if self.waiter.is_ready(self.wake_up.1) {
             self.wake_up.0.clear();
         }
@@ -562,10 +563,10 @@ impl Engine {
         if self.openings().next().is_some() {
             self.read_openings(now, app);
         }
-        if self.report.take() {
-            say(format_args!("{}", self.report_text()));
+        if self.report.as_ref().is_some_and(ReportFlag::take) {
+            self.observer.report(&self.report());
         }
-        if self.shown.is_some() && now >= self.next_show {
+        if self.probes.are_shown() && now >= self.next_show {
             self.next_show = now.after(SHOW_NS);
             self.show(now);
         }
@@ -575,9 +576,7 @@ impl Engine {
         }
         if now >= self.next_clock {
             self.next_clock = now.after(Nanos::SECOND);
-            if follow_clock(&mut self.clock, &mut self.clock_steps) {
-                self.clock_set();
-            }
+            self.follow_clock();
         }
         for timetable in &mut self.timetables {
             timetable.tell(now, self.clock.wall_at(now), &mut self.table);
@@ -590,9 +589,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Every session stamps, judges stamps and keeps its hours by the clock as it is now.
+    /// Follows the kernel's clocks. When the system's was set, every session stamps, judges stamps and keeps its hours by it as it is now.
     #[cold]
-    fn clock_set(&mut self) {
+    fn follow_clock(&mut self) {
+        let Some(step) = self.clock.resync() else {
+            return;
+        };
+        self.clock_steps += 1;
+        tell_clock_step(step, &*self.observer);
         self.table.set_wall_offset(self.clock.wall_offset_ns());
         self.timetables.iter_mut().for_each(Timetable::clock_set);
     }
@@ -600,7 +604,7 @@ impl Engine {
     fn accept(&mut self, now: Nanos) {
         for at in 0..self.listeners.len() {
             let listener = &mut self.listeners[at];
-            listener.health.settle();
+            listener.health.settle(&*self.observer);
             if self.waiter.is_ready(listener.watch) {
                 self.accept_all(now, at);
             }
@@ -611,8 +615,7 @@ impl Engine {
         loop {
             let listener = &mut self.listeners[at];
             // Where it fails, the peer waits in the kernel's queue; those who are here go on.
-            let Some(tcp) = tickwire_console::health::accept(&mut listener.socket, &mut listener.health)
-            else {
+            let Some(tcp) = listener.health.accept(&mut listener.socket, &*self.observer) else {
                 return;
             };
             let address = tcp.peer();
@@ -631,7 +634,9 @@ impl Engine {
                     Ok(stream) => stream,
                     Err(e) => {
                         // The connection is closed; others may do better.
-                        self.listeners[at].health.troubled(Trouble::PeerGone, &e);
+                        self.listeners[at]
+                            .health
+                            .failed(Trouble::PeerGone, &e, &*self.observer);
                         continue;
                     }
                 },
@@ -705,7 +710,7 @@ impl Engine {
         ids.filter(|id| self.links[id.0].is_some() && self.table.session_of(*id).is_none())
     }
 
-    fn read_openings<A: Application>(&mut self, now: Nanos, app: &mut A) {
+    fn read_openings<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         let openings: Vec<ConnectionId> = self.openings().collect();
         openings.iter().for_each(|id| self.read_one(now, *id, true, app));
         // Who closed before a new connection of the same session came is gone before that one is looked at.
@@ -736,21 +741,19 @@ impl Engine {
     }
 
     /// Gives a session to somebody whom a template admits.
-    fn admit<A: Application>(&mut self, now: Nanos, newcomer: &Newcomer, app: &mut A) {
+    fn admit<A: Handler>(&mut self, now: Nanos, newcomer: &Newcomer, app: &mut A) {
         let template = &self.templates[newcomer.template];
         let setup = template.of_newcomer(newcomer.config);
         let file = setup.store.as_ref().map(|store| store.path.clone());
         let fleeting = file.filter(|path| !path.exists());
-        let admitted = super::store::open(&setup, self.is_quiet)
+        let admitted = crate::store::open(&setup, &self.observer)
             .map(|store| self.table.admit(now, newcomer, store, setup.rules.clone()));
         let id = match admitted {
             Ok(Some(id)) => id,
             Ok(None) => return,
             Err(why) => {
-                warn(format_args!(
-                    "{} is turned away: {}",
-                    newcomer.config.target, why.message
-                ));
+                self.observer
+                    .warn(format_args!("{} is turned away: {why}", newcomer.config.target));
                 return self.table.turn_away(newcomer.connection);
             }
         };
@@ -775,10 +778,8 @@ impl Engine {
         if let Some(log) = &mut self.log
             && let Err(why) = log.add(id, &setup)
         {
-            warn(format_args!(
-                "{} is not logged: {}",
-                newcomer.config.target, why.message
-            ));
+            self.observer
+                .warn(format_args!("{} is not logged: {why}", newcomer.config.target));
         }
         app.on_admitted(id);
     }
@@ -786,7 +787,7 @@ impl Engine {
     /// The session of a template that has never logged on leaves nothing behind.
     fn forget_fleeting(&mut self, id: SessionId) {
         if let Some(path) = self.own[id.0].fleeting.take() {
-            super::store::remove(&path);
+            crate::store::remove(&path);
         }
     }
 
@@ -813,7 +814,7 @@ impl Engine {
             match std::thread::Builder::new().name("fix-connect".into()).spawn(open) {
                 Ok(_) => outgoing.is_opening = true,
                 Err(e) => {
-                    warn(format_args!("no thread to connect by: {e}"));
+                    self.observer.warn(format_args!("no thread to connect by: {e}"));
                     outgoing.ended(now);
                 }
             }
@@ -829,7 +830,10 @@ impl Engine {
             Err(why) => {
                 outgoing.ended(now);
                 let wait_s = outgoing.due.since(now) as f64 / 1e9;
-                return warn(format_args!("{why}; trying {} in {wait_s:.1} s", outgoing.host()));
+                let host = outgoing.host();
+                return self
+                    .observer
+                    .warn(format_args!("{why}; trying {host} in {wait_s:.1} s"));
             }
         };
         match self.table.connect_as(now, outgoing.session) {
@@ -843,7 +847,7 @@ impl Engine {
     }
 
     /// Whether a session is to connect; at once, if it is.
-    pub(super) fn want(&mut self, now: Nanos, id: SessionId, wanted: bool) {
+    pub fn want(&mut self, now: Nanos, id: SessionId, wanted: bool) {
         if let Some(outgoing) = self.outgoing_mut(id) {
             outgoing.is_wanted = wanted;
             outgoing.due = now;
@@ -851,7 +855,7 @@ impl Engine {
     }
 
     /// Closes a session's connection without a word; one that connects does so again at once.
-    pub(super) fn drop_connection<A: Application>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
+    pub fn drop_connection<A: Handler>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
         if let Some(connection) = self.table.connection_of(id) {
             self.close(now, connection, app);
             if let Some(outgoing) = self.outgoing_mut(id) {
@@ -863,7 +867,7 @@ impl Engine {
     // ---- moving bytes -----------------------------------------------------------------------------------------
 
     /// Takes what connections of sessions sent.
-    fn read<A: Application>(&mut self, now: Nanos, app: &mut A) {
+    fn read<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         for at in 0..self.links_end {
             let Some(link) = &self.links[at] else { continue };
             let id = ConnectionId(at);
@@ -881,7 +885,7 @@ impl Engine {
     }
 
     /// Hands over what was held back; the socket is read again when all of it was taken.
-    fn take_held<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+    fn take_held<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let Some(link) = &mut self.links[id.0] else { return };
         let mut held = std::mem::take(&mut link.held);
         let taken = self.feed(now, id, &held, app);
@@ -896,7 +900,7 @@ impl Engine {
     }
 
     /// Reads what there is. A short read means that there was no more, unless `to_end`: then an end behind it is seen, too.
-    fn read_one<A: Application>(&mut self, now: Nanos, id: ConnectionId, to_end: bool, app: &mut A) {
+    fn read_one<A: Handler>(&mut self, now: Nanos, id: ConnectionId, to_end: bool, app: &mut A) {
         for _ in 0..READS_PER_TURN {
             let Some(link) = &mut self.links[id.0] else { return };
             if link.is_closed {
@@ -918,8 +922,9 @@ impl Engine {
                     break;
                 }
             };
-            if follow_if_set(&mut self.clock, &mut self.clock_steps) {
-                self.clock_set();
+            // Its peer's clock may be ours, and it may have noticed before us.
+            if self.clock.is_set() {
+                self.follow_clock();
             }
             self.take_bytes(now, id, len, app);
             let Some(link) = &mut self.links[id.0] else { return };
@@ -935,7 +940,7 @@ impl Engine {
         }
     }
 
-    fn take_bytes<A: Application>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
+    fn take_bytes<A: Handler>(&mut self, now: Nanos, id: ConnectionId, len: usize, app: &mut A) {
         match (self.table.session_of(id), &mut self.links[id.0]) {
             (Some(session), _) => {
                 self.probes.bytes_in(session);
@@ -971,7 +976,7 @@ impl Engine {
     }
 
     /// Hands bytes to a session as far as it takes them; how many.
-    fn feed<A: Application>(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8], app: &mut A) -> usize {
+    fn feed<A: Handler>(&mut self, now: Nanos, id: ConnectionId, bytes: &[u8], app: &mut A) -> usize {
         let (mut from, mut stuck) = (0, 0);
         let garbled = self.garbled(id);
         // Events that found no room come with the second look.
@@ -998,14 +1003,14 @@ impl Engine {
     }
 
     /// What happened in the session of a connection.
-    fn events<A: Application>(&mut self, now: Nanos, connection: ConnectionId, app: &mut A) {
+    fn events<A: Handler>(&mut self, now: Nanos, connection: ConnectionId, app: &mut A) {
         let Some(id) = self.table.session_of(connection) else {
             return;
         };
         self.events_of(now, id, app);
     }
 
-    fn events_of<A: Application>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
+    fn events_of<A: Handler>(&mut self, now: Nanos, id: SessionId, app: &mut A) {
         while let Some(event) = self.table.poll_event(id) {
             match &event {
                 Event::LoggedOn { peer, .. } => {
@@ -1063,7 +1068,7 @@ impl Engine {
             if is_message {
                 self.probes.handed_over();
                 if let Some(message) = self.table.session(id).message() {
-                    self.copies.received(id, &message);
+                    self.copies.received(id, &message, &*self.observer);
                 }
             }
             app.on_event(now, id, &event, &mut self.table);
@@ -1083,10 +1088,8 @@ impl Engine {
     #[cold]
     fn settle_in(&mut self, id: SessionId) {
         self.own[id.0].fleeting = None;
-        if let Some(shown) = &self.shown {
-            let config = self.table.session(id).config();
-            self.probes.show_in(id, || shown.row(config));
-        }
+        let config = self.table.session(id).config();
+        self.probes.show_in(id, || self.observer.row(&row_name(config)));
     }
 
     /// Whether somebody may log on, by the name and password in the Logon.
@@ -1125,9 +1128,7 @@ impl Engine {
 
     /// Says what happened to a session, and logs it.
     fn tell(&mut self, now: Nanos, id: SessionId, text: std::fmt::Arguments<'_>) {
-        if !self.is_quiet {
-            say(text);
-        }
+        self.observer.say(text);
         if let Some(log) = &mut self.log {
             log.event(now, id, &text.to_string());
         }
@@ -1144,8 +1145,7 @@ impl Engine {
     /// Says what became of a connection that belongs to no session.
     fn tell_anybody(&mut self, now: Nanos, kind: Kind, text: std::fmt::Arguments<'_>) {
         match self.told.admits(kind, now) {
-            Some(held) if !self.is_quiet => say(format_args!("{text}{}", more(held))),
-            Some(_) => {}
+            Some(held) => self.observer.say(format_args!("{text}{}", more(held))),
             None => self.has_held = true,
         }
     }
@@ -1153,12 +1153,8 @@ impl Engine {
     /// Tells of lines that were held back, as soon as there may be one more of their kind.
     #[cold]
     fn settle_told(&mut self, now: Nanos) {
-        let is_quiet = self.is_quiet;
-        self.has_held = self.told.settle(now, |line| {
-            if !is_quiet {
-                say(line);
-            }
-        });
+        let observer = &*self.observer;
+        self.has_held = self.told.settle(now, |line| observer.say(line));
         for at in 0..self.own.len() {
             let mut lines = Vec::new();
             self.has_held |= self.own[at].told.settle(now, |line| lines.push(line.to_string()));
@@ -1328,7 +1324,7 @@ impl Engine {
     }
 
     /// Sends what sessions have to say by their timers and applications, and closes what is over.
-    fn drain<A: Application>(&mut self, now: Nanos, app: &mut A) {
+    fn drain<A: Handler>(&mut self, now: Nanos, app: &mut A) {
         for at in 0..self.links_end {
             let id = ConnectionId(at);
             if self.links[at].is_none() {
@@ -1340,7 +1336,7 @@ impl Engine {
         }
     }
 
-    fn close_if_over<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+    fn close_if_over<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let Some(link) = &mut self.links[id.0] else { return };
         if !link.is_closed && !self.table.wants_close(id) {
             return;
@@ -1351,7 +1347,7 @@ impl Engine {
         }
     }
 
-    fn transmit<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+    fn transmit<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let Some(link) = &mut self.links[id.0] else { return };
         let session = self.table.session_of(id);
         loop {
@@ -1383,7 +1379,7 @@ impl Engine {
             if let Some(session) = session {
                 self.probes.bytes_out(session);
                 app.on_wire(now, session, Way::Out, bytes);
-                self.copies.sent(session, bytes);
+                self.copies.sent(session, bytes, &*self.observer);
                 if let Some(log) = &mut self.log {
                     log.bytes(now, session, Way::Out, bytes);
                 }
@@ -1397,7 +1393,7 @@ impl Engine {
         }
     }
 
-    fn close<A: Application>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
+    fn close<A: Handler>(&mut self, now: Nanos, id: ConnectionId, app: &mut A) {
         let session = self.table.session_of(id);
         if let Some(mut link) = self.take_link(id) {
             if !self.table.wants_close(id) {
@@ -1424,7 +1420,7 @@ impl Engine {
     }
 
     /// Ends every session in good order, for as long as a logout may take.
-    fn log_out<A: Application>(&mut self, app: &mut A) {
+    fn log_out<A: Handler>(&mut self, app: &mut A) {
         let begin = self.clock.now();
         self.outgoing.iter_mut().for_each(|o| o.is_wanted = false);
         for session in self.sessions() {

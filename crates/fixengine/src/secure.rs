@@ -5,13 +5,16 @@ use std::path::{Path, PathBuf};
 use tickwire_fix::Role;
 use tickwire_runtime::tls::{ClientCertificates, Identity, Terms, TlsClient, TlsServer, Trust};
 
-use super::cfg::Section;
+use crate::cfg::Section;
 
 /// What a session's connection is protected by.
 #[derive(Clone, Debug)]
-pub(super) enum Tls {
+pub enum Tls {
+    /// Of a session that listens.
     Server(TlsServer),
+    /// Of a session that connects.
     Client {
+        /// Whom it trusts and what it shows.
         client: TlsClient,
         /// The name that the server's certificate is for, if it is not the host's.
         name: Option<String>,
@@ -19,7 +22,7 @@ pub(super) enum Tls {
 }
 
 /// The TLS of a section, files looked for beside the configuration. Mistakes are told to the section.
-pub(super) fn read(section: &Section, role: Role, folder: &Path) -> Option<Tls> {
+pub(crate) fn read(section: &Section, role: Role, folder: &Path) -> Option<Tls> {
     let is_on = section.flag("SSLEnable", false);
     let own = own(section, role, folder, is_on);
     let trusted = trusted(section, folder, is_on);

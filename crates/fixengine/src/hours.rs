@@ -10,8 +10,8 @@ use jiff::{Timestamp, ToSpan};
 use tickwire_fix::{Period, Schedule, SessionId};
 use tickwire_market::Nanos;
 
-use super::cfg::Section;
-use super::engine::Table;
+use crate::cfg::Section;
+use crate::engine::Table;
 
 /// Days computed ahead, and how many of them are left when more are.
 const DAYS_AHEAD: i64 = 40;
@@ -20,7 +20,7 @@ const DAY_NS: u64 = 86_400 * Nanos::SECOND;
 
 /// The rules of a session's hours.
 #[derive(Clone, Debug)]
-pub(super) struct Calendar {
+pub struct Calendar {
     zone: TimeZone,
     start: Moment,
     end: Moment,
@@ -85,7 +85,7 @@ fn moment(text: &str) -> Option<Moment> {
 
 impl Calendar {
     /// What a section says; `None` for a session that is always open, and for mistakes, which the section is told.
-    pub(super) fn read(section: &Section) -> Option<Calendar> {
+    pub(crate) fn read(section: &Section) -> Option<Calendar> {
         let clock = "HH:MM:SS, perhaps with a time zone behind it";
         let [start, end, logon, logout] =
             ["StartTime", "EndTime", "LogonTime", "LogoutTime"].map(|key| section.parsed(key, clock, moment));
@@ -214,7 +214,7 @@ impl Calendar {
 }
 
 /// A session's hours as time goes on.
-pub(super) struct Timetable {
+pub(crate) struct Timetable {
     session: SessionId,
     calendar: Calendar,
     schedule: Option<Schedule>,
@@ -223,7 +223,7 @@ pub(super) struct Timetable {
 }
 
 impl Timetable {
-    pub(super) fn new(session: SessionId, calendar: Calendar) -> Timetable {
+    pub(crate) fn new(session: SessionId, calendar: Calendar) -> Timetable {
         Timetable {
             session,
             calendar,
@@ -233,17 +233,17 @@ impl Timetable {
     }
 
     /// Whose hours they are.
-    pub(super) fn session(&self) -> SessionId {
+    pub(crate) fn session(&self) -> SessionId {
         self.session
     }
 
     /// The system's clock was set: the hours are told anew.
-    pub(super) fn clock_set(&mut self) {
+    pub(crate) fn clock_set(&mut self) {
         (self.due, self.schedule) = (Nanos::ZERO, None);
     }
 
     /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now` is the session's own time.
-    pub(super) fn tell(&mut self, session_now: Nanos, wall: Nanos, table: &mut Table) {
+    pub(crate) fn tell(&mut self, session_now: Nanos, wall: Nanos, table: &mut Table) {
         let now = wall;
         if now < self.due {
             return;
@@ -262,8 +262,8 @@ impl Timetable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cfg::sections;
     use super::*;
+    use crate::cfg::sections;
 
     fn calendar(text: &str) -> Result<Option<Calendar>, String> {
         let all = sections(&format!("[SESSION]\n{text}"), |_| None);

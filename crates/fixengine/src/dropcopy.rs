@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use tickwire_fix::{Message, SendError, SessionId, Status, is_header, tag};
 use tickwire_market::Nanos;
 
-use super::engine::Table;
-use super::message::{self, Framer, TagValue};
-use super::settings::Setup;
-use tickwire_console::failure::Failure;
-use tickwire_console::warn;
+use crate::engine::Table;
+use crate::error::Error;
+use crate::message::{self, Framer, TagValue};
+use crate::observer::Observer;
+use crate::settings::Setup;
 
 /// Copies that wait for a logon; the oldest give way, which is said.
 const WAITING_MAX: usize = 1 << 16;
@@ -38,12 +38,12 @@ struct Route {
 
 /// Every session's that has one.
 #[derive(Default)]
-pub(super) struct DropCopies {
+pub(crate) struct DropCopies {
     routes: Vec<Route>,
 }
 
 impl DropCopies {
-    pub(super) fn new(setups: &[Setup]) -> Result<DropCopies, Failure> {
+    pub(crate) fn new(setups: &[Setup]) -> Result<DropCopies, Error> {
         let mut copies = DropCopies::default();
         for (at, setup) in setups.iter().enumerate() {
             let Some(name) = &setup.drop_copy_session else {
@@ -51,13 +51,13 @@ impl DropCopies {
             };
             let is_it = |(to, other): &(usize, &Setup)| *to != at && other.config.target.as_str() == name;
             let Some((to, other)) = setups.iter().enumerate().find(is_it) else {
-                return Err(Failure::config(format!(
+                return Err(Error::config(format!(
                     "DropCopySession={name} of the [SESSION] in line {}: there is no other session with this TargetCompID on its thread",
                     setup.line
                 )));
             };
             if other.drop_copy_session.is_some() {
-                return Err(Failure::config(format!(
+                return Err(Error::config(format!(
                     "DropCopySession={name} of the [SESSION] in line {}: that session has a drop copy itself, and copies of copies have no end",
                     setup.line
                 )));
@@ -77,18 +77,18 @@ impl DropCopies {
     }
 
     /// The application has got a message.
-    pub(super) fn received(&mut self, id: SessionId, message: &Message<'_>) {
+    pub(crate) fn received(&mut self, id: SessionId, message: &Message<'_>, observer: &dyn Observer) {
         for route in self.routes.iter_mut().filter(|route| route.from == id) {
             let fields = message
                 .fields()
                 .iter()
                 .map(|f| (f.tag, message.value(*f).to_vec()));
-            route.put(0, message.msg_type(), fields.collect());
+            route.put(0, message.msg_type(), fields.collect(), observer);
         }
     }
 
     /// Bytes of a session went out.
-    pub(super) fn sent(&mut self, id: SessionId, bytes: &[u8]) {
+    pub(crate) fn sent(&mut self, id: SessionId, bytes: &[u8], observer: &dyn Observer) {
         for route in self.routes.iter_mut().filter(|route| route.from == id) {
             let mut whole = Vec::new();
             route.sent.take(bytes, |m| {
@@ -107,20 +107,20 @@ impl DropCopies {
                 if let Some(msg_type) = msg_type
                     && is_resent.is_none_or(|flag| flag != b"Y")
                 {
-                    route.put(1, &msg_type, fields);
+                    route.put(1, &msg_type, fields, observer);
                 }
             }
         }
     }
 
     /// A session has lost its connection.
-    pub(super) fn closed(&mut self, id: SessionId) {
+    pub(crate) fn closed(&mut self, id: SessionId) {
         let of_it = self.routes.iter_mut().filter(|route| route.from == id);
         of_it.for_each(|route| route.sent.clear());
     }
 
     /// Sends what waits, as far as its sessions take it.
-    pub(super) fn send(&mut self, now: Nanos, table: &mut Table) {
+    pub(crate) fn send(&mut self, now: Nanos, table: &mut Table, observer: &dyn Observer) {
         for route in &mut self.routes {
             while let Some(copy) = route.waiting.front()
                 && table.session(route.to).status() == Status::Active
@@ -132,7 +132,7 @@ impl DropCopies {
                     // It is taken up again when there is room.
                     Err(SendError::Backlog) => break,
                     Ok(_) => {}
-                    Err(why) => warn(format_args!("a drop copy was not sent: {why:?}")),
+                    Err(why) => observer.warn(format_args!("a drop copy was not sent: {why:?}")),
                 }
                 route.waiting.pop_front();
             }
@@ -141,12 +141,12 @@ impl DropCopies {
 }
 
 impl Route {
-    fn put(&mut self, sender: usize, msg_type: &[u8], fields: Vec<TagValue>) {
+    fn put(&mut self, sender: usize, msg_type: &[u8], fields: Vec<TagValue>, observer: &dyn Observer) {
         if self.waiting.len() == WAITING_MAX {
             self.waiting.pop_front();
             self.dropped += 1;
             if self.dropped.is_power_of_two() {
-                warn(format_args!(
+                observer.warn(format_args!(
                     "{} drop copies lost: their session is not logged on",
                     self.dropped
                 ));
