@@ -13,7 +13,9 @@ const WAITING_MAX: usize = 2;
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
+    /// The instruments that the patterns name are wanted from now on.
     Subscribe,
+    /// They are not wanted any more: their books are emptied and marked stale.
     Unsubscribe,
     /// Nothing but to say what is subscribed to.
     List,
@@ -22,10 +24,13 @@ pub enum Deed {
 /// A command, and its answers as they are gathered on its way back.
 #[derive(Clone, Debug)]
 pub struct Command {
+    /// What is to be done.
     pub deed: Deed,
+    /// The instruments that it is about; empty for [`Deed::List`].
     pub patterns: Vec<Pattern>,
     /// The number of the only feed that it is about.
     pub feed: Option<u8>,
+    /// What it did to each channel that it is about, in the order of the channels.
     pub answers: Vec<ChannelAnswer>,
 }
 

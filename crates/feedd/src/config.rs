@@ -106,10 +106,12 @@ pub enum RingContent {
 }
 
 impl RingContent {
+    /// Whether the rings carry what the feeds said.
     pub fn has_events(self) -> bool {
         matches!(self, RingContent::Events | RingContent::Both)
     }
 
+    /// Whether the rings carry what events did to the tops of books.
     pub fn has_updates(self) -> bool {
         matches!(self, RingContent::Updates | RingContent::Both)
     }

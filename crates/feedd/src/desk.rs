@@ -40,10 +40,15 @@ const LINE: usize = 8;
 
 /// What the desks of one feed thread share.
 pub struct Common<'r> {
+    /// The ring of this thread's events and updates; `None` where there are no rings.
     pub ring: Option<RingWriter<'r, AtomicU64>>,
+    /// What goes into the ring.
     pub content: RingContent,
+    /// Where levels go for the super books.
     pub supers: Supers<'r>,
+    /// Turns ticks of the processor into nanoseconds.
     pub clock: Clock,
+    /// To the main thread, bounded; a notice that finds no room is dropped, and the counters say the same.
     pub notices: SyncSender<Notice>,
 }
 
@@ -174,7 +179,9 @@ pub struct Desk<'r> {
 
 /// A desk and what its thread shares, while a channel speaks.
 pub struct Sink<'a, 'r> {
+    /// The channel's own books and slots.
     pub desk: &'a mut Desk<'r>,
+    /// What its thread shares.
     pub common: &'a mut Common<'r>,
 }
 

@@ -126,6 +126,7 @@ pub struct Halt {
 }
 
 impl Halt {
+    /// Not asked for yet; a signal that `signals` catches asks for it too.
     pub fn new(signals: &StopFlag) -> Halt {
         Halt {
             signals: signals.clone(),

@@ -50,7 +50,9 @@ pub enum Supers<'r> {
 
 /// The feed thread's end of a ring.
 pub struct HandOver {
+    /// The ring itself; see [`RING_EVENTS`] for its size and for what happens when it is full.
     pub ring: Producer<MarketEvent>,
+    /// Ends the wait for room in the ring.
     pub halt: Halt,
     /// How often the ring was full.
     pub waits: u64,

@@ -15,7 +15,9 @@ const PACKETS_PER_LOOK: u32 = 16;
 
 /// What a thread lends a channel for one look.
 pub struct Look<'a> {
+    /// Says which sockets have something to read.
     pub waiter: &'a Waiter,
+    /// Where datagrams are read into, as long as the longest one.
     pub buffer: &'a mut [u8],
     /// Recovery groups are to be looked at too, which in a spin costs a system call each.
     pub is_thorough: bool,
@@ -57,6 +59,8 @@ pub struct Unit<'r, C> {
 }
 
 impl<'r, C: Channel> Unit<'r, C> {
+    /// A channel with its books. `intake` has its sockets; `None` where datagrams come from recordings. `feed` is the number of its feed, and after
+    /// `silence_ns` nanoseconds without a packet its books are marked stale.
     pub fn new(channel: C, desk: Desk<'r>, intake: Option<Intake>, feed: u8, silence_ns: u64) -> Unit<'r, C> {
         let mut channel = channel;
         if let Some(intake) = &intake {

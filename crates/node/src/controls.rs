@@ -75,9 +75,12 @@ pub struct ControlsSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
+    /// It is said, and the program goes on.
     #[default]
     Warn,
+    /// The program does not start.
     Refuse,
+    /// Nothing, and nothing is checked.
     Ignore,
 }
 

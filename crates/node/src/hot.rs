@@ -22,19 +22,30 @@ use tickwire_trading::TickToTrade;
 
 /// Where order bytes go: a connection, or memory in tests and benchmarks.
 pub trait OrderOut {
+    /// Sends one message. What the connection does not take at once is kept and sent later, in order.
+    ///
+    /// # Errors
+    /// The connection's; it is lost then.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// Books, rule, order entry session and probes of one trading thread. Without `STAMPED`, no stage is timed: what the stamps
 /// themselves cost can be told by comparing.
 pub struct HotPath<O, const STAMPED: bool = true, R = TickToTrade> {
+    /// The books of the channel.
     pub books: Books,
+    /// What decides: the built-in rule, or a strategy.
     pub rule: R,
+    /// The order entry session.
     pub session: Session,
+    /// The built-in rule's order as bytes with room for what differs; `None` until its instrument is known. A strategy has one per instrument
+    /// of its own.
     pub template: Option<OrderTemplate>,
+    /// Where the bytes go.
     pub out: O,
     /// Begun by whoever takes the packet, with the receive stage.
     pub probes: Probes,
+    /// Turns ticks of the processor into nanoseconds.
     pub clock: Clock,
     /// The first failure of the connection; the loop ends on it.
     pub failure: Option<io::Error>,
@@ -133,6 +144,7 @@ impl<O, const STAMPED: bool, R> HotPath<O, STAMPED, R> {
     }
 }
 
+/// Notes the time at which a stage was reached; nothing without `STAMPED`.
 #[inline(always)]
 pub fn stamp<const STAMPED: bool>(probes: &mut Probes, stage: Stage) {
     if STAMPED {

@@ -46,6 +46,8 @@ pub struct Live<S> {
 }
 
 impl<S: Strategy> Live<S> {
+    /// A strategy that nobody has told of any instrument yet. Everything that it needs is allocated here, for 2 to the power of
+    /// `config.instrument_bits` instruments.
     pub fn new(strategy: S, config: &ConductorConfig) -> Live<S> {
         let instruments = 1_usize << config.instrument_bits;
         Live {
@@ -403,12 +405,14 @@ fn define<O: OrderOut, S: Strategy, C: Channel>(hot: &mut HotPath<O, true, Live<
 
 /// The built-in rule, written as anybody would: for measuring what it costs to be a strategy.
 pub struct Taker {
+    /// The instrument that it buys.
     pub symbol: Symbol,
     /// Orders that have ended.
     ends: u64,
 }
 
 impl Taker {
+    /// It buys 100 at once at every new best offer of this instrument.
     pub fn new(symbol: Symbol) -> Taker {
         Taker { symbol, ends: 0 }
     }

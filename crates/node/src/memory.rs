@@ -19,11 +19,20 @@ use crate::trader;
 /// Order bytes go into memory, as a NIC's buffer would take them.
 pub struct MemoryOut {
     last: [u8; 512],
+    /// Messages sent.
     pub orders: u64,
+    /// Their bytes together.
     pub bytes: u64,
 }
 
+impl Default for MemoryOut {
+    fn default() -> MemoryOut {
+        MemoryOut::new()
+    }
+}
+
 impl MemoryOut {
+    /// Nothing sent yet.
     pub fn new() -> MemoryOut {
         MemoryOut {
             last: [0; 512],

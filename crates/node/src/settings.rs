@@ -46,6 +46,7 @@ pub struct TraderSection {
     pub symbol: SymbolName,
     /// Quantity of each order: one lot.
     pub lot: Lot,
+    /// How long an order stays: `day` or `ioc`.
     pub time_in_force: Tif,
     /// No packet of market data for so many milliseconds, and what is open is cancelled; the rule goes on when packets come again. `"auto"`: three
     /// times the longest pause of late, 250 to 2,500 ms by what the venue's heartbeats allow; 0: never.
@@ -57,6 +58,7 @@ pub struct TraderSection {
     /// Folder of the control socket, from where this file lies; none without it. For `tickwire trade --tell`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<PathBuf>,
+    /// Pre-trade limits.
     pub risk: RiskSection,
 }
 
@@ -112,7 +114,9 @@ impl Default for RiskSection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tif {
+    /// The order stays in the book until the end of the day.
     Day,
+    /// What does not trade at once is cancelled.
     Ioc,
 }
 

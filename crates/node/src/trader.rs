@@ -163,6 +163,11 @@ enum End {
     Done,
 }
 
+/// Runs `tickwire trade` with the built-in rule, to the end of the session or until `stop`. `results`: the folder that the run's results are
+/// written to; `is_child`: the demo started it, and what it finds goes into those files instead of onto the terminal.
+///
+/// # Errors
+/// What the configuration lacks, a socket or a session that cannot be had or is lost, a signal.
 pub fn run(
     config: &NodeConfig,
     results: Option<&Path>,

@@ -78,6 +78,7 @@ pub struct Judge {
 }
 
 impl Judge {
+    /// Nothing watched yet. A count that has not moved for `stall_ns` nanoseconds is one that has stopped.
     pub fn new(stall_ns: u64) -> Judge {
         Judge {
             stall_ns,
@@ -114,6 +115,10 @@ impl Judge {
     }
 }
 
+/// Runs `tickwire watchdog` until `stop`: watches the beat of a trading process, and cancels everything of the firm when it stands still.
+///
+/// # Errors
+/// A configuration without `controls.beat`; a signal. Nothing else ends it: a session that is lost is taken up again.
 pub fn run(config: &NodeConfig, stop: &StopFlag) -> Result<(), Failure> {
     let Some(path) = &config.controls.beat else {
         return Err(Failure::config(

@@ -47,6 +47,7 @@ use tickwire_venues::protocol::Protocol;
 /// How long the system under test may take to connect and log on.
 const CONNECT_NS: u64 = 60_000_000_000;
 
+/// The arguments of `tickwire play`.
 #[derive(Args, Debug)]
 pub struct PlayArgs {
     /// Captures (pcap, pcapng; gzip and zstd are recognised), merged by time
@@ -190,6 +191,11 @@ enum Ended {
     Interrupted,
 }
 
+/// Runs `tickwire play`: sends the datagrams of the captures, at their own speed or another, and prints how well it kept it.
+///
+/// # Errors
+/// A capture that cannot be read or was cut off, an interface or a socket that cannot be had, a signal; and captures in which there is nothing to
+/// send or not everything was sent, after what was sent is shown.
 pub fn run(args: &PlayArgs, stop: &StopFlag) -> Result<(), Failure> {
     if let Some(core) = args.core {
         Cores::count()

@@ -64,6 +64,7 @@ pub struct OrderPort {
 pub enum PortError {
     /// The connection is gone.
     Closed,
+    /// Receiving failed; the system's own sentence.
     Io(String),
     /// The session ended, or said something that a client does not say.
     Session(String),
@@ -335,6 +336,7 @@ pub fn exchange(
 pub struct Sample {
     /// Number of the packet, from 1.
     pub packet: u64,
+    /// Bytes of its UDP payload.
     pub payload_len: u32,
     /// Its Ethernet frame, without the check sequence.
     pub frame_len: u32,

@@ -26,8 +26,11 @@ pub trait Play {
     }
     /// What is known of the feed.
     fn state(&self) -> FeedState;
+    /// Number of the message, or of the packet where the venue numbers packets, that is to come next.
     fn next_seq(&self) -> SeqNo;
+    /// Counters of the channel and of its books.
     fn counters(&self) -> Counters;
+    /// Shows the books to `at`, which may read them. [`of_books`] is the shorter way.
     fn look(&self, at: &mut dyn FnMut(&Books));
     /// Number by symbol, for every instrument that the channel knows.
     fn directory(&self) -> BTreeMap<Symbol, InstrumentId>;
@@ -75,11 +78,15 @@ pub struct Checked {
 
 /// Packets of a channel and the time they took.
 pub struct Cost {
+    /// The channel's name, for tables.
     pub name: String,
+    /// Packets or messages taken.
     pub packets: u64,
+    /// Their bytes together.
     pub bytes: u64,
     /// Nanoseconds a packet.
     pub per_packet: Histogram,
+    /// Ticks of the processor spent on them; [`tickwire_runtime::clock::Clock`] makes them nanoseconds.
     pub busy_ticks: u64,
 }
 
@@ -131,6 +138,7 @@ pub struct Played<C> {
 }
 
 impl<C: Channel> Played<C> {
+    /// Nothing played yet. `is_stepping`: the events of each packet are kept as text for `--step`.
     pub fn new(name: String, channel: C, books: Books, is_stepping: bool, clock: Clock) -> Played<C> {
         Played {
             channel,

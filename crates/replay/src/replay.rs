@@ -172,6 +172,11 @@ impl Ending {
     }
 }
 
+/// Runs `tickwire replay`: plays the files through channels and books and prints what they hold at the end. `-` is standard input, once.
+///
+/// # Errors
+/// A file that cannot be read, a recording with no packet of a known feed, a signal; and, after everything is printed, a gap or damage in the
+/// recording, or books that differ from the vendor's own.
 pub fn run(args: &ReplayArgs, stop: &StopFlag) -> Result<(), Failure> {
     let is_input = |path: &Path| path.as_os_str() == "-";
     let spooled = match args.files.iter().filter(|path| is_input(path)).count() {

@@ -18,7 +18,9 @@ use tickwire_console::failure::Failure;
 /// How fast to replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
+    /// As fast as it can be read.
     Max,
+    /// A multiple of the recording's own speed: 1 is that speed, 2 is twice it.
     Times(f64),
 }
 
@@ -39,8 +41,11 @@ const NAP: Duration = Duration::from_millis(5);
 
 /// Why a file was not read to its end.
 pub enum End {
+    /// The caller asked to stop.
     Interrupted,
+    /// The file is damaged from here on; why. What was played stays as it is.
     Damaged(String),
+    /// It cannot be read at all.
     Failed(Failure),
 }
 
@@ -55,6 +60,7 @@ impl From<CaptureError> for End {
 
 /// Whether somebody asks to stop.
 pub trait Stopping {
+    /// Whether to stop; asked between two frames, and it must be cheap.
     fn is_stopping(&self) -> bool;
 }
 
@@ -82,6 +88,7 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// Nothing played yet.
     pub fn new(speed: Speed) -> Tape {
         Tape {
             speed,

@@ -39,8 +39,10 @@ pub struct JournalSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
+    /// The process: it is in the file, but the machine may not have put it on the disk yet.
     #[default]
     Process,
+    /// The machine too: it is synced to the disk before it is acknowledged.
     Disk,
 }
 
@@ -133,11 +135,16 @@ pub fn breaks(section: Option<&BreaksSection>) -> BreaksConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    /// A share.
     #[default]
     Equity,
+    /// A future.
     Future,
+    /// An option to buy.
     Call,
+    /// An option to sell.
     Put,
+    /// A currency pair.
     Currency,
 }
 
@@ -147,6 +154,7 @@ pub enum Kind {
 pub struct InstrumentSection {
     /// Up to eight characters; of a currency pair the six letters of both.
     pub symbol: SymbolName,
+    /// What it is.
     #[serde(default)]
     pub kind: Kind,
     /// Where its price starts, in text: "187.25".
@@ -203,7 +211,9 @@ pub struct InstrumentSection {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TickStep {
+    /// The lowest price it holds for, in text.
     pub from: PriceText,
+    /// The price step, in text.
     pub tick: PriceText,
 }
 
@@ -211,8 +221,10 @@ pub struct TickStep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreachRule {
+    /// An order that would go beyond the band is refused; see [`OnBreach::Reject`].
     #[default]
     Reject,
+    /// It trades up to the edge, and the instrument pauses; see [`OnBreach::Pause`].
     Pause,
 }
 
@@ -220,8 +232,10 @@ pub enum BreachRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PostOnlyRule {
+    /// It is refused; see [`PostOnly::Reject`].
     #[default]
     Reject,
+    /// It is entered one tick behind the best opposite price; see [`PostOnly::Reprice`].
     Reprice,
 }
 
@@ -229,8 +243,10 @@ pub enum PostOnlyRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HaltedRule {
+    /// They are refused; see [`HaltedOrders::Reject`].
     #[default]
     Reject,
+    /// Limit orders are collected as in a call phase; see [`HaltedOrders::Collect`].
     Collect,
 }
 

@@ -40,6 +40,7 @@ pub struct JournalArgs {
 /// Room of a transmission while a journal is replayed, and of one live.
 pub const TRANSMIT_MAX: usize = 8192;
 
+/// The file that everything which comes in is appended to before anything follows from it, and that brings the market back after a crash.
 pub struct Journal {
     path: PathBuf,
     file: File,
@@ -52,6 +53,7 @@ pub struct Journal {
 /// What was found in a journal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recovered {
+    /// Inputs that were played back.
     pub inputs: u64,
     /// Bytes of a record that was not whole.
     pub torn: u64,
@@ -59,6 +61,7 @@ pub struct Recovered {
     pub last: Nanos,
     /// State hashes that were noted, and how many of them the replay did not have.
     pub marks: u64,
+    /// Of those, how many the replay did not come to: the market is not the one that was.
     pub wrong_marks: u64,
 }
 

@@ -29,20 +29,33 @@ const WORDS: &str = "say one of: status, halt SYMBOL, call SYMBOL, resume SYMBOL
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Request {
     /// Nothing of this instrument trades any more, at any venue of the market.
-    Halt { symbol: String },
+    Halt {
+        /// The instrument, as market data names it.
+        symbol: String,
+    },
     /// The call phase of the auction that resumes it.
-    Call { symbol: String },
+    Call {
+        /// The instrument, as market data names it.
+        symbol: String,
+    },
     /// That auction, then continuous trading.
-    Resume { symbol: String },
+    Resume {
+        /// The instrument, as market data names it.
+        symbol: String,
+    },
     /// Breaks a trade of the first venue by its match number.
     Break {
+        /// The trade's match number, as market data and execution reports have it.
         trade: u64,
+        /// Why; a trade is erroneous unless somebody says otherwise.
         #[serde(default)]
         reason: Reason,
     },
     /// The next packets of every channel are lost, on both lines or one.
     Lose {
+        /// How many packets of every channel.
         packets: u32,
+        /// On which line; on both without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<LineName>,
     },
@@ -58,9 +71,12 @@ pub enum Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {
+    /// It was clearly erroneous.
     #[default]
     Erroneous,
+    /// Both sides agreed.
     Consent,
+    /// A supervisor decided so.
     Supervisory,
 }
 
@@ -68,7 +84,9 @@ pub enum Reason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineName {
+    /// Line A.
     A,
+    /// Line B.
     B,
 }
 
@@ -130,9 +148,13 @@ fn parse(words: &[String]) -> Result<Request, String> {
 
 /// Answers while the exchange waits for it.
 pub struct Operator<'a> {
+    /// The venue's time of this request.
     pub now: Nanos,
+    /// The market that is asked.
     pub market: &'a mut Market,
+    /// Where what changes the market is noted first; `None` where none is kept.
     pub journal: Option<&'a mut Journal>,
+    /// The sockets of every channel, with the number of its venue.
     pub outlets: &'a mut [(usize, OutletSockets)],
     /// Order entry connections.
     pub connections: usize,

@@ -31,6 +31,7 @@ fn system(e: NetError) -> Failure {
 /// The troubles of the two lines, alike on every multicast port.
 #[derive(Clone, Copy, Debug)]
 pub struct LineTroubles {
+    /// What happens to packets of line A and of line B.
     pub lines: [ImpairConfig; 2],
     /// What happens to requests by datagram.
     pub requests: ImpairConfig,
@@ -120,6 +121,12 @@ pub struct OutletSockets {
 }
 
 impl OutletSockets {
+    /// Opens the sockets of a channel: a sender per multicast group and line, and a server per port that has an address. `index`: which channel of
+    /// the exchange it is. `seed` makes its troubles the same every run, and different from every other line's. `answer_bytes_per_s` bounds answers
+    /// by datagram to one address; 0: no limit. The servers are watched by `waiter`.
+    ///
+    /// # Errors
+    /// An interface that is not there, or an address that is taken.
     pub fn open(
         index: usize,
         ports: &Ports,

@@ -23,6 +23,7 @@ pub enum Packing {
 
 /// Messages a second: with [`STEP_NS`] between polls, packets hold about as many as in a busy second.
 pub const RATE: u32 = 100_000;
+/// Nanoseconds from one poll of the publisher to the next, of [`Packing::Busy`].
 pub const STEP_NS: u64 = 200_000;
 /// Messages a packet on recorded lines, with how many packets had so many: all different packets of ITCH 5.0 (10), PITCH (6), XDP (9),
 /// OpenBook (4), CQS (7) and UQDF (2) in `captures/packets`, together because each alone is few. They were chosen by message type,
@@ -67,13 +68,17 @@ impl Steps {
 
 /// A published session.
 pub struct Session {
+    /// What it was published with; see [`config_of`].
     pub config: MarketConfig,
     /// What came on other ports than the live one: definitions.
     pub before: Vec<(Port, Vec<u8>)>,
     /// Live datagrams, each behind its length.
     pub live: Vec<u8>,
+    /// How many datagrams are in [`Session::live`].
     pub datagrams: u64,
+    /// Messages that the venue has published.
     pub messages: u64,
+    /// The exchange after its close, with the books that it says it has.
     pub exchange: Exchange,
 }
 
@@ -96,6 +101,11 @@ pub fn config_of(
 }
 
 impl Session {
+    /// Publishes a session in virtual time, to its end: about `messages` messages over `symbols` instruments. `seed` decides which; one seed is one
+    /// session.
+    ///
+    /// # Errors
+    /// A number of instruments that the protocol does not take, or a feed that it cannot publish.
     pub fn publish(
         protocol: Protocol,
         seed: u64,
@@ -146,6 +156,7 @@ impl Session {
         }
     }
 
+    /// Empty books of the sizes that ship, to be filled with this session. `depth` is what the protocol's channel says.
     pub fn books(&self, depth: Depth) -> Books {
         // The sizes that ship: see `config_of`.
         Books::new(books_config(&self.config.receiver, Venue::Nasdaq, depth))

@@ -145,7 +145,9 @@ pub struct ExchangeSection {
     /// Trades that it breaks; none without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breaks: Option<BreaksSection>,
+    /// What happens to packets of line A on their way: losses, duplicates, reordering.
     pub line_a: Impairment,
+    /// The same of line B.
     pub line_b: Impairment,
     /// Answer this share of retransmission requests (1 = all); the rest is dropped, as a real network may.
     pub answer_requests: Probability,

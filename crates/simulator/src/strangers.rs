@@ -62,13 +62,16 @@ pub struct AnswerLimit {
 /// Whether an answer may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allowed {
+    /// It may be sent.
     Yes,
     /// It is over the limit, and that is to be said.
     NoAndSay,
+    /// It is over the limit, and that was said already.
     No,
 }
 
 impl AnswerLimit {
+    /// Nobody has been answered yet. `bytes_per_s`: bytes a second, and at once, of each address; 0: no limit.
     pub fn new(bytes_per_s: u64) -> AnswerLimit {
         AnswerLimit {
             per_s: bytes_per_s,
@@ -77,6 +80,7 @@ impl AnswerLimit {
         }
     }
 
+    /// What it was made with; 0: no limit.
     pub fn bytes_per_s(&self) -> u64 {
         self.per_s
     }

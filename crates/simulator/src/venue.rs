@@ -63,6 +63,7 @@ pub struct Published {
     pub outlet: usize,
     /// Which feed of the configuration.
     pub feed: usize,
+    /// The addresses that it publishes on and answers at.
     pub ports: Ports,
 }
 
@@ -220,6 +221,7 @@ fn impair_of(i: Impairment) -> ImpairConfig {
     }
 }
 
+/// What happens to packets and requests of every channel, as the configuration says. Each line draws its own: the seed is added later.
 pub fn troubles_of(c: &MarketConfig) -> LineTroubles {
     LineTroubles {
         lines: [impair_of(c.exchange.line_a), impair_of(c.exchange.line_b)],
@@ -298,6 +300,12 @@ struct Venue<'a> {
     over_since: Option<Nanos>,
 }
 
+/// Runs the exchange: publishes its feeds, takes orders, answers requests, until the end of the session, a signal or a word on its control socket.
+/// `results`: the folder that the run's results are written to; `is_child`: the demo started it, and what it says goes into those files instead of
+/// onto the terminal.
+///
+/// # Errors
+/// A configuration that contradicts itself, an address that is taken, a journal that cannot be read or written, a signal.
 pub fn run(
     config: &MarketConfig,
     results: Option<&Path>,

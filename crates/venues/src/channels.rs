@@ -48,6 +48,7 @@ pub struct FeedConfig {
     /// In reports; the venue's name unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The venue, by its name: `nasdaq`, `bzx`, `cme`, …
     #[serde(with = "venue_name")]
     pub venue: Venue,
     /// Only needed where the venue has more than one.
@@ -75,6 +76,7 @@ pub struct FeedConfig {
     /// What may be asked for to recover; the venue's own limits unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoverySection>,
+    /// Its channels, as `[[feed.channel]]`.
     #[serde(rename = "channel", default)]
     pub channels: Vec<ChannelConfig>,
 }
@@ -85,19 +87,27 @@ pub struct FeedConfig {
 pub struct ChannelConfig {
     /// As the venue names it.
     pub name: String,
+    /// Multicast: the messages as they happen. The only address that every channel has.
     pub live: Lines,
+    /// Multicast: messages sent again on request (PITCH gap response, NYSE retransmission).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmission: Option<Lines>,
+    /// Multicast: books as they stand, in a loop or on request (MDP 3.0 and MOEX snapshots, NYSE refresh).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Lines>,
+    /// Multicast: the same by order, where a venue has both (MDP 3.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_by_order: Option<Lines>,
+    /// Multicast: instrument definitions, in a loop (MDP 3.0 and MOEX instrument replay).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<Lines>,
+    /// UDP: a server that sends messages again (MoldUDP64).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<SocketAddrV4>,
+    /// TCP: missing messages are asked for, and on some venues come here (PITCH Gap Request Proxy, NYSE request server, MDP 3.0 and MOEX TCP replay).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<SocketAddrV4>,
+    /// TCP: a snapshot comes here (GLIMPSE, PITCH Spin).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_server: Option<SocketAddrV4>,
     /// The same servers a second time: asked when the first is silent, refuses or lies.
@@ -112,10 +122,13 @@ pub struct ChannelConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Backup {
+    /// As [`ChannelConfig::requests`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<SocketAddrV4>,
+    /// As [`ChannelConfig::replay`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<SocketAddrV4>,
+    /// As [`ChannelConfig::snapshot_server`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_server: Option<SocketAddrV4>,
 }
@@ -139,10 +152,12 @@ impl Backup {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
+    /// The group of line A.
     pub a: SocketAddrV4,
     /// Only this sender is heard on line A (source-specific multicast); anybody without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_a: Option<Ipv4Addr>,
+    /// The group of line B; `None` where the venue sends once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<SocketAddrV4>,
     /// The same of line B.
@@ -179,7 +194,9 @@ pub enum Symbols {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SymbolRange {
+    /// The first symbol of the channel.
     pub first: String,
+    /// The last symbol of the channel, itself included.
     pub last: String,
 }
 
@@ -355,6 +372,7 @@ pub struct Destination {
     pub feed: usize,
     /// Index of the channel within the feed; the first of those that share the address.
     pub channel: usize,
+    /// Which of the channel's ports it is.
     pub port: Port,
     /// `None`: a server.
     pub line: Option<Line>,
@@ -374,6 +392,7 @@ impl Destination {
 /// The feeds of one file, checked.
 #[derive(Clone, Debug)]
 pub struct FeedFile {
+    /// The feeds in the order of the file.
     pub feeds: Vec<FeedConfig>,
     /// Of datagrams: groups, and servers of requests.
     datagrams: HashMap<SocketAddrV4, Destination>,

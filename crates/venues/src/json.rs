@@ -20,6 +20,7 @@ pub struct JsonLine<'a> {
 }
 
 impl<'a> JsonLine<'a> {
+    /// Begins an object at the end of `out`.
     pub fn begin(out: &'a mut Vec<u8>) -> JsonLine<'a> {
         out.push(b'{');
         JsonLine {
@@ -44,6 +45,7 @@ impl<'a> JsonLine<'a> {
         self.taken = (names, owner.into());
     }
 
+    /// Writes a member with a number.
     pub fn number(&mut self, name: &str, value: u64) {
         if self.is_wanted(name) {
             self.member(name);
@@ -51,6 +53,7 @@ impl<'a> JsonLine<'a> {
         }
     }
 
+    /// Writes a member with text, escaped as JSON wants it.
     pub fn text(&mut self, name: &str, value: &str) {
         if self.is_wanted(name) {
             self.member(name);
@@ -143,6 +146,7 @@ impl<'a> JsonLine<'a> {
         self.first = false;
     }
 
+    /// Ends the object and its line.
     pub fn end(self) {
         self.out.extend_from_slice(b"}\n");
     }

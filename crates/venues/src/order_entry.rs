@@ -14,6 +14,7 @@ use crate::values::{CompId, HeartbeatS};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OrderEntrySection {
+    /// Where FIX sessions connect, TCP.
     pub address: SocketAddrV4,
     /// CompID of the exchange.
     pub exchange_comp_id: CompId,
@@ -173,6 +174,7 @@ pub struct OuchSection {
     /// The SoupBinTCP session, 1 to 10 characters.
     #[serde(default)]
     pub session: SoupSessionName,
+    /// The users that may log in, by name and password.
     pub user: Vec<OuchUser>,
 }
 
@@ -180,11 +182,16 @@ pub struct OuchSection {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SelfTradeRule {
+    /// They trade; the default.
     #[default]
     Allow,
+    /// The incoming order's rest is cancelled.
     CancelNewest,
+    /// The resting order is cancelled, its reserve too.
     CancelOldest,
+    /// Both are cancelled.
     CancelBoth,
+    /// Both lose the smaller quantity without a trade.
     Decrement,
 }
 

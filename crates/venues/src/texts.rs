@@ -39,6 +39,7 @@ fn alpha<const N: usize>(text: &str, least: usize, what: &str) -> Result<Alpha<N
     }
 }
 
+/// The characters without the blanks that fill the field; bytes that are no UTF-8 are shown as U+FFFD.
 pub fn shown<const N: usize>(alpha: Alpha<N>) -> String {
     String::from_utf8_lossy(alpha.trimmed()).into_owned()
 }

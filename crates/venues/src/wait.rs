@@ -8,8 +8,11 @@ use tickwire_runtime::wait::WaitStrategy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wait {
+    /// Spins if every busy thread has a core of its own, else sleeps in poll.
     Auto,
+    /// Looks without pause: the shortest latency, and a core that does nothing else.
     Spin,
+    /// Sleeps in `poll`: microseconds longer, and the core is free meanwhile.
     Poll,
 }
 
@@ -50,6 +53,7 @@ impl Wait {
 /// How a thread waits, and why so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
+    /// How it waits.
     pub strategy: WaitStrategy,
     /// A clause for reports.
     why: String,

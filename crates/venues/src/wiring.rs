@@ -37,7 +37,9 @@ pub const MDP3_CHANNEL: u16 = 310;
 
 /// Something to do with a channel, whatever its protocol: static calls on the way of a packet.
 pub trait WithChannel {
+    /// What comes of it.
     type Output;
+    /// Does it, with a channel of the protocol and how deep its books are.
     fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output;
 }
 
@@ -289,6 +291,7 @@ pub fn check_published(protocol: Protocol) -> Result<(), Failure> {
     }
 }
 
+/// The error of a protocol that can only be decoded: it names the ones that can be published and received.
 pub fn unpublished(protocol: Protocol) -> Failure {
     let names: Vec<_> = PUBLISHED.iter().map(|p| p.name()).collect();
     Failure::config(format!(

@@ -23,6 +23,7 @@ impl Place {
     }
 }
 
+/// The arguments of `tickwire book`.
 #[derive(Args, Debug)]
 pub struct BookArgs {
     /// The symbol, as the venues write it
@@ -42,10 +43,12 @@ pub struct BookArgs {
     /// Once, as JSON
     #[arg(long, conflicts_with = "once")]
     pub json: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire top`.
 #[derive(Args, Debug)]
 pub struct TopArgs {
     /// Seconds from one picture to the next: rates and latencies are those of this time
@@ -54,10 +57,12 @@ pub struct TopArgs {
     /// Once, as plain text, after one interval (also when the output is no terminal)
     #[arg(long)]
     pub once: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire stats`.
 #[derive(Args, Debug)]
 pub struct StatsArgs {
     /// Seconds to count for the rates; 0 leaves them out
@@ -66,10 +71,12 @@ pub struct StatsArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire latency`.
 #[derive(Args, Debug)]
 pub struct LatencyArgs {
     /// Files that the daemon wrote (latency_FEED.txt); without any, the running daemon's own histograms
@@ -78,10 +85,12 @@ pub struct LatencyArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// What `tickwire check` can do.
 #[derive(Subcommand, Debug)]
 pub enum CheckCommand {
     /// One line and an exit code for Nagios, Icinga and whatever else runs monitoring plugins
@@ -109,6 +118,7 @@ ended, up and latency_… (GAUGE). Without a daemon everything is U, and up is 0
     Cacti(CactiArgs),
 }
 
+/// The arguments of `tickwire check nagios`.
 #[derive(Args, Debug)]
 pub struct NagiosArgs {
     /// Metric and the range it must keep, e.g. gaps=10 (repeatable)
@@ -123,19 +133,23 @@ pub struct NagiosArgs {
     /// Seconds to count for gaps, lost, kernel_drops and p99; 0 leaves them out
     #[arg(long, default_value = "2", value_name = "S", value_parser = seconds_or_none)]
     pub interval: Duration,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire check cacti`.
 #[derive(Args, Debug)]
 pub struct CactiArgs {
     /// Only this feed (repeatable); without it, all together
     #[arg(long, value_name = "NAME")]
     pub feed: Vec<String>,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire subscribe` and `tickwire unsubscribe`.
 #[derive(Args, Debug)]
 pub struct SubscribeArgs {
     /// Symbols or patterns: `*` stands for any characters, `?` for one
@@ -147,10 +161,12 @@ pub struct SubscribeArgs {
     /// The daemon's answer as JSON
     #[arg(long)]
     pub json: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }
 
+/// The arguments of `tickwire subscriptions`.
 #[derive(Args, Debug)]
 pub struct SubscriptionsArgs {
     /// Only of this feed
@@ -159,6 +175,7 @@ pub struct SubscriptionsArgs {
     /// The daemon's answer as JSON
     #[arg(long)]
     pub json: bool,
+    /// Which daemon.
     #[command(flatten)]
     pub place: Place,
 }

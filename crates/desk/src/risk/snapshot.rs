@@ -12,11 +12,15 @@ use tickwire_trading::portfolio::{
 /// The state of a portfolio at an instant, and how it came about.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    /// The portfolio's name, for headings.
     pub title: String,
+    /// The currency of everything that is money, e.g. `USD`.
     pub currency: String,
+    /// The instant, in nanoseconds since 1970.
     pub at: Nanos,
     /// Names of the expiries, in the order of everything that is by expiry.
     pub expiries: Vec<String>,
+    /// Every instrument with a position or a trade, in the order of the listing.
     pub holdings: Vec<Holding>,
     /// By [`MarkBy`].
     pub gains: [Gain; 4],
@@ -24,56 +28,78 @@ pub struct Snapshot {
     pub market: MarketGain,
     /// What to look at.
     pub warnings: Vec<String>,
+    /// The gain by theoretical value, by where it comes from.
     pub explained: Explained,
     /// What was explained at each time something was valued.
     pub history: Vec<(Nanos, Explained)>,
+    /// Greeks by expiry, of the underlying, and together.
     pub risk: QuickRisk,
     /// Or why there is none.
     pub slide: Result<Slide, String>,
+    /// Positions and Greeks by strike, ascending.
     pub strikes: Vec<LadderRow>,
+    /// How much of each limit is used; limits that are not set have 0.
     pub limits: Vec<LimitUse>,
+    /// What was promised to the venue and what was kept of it; `None` where nothing was promised or nothing was quoted.
     pub obligations: Option<Promised>,
+    /// All fills at each horizon, the nearest first.
     pub horizons: [Horizon; 3],
+    /// Each fill with its symbol, the oldest first.
     pub fills: Vec<(String, MarkOut)>,
+    /// The smile of each expiry; none before the portfolio was valued for the first time.
     pub smiles: Vec<SmileView>,
 }
 
 /// An instrument that was held or traded.
 #[derive(Clone, Debug)]
 pub struct Holding {
+    /// As the portfolio lists it.
     pub symbol: String,
+    /// What is held of it, and what was traded.
     pub position: Position,
     /// By [`MarkBy`].
     pub marks: [Option<Price>; 4],
+    /// By [`MarkBy`].
     pub gains: [Gain; 4],
 }
 
 /// An expiry's volatilities: ours, and those of the market.
 #[derive(Clone, Debug)]
 pub struct SmileView {
+    /// Its name, as in [`Snapshot::expiries`].
     pub expiry: String,
+    /// The forward price, in points.
     pub forward: f64,
+    /// Days until it expires, with fractions.
     pub days: f64,
     /// Whether volatilities are in points.
     pub is_normal: bool,
+    /// Ascending by strike, each strike once.
     pub strikes: Vec<SmilePoint>,
 }
 
 /// A strike of it.
 #[derive(Clone, Copy, Debug)]
 pub struct SmilePoint {
+    /// In points.
     pub strike: f64,
+    /// Our volatility: 0.2 is 20 % a year, or points where [`SmileView::is_normal`].
     pub vol: f64,
     /// Implied by the market's bid and offer of the option that is out of the money.
     pub bid: Option<f64>,
+    /// As [`SmilePoint::bid`], by the market's offer.
     pub ask: Option<f64>,
 }
 
 /// What a snapshot is made of beside the portfolio.
 pub struct Surroundings<'s> {
+    /// The portfolio's name, for headings.
     pub title: &'s str,
+    /// The currency of everything that is money.
     pub currency: &'s str,
+    /// The instant of the snapshot.
     pub at: Nanos,
+    /// Names of the expiries, in the portfolio's order.
     pub expiries: &'s [String],
     /// By instrument.
     pub symbols: &'s [String],
@@ -83,20 +109,30 @@ pub struct Surroundings<'s> {
     pub future: PointValue,
     /// Gains by theoretical value and by the market that differ by more are a warning; 0 is none.
     pub difference_max: f64,
+    /// Moves of the underlying in the scenario grid, as shares of the forward: 0.05 is 5 % up.
     pub spots: &'s [f64],
+    /// Moves of volatility in the scenario grid, added to each: 0.01 is one percent up.
     pub vols: &'s [f64],
+    /// The limits whose use is shown; 0 is no limit.
     pub limits: Limits,
+    /// Explained gains at the instants before this one, the oldest first.
     pub history: Vec<(Nanos, Explained)>,
+    /// What was promised and what was kept of it; `None` where nothing was promised.
     pub obligations: Option<Promised>,
+    /// All fills at each horizon.
     pub horizons: [Horizon; 3],
+    /// Each fill that is kept.
     pub fills: Vec<MarkOut>,
 }
 
 /// What was promised, and what was kept of it, altogether and by option.
 #[derive(Clone, Debug)]
 pub struct Promised {
+    /// What was promised.
     pub config: ObligationsConfig,
+    /// What was kept of it over all series.
     pub kept: Kept,
+    /// By the option's symbol, what was kept of each series.
     pub series: Vec<(String, SeriesKept)>,
 }
 
@@ -113,6 +149,8 @@ impl Promised {
 }
 
 impl Snapshot {
+    /// Takes the snapshot: marks and gains of every holding, Greeks, the scenario grid by full revaluation, limits and smiles. It allocates, and the
+    /// grid takes a revaluation per cell: it is for a report, not for the hot path.
     pub fn of(portfolio: &Portfolio, around: Surroundings<'_>) -> Snapshot {
         let slide = portfolio
             .slide(&Engine::detect(), around.spots, around.vols)

@@ -394,12 +394,14 @@ pub struct Place {
     socket: Option<PathBuf>,
 }
 
+/// The arguments of `tickwire vol`.
 #[derive(Args, Debug)]
 pub struct VolArgs {
     #[command(subcommand)]
     command: VolCommand,
 }
 
+/// How `tickwire vol show` shows them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
     /// Tables for the terminal
@@ -410,6 +412,7 @@ pub enum Format {
     Markdown,
 }
 
+/// What `tickwire vol` can do.
 #[derive(Subcommand, Debug)]
 pub enum VolCommand {
     /// Tables of expiries and strikes, and the smiles as a picture
@@ -421,6 +424,7 @@ Examples:
   tickwire vol show -s $XDG_RUNTIME_DIR/tickwire-quoter --format html \\
       > smiles.html")]
     Show {
+        /// Which volatilities.
         #[command(flatten)]
         place: Place,
         /// This expiry alone, by its name or how it begins
@@ -429,12 +433,14 @@ Examples:
         /// Strikes around the forward, where the file names none
         #[arg(long, default_value_t = 11, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=501))]
         strikes: u32,
+        /// As tables, a page for a browser, or tables for a document
         #[arg(long, value_enum, default_value_t = Format::Text, value_name = "F")]
         format: Format,
     },
     /// Edits, one a line: the words given, or the lines of standard input; stops at the first that is refused
     #[command(after_help = edit_help())]
     Edit {
+        /// Which volatilities.
         #[command(flatten)]
         place: Place,
         /// Edits that go further than one edit may (`[edits]` of the file) are meant, and so is what is cut to the range of volatilities
@@ -449,6 +455,7 @@ Examples:
     },
     /// Takes the last edit back; the file has the bytes that it had before
     Undo {
+        /// Which volatilities.
         #[command(flatten)]
         place: Place,
         /// Who edits, for the log; $USER by default
@@ -457,6 +464,7 @@ Examples:
     },
     /// Fits the curve of an expiry to the quotes in its file
     Fit {
+        /// Which volatilities.
         #[command(flatten)]
         place: Place,
         /// Its name, or how it begins

@@ -55,7 +55,9 @@ impl Beat {
 /// What a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pulse {
+    /// Turns of the loop so far. The count begins at 0 with every process.
     pub turns: u64,
+    /// Number of the process that writes it.
     pub process: u64,
     /// It ended as it should: nothing of it is open.
     pub has_ended: bool,

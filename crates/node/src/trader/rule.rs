@@ -10,11 +10,17 @@ use tickwire_venues::protocol::Protocol;
 
 /// See the module. What concerns books or the session gets the whole path.
 pub trait Rule: Sized {
+    /// The orders that are open or were.
     fn orders(&self) -> &Orders;
+    /// The limits, and what of them is used.
     fn risk(&self) -> &Risk;
+    /// The same to change: a limit that was reached, a control that was resumed.
     fn risk_mut(&mut self) -> &mut Risk;
+    /// What it counted.
     fn counters(&self) -> &Counters;
+    /// Says whether the order entry session is logged on. While it is not, no order may go out, and what was open then is not known.
     fn set_session(&mut self, is_up: bool);
+    /// Stops every further order. What is open stays open until it is cancelled.
     fn kill(&mut self);
     /// The next request to cancel an open order not asked for yet.
     fn cancel_next(&mut self, cause: Cause) -> Option<OrderIntent>;

@@ -492,6 +492,7 @@ fn mdp3_packet<S: Sink>(payload: &[u8], sink: &mut S) -> Result<(), S::Stop> {
     if any { Ok(()) } else { sink.idle(place, "Empty") }
 }
 
+/// Header and fields of an MDP 3.0 message.
 pub fn mdp3_fields(message: &mdp3::Message<'_>, line: &mut JsonLine<'_>) {
     line.fields(message.header);
     message.visit(&mut |step| sbe_step(step, line));
@@ -503,6 +504,7 @@ pub fn ilink3_fields(message: &ilink3::Message<'_>, line: &mut JsonLine<'_>) {
     message.visit(&mut |step| sbe_step(step, line));
 }
 
+/// Writes one step of a visit to an SBE message: a field, or the begin or end of a group's entry.
 pub fn sbe_step(step: SbeVisit<'_>, line: &mut JsonLine<'_>) {
     match step {
         SbeVisit::Field(name, value) => line.field(name, value),

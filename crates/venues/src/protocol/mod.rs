@@ -198,18 +198,23 @@ pub struct Place<'a> {
 
 /// A packet's header.
 pub struct Header<'a> {
+    /// What the specification calls it.
     pub name: &'a str,
     /// Bytes of the payload behind the packet.
     pub trailing: usize,
+    /// Writes its fields.
     pub fields: &'a dyn Fn(&mut JsonLine<'_>),
 }
 
 /// A decoded message.
 pub struct Message<'a> {
+    /// Its type, as the venue writes it.
     pub kind: Kind,
+    /// What the specification calls it.
     pub name: &'a str,
     /// Bytes of the message behind its layout.
     pub unread: usize,
+    /// Writes its fields; only when it is called are they read.
     pub fields: &'a dyn Fn(&mut JsonLine<'_>),
 }
 

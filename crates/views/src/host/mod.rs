@@ -21,6 +21,7 @@ use tickwire_console::failure::Failure;
 /// Where changes are kept until they are undone; a restart of the machine undoes them all, and empties this folder.
 const JOURNAL: &str = "/run/tickwire/host-journal";
 
+/// What `tickwire host` can do.
 #[derive(Subcommand, Debug)]
 pub enum HostCommand {
     /// Looks at every setting and watches the cores for interruptions; changes nothing
@@ -66,6 +67,7 @@ Examples:
     },
 }
 
+/// The arguments of `tickwire host check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the first)
@@ -82,6 +84,7 @@ pub struct CheckArgs {
     root: PathBuf,
 }
 
+/// The arguments of `tickwire host tune`.
 #[derive(Args, Debug)]
 pub struct TuneArgs {
     /// Cores of the threads that wait for packets, like 2-3,5 (default: the isolated ones, else all but the first)
@@ -101,6 +104,11 @@ pub struct TuneArgs {
     root: PathBuf,
 }
 
+/// Runs `tickwire host`.
+///
+/// # Errors
+/// A command line that cannot be carried out, a journal that is not there or cannot be written, a signal; and, after everything is shown, that
+/// something harmful was found, or that the kernel refused a change.
 pub fn run(command: &HostCommand, stop: &StopFlag) -> Result<(), Failure> {
     match command {
         HostCommand::Check(args) => check(args, stop),
