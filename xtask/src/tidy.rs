@@ -36,6 +36,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("machine path", machine_paths()),
         ("recorded data", recorded_data()),
         ("manifest", manifests()),
+        ("crate's README", crate_readmes()),
         ("bench", benches()),
         ("fuzz target", fuzz_targets()),
         ("ci", ci()),
@@ -428,6 +429,60 @@ fn manifests() -> Vec<String> {
     findings
 }
 
+/// Crates that are no library: their README shows a command.
+const PROGRAMS: &[&str] = &["bare"];
+/// Crates that have no README yet: they are being taken apart. Nothing may be added here.
+const WITHOUT_README: &[&str] = &["feed", "fixengine", "wire"];
+
+/// Every crate has a README, which is part of its documentation (`include_str!`) or repeats an example of it: the tests compile that.
+fn crate_readmes() -> Vec<String> {
+    let mut findings = Vec::new();
+    for (dir, _) in source::manifests() {
+        let place = shown(&dir);
+        let Some(name) = place.strip_prefix("crates/") else {
+            continue;
+        };
+        if WITHOUT_README.contains(&name) {
+            continue;
+        }
+        let readme = read(&dir.join("README.md"));
+        if readme.is_empty() {
+            findings.push(format!(
+                "{place}/README.md: say in a sentence what the crate is and in one for whom, and show the example of src/lib.rs"
+            ));
+            continue;
+        }
+        let library = read(&dir.join("src/lib.rs"));
+        let (shows, compiled) = (code_blocks(&readme, ""), code_blocks(&library, "//!"));
+        let is_compiled = library.contains("include_str!(\"../README.md\")")
+            || shows.iter().any(|block| compiled.contains(block));
+        if !PROGRAMS.contains(&name) && !is_compiled {
+            findings.push(format!(
+                "{place}/README.md: its example is none of those at the head of src/lib.rs, word for word (lines that begin with # apart)"
+            ));
+        }
+    }
+    findings
+}
+
+/// The blocks of code in a text whose lines begin with a mark, without the lines that rustdoc hides.
+fn code_blocks(text: &str, mark: &str) -> Vec<Vec<String>> {
+    let (mut blocks, mut open) = (Vec::new(), None::<Vec<String>>);
+    for line in text.lines().map_while(|line| line.strip_prefix(mark)) {
+        let line = match mark.is_empty() {
+            true => line,
+            false => line.strip_prefix(' ').unwrap_or(line),
+        };
+        match (&mut open, line.starts_with("```")) {
+            (None, true) => open = Some(Vec::new()),
+            (Some(_), true) => blocks.extend(open.take()),
+            (Some(block), false) if !line.starts_with("# ") => block.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    blocks
+}
+
 /// Every benchmark file is declared without the unstable harness and says what a regression would mean.
 fn benches() -> Vec<String> {
     let mut findings = Vec::new();
@@ -683,6 +738,18 @@ mod tests {
         let text = "use std::fs;\nlet a = File::create(path)?;\nfs::write(path, b)?;\nfiles::create(path)?;\n// fs::write\n\
                     std::fs::create_dir_all(path)?;\nOpenOptions::new().append(true);\n#[cfg(test)]\nmod tests {\n fs::write(a, b);\n}\n";
         assert_eq!(makes_files_in(text).collect::<Vec<_>>(), [2, 3, 6, 7]);
+    }
+
+    #[test]
+    fn an_example_is_the_same_in_a_readme_and_behind_marks() {
+        let docs = "//! A crate.\n//!\n//! ```\n//! let a = 1;\n//!\n//! # Ok::<(), ()>(())\n//! ```\nmod a;\n//! ```\n";
+        let readme = "# a\n\n```rust\nlet a = 1;\n\n```\n";
+        assert_eq!(code_blocks(docs, "//!"), code_blocks(readme, ""));
+        assert_eq!(code_blocks(docs, "//!"), [["let a = 1;", ""]]);
+        assert_ne!(
+            code_blocks(docs, "//!"),
+            code_blocks("```\nlet a = 2;\n```\n", "")
+        );
     }
 
     #[test]

@@ -12,6 +12,33 @@
 //! what the fast books are compared with.
 //!
 //! **Invariant.** No venue knowledge, no clock, no I/O, no floating point, no panic on any event.
+//!
+//! ```
+//! use tickwire_book::{Applied, Books, BooksConfig};
+//! use tickwire_market::{BookState, EventFlags, EventKind, InstrumentId, MarketEvent, OrderId, Price, Side, Volume};
+//!
+//! let mut books = Books::new(BooksConfig {
+//!     instruments: 2,
+//!     orders: 64,
+//!     levels: 64,
+//!     initial: BookState::Live,
+//!     ..BooksConfig::default()
+//! });
+//! let bid = MarketEvent {
+//!     kind: EventKind::Add,
+//!     instrument: InstrumentId(1),
+//!     order_id: OrderId(1001),
+//!     side: Side::Bid,
+//!     price: Price::from_4dp(1_872_500),
+//!     qty: Volume(100),
+//!     flags: EventFlags::LAST,
+//!     ..MarketEvent::default()
+//! };
+//! let Applied::Update(update) = books.apply(&bid) else { panic!("the best bid is new") };
+//! assert_eq!(update.best(Side::Bid), Some((bid.price, Volume(100))));
+//! let book = books.book(InstrumentId(1)).expect("it was sized for two");
+//! assert_eq!(book.levels(Side::Bid).count(), 1);
+//! ```
 #![no_std]
 #![deny(unsafe_code)]
 

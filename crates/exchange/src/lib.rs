@@ -12,6 +12,21 @@
 //! consolidated feeds over all.
 //!
 //! **Invariant.** No socket, thread or clock: time is an argument, bytes come in and go out. One seed is one run.
+//!
+//! ```
+//! use tickwire_exchange::{Engine, EngineConfig, NewOrder};
+//! use tickwire_market::{InstrumentId, Price, Qty, Side, TradingStatus};
+//!
+//! let mut engine = Engine::new(EngineConfig { instruments: 1, max_orders: 16, max_levels: 16 });
+//! let (id, price) = (InstrumentId(1), Price::from_4dp(1_872_500));
+//! // `()` listens to nothing; a publisher of a venue's feed listens to all of it.
+//! engine.set_status(id, TradingStatus::Trading, &mut ())?;
+//! engine.submit(&NewOrder::limit(id, Side::Ask, price, Qty(100)), &mut ())?;
+//! engine.submit(&NewOrder::limit(id, Side::Bid, price, Qty(40)), &mut ())?;
+//! let best = engine.best(id, Side::Ask).expect("60 are left");
+//! assert_eq!((best.price, best.qty.0), (price, 60));
+//! # Ok::<(), tickwire_exchange::Reject>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

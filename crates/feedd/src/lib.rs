@@ -6,6 +6,48 @@
 //! this thread    heartbeat, control socket, metrics, latency files, the service manager, signals
 //! ```
 //! The feed threads own everything on the way of a packet; this one starts them, asks them over a bounded line, and ends them.
+//!
+//! ```
+//! use std::path::Path;
+//! use tickwire_console::failure::Failure;
+//! use tickwire_feedd::{DaemonConfig, FeedArgs, ServeMetrics, SuperBooksPlace};
+//! use tickwire_runtime::signal::StopFlag;
+//!
+//! let text = r#"
+//!     [daemon]
+//!     symbols = ["AAPL", "MSFT*"]
+//!     book_levels = 5
+//!     ring = "events"
+//!
+//!     [[feed]]
+//!     venue = "nasdaq"
+//!     [[feed.channel]]
+//!     name = "1"
+//!     live = { a = "239.192.1.1:30001", b = "239.192.2.1:30001" }
+//! "#;
+//! let config: DaemonConfig = toml::from_str(text)?;
+//! config.check(Path::new("feeds.toml"), text)?;
+//! assert!(config.daemon.ring.has_events());
+//! let threads = config.daemon.threads(&config.feed);
+//! assert_eq!(threads[0].feeds, ["nasdaq"]);
+//! assert_eq!(config.daemon.super_books_place(threads.len()), SuperBooksPlace::Inline);
+//!
+//! /// The daemon in a program of one's own, until a signal ends it. No metrics are served.
+//! fn serve(config: &DaemonConfig) -> Result<(), Failure> {
+//!     let args = FeedArgs {
+//!         config: "feeds.toml".into(),
+//!         folder: None,
+//!         replay: Vec::new(),
+//!         speed: tickwire_replay::tape::Speed::Times(1.0),
+//!         passes: 1,
+//!         exit: false,
+//!     };
+//!     let no_metrics: &ServeMetrics = &|_, _| Err(Failure::config("nothing serves metrics here"));
+//!     let stop = StopFlag::install().map_err(|e| Failure::system(e.to_string()))?;
+//!     tickwire_feedd::run(&args, config, no_metrics, &stop)
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

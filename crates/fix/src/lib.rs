@@ -9,6 +9,53 @@
 //! Follows FIX 4.4 with errata 20030618; what is left out is listed in `docs/protocols/fix.md`.
 //!
 //! **Invariants.** No allocation after construction. Every buffer is bounded by [`SessionConfig`]. No input panics.
+//!
+//! ```
+//! use tickwire_fix::{CompId, Event, Role, Session, SessionConfig, Status, tag};
+//! use tickwire_market::Nanos;
+//!
+//! let id = |text: &[u8]| CompId::new(text).expect("1 to 31 characters");
+//! let config = |role, own, peer| {
+//!     let mut config = SessionConfig::new(role, id(own), id(peer));
+//!     config.any_message = true; // beside the typed ones
+//!     config
+//! };
+//! let mut trader = Session::new(config(Role::Initiator, b"TRADER", b"VENUE"));
+//! let mut venue = Session::new(config(Role::Acceptor, b"VENUE", b"TRADER"));
+//! let now = Nanos(1_767_623_400 * Nanos::SECOND);
+//! trader.handle_connected(now);
+//! venue.handle_connected(now);
+//!
+//! // Memory instead of a connection.
+//! let mut buffer = [0; 4096];
+//! let mut pump = |trader: &mut Session, venue: &mut Session| {
+//!     for _ in 0..4 {
+//!         while let Some(bytes) = trader.poll_transmit(&mut buffer) {
+//!             venue.handle_bytes(now, bytes);
+//!         }
+//!         while let Some(bytes) = venue.poll_transmit(&mut buffer) {
+//!             trader.handle_bytes(now, bytes);
+//!         }
+//!         while trader.poll_event().is_some() {}
+//!     }
+//! };
+//! pump(&mut trader, &mut venue);
+//! assert_eq!(trader.status(), Status::Active);
+//!
+//! while venue.poll_event().is_some() {}
+//! trader
+//!     .send_any(now, b"D", |order| {
+//!         order.text(tag::CL_ORD_ID, b"1");
+//!         order.text(tag::SYMBOL, b"AAPL");
+//!         order.char(tag::SIDE, b'1');
+//!         order.unsigned(tag::ORDER_QTY, 100);
+//!     })
+//!     .expect("the session is logged on");
+//! pump(&mut trader, &mut venue);
+//! assert!(matches!(venue.poll_event(), Some(Event::Message { .. })));
+//! let order = venue.message().expect("the event is about it");
+//! assert!(order.bytes().starts_with(b"8=FIX.4.4\x01"));
+//! ```
 #![no_std]
 #![deny(unsafe_code)]
 

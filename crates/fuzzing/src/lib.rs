@@ -3,6 +3,16 @@
 //!
 //! A target is a function of bytes that panics when something that must hold does not. Parsers get the bytes as they are;
 //! state machines read them as a sequence of operations through [`Choices`].
+//!
+//! ```
+//! use tickwire_fuzzing::{crash, find};
+//!
+//! let target = find("engine").expect("a target of that name");
+//! println!("{}: {}", target.name, target.about);
+//! assert!(crash(target, b"any bytes").is_none(), "what must hold holds for them");
+//! let canary = find("canary").expect("the one that is wrong on purpose");
+//! assert!(canary.must_fail);
+//! ```
 #![forbid(unsafe_code)]
 
 mod choices;

@@ -9,6 +9,19 @@
 //! with another one ([`compare`]) or joined with others ([`RunRecord::join`]).
 //!
 //! **Invariant.** Nothing here touches a clock, a socket or a file: ticks come in, text goes out.
+//!
+//! ```
+//! use tickwire_lab::{Histogram, Table, format_ns};
+//!
+//! let mut latency = Histogram::new();
+//! for ns in [840, 910, 905, 12_400] {
+//!     latency.record(ns);
+//! }
+//! let summary = latency.summary();
+//! assert_eq!((summary.min, summary.count), (840, 4));
+//! println!("{}", Table::latencies("tick to trade", &[("total", &latency)]).to_text(80));
+//! assert_eq!(format_ns(840), "840 ns");
+//! ```
 #![forbid(unsafe_code)]
 
 mod chart;

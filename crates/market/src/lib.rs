@@ -6,6 +6,18 @@
 //! shared memory and files as it is.
 //!
 //! **Invariant.** No floating point, no I/O, no clock, no allocation: this crate compiles without an operating system.
+//!
+//! ```
+//! use tickwire_market::{MarketEvent, Price, Symbol};
+//!
+//! let offer: Price = "187.25".parse()?;
+//! assert_eq!(offer.raw(), 187_250_000_000); // 1e-9 of the currency
+//! assert_eq!(Price::from_4dp(1_872_500), offer); // as ITCH writes it
+//! assert_eq!(offer.to_string(), "187.25");
+//! assert!(Symbol::new(b"AAPL").is_some_and(|symbol| symbol.as_str() == "AAPL"));
+//! assert_eq!(MarketEvent::default().qty.0, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

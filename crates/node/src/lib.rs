@@ -5,6 +5,57 @@
 //! - [`link`]: the connection to the venue, lost and made again, for trader, strategies and quoter.
 //! - [`controls`]: limits, kill file, clock accuracy, and the beat that [`watchdog`] reads from another process.
 //! - [`settings`]: the configuration.
+//!
+//! ```
+//! use tickwire_book::{Books, BooksConfig};
+//! use tickwire_market::{
+//!     BookState, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, OrderId, Price, Side, Symbol, Volume,
+//! };
+//! use tickwire_node::live::memory_path;
+//! use tickwire_runtime::clock::Clock;
+//! use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
+//!
+//! /// Buys 100 at every new best offer.
+//! struct Taker(Symbol);
+//!
+//! impl Strategy for Taker {
+//!     fn subscriptions(&self) -> Vec<Subscription> {
+//!         vec![Subscription::Symbol(self.0)]
+//!     }
+//!
+//!     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+//!         if let Some(offer) = change.new_best_price(Side::Ask) {
+//!             let _ = ctx.buy_now(change.instrument, 100, offer);
+//!         }
+//!     }
+//! }
+//!
+//! let symbol = Symbol::new(b"AAPL").expect("a symbol");
+//! let books = Books::new(BooksConfig {
+//!     instruments: 2,
+//!     orders: 64,
+//!     levels: 64,
+//!     initial: BookState::Live,
+//!     ..BooksConfig::default()
+//! });
+//! // The trader's hot path with memory in the place of its sockets: a session that is logged on, instrument 1 is `symbol`.
+//! let mut hot = memory_path::<_, true>(Taker(symbol), books, symbol, Clock::calibrate())?;
+//! // The order is sent at the second offer: before, there is no price that its own could be compared with.
+//! for (id, side, price) in [(1, Side::Bid, 1_872_400), (2, Side::Ask, 1_872_600), (3, Side::Ask, 1_872_500)] {
+//!     hot.on_event(&MarketEvent {
+//!         kind: EventKind::Add,
+//!         instrument: InstrumentId(1),
+//!         order_id: OrderId(id),
+//!         side,
+//!         price: Price::from_4dp(price),
+//!         qty: Volume(300),
+//!         flags: EventFlags::LAST,
+//!         ..MarketEvent::default()
+//!     });
+//! }
+//! assert_eq!(hot.out.orders, 1, "a NewOrderSingle left");
+//! # Ok::<(), tickwire_console::failure::Failure>(())
+//! ```
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -14,6 +14,17 @@
 //! volatility per square root of a year (0.15 is 15 %), rates are continuously compounded per year.
 //!
 //! **Invariant.** No I/O, no clock, no global; nothing is allocated but by constructors; no panic on any number.
+//!
+//! ```
+//! use tickwire_options::{Kind, Terms, black76, implied};
+//!
+//! let terms = Terms { forward: 6_900.0, strike: 7_000.0, years: 0.08, vol: 0.165, rate: 0.04, kind: Kind::Call };
+//! let greeks = black76::greeks(&terms)?;
+//! assert!((0.0..0.5).contains(&greeks.delta), "a call above the forward");
+//! let vol = implied::black76(&terms, greeks.price)?;
+//! assert!((vol - 0.165).abs() < 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![deny(unsafe_code)]
 

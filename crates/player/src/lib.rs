@@ -8,6 +8,40 @@
 //! kernel takes them as it takes everything. Fragments, TCP and what is not IP are counted and passed over.
 //!
 //! Safe by default: nothing leaves the machine unless an interface is named.
+//!
+//! ```
+//! use clap::Parser;
+//! use std::net::UdpSocket;
+//! use tickwire_market::Nanos;
+//! use tickwire_player::{PlayArgs, run};
+//! use tickwire_runtime::capture::{LinkType, PcapWriter};
+//! use tickwire_runtime::signal::StopFlag;
+//!
+//! #[derive(Parser)]
+//! struct Cli {
+//!     #[command(flatten)]
+//!     play: PlayArgs,
+//! }
+//!
+//! let path = std::env::temp_dir().join(format!("tickwire-example-{}.pcap", std::process::id()));
+//! let mut capture = PcapWriter::create(&path, LinkType::ETHERNET)?;
+//! let (from, group) = ("10.0.0.1:5000".parse()?, "239.192.1.1:30001".parse()?);
+//! capture.write_udp(Nanos(Nanos::SECOND), from, group, b"a packet")?;
+//! capture.finish()?;
+//!
+//! // What went to the group goes to a socket of this program instead, as fast as it takes it.
+//! let receiver = UdpSocket::bind("127.0.0.1:0")?;
+//! let map = format!("239.192.1.1:30001={}", receiver.local_addr()?);
+//! let file = path.display().to_string();
+//! let cli = Cli::parse_from(["example", &file, "--map", &map, "--topspeed"]);
+//! run(&cli.play, &StopFlag::install()?)?;
+//!
+//! let mut buffer = [0; 64];
+//! let length = receiver.recv(&mut buffer)?;
+//! assert_eq!(&buffer[..length], b"a packet");
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

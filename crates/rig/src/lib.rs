@@ -9,6 +9,21 @@
 //! ```
 //! [`run`] drives a whole day and checks, at every quiet moment it is asked to and in the end, that the receiver's books
 //! are the venue's. Beside them go naive books, and copies that hear levels only: the same after every event.
+//!
+//! ```
+//! use tickwire_book::Depth;
+//! use tickwire_exchange::{CqsPublisher, CqsPublisherConfig, listings};
+//! use tickwire_feed::{CqsChannel, CqsDecoder, CqsFeed, SipConfig};
+//! use tickwire_rig::{RigConfig, run};
+//!
+//! let listings = listings(5);
+//! let publisher = CqsPublisher::new(CqsPublisherConfig::default(), &listings);
+//! let feed = CqsFeed::new(CqsChannel::arbiter_config(), CqsDecoder::new(&SipConfig::default()));
+//! let day = RigConfig { duration_ms: 50, ..RigConfig::default() };
+//! // Panics, with the seed, if a book of the receiver is not the venue's in the end.
+//! let outcome = run(&day, &listings, Box::new(publisher), CqsChannel::new(feed), Depth::ByPrice);
+//! assert_eq!(outcome.events["Definition"], 5);
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod recorded;

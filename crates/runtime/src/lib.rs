@@ -9,6 +9,28 @@
 //! what failed, where, and what to do about it.
 //!
 //! **Invariant.** Nothing here knows a venue, a protocol or a strategy.
+//!
+//! ```
+//! use std::net::SocketAddrV4;
+//! use tickwire_market::Nanos;
+//! use tickwire_runtime::capture::{CaptureReader, LinkType, PcapWriter};
+//!
+//! let path = std::env::temp_dir().join(format!("tickwire-example-{}.pcap", std::process::id()));
+//! let group: SocketAddrV4 = "239.192.1.1:30001".parse()?;
+//! let mut capture = PcapWriter::create(&path, LinkType::ETHERNET)?;
+//! capture.write_udp(Nanos(1_000), "10.0.0.1:5000".parse()?, group, b"a datagram")?;
+//! capture.finish()?;
+//!
+//! let mut reader = CaptureReader::open(&path)?;
+//! let mut packets = 0;
+//! while let Some(packet) = reader.next_packet()? {
+//!     assert_eq!(packet.time, Some(Nanos(1_000)));
+//!     packets += 1;
+//! }
+//! assert_eq!(packets, 1);
+//! std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod affinity;
 pub mod alloc;

@@ -14,6 +14,28 @@
 //!
 //! **Invariant.** A reader only loads. A writer never waits for a reader, nor for another writer. What a reader returns was
 //! whole at one moment, or it says [`Busy`].
+//!
+//! ```
+//! use std::sync::atomic::AtomicU64;
+//! use tickwire_market::{MarketEvent, Nanos, SeqNo};
+//! use tickwire_shm::{Identity, Next, Reader, Region, RegionConfig, RegionState};
+//!
+//! let config = RegionConfig { rings: 1, ..RegionConfig::default() };
+//! // Atomics in a mapping of a file in a real program: `tickwire_runtime::shared`.
+//! let words: Vec<AtomicU64> = (0..config.layout()?.words).map(|_| AtomicU64::new(0)).collect();
+//! let identity = Identity { generation: Nanos(1), pid: std::process::id() };
+//! let region = Region::format(&words, &config, identity)?;
+//! let mut ring = region.ring(0);
+//! region.set_state(RegionState::Ready);
+//!
+//! let reader = Reader::attach(&words)?;
+//! let mut cursor = reader.ring(0).expect("there is one");
+//! ring.event(0, &MarketEvent { seq: SeqNo(7), ..MarketEvent::default() });
+//! let Next::Record(record) = cursor.next(&reader) else { panic!("one was written") };
+//! println!("{record:?}");
+//! assert!(matches!(cursor.next(&reader), Next::Empty));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,15 @@
 //! Test support, a dev-dependency of the other crates and never part of a build: where recorded data is, the hand-made
 //! vectors, a plain pcap reader, a seeded generator. Everything here panics with a sentence instead of returning errors.
 //! A test that reads recorded data carries the mark [`recorded_data`], which has it skipped where the data is not.
+//!
+//! ```
+//! use tickwire_testdata::{Rng, hex, unhex};
+//!
+//! let mut random = Rng::new(7);
+//! assert!(random.below(10) < 10);
+//! assert_eq!(Rng::new(7).next_u64(), Rng::new(7).next_u64(), "one seed, one sequence");
+//! assert_eq!(hex(&unhex("41 42")), hex(b"AB"));
+//! ```
 #![forbid(unsafe_code)]
 
 #[cfg(test)]

@@ -13,6 +13,30 @@
 //!
 //! **Invariant.** Integers only on the way of a packet, no clock (`now` is an argument), no allocation after `new`: everything is sized by
 //! [`TradingConfig`].
+//!
+//! ```
+//! use tickwire_market::{Side, Symbol};
+//! use tickwire_trading::strategy::{BookChange, Context, Strategy, Subscription};
+//!
+//! /// Buys 100 whenever the best offer has another price. A host drives it: a backtest, the simulator, or the trader's loop.
+//! struct Taker(Symbol);
+//!
+//! impl Strategy for Taker {
+//!     fn subscriptions(&self) -> Vec<Subscription> {
+//!         vec![Subscription::Symbol(self.0)]
+//!     }
+//!
+//!     fn on_book(&mut self, ctx: &mut Context<'_>, change: &BookChange) {
+//!         if let Some(offer) = change.new_best_price(Side::Ask) {
+//!             // What became of it: the order's number, or the check that stopped it.
+//!             let _ = ctx.buy_now(change.instrument, 100, offer);
+//!         }
+//!     }
+//! }
+//!
+//! let taker = Taker(Symbol::new(b"AAPL").expect("a symbol"));
+//! assert_eq!(taker.subscriptions().len(), 1);
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -7,6 +7,32 @@
 //! ```
 //!
 //! **Invariant.** A view only reads: it cannot disturb the daemon, whatever it does and however many there are.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::net::TcpStream;
+//! use tickwire_control::http::Served;
+//! use tickwire_views::MetricsServer;
+//!
+//! // A folder without a daemon: the page says that there is nothing to read.
+//! let folder = std::env::temp_dir().join("tickwire-no-daemon");
+//! let mut server = MetricsServer::bind("127.0.0.1:0".parse()?, &folder)?;
+//! let address = server.address()?;
+//! let scrape = std::thread::spawn(move || -> std::io::Result<String> {
+//!     let mut stream = TcpStream::connect(address)?;
+//!     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+//!     let mut page = String::new();
+//!     stream.read_to_string(&mut page)?;
+//!     Ok(page)
+//! });
+//! while !scrape.is_finished() {
+//!     server.poll(); // never waits: the daemon's main thread calls it between other things
+//!     std::thread::yield_now();
+//! }
+//! let page = scrape.join().expect("it ended")?;
+//! assert!(page.contains("tickwire_region_readable 0"), "{page}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

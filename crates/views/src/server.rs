@@ -37,7 +37,6 @@ impl MetricsServer {
     ///
     /// # Errors
     /// What the kernel says.
-    #[cfg(test)]
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.server.address()
     }
