@@ -29,17 +29,17 @@ struct Attack {
 const ATTACKS: [Attack; 8] = [
     Attack {
         name: "exchange",
-        tests: &["-p", "tickwire", "--test", "exchange", "killed"],
+        tests: &["-p", "tickwire-app", "--test", "exchange", "killed"],
         kills: 8,
     },
     Attack {
         name: "store",
-        tests: &["-p", "tickwire", "--test", "fix_store", "orders_survive"],
+        tests: &["-p", "tickwire-app", "--test", "fix_store", "orders_survive"],
         kills: 8,
     },
     Attack {
         name: "quoter",
-        tests: &["-p", "tickwire", "--test", "demo", "killed_again_and_again"],
+        tests: &["-p", "tickwire-app", "--test", "demo", "killed_again_and_again"],
         kills: 4,
     },
     Attack {
@@ -49,22 +49,22 @@ const ATTACKS: [Attack; 8] = [
     },
     Attack {
         name: "faults",
-        tests: &["-p", "tickwire", "--test", "faults"],
+        tests: &["-p", "tickwire-app", "--test", "faults"],
         kills: 4,
     },
     Attack {
         name: "weather",
-        tests: &["-p", "tickwire", "--test", "weather"],
+        tests: &["-p", "tickwire-app", "--test", "weather"],
         kills: 0,
     },
     Attack {
         name: "hostile",
-        tests: &["-p", "tickwire", "--test", "fix_hostile"],
+        tests: &["-p", "tickwire-app", "--test", "fix_hostile"],
         kills: 0,
     },
     Attack {
         name: "alone",
-        tests: &["-p", "tickwire", "--test", "faults", "left_alone"],
+        tests: &["-p", "tickwire-app", "--test", "faults", "left_alone"],
         kills: 0,
     },
 ];

@@ -267,7 +267,15 @@ fn prepare(is_measured: bool) -> Result<Command, String> {
     let folder = root().join("peers/interop");
     built(
         "Tickwire",
-        cargo().args(["build", "--locked", "--package", "tickwire"]),
+        // The program under test, and the one that measures it.
+        cargo().args([
+            "build",
+            "--locked",
+            "--package",
+            "tickwire-app",
+            "--package",
+            "tickwire-lab-app",
+        ]),
     )?;
     let manifest = folder.join("Cargo.toml");
     built(

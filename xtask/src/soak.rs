@@ -212,7 +212,7 @@ fn build() -> Result<PathBuf, String> {
         "--release",
         "--locked",
         "-p",
-        "tickwire",
+        "tickwire-app",
         "--bin",
         "tickwire",
     ]);

@@ -354,7 +354,7 @@ fn members() -> Result<Vec<PathBuf>, String> {
 fn tree(edges: &str) -> Result<Vec<(String, String)>, String> {
     let output = cargo()
         .current_dir(root())
-        .args(["tree", "--locked", "--package", "tickwire", "--edges", edges])
+        .args(["tree", "--locked", "--package", "tickwire-app", "--edges", edges])
         .args([
             "--target",
             "x86_64-unknown-linux-gnu",

@@ -8,20 +8,21 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tickwire_desk::risk::RiskArgs;
 use tickwire_desk::vol::VolArgs;
 use tickwire_feedd::FeedArgs;
-use tickwire_node::trader::TraderWord;
 use tickwire_player::PlayArgs;
 use tickwire_replay::replay::ReplayArgs;
 use tickwire_simulator::journal::JournalArgs;
-use tickwire_simulator::session::Packing;
 use tickwire_venues::protocol::Protocol;
 use tickwire_views::host::HostCommand;
 use tickwire_views::{
     BookArgs, CheckCommand, LatencyArgs, StatsArgs, SubscribeArgs, SubscriptionsArgs, TopArgs,
 };
 
+use tickwire::demo::DemoArgs;
+use tickwire::sides::{ExchangeArgs, SideArgs};
+use tickwire::strategy::NewArgs;
+
 use crate::decode::Payloads;
-use crate::lab::LabCommand;
-use crate::quote::QuoteEntry;
+use tickwire_quoterd::QuoterWord;
 
 /// Market data in, books, orders out, measured.
 #[derive(Parser, Debug)]
@@ -225,16 +226,16 @@ Examples:
         command: HostCommand,
     },
     /// The latency lab: measurements as scenario files, run by one command each, kept, shown and compared
-    #[command(after_help = "\
+    #[command(
+        disable_help_flag = true,
+        after_help = "\
 Examples:
   tickwire lab list
   tickwire lab run quadra
   tickwire lab compare tickwire-lab/before tickwire-lab/after \\
-      --fail-above 1.05 --at p99")]
-    Lab {
-        #[command(subcommand)]
-        command: LabCommand,
-    },
+      --fail-above 1.05 --at p99"
+    )]
+    Lab(Passed),
     /// Positions, gain and risk of a portfolio of options, from files or of a running quoter: tables, CSV, a page with plots
     #[command(after_help = "\
 The portfolio file (TOML) lists futures, expiries with their strikes, positions of the day before, markets of the day (front, forwards, \
@@ -278,15 +279,18 @@ Example:
   tickwire counters")]
     Counters,
     /// Measures the path of a packet in memory: decode, decode + book, packet bytes to order bytes
-    #[command(after_help = "\
+    #[command(
+        disable_help_flag = true,
+        after_help = "\
 Examples:
   tickwire bench
   tickwire bench --messages 20000000 --symbols 8500 --core 1
   tickwire bench --publish --messages 500000
       packet -> book visible in shared memory, feed by feed
   tickwire bench --feed all --messages 500000
-      decode -> event, books, filtered, packet -> order, feed by feed")]
-    Bench(BenchArgs),
+      decode -> event, books, filtered, packet -> order, feed by feed"
+    )]
+    Bench(Passed),
     /// A symbol's book, live in the terminal: the super book with each venue's share, or the venues' own ladders
     #[command(after_help = "\
 Examples:
@@ -389,83 +393,6 @@ fn with_signs(command: clap::Command) -> clap::Command {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct DemoArgs {
-    /// What to show
-    #[arg(value_enum, default_value_t = DemoKind::Trader, value_name = "WHAT")]
-    pub(crate) what: DemoKind,
-    /// The feed between exchange and trader
-    #[arg(long, value_enum, default_value_t = Protocol::Itch50, value_name = "P")]
-    pub(crate) feed: Protocol,
-    /// Length of the trading session in seconds
-    #[arg(long, default_value_t = 15.0, value_name = "S")]
-    pub(crate) seconds: f64,
-    /// Market data messages per second
-    #[arg(long, default_value_t = 20_000, value_name = "N")]
-    pub(crate) rate: u32,
-    /// Number of instruments
-    #[arg(long, default_value_t = 200, value_name = "N")]
-    pub(crate) symbols: u32,
-    /// Share of packets lost on each line, independently (0.01 is 1 %)
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) loss: f64,
-    /// Share of packets sent twice on each line
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) duplicate: f64,
-    /// Share of packets delivered late on each line
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub(crate) reorder: f64,
-    /// How the quoter enters its quotes
-    #[arg(long, value_enum, default_value_t = QuoteEntry::MassQuotes, value_name = "HOW")]
-    pub(crate) entry: QuoteEntry,
-    /// Seed of order flow and impairments
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) seed: u64,
-    /// Folder for configuration, results and report
-    #[arg(long, default_value = "tickwire-demo", value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Show what the trader, or the quoter, has counted, too
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-}
-
-/// What `demo` shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum DemoKind {
-    /// A trader that takes the best offer: books and orders compared
-    Trader,
-    /// A quoter of the options on a future: positions compared (--feed is CME's MDP 3.0; --symbols are the options)
-    Quoter,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct SideArgs {
-    /// Configuration file (TOML); see examples/demo.toml
-    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
-    pub(crate) config: Option<PathBuf>,
-    /// Folder for the results of this side
-    #[arg(long, value_name = "DIR")]
-    pub(crate) results: Option<PathBuf>,
-    /// Be the trader of this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
-    #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of"])]
-    pub(crate) venue: Option<SimpleVenue>,
-    /// Tells a running trader something, through its control socket (trader.control)
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHAT",
-        requires = "socket",
-        conflicts_with = "config"
-    )]
-    pub(crate) tell: Option<TraderWord>,
-    /// That socket, or its folder
-    #[arg(long, value_name = "SOCKET", requires = "tell")]
-    pub(crate) socket: Option<PathBuf>,
-    /// End with this process and tell it about progress in JSON (used by `demo`)
-    #[arg(long, hide = true, value_name = "PID")]
-    pub(crate) child_of: Option<u32>,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct WatchdogArgs {
     /// Configuration file (TOML) of the process to watch; see examples/options.toml
     #[arg(short, long, value_name = "FILE")]
@@ -500,66 +427,6 @@ pub(crate) struct QuoteArgs {
     pub(crate) child_of: Option<u32>,
 }
 
-/// What an operator tells a quoter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum QuoterWord {
-    /// State and reason, the underlying's price, mass quotes sent, contracts held
-    Status,
-    /// Take every quote away, until `resume`: the kill switch
-    Pull,
-    /// Quote again
-    Resume,
-    /// The operator is there (limits.heartbeat_ms, eye.armed_ms)
-    Heartbeat,
-    /// Turn the electronic eye on, for as long as heartbeats are heard
-    EyeOn,
-    /// Turn it off
-    EyeOff,
-}
-
-/// Venues that are not made of a matching engine and feeds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub(crate) enum SimpleVenue {
-    /// A message at a set interval, an order for each: the exchange of `tickwire lab run quadra`
-    Quadra,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ExchangeArgs {
-    /// Configuration file (TOML); see examples/demo.toml
-    #[arg(short, long, value_name = "FILE", required_unless_present = "tell")]
-    pub(crate) config: Option<PathBuf>,
-    /// Folder for the results
-    #[arg(long, value_name = "DIR")]
-    pub(crate) results: Option<PathBuf>,
-    /// Be this simple venue instead: `quadra`, where FILE is a scenario of that kind (docs/lab.md)
-    #[arg(long, value_enum, value_name = "V", conflicts_with_all = ["results", "child_of", "write_capture"])]
-    pub(crate) venue: Option<SimpleVenue>,
-    /// Tells a running exchange something, through its control socket (exchange.control): status, halt SYMBOL, call SYMBOL, resume SYMBOL,
-    /// break NUMBER [erroneous|consent|supervisory], lose PACKETS [a|b], disconnect, close
-    #[arg(
-        long,
-        value_name = "WHAT",
-        num_args = 1..=3,
-        requires = "socket",
-        conflicts_with_all = ["config", "results", "venue", "write_capture"]
-    )]
-    pub(crate) tell: Vec<String>,
-    /// That socket, or its folder
-    #[arg(long, value_name = "SOCKET", requires = "tell")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Write what would be sent by multicast into this pcap file instead, in virtual time, and end; - is standard output.
-    /// The lines' losses, duplicates and late packets apply; what both lose comes late on line A
-    #[arg(long, value_name = "FILE", conflicts_with = "child_of")]
-    pub(crate) write_capture: Option<PathBuf>,
-    /// Of a capture: cut the session after so many packets, both lines counted, without a close
-    #[arg(long, value_name = "N", requires = "write_capture")]
-    pub(crate) packets: Option<u64>,
-    /// End with this process and tell it about progress in JSON (used by `demo`)
-    #[arg(long, hide = true, value_name = "PID")]
-    pub(crate) child_of: Option<u32>,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct ReconcileArgs {
     /// Our record: files of the day (repeatable)
@@ -571,16 +438,6 @@ pub(crate) struct ReconcileArgs {
     /// Only FIX messages that have this CompID at one end
     #[arg(long, value_name = "COMPID")]
     pub(crate) session: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct NewArgs {
-    /// Folder to write, which must not be there; its last part is the package's name
-    #[arg(value_name = "FOLDER")]
-    pub(crate) folder: PathBuf,
-    /// Checkout of Tickwire that the package depends on
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) tickwire: PathBuf,
 }
 
 #[derive(Args, Debug)]
@@ -681,15 +538,20 @@ and raw data (96) are shown as ***.
 Exit codes: 0 shown, 1 a store is damaged, 2 the command line or a dictionary is wrong, 3 a file cannot be read.")]
     Log(FixLogArgs),
     /// Measures an order's round trip over loopback: two whole sessions with their stores, beside bare TCP in the same run
-    #[command(after_help = "\
+    #[command(
+        disable_help_flag = true,
+        after_help = "\
 Examples:
   tickwire fix bench
   tickwire fix bench --wait spin --cores 0,1 --orders 50000 --rounds 9
 
-Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line is wrong, 3 the system refused, 130 Ctrl-C.")]
-    Bench(FixBenchArgs),
+Exit codes: 0 measured, 1 an order was not answered rightly, 2 the command line is wrong, 3 the system refused, 130 Ctrl-C."
+    )]
+    Bench(Passed),
     /// Subscribes to market data in FIX and buys whenever the best offer has changed: the trader of `tickwire lab run fix`
-    #[command(after_help = "\
+    #[command(
+        disable_help_flag = true,
+        after_help = "\
 Examples:
   tickwire fix trader -c trader.cfg
       two sessions; the one that has the market data is MARKET
@@ -699,48 +561,17 @@ Examples:
 The configuration is QuickFIX's, with two sessions, one of them with TargetCompID=MARKET. It ends with the venue's Logout.
 
 Exit codes: 0 the venue logged out, 1 a message could not be read or an order not be sent, 2 the configuration is wrong, 3 the system \
-refused, 130 Ctrl-C (after logging out).")]
-    Trader(FixTraderArgs),
+refused, 130 Ctrl-C (after logging out)."
+    )]
+    Trader(Passed),
 }
 
+/// The arguments of a command that another program of ours does.
 #[derive(Args, Debug)]
-pub(crate) struct FixTraderArgs {
-    /// QuickFIX configuration file: sections `[DEFAULT]` and `[SESSION]`
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
-    /// Writes the stamps of orders to this file at the end: records of seven numbers of 64 bits, as docs/lab.md says
-    #[arg(long, value_name = "FILE")]
-    pub(crate) stamps: Option<PathBuf>,
-    /// Of one order in so many
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "stamps", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) keep_every: u64,
-    /// Of at most so many
-    #[arg(long, default_value_t = 1_000_000, value_name = "N", requires = "stamps")]
-    pub(crate) keep_at_most: usize,
-    /// The process that started this one, and with which it ends
-    #[arg(long, hide = true, value_name = "PID")]
-    pub(crate) child_of: Option<u32>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct FixBenchArgs {
-    /// Orders of a round
-    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) orders: u64,
-    /// Rounds, taking turns with those of bare TCP
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = parse_rounds)]
-    pub(crate) rounds: usize,
-    /// Only this way of waiting, `spin` or `block`; both without
-    #[arg(long, value_name = "HOW", value_parser = ["spin", "block"])]
-    pub(crate) wait: Option<String>,
-    /// Cores of the side that sends orders and of the other
-    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 1)]
-    pub(crate) cores: Vec<usize>,
-}
-
-fn parse_rounds(text: &str) -> Result<usize, String> {
-    let rounds = text.parse().ok().filter(|n| (1..=1_000).contains(n));
-    rounds.ok_or("a number from 1 to 1000".into())
+pub(crate) struct Passed {
+    /// What the program `tickwire-lab` reads; --help shows it
+    #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
@@ -838,55 +669,6 @@ pub(crate) struct FixSessionArgs {
     pub(crate) metrics: Option<std::net::SocketAddr>,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct BenchArgs {
-    /// Messages of the generated session
-    #[arg(long, default_value_t = 2_000_000, value_name = "N")]
-    pub(crate) messages: u64,
-    /// Instruments of the generated session
-    #[arg(long, default_value_t = 2_000, value_name = "N")]
-    pub(crate) symbols: u32,
-    /// Seed of the session
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub(crate) seed: u64,
-    /// Core to pin to
-    #[arg(long, value_name = "N")]
-    pub(crate) core: Option<usize>,
-    /// Repetitions; the table shows the median run
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    pub(crate) runs: usize,
-    /// Measure these feeds side by side instead (repeatable; `all` for every protocol)
-    #[arg(long, value_name = "P", value_parser = parse_feed)]
-    pub(crate) feed: Vec<FeedChoice>,
-    /// Measure from packet to shared memory instead: books, rings, super books (every protocol unless --feed says which)
-    #[arg(long)]
-    pub(crate) publish: bool,
-    /// With --publish: how full the packets are (repeatable; both unless given)
-    #[arg(long, value_name = "P", requires = "publish")]
-    pub(crate) packets: Vec<Packing>,
-    /// Write a raw ITCH 5.0 file of the session instead of measuring (for peers to read the same input)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) write_session: Option<PathBuf>,
-}
-
-/// Feeds to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FeedChoice {
-    All,
-    One(Protocol),
-}
-
-fn parse_feed(text: &str) -> Result<FeedChoice, String> {
-    use clap::ValueEnum;
-    match text {
-        "all" => Ok(FeedChoice::All),
-        _ => Protocol::from_str(text, false).map(FeedChoice::One).map_err(|_| {
-            let names = Protocol::ALL.map(Protocol::name).join(", ");
-            format!("there are all, {names}")
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -899,7 +681,7 @@ mod tests {
             panic!()
         };
         assert_eq!((demo.loss, demo.reorder), (-0.1, -1e-3));
-        let why = crate::demo::impairment(&demo).unwrap_err().message;
+        let why = tickwire::demo::impairment(&demo).unwrap_err().message;
         assert!(why.contains("--loss: -0.1"), "{why}");
         let why = parse("tickwire demo --rate -5").unwrap_err().to_string();
         assert!(why.contains("invalid value '-5' for '--rate <N>'"), "{why}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 
 use crate::cli::{self, Cli};
-use crate::config::Config;
+use tickwire::config::Config;
 
 /// Snippets of TOML that are no configuration of this program: what they begin with, and what they are.
 const NO_CONFIGURATION: &[(&str, &str)] = &[(
@@ -168,12 +168,19 @@ fn check(line: &str, place: &str, wrong: &mut Vec<String>) -> usize {
         };
         count += 1;
         // A page on strategies shows the commands of a strategy's own program.
-        let is_taken = cli::parse(own.clone())
-            .map(|_| ())
-            .or_else(|error| match error.kind() {
-                clap::error::ErrorKind::InvalidSubcommand => crate::strategy::takes(own).map_err(|_| error),
-                _ => Err(error),
-            });
+        let is_passed_on = match own.get(1).and_then(|word| word.to_str()) {
+            Some("lab" | "bench") => true,
+            Some("fix") => own.get(2).is_some_and(|word| word == "bench" || word == "trader"),
+            _ => false,
+        };
+        let is_taken = match is_passed_on {
+            true => tickwire_lab_app::takes(own.clone()),
+            false => cli::parse(own.clone()).map(|_| ()),
+        };
+        let is_taken = is_taken.or_else(|error| match error.kind() {
+            clap::error::ErrorKind::InvalidSubcommand => tickwire::strategy::takes(own).map_err(|_| error),
+            _ => Err(error),
+        });
         if let Err(error) = is_taken
             && !matches!(
                 error.kind(),

@@ -12,9 +12,9 @@ use tickwire_lab::Table;
 use tickwire_market::{Price, Side};
 
 use crate::cli::ReconcileArgs;
-use crate::quote::fills;
 use tickwire_console::failure::Failure;
 use tickwire_fixengine::executions::{self, Report};
+use tickwire_quoterd::fills;
 use tickwire_simulator::journal;
 
 /// Differences that are printed; those beyond are counted.
@@ -97,7 +97,8 @@ impl Record {
                 }
             }
         } else {
-            executions::of_file(path, session, |report| self.take(report)).map_err(crate::fix::failure)?;
+            executions::of_file(path, session, |report| self.take(report))
+                .map_err(tickwire_node::voice::failure)?;
         }
         if self.executions.len() as u64 + self.repeated == before
             && self.taken_back.is_empty()

@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tickwire_console::failure::Failure;
 use tickwire_runtime::affinity::Cores;
@@ -78,4 +78,16 @@ pub fn pin(core: i32) -> Result<(), Failure> {
 pub fn tie_to(parent: u32) -> Result<(), Failure> {
     signal::die_with_parent(parent)
         .map_err(|e| Failure::system(format!("cannot tie this process to its parent {parent}: {e}")))
+}
+
+/// A program that lies beside this one, by its name; `None` where there is none.
+pub fn beside(name: &str) -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    // Of tests, programs are one folder up.
+    let folder = own.parent()?;
+    let folder = match folder.ends_with("deps") {
+        true => folder.parent()?,
+        false => folder,
+    };
+    Some(folder.join(name)).filter(|path| path.is_file())
 }

@@ -74,4 +74,5 @@ pub mod memory;
 pub mod settings;
 pub mod silence;
 pub mod trader;
+pub mod voice;
 pub mod watchdog;

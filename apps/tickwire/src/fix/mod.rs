@@ -2,12 +2,10 @@
 //!
 //! The engine is [`tickwire_fixengine`]; here are its command line, what is printed, and what its sessions say: [`echo`] and [`driver`].
 
-mod bench;
 mod driver;
 mod echo;
 mod log;
 mod observer;
-pub(crate) mod rig;
 mod script;
 mod stats;
 mod store;
@@ -26,23 +24,11 @@ use tickwire_runtime::signal::{ReportFlag, StopFlag};
 use crate::cli::{FixArgs, FixCommand, FixSessionArgs};
 use driver::Driver;
 use echo::Echo;
-pub(crate) use observer::console;
-use observer::{AtStart, Quiet, Watched};
+use observer::Watched;
 use stats::Shown;
+use tickwire_node::voice::{AtStart, Quiet, failure};
 
-/// What a command ends with where the engine did.
-pub(crate) fn failure(error: Error) -> Failure {
-    match error {
-        Error::Config(message) => Failure::config(message),
-        Error::System(message) => Failure::system(message),
-        Error::Application(inner) => match inner.downcast::<Failure>() {
-            Ok(own) => *own,
-            Err(other) => Failure::check(other.to_string()),
-        },
-    }
-}
-
-/// The same of a loop that ended: by a signal is a failure.
+/// How a loop ended: by a signal is a failure.
 fn ended(outcome: Result<Ended, Error>) -> Result<(), Failure> {
     match outcome.map_err(failure)? {
         Ended::ByHandler => Ok(()),
@@ -72,9 +58,8 @@ pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {
             Ok(())
         }
         FixCommand::Dictionary(args) => dictionary(args.version.as_deref()),
-        FixCommand::Bench(args) => bench::run(args, stop),
         FixCommand::Log(args) => log::run(args, stop),
-        FixCommand::Trader(args) => rig::trade(args, stop),
+        FixCommand::Bench(_) | FixCommand::Trader(_) => Err(crate::beside::lab()),
     }
 }
 

@@ -7,8 +7,8 @@ use tickwire_fixengine::store;
 use tickwire_lab::Table;
 
 use super::failure;
-use super::observer::{AtStart, console};
 use crate::cli::FixStoreArgs;
+use tickwire_node::voice::{AtStart, console};
 
 /// `tickwire fix store`: what the stores of a configuration hold, and their numbers set anew.
 pub(super) fn run(args: &FixStoreArgs) -> Result<(), Failure> {

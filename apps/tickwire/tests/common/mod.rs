@@ -10,9 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The program.
+/// The program that is tested: `tickwire`, or `tickwire-lab`, which takes the commands that the other passes on to it by the same names.
 pub(crate) fn tickwire() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tickwire"))
+    Command::new(program())
+}
+
+/// Its path.
+fn program() -> &'static str {
+    let lab = option_env!("CARGO_BIN_EXE_tickwire-lab");
+    let program = option_env!("CARGO_BIN_EXE_tickwire").or(lab);
+    program.expect("tests of a package have its program")
 }
 
 /// Runs it to its end.
@@ -157,7 +164,7 @@ impl Acceptor {
         let mut command = Command::new("unshare");
         let run = format!(
             "{mount} && exec {} fix acceptor -c {}",
-            env!("CARGO_BIN_EXE_tickwire"),
+            program(),
             config.display()
         );
         command.args(["-m", "sh", "-c", &run]);

@@ -1,0 +1,83 @@
+//! The program `tickwire-lab`: everything that is measured.
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate tickwire_console;
+
+mod bench;
+mod cep;
+mod cli;
+mod feedbench;
+mod fix;
+mod lab;
+mod publishbench;
+mod wirebench;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use tickwire_console::failure::Failure;
+use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::signal::StopFlag;
+
+use cli::{Cli, Command, FixCommand};
+
+/// The whole program, with the arguments of the process.
+pub fn main() -> ExitCode {
+    tickwire_console::set_version(tickwire_console::Version {
+        text: env!("TICKWIRE_VERSION"),
+        commit: option_env!("TICKWIRE_COMMIT"),
+    });
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // The terminal or pipe may be gone: then there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    // Before anything else: no thread is pinned yet.
+    Cores::count();
+    let done = StopFlag::install()
+        .map_err(|e| Failure::system(format!("cannot catch signals: {e}")))
+        .and_then(|stop| run(&cli.command, &stop));
+    tickwire_console::finish();
+    match done.and_then(|()| tickwire_console::out::failure().map_or(Ok(()), Err)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("tickwire: {failure}");
+            ExitCode::from(failure.code as u8)
+        }
+    }
+}
+
+/// Whether the program takes such arguments: for the test of what the pages show.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn takes(words: Vec<std::ffi::OsString>) -> Result<(), clap::Error> {
+    Cli::command().try_get_matches_from(words).map(|_| ())
+}
+
+fn run(command: &Command, stop: &StopFlag) -> Result<(), Failure> {
+    match command {
+        Command::Lab { command } => lab::run(command, stop),
+        Command::Bench(args) if args.publish => publishbench::run(args),
+        Command::Bench(args) if !args.feed.is_empty() => feedbench::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Fix {
+            command: FixCommand::Bench(args),
+        } => fix::bench::run(args, stop),
+        Command::Fix {
+            command: FixCommand::Trader(args),
+        } => fix::rig::trade(args, stop),
+        Command::Exchange(args) => lab::exchange_alone(&scenario(args.config.as_deref())?, stop),
+        Command::Trade(args) => lab::trader_alone(&scenario(args.config.as_deref())?, stop),
+    }
+}
+
+/// The scenario of a side that is started alone.
+fn scenario(file: Option<&std::path::Path>) -> Result<std::path::PathBuf, Failure> {
+    file.map(Into::into)
+        .ok_or_else(|| Failure::config("give the scenario with --config FILE"))
+}

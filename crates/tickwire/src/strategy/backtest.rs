@@ -1,0 +1,938 @@
+//! `backtest`: recordings through the same channels and books as live, into a strategy and a simulated venue.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tickwire_backtest::{
+    Backtest, BacktestConfig, Fees, Fill, FillModel, HORIZONS, Latency, LatencyConfig, Summary,
+};
+use tickwire_book::{Books, BooksConfig, Depth};
+use tickwire_feed::{Channel, FeedState, Line};
+use tickwire_lab::{Histogram, Table, parse_hgrm};
+use tickwire_market::{
+    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port,
+    Price, SeqNo, Side, Symbol, Venue,
+};
+use tickwire_runtime::affinity::Cores;
+use tickwire_runtime::signal::StopFlag;
+use tickwire_trading::strategy::Strategy;
+
+use super::BacktestArgs;
+use crate::config::Config;
+use tickwire_console::failure::Failure;
+use tickwire_replay::played::{Cost, Follow, Play};
+use tickwire_replay::replay::ReplayArgs;
+use tickwire_replay::replay::{self, Fed, MakePlay};
+use tickwire_replay::tape::Speed;
+use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::wiring;
+use tickwire_venues::wiring::{Reception, WithChannel};
+
+/// How a strategy is backtested.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BacktestSection {
+    /// How orders are filled: `queue` (a place in the recorded queue) or `touch` (whole, as soon as the price is touched).
+    pub fill: Model,
+    /// From a decision to the matching engine, nanoseconds.
+    pub entry_ns: u64,
+    /// The same of a cancellation.
+    pub cancel_ns: u64,
+    /// From the matching engine back, nanoseconds.
+    pub response_ns: u64,
+    /// What the venue takes for a share or contract of an order that rested, in its currency; below 0 it pays.
+    pub maker_fee: Fee,
+    /// The same of an order that took.
+    pub taker_fee: Fee,
+    /// What one unit of price is worth for one unit of quantity, where the feed does not say: 50 for a future on an index with 50 a point.
+    pub point_value: Fee,
+    /// Times drawn in the place of `entry_ns` and `cancel_ns`: a `.hgrm` file, HdrHistogram's text format in microseconds; from where this file lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_histogram: Option<PathBuf>,
+    /// The same in the place of `response_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_histogram: Option<PathBuf>,
+    /// Of what is drawn.
+    pub seed: u64,
+}
+
+impl Default for BacktestSection {
+    fn default() -> Self {
+        BacktestSection {
+            fill: Model::Queue,
+            entry_ns: 20_000,
+            cancel_ns: 20_000,
+            response_ns: 20_000,
+            maker_fee: Fee(Price::ZERO),
+            taker_fee: Fee(Price::ZERO),
+            point_value: Fee(Price::from_raw(Price::ONE_RAW)),
+            entry_histogram: None,
+            response_histogram: None,
+            seed: 1,
+        }
+    }
+}
+
+/// A fill model by its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    Queue,
+    Touch,
+}
+
+/// Money for one unit, as a decimal number in quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Fee(Price);
+
+impl TryFrom<String> for Fee {
+    type Error = String;
+    fn try_from(text: String) -> Result<Fee, String> {
+        let parsed = Price::parse(text.as_bytes());
+        parsed
+            .map(Fee)
+            .map_err(|e| format!("a fee is a decimal number in quotes such as \"0.003\" or \"-0.002\": {e}"))
+    }
+}
+
+impl From<Fee> for String {
+    fn from(fee: Fee) -> String {
+        fee.0.to_string()
+    }
+}
+
+/// One run's result.
+struct Done {
+    summary: Summary,
+    fills: Vec<Fill>,
+    counters: Counters,
+    symbols: BTreeMap<InstrumentId, Symbol>,
+    figures: Vec<(String, i64)>,
+    notes: Vec<String>,
+    notes_lost: u64,
+    took: Duration,
+    fault: Option<String>,
+    /// Books of which the recording does not have the beginning.
+    partial: usize,
+}
+
+/// Notes of the strategy that are shown.
+const NOTES_SHOWN: usize = 20;
+
+pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
+    args: &BacktestArgs,
+    stop: &StopFlag,
+) -> Result<(), Failure> {
+    let mut config = Config::load(&args.config)?;
+    set(&mut config, &args.set)?;
+    if !args.sweep.is_empty() {
+        return sweep::<S>(args, &config, stop);
+    }
+    let done = one::<S>(args, &config, stop)?;
+    if let Some(path) = &args.fills {
+        tickwire_runtime::files::write(path, fills_csv(&done))
+            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+    }
+    match args.json {
+        true => println!("{:#}", to_json(&done)),
+        false => print!("{}", to_text(&done)),
+    }
+    match done.fault {
+        Some(fault) => Err(Failure::check(fault)),
+        None => Ok(()),
+    }
+}
+
+/// Parameters in the place of the file's.
+pub(super) fn set(config: &mut Config, words: &[String]) -> Result<(), Failure> {
+    for word in words {
+        let (name, value) = named(word, "--set")?;
+        config.strategy.insert(name.to_string(), value_of(value));
+    }
+    Ok(())
+}
+
+fn named<'a>(word: &'a str, option: &str) -> Result<(&'a str, &'a str), Failure> {
+    word.split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| {
+            Failure::config(format!(
+                "{option} {word:?}: give a parameter and a value, as lot=100"
+            ))
+        })
+}
+
+/// A value as it would stand in a TOML file; what is none is text.
+fn value_of(text: &str) -> toml::Value {
+    let table: Result<toml::Table, _> = format!("v = {text}").parse();
+    table
+        .ok()
+        .and_then(|mut table| table.remove("v"))
+        .unwrap_or_else(|| toml::Value::String(text.to_string()))
+}
+
+/// One run.
+fn one<S: Strategy + DeserializeOwned + 'static>(
+    args: &BacktestArgs,
+    config: &Config,
+    stop: &StopFlag,
+) -> Result<Done, Failure> {
+    let strategy: S = super::parameters(&config.strategy, &args.config)?;
+    let section = &config.backtest;
+    let settings = BacktestConfig {
+        fill: match section.fill {
+            Model::Queue => FillModel::Queue,
+            Model::Touch => FillModel::Touch,
+        },
+        latency: LatencyConfig {
+            entry: latency(section.entry_ns, &section.entry_histogram, args)?,
+            cancel: latency(section.cancel_ns, &section.entry_histogram, args)?,
+            response: latency(section.response_ns, &section.response_histogram, args)?,
+        },
+        fees: Fees {
+            maker: section.maker_fee.0.raw(),
+            taker: section.taker_fee.0.raw(),
+        },
+        seed: section.seed,
+        conductor: super::limits(config),
+        is_grouped: Vec::new(),
+    };
+    let shared = Rc::new(RefCell::new(Shared::Gathering(
+        Box::new(Some((strategy, settings))),
+        Vec::new(),
+    )));
+    let mut make = Make {
+        shared: shared.clone(),
+        point: section.point_value.0.raw().max(1),
+    };
+    let begun = Instant::now();
+    let replayed = ReplayArgs {
+        files: args.files.clone(),
+        config: args.feeds.clone(),
+        protocol: args.protocol,
+        templates: args.templates.clone(),
+        speed: Speed::Max,
+        step: false,
+        book: Vec::new(),
+        levels: 0,
+        symbol: Vec::new(),
+        check: None,
+        json: false,
+        max_instruments: None,
+        max_orders: None,
+        max_levels: None,
+    };
+    let fed = catch_unwind(AssertUnwindSafe(|| replay::feed(&replayed, stop, &mut make)));
+    let Fed { fault, partial } = match fed {
+        Ok(fed) => fed?,
+        Err(panic) => {
+            if let Ok(shared) = shared.try_borrow()
+                && let Shared::Running(test) = &*shared
+            {
+                eprintln!("the strategy panicked in {}", test.conductor().callback());
+            }
+            resume_unwind(panic)
+        }
+    };
+    let mut shared = shared.borrow_mut();
+    let test = shared.run();
+    let took = begun.elapsed();
+    let summary = test.finish();
+    let mut done = Done {
+        summary,
+        fills: test.fills().to_vec(),
+        counters: test.counters().clone(),
+        symbols: test
+            .conductor()
+            .instruments()
+            .map(|(id, symbol, _)| (id, symbol))
+            .collect(),
+        figures: Vec::new(),
+        notes: Vec::new(),
+        notes_lost: 0,
+        took,
+        fault,
+        partial,
+    };
+    let mut figures = Vec::new();
+    test.conductor()
+        .strategy()
+        .figures(&mut |name, value| figures.push((name.to_string(), value)));
+    done.figures = figures;
+    let mut notes = Vec::new();
+    done.notes_lost = test.take_notes(|note| {
+        if notes.len() < NOTES_SHOWN {
+            notes.push(format!("{}  {} {}", note.at.0, note.text, note.value));
+        }
+    });
+    done.notes = notes;
+    Ok(done)
+}
+
+/// Every combination of values, on all cores.
+fn sweep<S: Strategy + DeserializeOwned + 'static>(
+    args: &BacktestArgs,
+    config: &Config,
+    stop: &StopFlag,
+) -> Result<(), Failure> {
+    let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
+    let mut names = Vec::new();
+    for word in &args.sweep {
+        let (name, values) = named(word, "--sweep")?;
+        names.push(name.to_string());
+        let values: Vec<&str> = values.split(',').filter(|value| !value.is_empty()).collect();
+        if values.is_empty() {
+            return Err(Failure::config(format!("--sweep {word:?} has no value")));
+        }
+        combinations = combinations
+            .iter()
+            .flat_map(|before| {
+                values.iter().map(move |value| {
+                    let mut more = before.clone();
+                    more.push((name.to_string(), value.to_string()));
+                    more
+                })
+            })
+            .collect();
+    }
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<Done, Failure>>>> =
+        Mutex::new((0..combinations.len()).map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..Cores::count().usable().len().clamp(1, combinations.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(combination) = combinations.get(at) else {
+                        return;
+                    };
+                    let mut own = config.clone();
+                    for (name, value) in combination {
+                        own.strategy.insert(name.clone(), value_of(value));
+                    }
+                    let done = one::<S>(args, &own, stop);
+                    let ended = done.is_err();
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(done);
+                    if ended {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let columns = [
+        "gain", "fees", "drawdown", "orders", "fills", "as maker", "position",
+    ];
+    let columns: Vec<&str> = names.iter().map(String::as_str).chain(columns).collect();
+    let mut table = Table::new("sweep", &columns);
+    let mut rows = Vec::new();
+    let mut fault = None;
+    for (combination, done) in combinations.iter().zip(results) {
+        let Some(done) = done else { continue };
+        let done = done?;
+        let s = &done.summary;
+        let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
+        let position: i64 = s.instruments.iter().map(|i| i.position).sum();
+        let values = combination.iter().map(|(_, value)| value.clone());
+        let found = [
+            money(s.gain),
+            money(fees),
+            money(s.drawdown),
+            s.requests[0].to_string(),
+            s.fills[0].to_string(),
+            s.fills[1].to_string(),
+            position.to_string(),
+        ];
+        table = table.row(values.chain(found));
+        let mut row = to_json(&done);
+        row["parameters"] = combination
+            .iter()
+            .map(|(name, value)| (name.clone(), serde_json::Value::from(value.as_str())))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
+        rows.push(row);
+        fault = fault.or(done.fault);
+    }
+    match args.json {
+        true => println!("{:#}", serde_json::Value::from(rows)),
+        false => print!("{}", table.to_text(tickwire_console::terminal::width())),
+    }
+    match fault {
+        Some(fault) => Err(Failure::check(fault)),
+        None => Ok(()),
+    }
+}
+
+/// A time, drawn where a file of measured ones is named.
+fn latency(ns: u64, file: &Option<PathBuf>, args: &BacktestArgs) -> Result<Latency, Failure> {
+    let Some(file) = file else {
+        return Ok(Latency::Constant(ns));
+    };
+    let path = args.config.parent().unwrap_or(Path::new("")).join(file);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|e| Failure::config(format!("cannot read {}: {e}", path.display())))?;
+    let values = parse_hgrm(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
+    Ok(Latency::Drawn(values))
+}
+
+/// Channels are made first, then the backtest over all of them.
+enum Shared<S> {
+    Gathering(Box<Option<(S, BacktestConfig)>>, Vec<(BooksConfig, bool)>),
+    Running(Box<Backtest<S>>),
+}
+
+impl<S: Strategy> Shared<S> {
+    fn run(&mut self) -> &mut Backtest<S> {
+        if let Shared::Gathering(begun, feeds) = self
+            && let Some((strategy, mut config)) = begun.take()
+        {
+            let most = feeds
+                .iter()
+                .map(|(books, _)| books.instruments)
+                .max()
+                .unwrap_or(2);
+            config.conductor.instrument_bits = most.max(2).next_power_of_two().trailing_zeros();
+            config.is_grouped = feeds.iter().map(|(_, is_grouped)| *is_grouped).collect();
+            let books = feeds.iter().map(|(books, _)| Books::new(*books)).collect();
+            *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)));
+        }
+        match self {
+            Shared::Running(test) => test,
+            Shared::Gathering(..) => unreachable!("it was made just now"),
+        }
+    }
+}
+
+/// Makes channels that play into the backtest.
+struct Make<S> {
+    shared: Rc<RefCell<Shared<S>>>,
+    /// What a point is worth where nobody says it, in 1e-9.
+    point: i64,
+}
+
+/// A file of records.
+struct Follower<S> {
+    shared: Rc<RefCell<Shared<S>>>,
+    feed: usize,
+    venue: Venue,
+    point: i64,
+}
+
+impl<S: Strategy> Follow for Follower<S> {
+    fn event(&mut self, event: &MarketEvent) {
+        self.shared.borrow_mut().run().on_event(self.feed, event);
+    }
+
+    fn named(&mut self, id: InstrumentId, symbol: Symbol) {
+        let instrument = Instrument {
+            id,
+            symbol,
+            venue: self.venue,
+            ..Instrument::default()
+        };
+        let mut shared = self.shared.borrow_mut();
+        shared.run().define(self.feed, &instrument, Some(self.point));
+    }
+}
+
+impl<S: Strategy + 'static> MakePlay for Make<S> {
+    fn channel(
+        &mut self,
+        feed: &FeedConfig,
+        number: usize,
+        reception: &Reception,
+        name: String,
+        books: BooksConfig,
+    ) -> Result<Box<dyn Play>, Failure> {
+        let tested = Boxed {
+            shared: self.shared.clone(),
+            is_grouped: feed.protocol().tells_match_events(),
+            point: self.point,
+            name,
+            books,
+        };
+        wiring::with_channel(feed, number, reception, tested)?
+    }
+
+    fn records(
+        &mut self,
+        name: &str,
+        is_by_order: bool,
+        books: BooksConfig,
+    ) -> Result<Option<Box<dyn Follow>>, Failure> {
+        if !is_by_order {
+            return Err(Failure::config(format!(
+                "{name}: of DBN, files of market by order (mbo) can be backtested on"
+            )));
+        }
+        let sizes = BooksConfig {
+            depth: Depth::ByOrder,
+            ..books
+        };
+        let feed = add_feed(&self.shared, name, sizes, false)?;
+        Ok(Some(Box::new(Follower {
+            shared: self.shared.clone(),
+            feed,
+            venue: books.venue,
+            point: self.point,
+        })))
+    }
+
+    fn is_for_channels(&self) -> bool {
+        true
+    }
+}
+
+struct Boxed<S> {
+    shared: Rc<RefCell<Shared<S>>>,
+    is_grouped: bool,
+    point: i64,
+    name: String,
+    books: BooksConfig,
+}
+
+/// One more feed, before the first packet of any.
+fn add_feed<S>(
+    shared: &RefCell<Shared<S>>,
+    name: &str,
+    books: BooksConfig,
+    is_grouped: bool,
+) -> Result<usize, Failure> {
+    match &mut *shared.borrow_mut() {
+        Shared::Gathering(_, feeds) => {
+            feeds.push((books, is_grouped));
+            Ok(feeds.len() - 1)
+        }
+        Shared::Running(_) => Err(Failure::config(format!(
+            "{name}: files of several kinds cannot be backtested on together"
+        ))),
+    }
+}
+
+impl<S: Strategy + 'static> WithChannel for Boxed<S> {
+    type Output = Result<Box<dyn Play>, Failure>;
+
+    fn run<C: Channel + 'static>(self, channel: C, depth: Depth) -> Self::Output {
+        let books = BooksConfig {
+            // The place of an order in its queue is known only where the queues are.
+            depth: match depth {
+                Depth::Aggregated => Depth::ByOrder,
+                other => other,
+            },
+            venue: channel.venue(),
+            ..self.books
+        };
+        let feed = add_feed(&self.shared, &self.name, books, self.is_grouped)?;
+        Ok(Box::new(Tested {
+            channel,
+            shared: self.shared,
+            feed,
+            point: self.point,
+            known: vec![false; books.instruments as usize],
+            news: Vec::new(),
+            cost: Cost {
+                name: self.name,
+                packets: 0,
+                bytes: 0,
+                per_packet: Histogram::new(),
+                busy_ticks: 0,
+            },
+        }))
+    }
+}
+
+/// One channel of a backtest.
+struct Tested<C, S> {
+    channel: C,
+    shared: Rc<RefCell<Shared<S>>>,
+    feed: usize,
+    point: i64,
+    /// Which instruments the strategy's side was told of.
+    known: Vec<bool>,
+    /// Those that the packet under way has named for the first time, or defined.
+    news: Vec<InstrumentId>,
+    cost: Cost,
+}
+
+/// Where a channel's events go.
+struct Sink<'a, S> {
+    test: &'a mut Backtest<S>,
+    feed: usize,
+    known: &'a mut [bool],
+    news: &'a mut Vec<InstrumentId>,
+}
+
+impl<S: Strategy> EventSink for Sink<'_, S> {
+    #[inline]
+    fn on_event(&mut self, event: &MarketEvent) {
+        if let Some(known) = self.known.get_mut(event.instrument.index())
+            && (!*known || event.kind == EventKind::Definition)
+        {
+            *known = true;
+            self.news.push(event.instrument);
+        }
+        self.test.on_event(self.feed, event);
+    }
+
+    #[inline]
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.test.upcoming(self.feed, instrument, order_id);
+    }
+}
+
+impl<C: Channel, S: Strategy> Tested<C, S> {
+    fn play(&mut self, bytes: usize, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
+        let mut shared = self.shared.borrow_mut();
+        let test = shared.run();
+        let mut sink = Sink {
+            test: &mut *test,
+            feed: self.feed,
+            known: &mut self.known,
+            news: &mut self.news,
+        };
+        play(&mut self.channel, &mut sink);
+        for id in self.news.drain(..) {
+            match self.channel.instrument(id) {
+                Some(instrument) => {
+                    let point = self
+                        .channel
+                        .point_value(id)
+                        .map_or(self.point, |point| point.raw());
+                    test.define(self.feed, instrument, Some(point));
+                }
+                None => self.known[id.index()] = false,
+            }
+        }
+        self.cost.packets += 1;
+        self.cost.bytes += bytes as u64;
+    }
+}
+
+impl<C: Channel, S: Strategy> Play for Tested<C, S> {
+    fn on_datagram(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8]) {
+        self.play(bytes.len(), |channel, sink| {
+            if channel.poll_timeout().is_some_and(|t| t <= now) {
+                channel.handle_timeout(now, sink);
+            }
+            channel.on_datagram(now, port, line, bytes, sink);
+        });
+    }
+
+    fn on_message(&mut self, now: Nanos, message: &[u8]) {
+        self.play(message.len() + 2, |channel, sink| {
+            channel.on_message(now, message, sink)
+        });
+    }
+
+    fn finish(&mut self, _now: Nanos) {
+        // A day of patience that runs out is no time of the recording: what waits for it is missing, and the state says so.
+    }
+
+    fn take_shown(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn state(&self) -> FeedState {
+        self.channel.state()
+    }
+
+    fn next_seq(&self) -> SeqNo {
+        self.channel.next_seq()
+    }
+
+    fn counters(&self) -> Counters {
+        let mut all = self.channel.counters();
+        self.look(&mut |books| all.merge(books.counters()));
+        all
+    }
+
+    fn look(&self, at: &mut dyn FnMut(&Books)) {
+        if let Shared::Running(test) = &*self.shared.borrow() {
+            at(test.books(self.feed));
+        }
+    }
+
+    fn directory(&self) -> BTreeMap<Symbol, InstrumentId> {
+        let mut known = BTreeMap::new();
+        self.channel
+            .instruments(&mut |i| _ = known.insert(i.symbol, i.id));
+        known
+    }
+
+    fn cost(&self) -> &Cost {
+        &self.cost
+    }
+}
+
+/// Money of 1e-9 units with two decimals, rounded half away from zero.
+fn money(nanos: i128) -> String {
+    let cents = (nanos.unsigned_abs() + 5_000_000) / 10_000_000;
+    let sign = if nanos < 0 && cents > 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", cents / 100, cents % 100)
+}
+
+/// The mean of what the market did after fills, in parts of 100 of the price: above 0 it went the way of the fill.
+fn mark_out(fills: &[Fill], horizon: usize) -> Option<f64> {
+    let known = fills.iter().filter_map(|fill| {
+        let later = fill.mark_outs[horizon]?.raw() as f64;
+        let price = fill.price.raw() as f64;
+        let sign = if fill.side == Side::Bid { 1.0 } else { -1.0 };
+        (price != 0.0).then(|| (sign * (later - price) / price * 1e4, f64::from(fill.qty.0)))
+    });
+    let (sum, weight) = known.fold((0.0, 0.0), |(sum, all), (basis, qty)| {
+        (sum + basis * qty, all + qty)
+    });
+    (weight > 0.0).then(|| sum / weight)
+}
+
+const AFTER: [&str; 3] = ["100 ms", "1 s", "10 s"];
+const _: () = assert!(HORIZONS.len() == AFTER.len());
+
+fn to_text(done: &Done) -> String {
+    let s = &done.summary;
+    let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
+    let mut text = String::new();
+    let seconds = s.span[1].since(s.span[0]) as f64 / 1e9;
+    let _ = writeln!(
+        text,
+        "gain {}   fees {}   drawdown {}   {} orders, {} fills ({} as maker)   {} events in {seconds:.3} s of the recording",
+        money(s.gain),
+        money(fees),
+        money(s.drawdown),
+        s.requests[0],
+        s.fills[0],
+        s.fills[1],
+        s.events,
+    );
+    let mut table = Table::new(
+        "instruments",
+        &[
+            "",
+            "position",
+            "bought",
+            "sold",
+            "mark",
+            "gain before fees",
+            "fees",
+        ],
+    );
+    for i in &s.instruments {
+        table = table.row([
+            i.symbol.to_string(),
+            i.position.to_string(),
+            i.traded[0].to_string(),
+            i.traded[1].to_string(),
+            i.mark.to_string(),
+            money(i.gain),
+            money(i.fees),
+        ]);
+    }
+    let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
+    let mut table = Table::new(
+        "after fills, basis points by quantity (above 0: the market went our way)",
+        &["", "as maker", "as taker"],
+    );
+    let by_kind = |is_maker| {
+        done.fills
+            .iter()
+            .filter(|f| f.is_maker == is_maker)
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    let kinds = [by_kind(true), by_kind(false)];
+    for (horizon, name) in AFTER.into_iter().enumerate() {
+        let shown = |fills: &Vec<Fill>| mark_out(fills, horizon).map_or(String::new(), |x| format!("{x:.2}"));
+        table = table.row([name.to_string(), shown(&kinds[0]), shown(&kinds[1])]);
+    }
+    let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
+    let mut stopped = Vec::new();
+    for (counter, count) in done.counters.iter() {
+        if count > 0 && counter != Counter::OrdersSent {
+            stopped.push(format!("{} {count}", counter.spec().label));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nrequests: {} new, {} replaced, {} cancelled; the venue refused {}{}",
+        s.requests[0],
+        s.requests[1],
+        s.requests[2],
+        s.rejects,
+        stopped.iter().map(|what| format!("; {what}")).collect::<String>()
+    );
+    if s.requests == [0; 3] {
+        let symbols: Vec<_> = done.symbols.values().take(10).map(Symbol::to_string).collect();
+        let more = match done.symbols.len() - symbols.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let _ = writeln!(
+            text,
+            "the strategy asked for nothing; the files have {}{more}",
+            symbols.join(", ")
+        );
+    }
+    for (name, value) in &done.figures {
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    for note in &done.notes {
+        let _ = writeln!(text, "note {note}");
+    }
+    if done.notes_lost > 0 {
+        let _ = writeln!(text, "{} further notes were dropped", done.notes_lost);
+    }
+    let doubts: Vec<_> = s
+        .doubts
+        .named()
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    if done.partial > 0 {
+        let _ = writeln!(
+            text,
+            "the recording begins in mid-session: {} books lack the orders of before, and queues seem shorter than they were",
+            done.partial
+        );
+    }
+    if !doubts.is_empty() {
+        let _ = writeln!(
+            text,
+            "doubts: where another rule of filling would have given another result"
+        );
+        for (what, count) in doubts {
+            let _ = writeln!(text, "  {count:>8}  {what}");
+        }
+    }
+    let rate = s.events as f64 / done.took.as_secs_f64().max(1e-9) / 1e6;
+    let _ = writeln!(
+        text,
+        "hash {:016x}   {rate:.2} million events/s, reading the files and both passes over them included",
+        s.hash
+    );
+    text
+}
+
+fn to_json(done: &Done) -> serde_json::Value {
+    let s = &done.summary;
+    let instruments = s.instruments.iter().map(|i| {
+        serde_json::json!({
+            "symbol": i.symbol.to_string(),
+            "position": i.position,
+            "bought": i.traded[0],
+            "sold": i.traded[1],
+            "mark": i.mark.to_string(),
+            "gain": money(i.gain),
+            "fees": money(i.fees),
+        })
+    });
+    let doubts: serde_json::Map<_, _> = s
+        .doubts
+        .named()
+        .into_iter()
+        .map(|(name, count)| (name.to_string(), count.into()))
+        .collect();
+    serde_json::json!({
+        "events": s.events,
+        "from_ns": s.span[0].0,
+        "to_ns": s.span[1].0,
+        "gain": money(s.gain),
+        "drawdown": money(s.drawdown),
+        "orders": s.requests[0],
+        "replacements": s.requests[1],
+        "cancellations": s.requests[2],
+        "rejects": s.rejects,
+        "fills": s.fills[0],
+        "fills_as_maker": s.fills[1],
+        "instruments": instruments.collect::<Vec<_>>(),
+        "counters": tickwire_control::results::counters_by_id(&done.counters),
+        "figures": done.figures.iter().cloned().map(|(name, value)| (name, value.into())).collect::<serde_json::Map<_, _>>(),
+        "doubts": doubts,
+        "books_partial": done.partial,
+        "fault": done.fault,
+        "hash": format!("{:016x}", s.hash),
+    })
+}
+
+/// Every fill, one a line.
+fn fills_csv(done: &Done) -> String {
+    let mut text = String::from(
+        "time_ns,order,symbol,side,qty,price,maker,queue_at_entry,mid,mid_100ms,mid_1s,mid_10s\n",
+    );
+    let shown = |price: Option<Price>| price.map_or(String::new(), |price| price.to_string());
+    for f in &done.fills {
+        let symbol = done
+            .symbols
+            .get(&f.instrument)
+            .map_or(String::new(), |s| s.to_string());
+        let side = if f.side == Side::Bid { "buy" } else { "sell" };
+        let _ = writeln!(
+            text,
+            "{},{},{symbol},{side},{},{},{},{},{},{},{},{}",
+            f.at.0,
+            f.order.0,
+            f.qty.0,
+            f.price,
+            u8::from(f.is_maker),
+            f.queue_at_entry,
+            shown(f.mid),
+            shown(f.mark_outs[0]),
+            shown(f.mark_outs[1]),
+            shown(f.mark_outs[2]),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_rounded_to_cents_and_keeps_its_sign() {
+        let shown = [
+            0,
+            1,
+            5_000_000,
+            -4_999_999,
+            -5_000_000,
+            1_234_567_890_123,
+            -2_000_000_000,
+        ]
+        .map(money);
+        assert_eq!(
+            shown,
+            ["0.00", "0.00", "0.01", "0.00", "-0.01", "1234.57", "-2.00"]
+        );
+    }
+
+    #[test]
+    fn parameters_are_read_as_toml_reads_them_and_text_without_quotes_is_text() {
+        assert_eq!(value_of("10"), toml::Value::Integer(10));
+        assert_eq!(value_of("0.5"), toml::Value::Float(0.5));
+        assert_eq!(value_of("true"), toml::Value::Boolean(true));
+        assert_eq!(value_of("AAPL"), toml::Value::String("AAPL".into()));
+        assert_eq!(value_of("\"10\""), toml::Value::String("10".into()));
+    }
+
+    #[test]
+    fn a_fee_is_a_decimal_number_and_says_so() {
+        let parse = |text: &str| toml::from_str::<BacktestSection>(text);
+        assert_eq!(
+            parse("maker_fee = \"-0.002\"").map(|s| s.maker_fee.0.raw()),
+            Ok(-2_000_000)
+        );
+        let error = parse("maker_fee = \"much\"").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("a fee is a decimal number"), "{error}");
+    }
+}
