@@ -84,7 +84,7 @@ use tickwire_market::{Counter, MarketEvent, Nanos, Symbol};
 use tickwire_runtime::capture::FrameCounts;
 use tickwire_runtime::clock::Clock;
 use tickwire_runtime::shared::{REGION_FILE, SharedMemory, monotonic};
-use tickwire_runtime::signal::{StopFlag, StopReason};
+use tickwire_runtime::signal::StopFlag;
 use tickwire_runtime::spsc::{self, Consumer};
 use tickwire_runtime::users::Peer;
 use tickwire_runtime::wait::{WaitStrategy, Waiter};
@@ -665,9 +665,9 @@ impl<'d, 'r: 'd> Daemon<'d, 'r> {
     /// Being told to stop is the daemon's normal end: it says so and leaves everything in order.
     fn interrupted(&self) -> Result<(), Failure> {
         match self.halt.signals.reason() {
-            Some(reason @ (StopReason::Interrupted | StopReason::Terminated)) => Err(Failure::interrupted(
-                format!("{reason}; the region says that it ended"),
-            )),
+            Some(reason) => Err(Failure::interrupted(format!(
+                "{reason}; the region says that it ended"
+            ))),
             None => Ok(()),
         }
     }

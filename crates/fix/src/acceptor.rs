@@ -26,7 +26,7 @@ use crate::version::Version;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use tickwire_market::{Counter, Counters, Nanos};
+use tickwire_market::{Counter, Counters, Nanos, SeqNo};
 
 /// A connection, by its place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -525,6 +525,12 @@ impl<S: Store> Acceptor<S> {
     pub fn poll_transmit<'b>(&mut self, id: ConnectionId, buf: &'b mut [u8]) -> Option<&'b [u8]> {
         let session = self.session_of(id)?;
         self.sessions[session.0].session.poll_transmit(buf)
+    }
+
+    /// What [`Session::resend_asked`] says of a session, which is no use of it in the sense of [`Acceptor::take_last_used`].
+    #[inline]
+    pub fn resend_asked(&mut self, id: SessionId) -> Option<(SeqNo, &[u8])> {
+        self.sessions[id.0].session.resend_asked()
     }
 
     /// What happened in a session. After [`Event::Disconnect`] transmit what is left, then [`Acceptor::wants_close`].

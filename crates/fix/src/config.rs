@@ -107,6 +107,10 @@ pub struct SessionConfig {
     /// An acceptor asks its owner about every logon: [`crate::Event::LogonRequested`]. Default `false`: who has the right ids
     /// is logged on.
     pub asks_about_logons: bool,
+    /// Session messages that were taken are told of, too: [`crate::Event::Admin`]. Default `false`.
+    pub tells_session_messages: bool,
+    /// The owner is asked before a kept message is sent again: [`crate::Session::resend_asked`]. Default `false`.
+    pub asks_about_resends: bool,
     /// TestMessageIndicator (464) of our Logon; a peer whose Logon says otherwise (none is N) is refused. Default `None`:
     /// neither sent nor checked.
     pub is_test: Option<bool>,
@@ -198,6 +202,8 @@ impl SessionConfig {
             qualifier: CompId::EMPTY,
             credentials: Credentials::default(),
             asks_about_logons: false,
+            tells_session_messages: false,
+            asks_about_resends: false,
             is_test: None,
             heartbeat_s: 30,
             heartbeat_s_min: 0,

@@ -164,6 +164,12 @@ pub enum Event {
         /// SendingTime (52).
         sending_time: Nanos,
     },
+    /// A session message that was taken, where [`SessionConfig::tells_session_messages`]: [`Session::message`] has it until the
+    /// next call of [`Session::poll_event`]. What it led to has been told before, but for the end of the session.
+    Admin {
+        /// Its sequence number.
+        seq: SeqNo,
+    },
     /// Messages `[expected, received)` are missing and have been requested.
     Gap {
         /// The first that is missing.
@@ -277,6 +283,10 @@ enum Handed {
     Kept,
     /// A Logon of so many bytes at the front of those received, which the owner has to decide about.
     Logon(usize),
+    /// So many bytes at the front of those received: a session message, which has counted already.
+    Told(usize),
+    /// The same among those that were kept.
+    ToldKept,
 }
 
 impl Session<MemoryStore> {
@@ -322,6 +332,8 @@ impl<S: Store> Session<S> {
                 gap: None,
                 seen_max: 0,
                 resend: None,
+                resend_verdict: None,
+                told: None,
                 not_kept: None,
                 out: Bytes::new(config.transmit_bytes.max(4096).max(2 * message_max)),
                 writer: Writer {
@@ -430,12 +442,16 @@ impl<S: Store> Session<S> {
     /// The application is done with the message, if there was one: only now it counts as received, so that one that was
     /// lost with the process is sent again. Whether there was one.
     fn release(&mut self) -> bool {
-        match self.handed {
+        let handed = self.handed;
+        match handed {
             Handed::Nothing | Handed::Logon(_) => return false,
-            Handed::Received(len) => self.received.consume(len),
-            Handed::Kept => {}
+            Handed::Received(len) | Handed::Told(len) => self.received.consume(len),
+            Handed::Kept | Handed::ToldKept => {}
         }
         self.handed = Handed::Nothing;
+        if matches!(handed, Handed::Told(_) | Handed::ToldKept) {
+            return true;
+        }
         if matches!(self.core.status, Status::Active | Status::LogoutSent) {
             self.core.advance(self.core.store.next_in() + 1);
         }
@@ -588,6 +604,28 @@ impl<S: Store> Session<S> {
         {
             self.core.send_reject(&message, seq, fault);
         }
+    }
+
+    /// The kept message that is to be sent again next, as it was sent the first time, with its number, where
+    /// [`SessionConfig::asks_about_resends`]: nothing of the resend goes out before [`Session::decide_resend`]. Look here whenever
+    /// [`Session::poll_transmit`] has no more.
+    #[inline]
+    pub fn resend_asked(&mut self) -> Option<(SeqNo, &[u8])> {
+        let resend = self.core.resend?;
+        let is_decided = self
+            .core
+            .resend_verdict
+            .is_some_and(|(seq, _)| seq == resend.next);
+        if !self.core.config.asks_about_resends || is_decided || !self.core.out.is_empty() {
+            return None;
+        }
+        let message = self.core.store.get(resend.next)?;
+        Some((SeqNo(resend.next), message))
+    }
+
+    /// Whether the message of [`Session::resend_asked`] is sent again; a gap fill takes its place otherwise.
+    pub fn decide_resend(&mut self, seq: SeqNo, may: bool) {
+        self.core.resend_verdict = Some((seq.0, may));
     }
 
     /// Begins the logout; [`Event::Disconnect`] follows. Without effect unless logged on.
@@ -746,6 +784,10 @@ impl<S: Store> Session<S> {
                         },
                         Err(why) => self.core.garbled(why),
                     }
+                    if self.core.tell_admin() {
+                        self.handed = Handed::Told(len);
+                        return true;
+                    }
                     (len, None)
                 }
             };
@@ -779,6 +821,9 @@ impl<S: Store> Session<S> {
                     Outcome::Handed => self.handed = Handed::Kept,
                     Outcome::Done | Outcome::Early(_) | Outcome::Asked => {}
                 }
+                if self.core.tell_admin() {
+                    self.handed = Handed::ToldKept;
+                }
             }
             progress = true;
         }
@@ -798,15 +843,23 @@ fn handed_out<'s>(
 ) -> Option<Message<'s>> {
     match handed {
         Handed::Nothing => None,
-        Handed::Received(len) | Handed::Logon(len) => Some(index.again(&received.as_slice()[..len])),
-        Handed::Kept => Some(index.again(early.taken())),
+        Handed::Received(len) | Handed::Logon(len) | Handed::Told(len) => {
+            Some(index.again(&received.as_slice()[..len]))
+        }
+        Handed::Kept | Handed::ToldKept => Some(index.again(early.taken())),
     }
 }
 
-/// No message makes more events: a logon and a gap, and the request for the logon before them.
-const EVENTS_PER_MESSAGE: usize = 3;
+/// No message makes more events: a logon and a gap, the request for the logon before them, and the word of the message itself.
+const EVENTS_PER_MESSAGE: usize = 4;
 /// A ResendRequest is sent at most this often without progress.
 const RESEND_ATTEMPTS: u8 = 3;
+
+/// Whether a message is the session's own.
+#[inline]
+fn is_admin(msg_type: &[u8]) -> bool {
+    matches!(msg_type, b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A")
+}
 
 /// What became of a message.
 enum Outcome {
@@ -904,6 +957,10 @@ struct Core<S> {
     /// Highest sequence number received on this connection.
     seen_max: u64,
     resend: Option<Resend>,
+    /// Whether the message of this number may be sent again.
+    resend_verdict: Option<(u64, bool)>,
+    /// A session message of this number was taken and is to be told of.
+    told: Option<u64>,
     /// Numbers that were filled and not told of yet.
     not_kept: Option<NotKept>,
     out: Bytes,
@@ -951,6 +1008,22 @@ impl<S: Store> Core<S> {
         self.pace_in.as_ref().is_some_and(|pace| pace.holds(self.now))
     }
 
+    /// Notes that a session message was taken.
+    #[inline]
+    fn took(&mut self, seq: u64) {
+        self.told = Some(seq).filter(|_| self.config.tells_session_messages);
+    }
+
+    /// Tells of the session message that was taken, if there was one; whether there was.
+    #[inline]
+    fn tell_admin(&mut self) -> bool {
+        let Some(seq) = self.told.take() else {
+            return false;
+        };
+        self.events.push(Event::Admin { seq: SeqNo(seq) });
+        true
+    }
+
     fn next_event(&mut self) -> Option<Event> {
         let last = || self.ending.take();
         let event = self.events.pop().or_else(last);
@@ -966,6 +1039,8 @@ impl<S: Store> Core<S> {
         self.out.clear();
         self.gap = None;
         self.resend = None;
+        self.resend_verdict = None;
+        self.told = None;
         self.not_kept = None;
         self.seen_max = 0;
         self.test_outstanding = false;
@@ -1270,6 +1345,7 @@ impl<S: Store> Core<S> {
         let expected = self.store.next_in();
         //= FIX 4.4 vol 2, "Logout": it is confirmed whatever its number; what is missing is asked for at the next logon.
         if m.msg_type() == b"5" && seq > expected {
+            self.took(seq);
             self.on_logout(m);
             return Outcome::Done;
         }
@@ -1296,7 +1372,7 @@ impl<S: Store> Core<S> {
             return self.reject_and_end(m, seq, late, true);
         }
         let fault = m.malformed().filter(|_| self.checker.is_none());
-        let is_session = matches!(m.msg_type(), b"0" | b"1" | b"2" | b"3" | b"4" | b"5" | b"A");
+        let is_session = is_admin(m.msg_type());
         if !is_session
             && self.pace_in.is_some()
             && let Some(outcome) = self.beyond_rate(m, h, seq)
@@ -1390,6 +1466,9 @@ impl<S: Store> Core<S> {
     }
 
     fn accept(&mut self, m: &Message<'_>, h: &Header<'_>, seq: u64) {
+        if is_admin(m.msg_type()) {
+            self.took(seq);
+        }
         match m.msg_type() {
             b"0" | b"A" => {}
             b"1" => self.on_test_request(m, seq),
@@ -1532,7 +1611,10 @@ impl<S: Store> Core<S> {
 
     fn on_sequence_reset(&mut self, m: &Message<'_>, seq: u64) -> Outcome {
         match Self::new_seq_no(m) {
-            Ok(next) if next >= self.store.next_in() => self.advance(next),
+            Ok(next) if next >= self.store.next_in() => {
+                self.took(seq);
+                self.advance(next);
+            }
             Ok(_) => self.send_reject(m, seq, Fault::no_tag(SessionRejectReason::IncorrectValue)),
             Err(fault) => self.send_reject(m, seq, fault),
         }
@@ -1795,10 +1877,22 @@ impl<S: Store> Core<S> {
             let kept = self.store.next_kept(next);
             next = kept.unwrap_or(u64::MAX).min(resend.last + 1);
         }
+        let verdict = match self.resend_verdict {
+            _ if !self.config.asks_about_resends => Some(true),
+            Some((seq, may)) if seq == next => Some(may),
+            _ => None,
+        };
         let queued = if next > resend.next {
             self.tell_not_kept(resend.next, next);
             self.queue_gap_fill(resend.next, next)
+        } else if verdict == Some(false) {
+            self.resend_verdict = None;
+            next += 1;
+            self.queue_gap_fill(resend.next, next)
+        } else if verdict.is_none() {
+            return;
         } else {
+            self.resend_verdict = None;
             next += 1;
             if let Some(pace) = &mut self.pace_out {
                 pace.take(self.now);

@@ -57,6 +57,11 @@ impl Stamp {
         stamp
     }
 
+    /// How many digits it writes.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
     /// The text of a point in time, cut (not rounded) to the precision.
     #[inline]
     pub fn format(&mut self, at: Nanos) -> &[u8] {

@@ -66,6 +66,8 @@ impl Run {
                 "subs" => config.subs = subs(value),
                 "user" => config.credentials = credentials(value),
                 "ask" => config.asks_about_logons = value == "yes",
+                "admin" => config.tells_session_messages = value == "yes",
+                "resends" => config.asks_about_resends = value == "yes",
                 "test" => config.is_test = Some(value == "yes"),
                 "heartbeat_min" => config.heartbeat_s_min = number() as u32,
                 "heartbeat_max" => config.heartbeat_s_max = number() as u32,
@@ -127,6 +129,11 @@ impl Run {
                 let request = self.session.logon_request().expect("a Logon waits");
                 writeln!(out, "{request:?}").unwrap();
                 self.session.accept_logon(self.now);
+            }
+            "resend" => {
+                let (seq, _) = self.session.resend_asked().expect("a resend waits");
+                writeln!(out, "asked {seq}").unwrap();
+                self.session.decide_resend(seq, rest == "yes");
             }
             "refuse" => self.session.refuse_logon(self.now, rest),
             "hours" => self.session.set_hours(self.now, hours(self.now, rest)),
@@ -395,6 +402,7 @@ fn show(event: &Event) -> String {
             reason,
             text,
         } => format!("REJECTED {ref_seq} tag {ref_tag} {reason:?} {text}"),
+        Event::Admin { seq } => format!("ADMIN {seq}"),
         Event::NotKept { first, last, count } => format!("NOT KEPT {first} to {last}, {count} of them"),
         Event::Disconnect { reason, text } => format!("DISCONNECT {reason:?} {text}").trim_end().to_string(),
     }

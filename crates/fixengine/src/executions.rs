@@ -64,8 +64,8 @@ pub fn of_streams(streams: &[Vec<u8>], session: Option<&str>, mut each: impl FnM
     }
 }
 
-/// FIX 4.0 to 4.2 say by ExecTransType (20) whether it is new (0), and by ExecType (150) or LastShares (32) whether it is a fill; later versions
-/// by ExecType: F a trade, H one taken back.
+/// FIX 4.0 to 4.2 say by ExecTransType (20) whether it is new (0), and by ExecType (150) or LastShares (32) whether it
+/// is a fill; later versions by ExecType: F a trade, H one taken back.
 fn report(fields: &[TagValue], session: Option<&str>) -> Option<Report> {
     let text = |wanted: u32| {
         let found = fields.iter().find(|(tag, _)| *tag == wanted);

@@ -1,8 +1,8 @@
-//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, the days of each, Weekdays and TimeZone as
-//! periods in UTC.
+//! When sessions are open: QuickFIX's StartTime, EndTime, LogonTime, LogoutTime, the days of each, Weekdays and
+//! TimeZone as periods in UTC.
 //!
-//! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first of the
-//! two. Periods are computed for some weeks ahead and anew before they end.
+//! A time of day that does not exist on a day (clocks go forward) is as much later; one that exists twice is the first
+//! of the two. Periods are computed for some weeks ahead and anew before they end.
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan};
 use tickwire_fix::{Period, Schedule, SessionId};
 use tickwire_market::Nanos;
 
-use crate::cfg::Section;
+use crate::cfg::{Section, sections};
 use crate::engine::Table;
 
 /// Days computed ahead, and how many of them are left when more are.
@@ -84,6 +84,24 @@ fn moment(text: &str) -> Option<Moment> {
 }
 
 impl Calendar {
+    /// Hours by QuickFIX's settings, one a line: `StartTime=08:00:00`, `EndTime=17:30:00`, `TimeZone=Europe/Zurich`,
+    /// `Weekdays=Mon,Tue,Wed,Thu,Fri`. `None` where they say that it is always open.
+    ///
+    /// # Errors
+    /// A setting is wrong: its line, from 1, and what would do.
+    pub fn of(settings: &str) -> Result<Option<Calendar>, String> {
+        let all = sections(&format!("[SESSION]\n{settings}"), |_| None);
+        let Some(section) = all.sessions.first() else {
+            return Ok(None);
+        };
+        section.check_names(false);
+        let calendar = Calendar::read(section);
+        match all.remarks.borrow().mistakes.first() {
+            Some(mistake) => Err(format!("{}: {}", mistake.line.saturating_sub(1), mistake.what)),
+            None => Ok(calendar),
+        }
+    }
+
     /// What a section says; `None` for a session that is always open, and for mistakes, which the section is told.
     pub(crate) fn read(section: &Section) -> Option<Calendar> {
         let clock = "HH:MM:SS, perhaps with a time zone behind it";
@@ -242,7 +260,8 @@ impl Timetable {
         (self.due, self.schedule) = (Nanos::ZERO, None);
     }
 
-    /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now` is the session's own time.
+    /// Tells the session its hours when they have changed. Hours are of UTC, `wall`, which may be set; `now` is the
+    /// session's own time.
     pub(crate) fn tell(&mut self, session_now: Nanos, wall: Nanos, table: &mut Table) {
         let now = wall;
         if now < self.due {
@@ -263,15 +282,9 @@ impl Timetable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cfg::sections;
 
     fn calendar(text: &str) -> Result<Option<Calendar>, String> {
-        let all = sections(&format!("[SESSION]\n{text}"), |_| None);
-        let calendar = Calendar::read(&all.sessions[0]);
-        match all.remarks.borrow().mistakes.first() {
-            Some(mistake) => Err(mistake.to_string()),
-            None => Ok(calendar),
-        }
+        Calendar::of(text)
     }
 
     fn at(text: &str) -> Nanos {

@@ -1,14 +1,19 @@
-//! A FIX engine: acceptors and initiators of FIX 4.0 to 4.4 and 5.0 (over FIXT 1.1), any number of sessions on one thread, with TLS, hours, stores
-//! that survive `kill -9`, message logs, drop copies and counters, configured by QuickFIX's own files.
+//! A FIX engine as a library: QuickFIX's callbacks, settings files and conformance, without its printing.
 //!
+#![doc = include_str!("../README.md")]
+//!
+//! # How it is made
 //! ```text
-//!  file ─► settings ─► Engine ─ event ─► Handler ─ send ─► session ─► socket
-//!                        │
+//!  file ─► settings ─► Engine ─ event ─► Handler ─► Application
+//!                        │                  └─ send ─► session ─► socket
 //!                        ├─► Observer: lines, reports, rows of a view
 //!                        └─► files: stores, message logs, drop copies
 //! ```
+//! Sessions themselves are [`tickwire_fix::Session`], which does no input or output; sockets, clocks and files are
+//! `tickwire_runtime`'s.
 #![forbid(unsafe_code)]
 
+mod application;
 mod cfg;
 mod dropcopy;
 mod engine;
@@ -30,6 +35,9 @@ mod steps;
 pub mod store;
 mod users;
 
+pub use application::{
+    Application, Caller, Context, NotSent, Refusal, RejectLogon, Running, ToAdmin, run, start,
+};
 pub use engine::{Ended, Engine, Flow, Handler, Table, Way};
 pub use error::Error;
 pub use messagefile::MessageFile;

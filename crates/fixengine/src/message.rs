@@ -1,4 +1,5 @@
-//! Messages as people write and read them: `35=D|11=1|55=AAPL`, `|` for the separator, `\|` for a bar, `\xHH` for any byte.
+//! Messages as people write and read them: `35=D|11=1|55=AAPL`, `|` for the separator, `\|` for a bar, `\xHH` for any
+//! byte.
 
 use tickwire_fix::{Frame, frame, is_header, tag};
 

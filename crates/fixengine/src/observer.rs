@@ -17,16 +17,18 @@ pub enum Level {
     Warning,
 }
 
-/// Is told what happens in an engine, by its threads: that of the sessions, which must not wait for whoever reads, and those of stores and logs.
+/// Is told what happens in an engine, by its threads: that of the sessions, which must not wait for whoever reads, and
+/// those of stores and logs.
 pub trait Observer: Send + Sync {
-    /// A line, without an end of line. Lines that whoever can reach a port can cause are bounded: ten at once, then one in ten seconds of each kind
-    /// and session, with the number of those that were left out.
+    /// A line, without an end of line. Lines that whoever can reach a port can cause are bounded: ten at once, then one
+    /// in ten seconds of each kind and session, with the number of those that were left out.
     fn line(&self, level: Level, text: Arguments<'_>);
 
     /// Somebody asked by SIGUSR1 ([`crate::Engine::with_report`]) what the sessions of a thread have done so far.
     fn report(&self, _report: &Report) {}
 
-    /// A place where a session, or with a name like `connections at 127.0.0.1:9878` a door, is shown while it runs; asked for once each.
+    /// A place where a session, or with a name like `connections at 127.0.0.1:9878` a door, is shown while it runs;
+    /// asked for once each.
     fn row(&self, _name: &str) -> Option<Box<dyn Row>> {
         None
     }
@@ -62,6 +64,13 @@ pub trait Row: Send {
 
     /// Ten times a second: where the session stands, the number it expects next, what it has counted.
     fn show(&mut self, now: Nanos, standing: Standing, next_in: SeqNo, counters: &Counters);
+}
+
+/// A closure hears the lines: one that takes a [`Level`] and `Arguments`.
+impl<F: Fn(Level, Arguments<'_>) + Send + Sync> Observer for F {
+    fn line(&self, level: Level, text: Arguments<'_>) {
+        self(level, text);
+    }
 }
 
 /// Hears nothing.

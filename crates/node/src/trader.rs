@@ -783,7 +783,7 @@ where
                     let _ = R::on_report(&mut self.hot, now, &refused);
                 }
                 // Reports of a kind the rule never asks for; the session has counted and sequenced them.
-                Event::App { .. } | Event::Message { .. } | Event::Gap { .. } => {}
+                Event::App { .. } | Event::Admin { .. } | Event::Message { .. } | Event::Gap { .. } => {}
                 // An initiator is asked about no logon, and no cancel is configured.
                 Event::LogonRequested { .. } | Event::CancelOrders { .. } => {}
                 Event::Rejected { ref_seq, text, .. } => {

@@ -977,6 +977,7 @@ impl<O: OrderOut, T: Trades> QuotePath<O, T> {
                     "the venue asked for messages that the store no longer has: {count} numbers, {first} to {last}, were sent as gap fills"
                 )),
                 Event::App { .. }
+                | Event::Admin { .. }
                 | Event::Gap { .. }
                 | Event::LogonRequested { .. }
                 | Event::CancelOrders { .. } => {}

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::sys;
 
 /// Set when somebody asks the process to stop. Clones share the flag.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StopFlag {
     interrupted: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
+    asked: Arc<AtomicBool>,
 }
 
 /// Why to stop.
@@ -20,14 +21,17 @@ pub enum StopReason {
     Interrupted,
     /// SIGTERM: `kill`, or the parent died.
     Terminated,
+    /// The program itself wants it: [`StopFlag::stop`].
+    Asked,
 }
 
 impl StopReason {
-    /// The exit code a shell gives to a process ended by the signal.
+    /// The exit code a shell gives to a process ended by the signal; 0 without one.
     pub fn exit_code(self) -> u8 {
         match self {
             StopReason::Interrupted => 130,
             StopReason::Terminated => 143,
+            StopReason::Asked => 0,
         }
     }
 }
@@ -37,6 +41,7 @@ impl std::fmt::Display for StopReason {
         f.write_str(match self {
             StopReason::Interrupted => "interrupted (Ctrl-C)",
             StopReason::Terminated => "terminated (SIGTERM)",
+            StopReason::Asked => "asked to stop",
         })
     }
 }
@@ -49,10 +54,7 @@ impl StopFlag {
     /// What the kernel says.
     pub fn install() -> io::Result<StopFlag> {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        let flag = StopFlag {
-            interrupted: Arc::default(),
-            terminated: Arc::default(),
-        };
+        let flag = StopFlag::new();
         // In this order: the first SIGINT passes the check and sets what the second one finds.
         let code = i32::from(StopReason::Interrupted.exit_code());
         signal_hook::flag::register_conditional_shutdown(SIGINT, code, Arc::clone(&flag.interrupted))?;
@@ -61,15 +63,27 @@ impl StopFlag {
         Ok(flag)
     }
 
-    /// Whether to stop, and why. Two relaxed loads: cheap enough for a hot loop.
+    /// One that no signal sets, for threads that their own program stops.
+    #[must_use]
+    pub fn new() -> StopFlag {
+        StopFlag::default()
+    }
+
+    /// Sets it.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to stop, and why. Three relaxed loads: cheap enough for a hot loop.
     #[inline]
     pub fn reason(&self) -> Option<StopReason> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Some(StopReason::Interrupted);
         }
-        self.terminated
-            .load(Ordering::Relaxed)
-            .then_some(StopReason::Terminated)
+        if self.terminated.load(Ordering::Relaxed) {
+            return Some(StopReason::Terminated);
+        }
+        self.asked.load(Ordering::Relaxed).then_some(StopReason::Asked)
     }
 
     /// Whether to stop.

@@ -445,13 +445,13 @@ impl Handler for Driver {
         }
     }
 
-    fn on_admitted(&mut self, id: SessionId) {
+    fn on_admitted(&mut self, _: Nanos, id: SessionId, _: &mut Table) {
         let sessions = self.seen.len().max(id.0 + 1);
         self.seen.resize_with(sessions, Seen::default);
         self.seen[id.0] = Seen::default();
     }
 
-    fn on_closed(&mut self, _: Nanos, id: SessionId) {
+    fn on_closed(&mut self, _: Nanos, id: SessionId, _: &mut Table) {
         self.seen[id.0].framer.iter_mut().for_each(Framer::clear);
     }
 

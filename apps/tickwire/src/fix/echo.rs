@@ -66,7 +66,7 @@ impl Handler for Echo {
         }
     }
 
-    fn on_admitted(&mut self, id: SessionId) {
+    fn on_admitted(&mut self, _: Nanos, id: SessionId, _: &mut Table) {
         self.seen.resize(self.seen.len().max(id.0 + 1), HashSet::new());
         self.seen[id.0].clear();
     }

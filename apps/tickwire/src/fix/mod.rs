@@ -192,18 +192,8 @@ fn on_threads<A: Handler + Send>(
     views: Views,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let mut groups: Vec<Vec<Setup>> = Vec::new();
-    for setup in setups {
-        match groups
-            .iter_mut()
-            .find(|g| g[0].thread.number == setup.thread.number)
-        {
-            Some(group) => group.push(setup),
-            None => groups.push(vec![setup]),
-        }
-    }
     let mut engines = Vec::new();
-    for group in groups {
+    for group in settings::by_thread(setups) {
         let engine = views.engine(group)?;
         let app = application(&engine)?;
         engines.push((engine, app));

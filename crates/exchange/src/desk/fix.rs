@@ -453,6 +453,7 @@ impl FixDesk {
                 }
                 // Sessions here ask nobody about logons and cancel nothing of themselves.
                 Event::LogonRequested { .. }
+                | Event::Admin { .. }
                 | Event::CancelOrders { .. }
                 | Event::App { .. }
                 | Event::Gap { .. }

@@ -93,6 +93,11 @@ impl<S: Store> Session<S> {
                 Err(why) => self.core.refuse_logon(why),
             };
         }
+        if self.core.tell_admin() {
+            // It stays in front until it was looked at.
+            self.handed = Handed::Told(len);
+            return;
+        }
         self.received.consume(len);
         self.pump();
     }
@@ -358,6 +363,7 @@ impl<S: Store> Core<S> {
         if seq == expected {
             self.advance(seq + 1);
         }
+        self.took(seq);
         if answers {
             self.send_logon(terms.heartbeat_s, terms.resets, self.store.next_in());
         }

@@ -101,6 +101,8 @@ impl Peer {
                 Version::Fix50Sp2
             },
             asks_about_logons: more & 1 != 0,
+            tells_session_messages: more & 1 != 0,
+            asks_about_resends: more & 16 != 0,
             next_expected: more & 2 != 0,
             last_processed: more & 4 != 0,
             resend_chunk: u64::from(more >> 3 & 1) * 2,
@@ -305,6 +307,11 @@ impl Peer {
             let before = count;
             while let Some(bytes) = self.session.poll_transmit(&mut buffer) {
                 self.sent.extend_from_slice(bytes);
+                count += 1;
+            }
+            if let Some((seq, message)) = self.session.resend_asked() {
+                let may = message.len() % 2 == 0;
+                self.session.decide_resend(seq, may);
                 count += 1;
             }
             while let Some(event) = self.session.poll_event() {
