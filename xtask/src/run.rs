@@ -1,5 +1,6 @@
 //! Running commands: output kept in a log, shown when it matters, tests counted; and the steps that are one cargo call.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -86,7 +87,11 @@ impl Context {
     pub(crate) fn count_tests(&self, command: &mut Command) -> Outcome {
         let finished = self.execute(command);
         let (passed, failed) = tally(&finished.output);
-        let skipped = ignored(&finished.output);
+        let mut skipped = ignored(&finished.output);
+        // The harness takes them for passed.
+        let untested = untested(&finished.output);
+        let passed = passed.saturating_sub(untested.len());
+        skipped.extend(untested.into_values());
         if finished.success && failed == 0 {
             return Outcome {
                 passed: passed.max(usize::from(skipped.is_empty())),
@@ -337,6 +342,20 @@ fn ignored(output: &str) -> Vec<String> {
     reasons
 }
 
+/// Tests that found out while they ran that there is nothing to test here (`tickwire_testdata::not_tested`): `skipped: NAME: REASON`, on
+/// a line of its own or behind the name of the test that runs. Once each, by name; those that failed all the same are none.
+fn untested(output: &str) -> BTreeMap<String, String> {
+    let failed = failures(output);
+    let lines = output.lines().filter_map(|line| {
+        let rest = line.split_once(" ... ").map_or(line, |(_, rest)| rest);
+        rest.strip_prefix("skipped: ")?.split_once(": ")
+    });
+    lines
+        .filter(|(name, _)| !failed.iter().any(|other| other == name))
+        .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
+        .collect()
+}
+
 /// Sums libtest's `test result: ok. 3 passed; 0 failed; …` lines.
 fn tally(output: &str) -> (usize, usize) {
     let results = output.lines().filter(|line| line.starts_with("test result:"));
@@ -375,6 +394,19 @@ mod tests {
                       test result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n";
         assert_eq!(tally(output), (1, 0));
         assert_eq!(ignored(output), ["needs recorded data: captures/x", "", ""]);
+    }
+
+    #[test]
+    fn a_test_that_tested_nothing_is_counted_once_and_not_as_passed() {
+        let output = "skipped: a::b: no root here\ntest a::b ... ok\nskipped: a::b: no root here\n\
+                      test c ... skipped: c: no browser: none\nok\nskipped: d: no disk\ntest d ... FAILED\n\
+                      test result: FAILED. 2 passed; 1 failed; 0 ignored\n";
+        let found = untested(output);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, why)| (name.as_str(), why.as_str()))
+            .collect();
+        assert_eq!(found, [("a::b", "no root here"), ("c", "no browser: none")]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) fn check(_: &Context) -> Outcome {
         ("file of its own", files_made_elsewhere()),
         ("clock that is set", wall_read_elsewhere()),
         ("import", crate::rooms::check()),
+        ("silent skip", silent_skips()),
     ];
     Outcome::of_rules(&rules, "cargo xtask tidy")
 }
@@ -594,6 +595,42 @@ fn counted_cores() -> Vec<String> {
     findings
 }
 
+/// Where a test may say by itself that it did not run: benchmarks have a line of their own, and the helper is the helper.
+const MAY_SAY_SKIPPED: &[&str] = &["crates/testdata/", "xtask/"];
+
+/// What a test prints is not shown when it passes: one that finds nothing to test here says so by the helper, which is counted.
+fn silent_skips() -> Vec<String> {
+    let mut findings = Vec::new();
+    for path in rust_files() {
+        let place = shown(&path);
+        if !MAY_SAY_SKIPPED.iter().any(|known| place.starts_with(known)) {
+            findings.extend(skips_in(&read(&path)).into_iter().map(|line| {
+                format!("{place}:{line}: say it by tickwire_testdata::not_tested, or nobody hears of it")
+            }));
+        }
+    }
+    findings
+}
+
+/// Lines of calls that print a text which begins with "skipped" or "not tested".
+fn skips_in(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("println!(") {
+        let said = text[at..].split_once('"').map_or("", |(_, rest)| rest);
+        let said: String = said
+            .replace("\\n", " ")
+            .trim_start_matches(|c: char| !c.is_alphanumeric())
+            .chars()
+            .take(10)
+            .collect();
+        let said = said.to_lowercase();
+        if said.starts_with("skipped") || said == "not tested" {
+            found.push(text[..at].lines().count());
+        }
+    }
+    found
+}
+
 /// Calls that make files and folders, as everybody's umask would have them and through whatever link is there.
 const MAKES_FILES: &[&str] = &[
     "File::create",
@@ -731,6 +768,12 @@ mod tests {
         let text =
             format!("// {count}\nlet spins = {count}.is_ok();\nlet n = Cores::count().parallelism();\n");
         assert_eq!(counts_in(&text).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn who_is_silent_about_what_was_not_tested_is_found() {
+        let text = "fn a() {\n    eprintln!(\"NOT TESTED: no root\");\n    println!(\n        \"\\n*** skipped here\"\n    );\n    println!(\"2 skipped\");\n}\n";
+        assert_eq!(skips_in(text), [2, 3]);
     }
 
     #[test]

@@ -527,7 +527,7 @@ fn another_engine(folder: &Folder, set: &[&str]) {
     let (output, results) = lab(folder, "fix", &set);
     let said = text(&output.stderr);
     if output.status.code() == Some(2) && said.contains("cargo xtask lab-peers") {
-        return eprintln!("NOT TESTED: QuickFIX C++ beside ours: {said}");
+        return tickwire_testdata::not_tested(format!("QuickFIX C++ beside ours: {said}"));
     }
     assert_eq!(output.status.code(), Some(0), "{said}");
     let case = &manifest(&results)["cases"][0];
@@ -551,7 +551,8 @@ fn between_two_namespaces_where_that_is_permitted() {
     let set = [&set[..], &["settings.backends=[\"epoll\"]", "settings.legs=[]"]].concat();
     let (output, results) = lab(&folder, "quadra", &set);
     if output.status.code() == Some(3) && text(&output.stderr).contains("needs root") {
-        return eprintln!("NOT TESTED: no network namespaces here: {}", text(&output.stderr));
+        let said = text(&output.stderr);
+        return tickwire_testdata::not_tested(format!("no network namespaces here: {said}"));
     }
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let report = std::fs::read_to_string(results.join("report.txt")).expect("a report");
@@ -749,9 +750,9 @@ fn browser() -> Option<&'static str> {
             |e| e.to_string(),
             |o| text(&o.stderr).lines().last().unwrap_or("").to_owned(),
         );
-        eprintln!(
-            "\n*** NOT TESTED: THE REPORT IN A BROWSER ***\nThere is no Chromium, and `{install}` did not bring one: {why}\n"
-        );
+        tickwire_testdata::not_tested(format!(
+            "the report in a browser: there is no Chromium, and `{install}` did not bring one: {why}"
+        ));
     }
     there()
 }

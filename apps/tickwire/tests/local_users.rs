@@ -29,7 +29,7 @@ fn as_other() -> Option<Command> {
         command
     };
     if ours != 0 {
-        eprintln!("SKIPPED: root alone can run the program as another user");
+        tickwire_testdata::not_tested("root alone can run the program as another user");
         return None;
     }
     if !command()
@@ -37,7 +37,7 @@ fn as_other() -> Option<Command> {
         .output()
         .is_ok_and(|done| done.status.success())
     {
-        eprintln!("SKIPPED: uid {OTHER} cannot run the program where it was built");
+        tickwire_testdata::not_tested(format!("uid {OTHER} cannot run the program where it was built"));
         return None;
     }
     Some(command())

@@ -18,12 +18,14 @@ extern crate self as tickwire_testdata;
 mod pcap;
 mod recorded;
 mod rng;
+mod untested;
 mod vector;
 
 pub use pcap::{pcap_payloads, pcap_tcp_payloads};
 pub use recorded::{ROOT_VARIABLE, Reading, captures, fix, if_recorded, specs};
 pub use rng::Rng;
 pub use tickwire_recorded::recorded_data;
+pub use untested::not_tested;
 pub use vector::{Vector, hex, unhex, vectors};
 
 use std::path::{Path, PathBuf};

@@ -40,7 +40,7 @@ pub(crate) fn times(ordinary: u32) -> u32 {
 /// How long each of these threads had no core stands with a repetition, wherever the kernel counts it.
 pub(crate) fn waited(repetition: &serde_json::Value, roles: &[&str]) {
     if !Path::new("/proc/thread-self/schedstat").exists() {
-        return eprintln!("NOT TESTED: this kernel does not count run delays");
+        return tickwire_testdata::not_tested("this kernel does not count run delays");
     }
     let rows = repetition["run_delays_ns"]
         .as_array()
@@ -156,8 +156,8 @@ impl Acceptor {
         let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {}", folder.display());
         let may = Command::new("unshare").args(["-m", "sh", "-c", &mount]).output();
         if !may.is_ok_and(|done| done.status.success()) {
-            eprintln!(
-                "SKIPPED: a mount namespace with a small tmpfs needs root (or CAP_SYS_ADMIN) and unshare(1)"
+            tickwire_testdata::not_tested(
+                "a mount namespace with a small tmpfs needs root (or CAP_SYS_ADMIN) and unshare(1)",
             );
             return None;
         }

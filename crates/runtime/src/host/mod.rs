@@ -329,7 +329,7 @@ pub(crate) mod tests {
         assert!(!is_on_one_core("Name:\tx\n"));
         assert!(ProcessDelays::begin(u32::MAX).since("x").is_empty());
         if run_delay_ns().is_none() {
-            return eprintln!("NOT TESTED: this kernel does not count run delays");
+            return tickwire_testdata::not_tested("this kernel does not count run delays");
         }
         let core = Cores::count().usable()[0];
         let (tell, told) = std::sync::mpsc::channel();
