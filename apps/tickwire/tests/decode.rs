@@ -546,7 +546,13 @@ fn every_frame_that_gives_nothing_is_named_and_makes_the_exit_code_1() {
     assert!(
         code == Some(2)
             && said.contains("--type ZZZ is no type of message")
-            && said.contains("0x21 AddOrderLong"),
+            && said.contains("--protocol NAME")
+            && said.len() < 300,
+        "{said}"
+    );
+    let (code, _, said) = decode(&["--type", "AddOrderLnog"], &whole);
+    assert!(
+        code == Some(2) && said.contains("did you mean") && said.contains("0x21 AddOrderLong"),
         "{said}"
     );
     let (code, _, said) = decode(&["--protocol", "cqs", "--type", "0x21"], &whole);

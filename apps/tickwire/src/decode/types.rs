@@ -5,6 +5,7 @@ use tickwire_wire::{cqs, ilink3, itch50, mdp3, openbook, ouch50, pitch, uqdf, xd
 use super::tcp::{Leg, Wanted};
 use tickwire_fixengine::names;
 use tickwire_venues::protocol::{Kind, Protocol};
+use tickwire_console::similar::similar;
 
 /// Types and names of the messages of a protocol; `None` where a file tells them.
 fn of(protocol: Protocol) -> Option<Vec<(String, String)>> {
@@ -78,6 +79,31 @@ fn of_leg(leg: Leg) -> Vec<(String, String)> {
     }
 }
 
+/// More types than this are no answer for people.
+const LISTED_MAX: usize = 80;
+
+/// What could have been meant: every type where they are few, else those with such a name and how to see all.
+fn instead(asked: &str, known: &[(String, String)]) -> String {
+    let named = |(kind, name): &(String, String)| format!("{kind} {name}");
+    let mut all: Vec<String> = known.iter().map(named).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.len() <= LISTED_MAX {
+        return format!("known are: {}", all.join(", "));
+    }
+    let near = similar(asked, known.iter().map(|(_, name)| name.as_str()));
+    let near: Vec<String> = near
+        .iter()
+        .filter_map(|name| known.iter().find(|(_, other)| other == name).map(named))
+        .collect();
+    let meant = match near.is_empty() {
+        true => String::new(),
+        false => format!("did you mean {}? ", near.join(", ")),
+    };
+    let count = all.len();
+    format!("{meant}{count} types are known: --protocol NAME with it lists those of one protocol")
+}
+
 /// Whether every type asked for can come.
 ///
 /// # Errors
@@ -103,15 +129,9 @@ pub(super) fn check(types: &[String], protocols: Vec<Protocol>, wanted: Wanted) 
         // Templates of MOEX are numbers of a file.
         let may_be_moex = wanted == Wanted::All && asked.bytes().all(|b| b.is_ascii_digit());
         if !is_known && !may_be_moex {
-            let mut all: Vec<String> = known
-                .iter()
-                .map(|(kind, name)| format!("{kind} {name}"))
-                .collect();
-            all.sort_unstable();
-            all.dedup();
             return Err(format!(
-                "--type {asked} is no type of message that can come; known are: {}",
-                all.join(", ")
+                "--type {asked} is no type of message that can come; {}",
+                instead(asked, &known)
             ));
         }
     }
