@@ -3,9 +3,9 @@
 use tickwire_wire::{cqs, ilink3, itch50, mdp3, openbook, ouch50, pitch, uqdf, xdp};
 
 use super::tcp::{Leg, Wanted};
+use tickwire_console::similar::similar;
 use tickwire_fixengine::names;
 use tickwire_venues::protocol::{Kind, Protocol};
-use tickwire_console::similar::similar;
 
 /// Types and names of the messages of a protocol; `None` where a file tells them.
 fn of(protocol: Protocol) -> Option<Vec<(String, String)>> {
