@@ -156,7 +156,7 @@ const ROWS: &[Row] = &[
     Row("vol", &[], &[], DONE),
     Row(
         "feed -c FILE",
-        &[("FILE", "examples/whole-market.toml"), ("CAPTURE...", "day.pcap")],
+        &[("FILE", "examples/equities.toml"), ("CAPTURE...", "day.pcap")],
         &["--folder", "@HERE/replayed"],
         DONE,
     ),
