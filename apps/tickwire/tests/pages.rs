@@ -216,7 +216,7 @@ const ROWS: &[Row] = &[
     Row(
         "bench --feed",
         &[("500000", "2000"), ("5", "1")],
-        &["--messages", "2000", "--runs", "1"],
+        &["--messages", "2000", "--runs", "1", "--symbols", "20"],
         DONE,
     ),
     Row("host check", &[("2-3", "0"), ("10", "1")], &[], Ends(&[0, 1])),
@@ -511,7 +511,7 @@ fn is_alone(test: &str) -> bool {
     let inside = Command::new("unshare")
         .arg("-Urn")
         .arg(this)
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
         .env(INSIDE, "1")
         .output();
     let done = inside.expect("it has just run");
@@ -525,6 +525,7 @@ fn is_alone(test: &str) -> bool {
 }
 
 #[test]
+#[ignore = "minutes of both cores, and not yet run to its end: cargo test -p tickwire --test pages -- --ignored"]
 fn every_command_of_the_pages_runs_as_it_is_written() {
     if !is_alone("every_command_of_the_pages_runs_as_it_is_written") {
         return;
