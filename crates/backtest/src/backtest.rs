@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use tickwire_book::Books;
 use tickwire_market::{
-    BookState, ClientOrderId, Counters, EventKind, Instrument, InstrumentId, MarketEvent, Nanos, OrderIntent,
-    OrderType, Price, Side, TradingStatus,
+    BookState, BookUpdate, ClientOrderId, Counters, EventFlags, EventKind, Instrument, InstrumentId,
+    MarketEvent, Nanos, OrderIntent, OrderType, Price, Side, TradingStatus,
 };
 use tickwire_trading::strategy::{
     Conductor, ConductorConfig, Markets, Note, OrderPort, Outcome, Rejected, Strategy, tick_of,
@@ -14,8 +14,8 @@ use tickwire_trading::strategy::{
 use tickwire_trading::{OrderReport, ReportKind};
 
 use crate::latency::Draw;
-use crate::venue::{Listener, Matched, SimVenue};
-use crate::{Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, Summary};
+use crate::venue::{Listener, Matched, Said, SimVenue};
+use crate::{Doubts, Fees, Fill, FillModel, HORIZONS, InstrumentResult, LatencyConfig, Summary};
 
 /// How a backtest is run.
 #[derive(Clone, Debug, Default)]
@@ -30,35 +30,35 @@ pub struct BacktestConfig {
     pub fees: Fees,
     /// Of drawn latencies.
     pub seed: u64,
-    /// By feed: whether changes of books are told at the end of a match event (CME, MOEX) rather than message by message.
+    /// By feed: whether changes of books are told at the end of a match event (CME, MOEX) rather than message by message. No request comes to the
+    /// venue within one.
     pub is_grouped: Vec<bool>,
+    /// By feed: whether it says no executions, so that what becomes less in its place was executed (Moscow's order log).
+    pub less_is_executed: Vec<bool>,
 }
 
-/// Something under way between the strategy and the venue.
-#[derive(Clone, Copy, Debug)]
-enum UnderWay {
-    Request(OrderIntent),
-    Report(OrderReport),
-}
-
-/// What is under way, the soonest first; what is due at one time in the order in which it was sent.
+/// What is under way in one direction, the soonest first; what is due at one time in the order in which it was sent.
 #[derive(Debug)]
-struct Wire {
+struct UnderWay<T> {
     queue: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
-    items: Vec<UnderWay>,
+    items: Vec<T>,
     free: Vec<usize>,
-    count: u64,
-    draw: Draw,
-    latency: LatencyConfig,
-    /// Requests and reports of one order do not pass each other.
-    last: [Nanos; 2],
-    hash: u64,
-    fills: Vec<Fill>,
-    new_fills: usize,
+    /// Requests, and reports, do not pass each other.
+    last: Nanos,
 }
 
-impl Wire {
-    fn put(&mut self, at: Nanos, item: UnderWay) {
+impl<T: Copy> UnderWay<T> {
+    fn new() -> UnderWay<T> {
+        UnderWay {
+            queue: BinaryHeap::new(),
+            items: Vec::new(),
+            free: Vec::new(),
+            last: Nanos::ZERO,
+        }
+    }
+
+    fn put(&mut self, at: Nanos, number: u64, item: T) {
+        self.last = self.last.max(at);
         let place = match self.free.pop() {
             Some(place) => {
                 self.items[place] = item;
@@ -69,21 +69,44 @@ impl Wire {
                 self.items.len() - 1
             }
         };
-        self.count += 1;
-        self.queue.push(Reverse((at, self.count, place)));
+        self.queue.push(Reverse((self.last, number, place)));
     }
 
+    /// When the next one arrives, and the how many-th it is of all that were sent.
     #[inline]
-    fn due(&self) -> Option<Nanos> {
-        self.queue.peek().map(|Reverse((at, ..))| *at)
+    fn due(&self) -> Option<(Nanos, u64)> {
+        self.queue.peek().map(|Reverse((at, number, _))| (*at, *number))
     }
 
-    fn take(&mut self) -> Option<(Nanos, UnderWay)> {
+    fn take(&mut self) -> Option<(Nanos, T)> {
         let Reverse((at, _, place)) = self.queue.pop()?;
         self.free.push(place);
         Some((at, self.items[place]))
     }
+}
 
+/// Between the strategy and the venue.
+#[derive(Debug)]
+struct Wire {
+    /// By the venue's clock.
+    requests: UnderWay<OrderIntent>,
+    /// By the strategy's clock.
+    reports: UnderWay<OrderReport>,
+    count: u64,
+    draw: Draw,
+    latency: LatencyConfig,
+    /// The strategy's clock.
+    heard: Nanos,
+    /// Nothing is to be done before then, by either clock; except what is new, or a timer.
+    wake: Nanos,
+    has_news: bool,
+    told_before_feed: u64,
+    hash: u64,
+    fills: Vec<Fill>,
+    new_fills: usize,
+}
+
+impl Wire {
     fn mix(&mut self, words: &[u64]) {
         for word in words {
             self.hash = (self.hash ^ word)
@@ -99,8 +122,7 @@ impl OrderPort for Wire {
             OrderIntent::Cancel { .. } => &self.latency.cancel,
             _ => &self.latency.entry,
         };
-        let at = now.after(self.draw.take(latency)).max(self.last[0]);
-        self.last[0] = at;
+        let at = now.after(self.draw.take(latency, now));
         let (id, what) = match *request {
             OrderIntent::New {
                 id, price, qty, side, ..
@@ -116,15 +138,17 @@ impl OrderPort for Wire {
         };
         self.mix(&[now.0, id.0]);
         self.mix(&what);
-        self.put(at, UnderWay::Request(*request));
+        self.count += 1;
+        self.has_news = true;
+        self.requests.put(at, self.count, *request);
         Ok(())
     }
 }
 
 impl Listener for Wire {
     fn report(&mut self, at: Nanos, report: OrderReport) {
-        let due = at.after(self.draw.take(&self.latency.response)).max(self.last[1]);
-        self.last[1] = due;
+        let due = at.after(self.draw.take(&self.latency.response, at));
+        self.told_before_feed += u64::from(due < self.heard);
         let what = match report.kind {
             ReportKind::Filled { qty, price, .. } => [1, qty.0.into(), price.raw() as u64],
             ReportKind::Broken { qty, price, .. } => [2, qty.0.into(), price.raw() as u64],
@@ -137,7 +161,9 @@ impl Listener for Wire {
         };
         self.mix(&[at.0, report.id.0]);
         self.mix(&what);
-        self.put(due, UnderWay::Report(report));
+        self.count += 1;
+        self.has_news = true;
+        self.reports.put(due.max(self.heard), self.count, report);
     }
 
     fn matched(&mut self, at: Nanos, m: Matched) {
@@ -166,6 +192,12 @@ pub struct Backtest<S> {
     venue: SimVenue,
     fees: Fees,
     is_grouped: Vec<bool>,
+    less_is_executed: Vec<bool>,
+    /// By feed: whether a match event is being told, and of how many feeds it is.
+    is_in_group: Vec<bool>,
+    groups: u32,
+    /// Whether the strategy hears later than the venue speaks.
+    is_delayed: bool,
     /// Whether a feed's venue, and an instrument, are said to trade at the venue.
     feeds_trade: Vec<bool>,
     halted: BTreeMap<InstrumentId, bool>,
@@ -181,6 +213,39 @@ pub struct Backtest<S> {
     next_second: Nanos,
     high: i128,
     drawdown: i128,
+    curve: Curve,
+}
+
+/// The gain over time in a bounded number of points: when there are too many, every other one goes.
+#[derive(Debug, Default)]
+struct Curve {
+    points: Vec<(Nanos, i128)>,
+    step: u64,
+    next: Nanos,
+}
+
+impl Curve {
+    const MAX: usize = 4_096;
+
+    fn put(&mut self, at: Nanos, gain: i128) {
+        if at < self.next {
+            // A span's last value is the one to be seen.
+            if let Some(last) = self.points.last_mut() {
+                *last = (at, gain);
+            }
+            return;
+        }
+        if self.points.len() == Curve::MAX {
+            let mut nth = 0_u32;
+            self.points.retain(|_| {
+                nth += 1;
+                nth.is_multiple_of(2)
+            });
+            self.step = self.step.max(Nanos::MILLI) * 2;
+        }
+        self.points.push((at, gain));
+        self.next = at.after(self.step);
+    }
 }
 
 /// Books of every feed; they have no text form.
@@ -204,6 +269,12 @@ struct Account {
     fees: i128,
 }
 
+/// One for each feed.
+fn sized(mut of_feeds: Vec<bool>, feeds: usize) -> Vec<bool> {
+    of_feeds.resize(feeds, false);
+    of_feeds
+}
+
 impl<S: Strategy> Backtest<S> {
     /// A backtest of one strategy over the books of its feeds, which are empty.
     pub fn new(strategy: S, books: Vec<Books>, config: BacktestConfig) -> Backtest<S> {
@@ -216,17 +287,23 @@ impl<S: Strategy> Backtest<S> {
         Backtest {
             conductor: Conductor::new(strategy, &conductor),
             feeds_trade: vec![true; books.len()],
-            is_grouped: config.is_grouped,
+            is_grouped: sized(config.is_grouped, books.len()),
+            less_is_executed: sized(config.less_is_executed, books.len()),
+            is_in_group: vec![false; books.len()],
+            groups: 0,
+            is_delayed: !config.latency.feed.is_none(),
             books: Books1(books),
             bits,
             wire: Wire {
-                queue: BinaryHeap::new(),
-                items: Vec::new(),
-                free: Vec::new(),
+                requests: UnderWay::new(),
+                reports: UnderWay::new(),
                 count: 0,
                 draw: Draw::new(config.seed),
                 latency: config.latency,
-                last: [Nanos::ZERO; 2],
+                heard: Nanos::ZERO,
+                wake: Nanos::ZERO,
+                has_news: true,
+                told_before_feed: 0,
                 hash: 0xCBF2_9CE4_8422_2325,
                 fills: Vec::new(),
                 new_fills: 0,
@@ -245,6 +322,7 @@ impl<S: Strategy> Backtest<S> {
             next_second: Nanos::ZERO,
             high: 0,
             drawdown: 0,
+            curve: Curve::default(),
         }
     }
 
@@ -280,37 +358,98 @@ impl<S: Strategy> Backtest<S> {
     pub fn on_event(&mut self, feed: usize, event: &MarketEvent) {
         let now = event.recv_ts.max(self.now);
         if self.events == 0 {
-            self.now = now;
-            self.first = Some(now);
-            self.next_second = now.after(Nanos::SECOND);
-            self.start();
+            self.begin(now);
         }
         self.events += 1;
-        if now > self.now || self.wire.due().is_some() {
-            self.advance(now);
+        let heard = match self.is_delayed {
+            false => now,
+            true => now
+                .after(self.wire.draw.take(&self.wire.latency.feed, now))
+                .max(self.wire.heard),
+        };
+        let is_due = heard >= self.wire.wake || self.wire.has_news;
+        if is_due || self.conductor.next_timer().is_some_and(|at| at <= heard) {
+            self.advance(now, heard);
         }
-        self.now = now;
+        (self.now, self.wire.heard) = (now, heard);
         let id = InstrumentId(((feed as u32) << self.bits) | event.instrument.0);
-        let is_idle = self.venue.is_idle(id);
-        if !is_idle {
-            let books = (&self.books.0[feed], event.instrument);
-            self.venue.before(event, id, books, &mut self.wire);
-        }
         if event.kind == EventKind::Status {
             self.note_status(feed, id, event);
         }
-        let outcome = Outcome::of(&mut self.books.0[feed], event);
-        if !is_idle {
-            let books = (&self.books.0[feed], event.instrument);
-            self.venue.after(event, id, books, &mut self.wire);
+        let outcome = match self.venue.is_idle(id) {
+            _ if event.kind == EventKind::Clear => self.clear_at_venue(feed, id, event),
+            true => Outcome::of(&mut self.books.0[feed], event),
+            false => self.event_at_venue(feed, id, event),
+        };
+        let is_grouped = self.is_grouped[feed];
+        if is_grouped {
+            let was = std::mem::replace(&mut self.is_in_group[feed], !event.flags.has(EventFlags::LAST));
+            self.groups = self.groups + u32::from(self.is_in_group[feed]) - u32::from(was);
         }
+        let markets = Markets::new(&self.books.0, self.bits);
+        if heard == event.recv_ts {
+            self.conductor
+                .on_event(feed, event, outcome, is_grouped, markets, &mut self.wire);
+        } else {
+            let event = MarketEvent {
+                recv_ts: heard,
+                ..*event
+            };
+            let outcome = match outcome {
+                Outcome::Update(update, hit) => Outcome::Update(
+                    BookUpdate {
+                        recv_ts: heard,
+                        ..update
+                    },
+                    hit,
+                ),
+                Outcome::Other => outcome,
+            };
+            self.conductor
+                .on_event(feed, &event, outcome, is_grouped, markets, &mut self.wire);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, now: Nanos) {
+        (self.now, self.wire.heard) = (now, now);
+        self.first = Some(now);
+        self.next_second = now.after(Nanos::SECOND);
+        self.start();
+    }
+
+    /// A book, or every book of a feed, is cleared.
+    #[cold]
+    fn clear_at_venue(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) -> Outcome {
+        if event.instrument != InstrumentId::WHOLE_FEED {
+            return match self.venue.is_idle(id) {
+                true => Outcome::of(&mut self.books.0[feed], event),
+                false => self.event_at_venue(feed, id, event),
+            };
+        }
+        let outcome = Outcome::of(&mut self.books.0[feed], event);
+        let of_feed = (feed as u32) << self.bits..(feed as u32 + 1) << self.bits;
+        self.venue
+            .clear(self.now, event, of_feed, &self.books.0[feed], &mut self.wire);
+        outcome
+    }
+
+    /// An event of an instrument in which an order of ours stands.
+    fn event_at_venue(&mut self, feed: usize, id: InstrumentId, event: &MarketEvent) -> Outcome {
+        let books = &mut self.books.0[feed];
+        let had = books.order(event.order_id);
+        let outcome = Outcome::of(books, event);
+        let said = Said {
+            is_applied: matches!(outcome, Outcome::Update(..)),
+            less_is_executed: self.less_is_executed[feed],
+        };
+        let books = (&self.books.0[feed], event.instrument);
+        self.venue
+            .event(self.now, event, had, said, id, books, &mut self.wire);
         if self.wire.fills.len() > self.wire.new_fills {
             self.account();
         }
-        let is_grouped = self.is_grouped.get(feed).copied().unwrap_or_default();
-        let markets = Markets::new(&self.books.0, self.bits);
-        self.conductor
-            .on_event(feed, event, outcome, is_grouped, markets, &mut self.wire);
+        outcome
     }
 
     #[cold]
@@ -322,83 +461,112 @@ impl<S: Strategy> Backtest<S> {
         }
     }
 
-    /// Everything that is due until `now`: requests at the venue, reports, timers, looks at the market, in the order of their times.
-    fn advance(&mut self, now: Nanos) {
+    /// Everything that is due before the next event, which the venue tells at `now` and the strategy hears at `heard`: requests at the venue, reports,
+    /// timers, looks at the market, in the order of their times. What is asked for at the very time of an event comes after it, and within a match event
+    /// nothing comes to the venue.
+    fn advance(&mut self, now: Nanos, heard: Nanos) {
+        let is_in_match = self.groups > 0 && now == self.now;
         loop {
-            let timer = self.conductor.next_timer();
+            let request = self
+                .wire
+                .requests
+                .due()
+                .filter(|(at, _)| *at < now && !is_in_match);
+            let report = self.wire.reports.due().filter(|(at, _)| *at <= heard);
+            let timer = self.conductor.next_timer().filter(|at| *at <= heard);
             let look = self.looks.peek().map(|Reverse((at, ..))| *at);
-            let second = (!self.accounts.is_empty()).then_some(self.next_second);
-            let wire = self.wire.due();
-            let soonest = [wire, timer, look, second].into_iter().flatten().min();
-            let Some(at) = soonest.filter(|at| *at <= now) else {
+            let look = look.filter(|at| *at <= now);
+            let second = (!self.accounts.is_empty() && self.next_second <= now).then_some(self.next_second);
+            // The number decides between two of one time; what has none comes behind.
+            let last = |at| (at, u64::MAX);
+            let all = [request, report, look.map(last), timer.map(last), second.map(last)];
+            let Some(soonest) = all.into_iter().flatten().min() else {
                 break;
             };
-            if wire == Some(at) {
-                self.deliver();
-            } else if look == Some(at) {
+            let is = |item: Option<(Nanos, u64)>| item == Some(soonest);
+            if is(request) {
+                self.deliver_request();
+            } else if is(report) {
+                self.deliver_report();
+            } else if look == Some(soonest.0) {
                 self.look();
-            } else if timer == Some(at) {
+            } else if timer == Some(soonest.0) {
+                let at = soonest.0.max(self.wire.heard);
                 let markets = Markets::new(&self.books.0, self.bits);
-                let before = self.conductor.next_timer();
+                self.wire.heard = at;
                 self.conductor.on_time(at, markets, &mut self.wire);
-                if self.conductor.next_timer() == before {
+                if self.conductor.next_timer() == timer {
                     break;
                 }
             } else {
-                self.next_second = at.after(Nanos::SECOND);
+                self.next_second = soonest.0.after(Nanos::SECOND);
                 self.value();
             }
         }
         if now > self.next_second {
-            // Nothing is held, or the recording pauses: no second of it needs a look.
+            // The recording pauses: no second of it needs a look.
             self.next_second = now.after(Nanos::SECOND);
+        }
+        let of_wire = [self.wire.requests.due(), self.wire.reports.due()];
+        let of_wire = of_wire.into_iter().flatten().map(|(at, _)| at);
+        let look = self.looks.peek().map(|Reverse((at, ..))| *at);
+        let second = (!self.accounts.is_empty()).then_some(self.next_second);
+        self.wire.wake = of_wire.chain(look).chain(second).min().unwrap_or(Nanos(u64::MAX));
+        self.wire.has_news = false;
+    }
+
+    fn deliver_request(&mut self) {
+        let Some((at, request)) = self.wire.requests.take() else {
+            return;
+        };
+        let instrument = match request {
+            OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => instrument,
+            OrderIntent::Cancel { target, .. } => self.venue.instrument_of(target).unwrap_or_default(),
+        };
+        let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
+        let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
+        let is_on_tick = match request {
+            OrderIntent::New {
+                price,
+                order_type: OrderType::Limit,
+                ..
+            }
+            | OrderIntent::Replace { price, .. } => {
+                let tick = self
+                    .defined
+                    .get(&instrument)
+                    .map_or(1, |defined| tick_of(defined, price).raw());
+                price.raw() % tick.max(1) == 0
+            }
+            _ => true,
+        };
+        let can_trade = self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted && is_on_tick;
+        let Some(books) = self.books.0.get(feed) else {
+            return;
+        };
+        self.venue
+            .arrive(at, &request, (books, local), can_trade, &mut self.wire);
+        self.account();
+    }
+
+    fn deliver_report(&mut self) {
+        if let Some((at, report)) = self.wire.reports.take() {
+            self.wire.heard = self.wire.heard.max(at);
+            let markets = Markets::new(&self.books.0, self.bits);
+            // One that fits no order is counted there, and of a fill stops everything.
+            let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
         }
     }
 
-    fn deliver(&mut self) {
-        let Some((at, item)) = self.wire.take() else {
-            return;
-        };
-        match item {
-            UnderWay::Request(request) => {
-                let instrument = match request {
-                    OrderIntent::New { instrument, .. } | OrderIntent::Replace { instrument, .. } => {
-                        instrument
-                    }
-                    OrderIntent::Cancel { target, .. } => {
-                        self.venue.instrument_of(target).unwrap_or_default()
-                    }
-                };
-                let (feed, local) = Markets::new(&self.books.0, self.bits).local(instrument);
-                let is_halted = self.halted.get(&instrument).copied().unwrap_or_default();
-                let is_on_tick = match request {
-                    OrderIntent::New {
-                        price,
-                        order_type: OrderType::Limit,
-                        ..
-                    }
-                    | OrderIntent::Replace { price, .. } => {
-                        let tick = self
-                            .defined
-                            .get(&instrument)
-                            .map_or(1, |defined| tick_of(defined, price).raw());
-                        price.raw() % tick.max(1) == 0
-                    }
-                    _ => true,
-                };
-                let can_trade =
-                    self.feeds_trade.get(feed).copied().unwrap_or_default() && !is_halted && is_on_tick;
-                let Some(books) = self.books.0.get(feed) else {
-                    return;
-                };
-                self.venue
-                    .arrive(at, &request, (books, local), can_trade, &mut self.wire);
-                self.account();
-            }
-            UnderWay::Report(report) => {
-                let markets = Markets::new(&self.books.0, self.bits);
-                // One that fits no order is counted there, and of a fill stops everything.
-                let _ = self.conductor.on_report(at, &report, markets, &mut self.wire);
+    /// What is under way arrives; the market does not move any more.
+    fn deliver_all(&mut self) {
+        loop {
+            match (self.wire.requests.due(), self.wire.reports.due()) {
+                (None, None) => return,
+                (Some(request), report) if report.is_none_or(|report| request < report) => {
+                    self.deliver_request()
+                }
+                _ => self.deliver_report(),
             }
         }
     }
@@ -408,6 +576,10 @@ impl<S: Strategy> Backtest<S> {
         while let Some(fill) = self.wire.fills.get(self.wire.new_fills).copied() {
             let place = self.wire.new_fills;
             self.wire.new_fills += 1;
+            self.wire.has_news = true;
+            if self.accounts.is_empty() {
+                self.next_second = self.now.after(Nanos::SECOND);
+            }
             let mid = self.mid(fill.instrument);
             self.wire.fills[place].mid = mid;
             for (horizon, ns) in HORIZONS.into_iter().enumerate() {
@@ -463,6 +635,7 @@ impl<S: Strategy> Backtest<S> {
         }
         self.high = self.high.max(total);
         self.drawdown = self.drawdown.max(self.high - total);
+        self.curve.put(self.now, total);
     }
 
     /// The recording is over. What is under way arrives, what is open is cancelled; the strategy's last word is [`Strategy::on_stop`].
@@ -470,18 +643,13 @@ impl<S: Strategy> Backtest<S> {
         self.start();
         let end = self.now;
         // What was sent before the end still comes to the venue, whose book does not change any more.
-        while self.wire.due().is_some() {
-            self.deliver();
-        }
+        self.deliver_all();
+        let heard = self.wire.heard;
         self.conductor
-            .stop(end, Markets::new(&self.books.0, self.bits), &mut self.wire);
-        while self.wire.due().is_some() {
-            self.deliver();
-        }
+            .stop(heard, Markets::new(&self.books.0, self.bits), &mut self.wire);
+        self.deliver_all();
         self.venue.close(end, &mut self.wire);
-        while self.wire.due().is_some() {
-            self.deliver();
-        }
+        self.deliver_all();
         self.account();
         self.value();
         let instruments: Vec<InstrumentResult> = self
@@ -512,7 +680,10 @@ impl<S: Strategy> Backtest<S> {
             gain: instruments.iter().map(|i| i.gain - i.fees).sum(),
             instruments,
             drawdown: self.drawdown,
-            doubts: self.venue.doubts,
+            doubts: Doubts {
+                told_before_feed: self.wire.told_before_feed,
+                ..self.venue.doubts
+            },
             hash: self.wire.hash,
         }
     }
@@ -520,6 +691,11 @@ impl<S: Strategy> Backtest<S> {
     /// Every fill, in order.
     pub fn fills(&self) -> &[Fill] {
         &self.wire.fills
+    }
+
+    /// The gain less fees over time, in 1e-9 units of the currency: after fills, and while something was traded once a second; at most 4,096 points.
+    pub fn curve(&self) -> &[(Nanos, i128)] {
+        &self.curve.points
     }
 
     /// Of every request and report until now.
@@ -569,6 +745,16 @@ impl<S: Strategy> Backtest<S> {
         let books = (&self.books.0[feed], local);
         self.venue.arrive(at, request, books, true, &mut self.wire);
         self.account();
+    }
+
+    /// The number over all feeds of a feed's instrument.
+    pub fn number(&self, feed: usize, instrument: InstrumentId) -> InstrumentId {
+        Markets::new(&self.books.0, self.bits).number(feed, instrument)
+    }
+
+    /// What orders of ours changed in a book is forgotten: it is the recorded one again.
+    pub(crate) fn forget(&mut self, instrument: InstrumentId) {
+        self.venue.forget(instrument);
     }
 
     /// How much of an order was filled.

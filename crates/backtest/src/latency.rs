@@ -1,4 +1,6 @@
-//! How long requests and reports take.
+//! How long things take.
+
+use tickwire_market::Nanos;
 
 /// A time that something takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -7,11 +9,42 @@ pub enum Latency {
     Constant(u64),
     /// Drawn from a distribution: nanoseconds with how often they were measured, as a histogram of the lab says. Without any, 0.
     Drawn(Vec<(u64, u64)>),
+    /// As it was measured, order by order, on the day of the recording: each holds from its time until the next one's. Without any, 0.
+    Recorded(Vec<TimedLatency>),
 }
 
-/// The times of a simulated venue, as seen from the place where the recording was made.
+/// What was measured of one order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TimedLatency {
+    /// When it was sent, in the time of the recording.
+    pub at: Nanos,
+    /// How long it took, in nanoseconds.
+    pub ns: u64,
+}
+
+impl Latency {
+    /// Latencies that were measured order by order, in any order.
+    pub fn recorded(mut measured: Vec<TimedLatency>) -> Latency {
+        measured.sort_unstable();
+        Latency::Recorded(measured)
+    }
+
+    /// Whether it is always 0.
+    pub fn is_none(&self) -> bool {
+        match self {
+            Latency::Constant(ns) => *ns == 0,
+            Latency::Drawn(values) => values.iter().all(|(ns, count)| *ns == 0 || *count == 0),
+            Latency::Recorded(values) => values.iter().all(|value| value.ns == 0),
+        }
+    }
+}
+
+/// The times of a simulated venue. The recording's times are taken for the venue's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LatencyConfig {
+    /// From the place where the recording was made to the strategy; events do not pass each other. Default 0: the strategy stands where the recording
+    /// was made.
+    pub feed: Latency,
     /// From a new order or a replacement to the matching engine. Default 0.
     pub entry: Latency,
     /// From a cancellation to the matching engine. Default 0.
@@ -23,6 +56,7 @@ pub struct LatencyConfig {
 impl Default for LatencyConfig {
     fn default() -> LatencyConfig {
         LatencyConfig {
+            feed: Latency::Constant(0),
             entry: Latency::Constant(0),
             cancel: Latency::Constant(0),
             response: Latency::Constant(0),
@@ -41,7 +75,9 @@ impl Draw {
         Draw { state: seed }
     }
 
-    pub(crate) fn take(&mut self, latency: &Latency) -> u64 {
+    /// A time for what is sent at `now`.
+    #[inline]
+    pub(crate) fn take(&mut self, latency: &Latency, now: Nanos) -> u64 {
         match latency {
             Latency::Constant(ns) => *ns,
             Latency::Drawn(values) => {
@@ -54,6 +90,12 @@ impl Draw {
                     at -= count;
                 }
                 0
+            }
+            Latency::Recorded(values) => {
+                let next = values.partition_point(|value| value.at <= now);
+                // Before the first measurement it is the best guess.
+                let holds = values.get(next.saturating_sub(1));
+                holds.map_or(0, |value| value.ns)
             }
         }
     }
@@ -77,7 +119,9 @@ mod tests {
         let measured = Latency::Drawn(vec![(10, 1), (20, 3), (500, 0)]);
         let times = |seed| {
             let mut draw = Draw::new(seed);
-            (0..4_000).map(|_| draw.take(&measured)).collect::<Vec<_>>()
+            (0..4_000)
+                .map(|_| draw.take(&measured, Nanos::ZERO))
+                .collect::<Vec<_>>()
         };
         let drawn = times(7);
         assert_eq!(drawn, times(7));
@@ -88,6 +132,16 @@ mod tests {
             "{tens} of 4,000, where 1,000 are expected"
         );
         assert!(drawn.iter().all(|ns| [10, 20].contains(ns)));
-        assert_eq!(Draw::new(1).take(&Latency::Drawn(vec![])), 0);
+        assert_eq!(Draw::new(1).take(&Latency::Drawn(vec![]), Nanos::ZERO), 0);
+    }
+
+    #[test]
+    fn what_was_measured_holds_from_its_time_until_the_next() {
+        let at = |at, ns| TimedLatency { at: Nanos(at), ns };
+        let measured = Latency::recorded(vec![at(200, 9), at(100, 5), at(300, 2)]);
+        let mut draw = Draw::new(1);
+        let taken = [0, 99, 100, 199, 200, 299, 300, 9_000].map(|now| draw.take(&measured, Nanos(now)));
+        assert_eq!(taken, [5, 5, 5, 5, 9, 9, 2, 2]);
+        assert_eq!(draw.take(&Latency::recorded(vec![]), Nanos(5)), 0);
     }
 }

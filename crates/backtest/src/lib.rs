@@ -6,6 +6,9 @@
 //!                   └── own orders are markers in its queues ◄──────────────────────────────────────┤
 //!                                        └──────────── report ◄─ response latency ◄─────────────────┘
 //! ```
+//! There are two clocks: that of the venue, which the recording's times are of, and that of the strategy, which hears of an event after the feed's
+//! latency. With none they are one.
+//!
 //! A [`Backtest`] is given events in the order of the recording's time; what the strategy sends is held back for the entry latency, matched against the
 //! book as it is then by a [`FillModel`], and reported back after the response latency. There is one book, the recorded one: an order of ours
 //! stands in it as a marker, whose place in the queue is known exactly where the feed says every order, and is estimated where it says levels.
@@ -82,13 +85,17 @@
 #![forbid(unsafe_code)]
 
 mod backtest;
+mod ghost;
 mod latency;
+pub mod naive;
 mod result;
 #[cfg(test)]
 mod tests;
 mod venue;
+mod world;
 
 pub use backtest::{Backtest, BacktestConfig};
-pub use latency::{Latency, LatencyConfig};
+pub use ghost::{Difference, GhostConfig, GhostResult, Ghosts, Nobody};
+pub use latency::{Latency, LatencyConfig, TimedLatency};
 pub use result::{Doubts, Fees, Fill, HORIZONS, InstrumentResult, Summary};
 pub use venue::FillModel;

@@ -54,11 +54,20 @@ pub struct Doubts {
     pub touched: u64,
     /// Requests that came while the book was not live.
     pub on_stale_book: u64,
+    /// Recorded executions that found less than they took, in the matching model: ours had taken it, and what those who came later would have done
+    /// instead is not known.
+    pub found_less: u64,
+    /// Recorded orders that were executed whole and stand on in the matching model, as ours traded in their place: when their owners would have
+    /// cancelled them is not known.
+    pub spared: u64,
+    /// Reports that came back before the strategy had heard of the same moment by its feed, and were told right after it: the response takes less time
+    /// than the feed does.
+    pub told_before_feed: u64,
 }
 
 impl Doubts {
     /// Each with its number.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
+    pub fn named(&self) -> [(&'static str, u64); 9] {
         [
             (
                 "orders that ended at the front of their queue without a fill",
@@ -77,6 +86,18 @@ impl Doubts {
             (
                 "requests that came while the book was not live",
                 self.on_stale_book,
+            ),
+            (
+                "recorded executions that found less than they took",
+                self.found_less,
+            ),
+            (
+                "recorded orders that stand on because ours traded in their place",
+                self.spared,
+            ),
+            (
+                "reports that came before the feed's own word of their moment",
+                self.told_before_feed,
             ),
         ]
     }

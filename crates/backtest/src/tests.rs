@@ -328,6 +328,7 @@ fn requests_and_reports_take_their_time_and_the_book_moves_meanwhile() {
         entry: Latency::Constant(5),
         cancel: Latency::Constant(2),
         response: Latency::Constant(3),
+        ..LatencyConfig::default()
     };
     let take = Do::Submit(Ticket::limit(Side::Bid, ID, 40, price(12)).immediate_or_cancel());
     let mut rig = standing(
@@ -501,6 +502,7 @@ fn one_run_is_another_to_the_last_bit_and_a_different_seed_is_not() {
             &[(10, bid(10, 10)), (25, Do::Cancel(0)), (40, bid(7, 10))],
             BacktestConfig {
                 latency: LatencyConfig {
+                    feed: Latency::Drawn(vec![(1, 1), (3, 1)]),
                     entry: drawn.clone(),
                     cancel: drawn.clone(),
                     response: drawn.clone(),
@@ -523,4 +525,319 @@ fn a_price_between_ticks_is_refused_as_the_venue_would() {
     let mut rig = standing(&[(10, off), (20, bid(1, 10))], config(FillModel::Queue));
     rig.add(30, 9, Side::Bid, 1, 1);
     assert_eq!(rig.test.finish().rejects, 1);
+}
+
+/// Numbers from a seed, as long as there are some left.
+fn choices(seed: u64, count: u32) -> impl FnMut(u32) -> Option<u32> {
+    let (mut state, mut left) = (seed, count);
+    move |bound| {
+        left = left.checked_sub(1)?;
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        Some((state >> 33) as u32 % bound)
+    }
+}
+
+#[test]
+fn queues_and_matching_agree_with_a_list_of_orders() {
+    for fill in [FillModel::Queue, FillModel::Matching] {
+        let (mut fills, mut refused) = (0, 0);
+        for seed in 0..400 {
+            let (more, no) = crate::naive::agree(&mut choices(seed * 7_919 + 1, 1_500), fill);
+            (fills, refused) = (fills + more, refused + no);
+        }
+        println!("{fill:?}: {fills} fills, {refused} events refused");
+        assert!(fills > 5_000, "{fill:?}: {fills} fills");
+        assert!(refused > 1_000, "{fill:?}: {refused} events refused");
+    }
+}
+
+/// As [`standing`], in one matching engine with the recorded orders.
+fn matching(at: &[(u64, Do)]) -> Rig {
+    standing(at, config(FillModel::Matching))
+}
+
+#[test]
+fn in_one_engine_who_is_ahead_trades_first_and_others_trade_less() {
+    let mut rig = matching(&[(10, bid(10, 10))]);
+    rig.add(20, 4, Side::Bid, 10, 30);
+    rig.act(30, EventKind::Execute, 1, 60);
+    rig.act(40, EventKind::Execute, 2, 40);
+    assert_eq!(rig.fills(), []);
+    // In the recording the third order's 30 trade; here ours does first, and ten of the third stand on.
+    rig.act(50, EventKind::Execute, 4, 30);
+    assert_eq!(rig.fills(), [(50, 10, 10, true)]);
+    // They are ahead of what comes later: another one of ours waits for them.
+    let later = rig.test.finish();
+    assert_eq!((later.doubts.spared, later.doubts.found_less), (1, 0));
+    let mut rig = matching(&[(10, bid(10, 10)), (60, bid(5, 10))]);
+    rig.add(20, 4, Side::Bid, 10, 30);
+    for (at, order, qty) in [(30, 1, 60), (40, 2, 40), (50, 4, 30)] {
+        rig.act(at, EventKind::Execute, order, qty);
+    }
+    rig.add(70, 5, Side::Bid, 10, 50);
+    rig.act(80, EventKind::Execute, 5, 12);
+    assert_eq!(
+        rig.fills(),
+        [(50, 10, 10, true), (80, 2, 10, true)],
+        "ten to the one that was spared, then two to ours"
+    );
+    assert_eq!(rig.test.fills()[1].queue_at_entry, 10);
+}
+
+#[test]
+fn what_ours_take_is_missing_for_those_who_come_later() {
+    let take = Do::Submit(Ticket::limit(Side::Bid, ID, 45, price(12)).immediate_or_cancel());
+    let mut rig = matching(&[
+        (10, take),
+        (60, Do::Submit(Ticket::limit(Side::Ask, ID, 5, price(12)))),
+    ]);
+    rig.add(20, 4, Side::Ask, 12, 30);
+    // The recording's buyer of 50 finds 5 of the first, takes 30 of the second, and what is left of him is not known.
+    rig.act(30, EventKind::Execute, 3, 50);
+    // What he has taken of the second is missing, too, for the next one.
+    rig.act(40, EventKind::Execute, 4, 30);
+    rig.add(65, 5, Side::Ask, 12, 7);
+    rig.act(70, EventKind::Execute, 5, 7);
+    assert_eq!(rig.fills(), [(10, 45, 12, false), (70, 5, 12, true)]);
+    let doubts = rig.test.finish().doubts;
+    assert_eq!(
+        (doubts.found_less, doubts.spared, doubts.took_recorded),
+        (2, 1, 0)
+    );
+}
+
+#[test]
+fn owners_of_recorded_orders_cancel_and_replace_what_they_have_left() {
+    // Ours takes 20 of the 50 offered; the owner replaces them by 40, of which he has 20 less.
+    let take = |qty| Do::Submit(Ticket::limit(Side::Bid, ID, qty, price(13)).immediate_or_cancel());
+    let mut rig = matching(&[(10, take(20)), (30, take(99))]);
+    rig.event(
+        20,
+        MarketEvent {
+            kind: EventKind::Replace,
+            order_id: OrderId(3),
+            ref_id: 33,
+            side: Side::Ask,
+            price: price(13),
+            qty: Volume(40),
+            ..MarketEvent::default()
+        },
+    );
+    rig.act(40, EventKind::Delete, 33, 0);
+    rig.add(50, 9, Side::Bid, 1, 1);
+    assert_eq!(rig.fills(), [(10, 20, 12, false), (30, 20, 13, false)]);
+    assert_eq!(rig.test.finish().doubts.found_less, 0);
+}
+
+#[test]
+fn a_match_event_is_not_acted_in() {
+    // CME and MOEX: an order that comes at the time of a match, or between its messages, finds the book after it.
+    let grouped = BacktestConfig {
+        is_grouped: vec![true],
+        ..config(FillModel::Queue)
+    };
+    for matches_at in [[30, 30], [25, 25]] {
+        let take = Do::Submit(Ticket::limit(Side::Bid, ID, 50, price(12)).immediate_or_cancel());
+        let mut rig = rig(&[(30, take)], Depth::ByOrder, grouped.clone());
+        let end = EventFlags::LAST;
+        for (at, order, side, units, qty, flags) in [
+            (1, 1, Side::Bid, 10, 60, EventFlags::NONE),
+            (1, 3, Side::Ask, 12, 50, end),
+        ] {
+            rig.event(
+                at,
+                MarketEvent {
+                    kind: EventKind::Add,
+                    order_id: OrderId(order),
+                    side,
+                    price: price(units),
+                    qty: Volume(qty),
+                    flags,
+                    ..MarketEvent::default()
+                },
+            );
+        }
+        for (at, qty, flags) in [(matches_at[0], 20, EventFlags::NONE), (matches_at[1], 25, end)] {
+            rig.event(
+                at,
+                MarketEvent {
+                    kind: EventKind::Execute,
+                    order_id: OrderId(3),
+                    qty: Volume(qty),
+                    flags,
+                    ..MarketEvent::default()
+                },
+            );
+        }
+        rig.add(40, 9, Side::Bid, 1, 1);
+        assert_eq!(rig.fills(), [(30, 5, 12, false)], "what both left");
+    }
+}
+
+#[test]
+fn the_strategy_hears_later_than_the_venue_speaks_and_its_orders_find_what_came_meanwhile() {
+    let latency = LatencyConfig {
+        feed: Latency::Constant(100),
+        entry: Latency::Constant(10),
+        cancel: Latency::Constant(10),
+        response: Latency::Constant(150),
+    };
+    let take = Do::Submit(Ticket::limit(Side::Bid, ID, 40, price(12)).immediate_or_cancel());
+    let mut rig = standing(
+        &[(1_000, take)],
+        BacktestConfig {
+            latency,
+            ..config(FillModel::Queue)
+        },
+    );
+    // Told at the venue at 950, heard at 1,050: the strategy acts at 1,000 without knowing, and the venue does know.
+    rig.act(950, EventKind::Reduce, 3, 45);
+    rig.add(1_005, 8, Side::Bid, 9, 1);
+    rig.add(2_000, 9, Side::Bid, 1, 1);
+    assert_eq!(rig.fills(), [(1_010, 5, 12, false)]);
+    let script = rig.test.conductor().strategy();
+    let heard: Vec<u64> = script.tops.iter().map(|(at, _)| *at).collect();
+    assert_eq!(heard, [0, 101, 102, 103, 1_050, 1_105, 2_100]);
+    assert_eq!(script.heard.first().map(|(at, ..)| *at), Some(1_160));
+    assert_eq!(rig.test.finish().doubts.told_before_feed, 0);
+}
+
+#[test]
+fn a_report_that_beats_the_feed_is_told_behind_it_and_counted() {
+    let latency = LatencyConfig {
+        feed: Latency::Constant(100),
+        ..LatencyConfig::default()
+    };
+    let mut rig = standing(
+        &[(150, bid(10, 10))],
+        BacktestConfig {
+            latency,
+            ..config(FillModel::Queue)
+        },
+    );
+    rig.add(149, 4, Side::Bid, 9, 1);
+    rig.add(400, 9, Side::Bid, 1, 1);
+    rig.act(500, EventKind::Execute, 1, 60);
+    rig.act(500, EventKind::Execute, 2, 40);
+    rig.add(501, 5, Side::Bid, 10, 30);
+    rig.act(510, EventKind::Execute, 5, 10);
+    rig.add(520, 10, Side::Bid, 1, 1);
+    assert_eq!(rig.fills(), [(510, 10, 10, true)]);
+    let heard = &rig.test.conductor().strategy().heard;
+    assert_eq!(
+        heard.last().map(|(at, ..)| *at),
+        Some(610),
+        "as the feed tells it, not at 510"
+    );
+    // The acceptance, behind what happened at 149 and was heard at 249, and the fill.
+    assert_eq!(rig.test.finish().doubts.told_before_feed, 2);
+}
+
+#[test]
+fn nanoseconds_are_kept() {
+    // hftbacktest and others lose them where times are floats: 2^53 ns were over in April 1970.
+    let day = 1_764_000_000_000_000_000;
+    let mut rig = standing(&[(day + 1, bid(10, 10))], config(FillModel::Queue));
+    rig.act(day + 3, EventKind::Execute, 1, 60);
+    rig.act(day + 3, EventKind::Execute, 2, 40);
+    rig.add(day + 4, 4, Side::Bid, 10, 5);
+    rig.act(day + 7, EventKind::Execute, 4, 5);
+    assert_eq!(rig.fills(), [(day + 7, 5, 10, true)]);
+    let summary = rig.test.finish();
+    assert_eq!(summary.span, [Nanos(1), Nanos(day + 7)]);
+}
+
+#[test]
+fn trades_that_are_fills_of_resting_orders_do_not_change_the_book_twice() {
+    // nautilus_trader 4445: a trade beside the executions that made it was applied as an execution of its own.
+    let mut rig = standing(&[(10, bid(10, 10))], config(FillModel::Queue));
+    rig.act(20, EventKind::Execute, 1, 30);
+    rig.event(
+        20,
+        MarketEvent {
+            kind: EventKind::Trade,
+            side: Side::Bid,
+            price: price(10),
+            qty: Volume(30),
+            ..MarketEvent::default()
+        },
+    );
+    rig.act(30, EventKind::Execute, 1, 30);
+    rig.act(40, EventKind::Execute, 2, 40);
+    assert_eq!(rig.fills(), [], "all that traded was before us");
+    rig.add(50, 4, Side::Bid, 10, 5);
+    rig.act(60, EventKind::Execute, 4, 5);
+    assert_eq!(rig.fills(), [(60, 5, 10, true)]);
+    let book = rig.test.books(0).book(ID).unwrap();
+    assert!(book.levels(Side::Bid).next().is_none());
+    assert_eq!(
+        rig.test
+            .books(0)
+            .counters()
+            .get(tickwire_market::Counter::BookRejects),
+        0
+    );
+}
+
+#[test]
+fn what_becomes_less_in_its_place_was_executed_where_the_feed_says_no_executions() {
+    let moscow = BacktestConfig {
+        less_is_executed: vec![true],
+        ..config(FillModel::Queue)
+    };
+    let change = |order, qty| MarketEvent {
+        kind: EventKind::Modify,
+        order_id: OrderId(order),
+        side: Side::Bid,
+        price: price(10),
+        qty: Volume(qty),
+        flags: EventFlags::KEEPS_PRIORITY,
+        ..MarketEvent::default()
+    };
+    for (config, fills) in [
+        (moscow, &[(30, 10, 10, true)][..]),
+        (config(FillModel::Queue), &[]),
+    ] {
+        let mut rig = standing(&[(10, bid(10, 10))], config);
+        rig.add(20, 4, Side::Bid, 10, 30);
+        rig.event(25, change(1, 20));
+        rig.event(30, change(4, 5));
+        assert_eq!(rig.fills(), fills);
+    }
+}
+
+#[test]
+fn a_clear_of_the_whole_feed_leaves_ours_first() {
+    for fill in [FillModel::Queue, FillModel::Matching] {
+        let mut rig = standing(&[(10, bid(10, 10))], config(fill));
+        rig.add(20, 4, Side::Bid, 10, 30);
+        rig.event(
+            30,
+            MarketEvent {
+                kind: EventKind::Clear,
+                ..MarketEvent::default()
+            },
+        );
+        let clear = MarketEvent {
+            kind: EventKind::Clear,
+            recv_ts: Nanos(31),
+            ..MarketEvent::default()
+        };
+        rig.test.on_event(0, &clear);
+        rig.add(40, 1, Side::Bid, 10, 30);
+        rig.act(50, EventKind::Execute, 1, 4);
+        assert_eq!(rig.fills(), [(50, 4, 10, true)], "{fill:?}");
+    }
+}
+
+#[test]
+fn of_ours_the_better_price_trades_first_whichever_came_first() {
+    for fill in [FillModel::Queue, FillModel::Matching] {
+        let mut rig = standing(&[(10, bid(10, 10)), (12, bid(10, 11))], config(fill));
+        rig.add(20, 4, Side::Bid, 9, 30);
+        rig.act(30, EventKind::Execute, 4, 12);
+        assert_eq!(rig.fills(), [(30, 10, 11, true), (30, 2, 10, true)], "{fill:?}");
+    }
 }

@@ -1,8 +1,10 @@
 //! The simulated venue: our orders as markers in the recorded book.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use tickwire_book::{Books, Depth};
+use tickwire_book::{Books, Depth, OrderView};
 use tickwire_market::{
     BookState, ClientOrderId, EventFlags, EventKind, InstrumentId, MarketEvent, Nanos, OrderId, OrderIntent,
     OrderType, Price, Qty, Side, TimeInForce,
@@ -10,6 +12,7 @@ use tickwire_market::{
 use tickwire_trading::{OrderReport, ReportKind};
 
 use crate::Doubts;
+use crate::world::World;
 
 /// By which rule orders of ours are filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,6 +22,10 @@ pub enum FillModel {
     /// estimated: trades take from the front, cancellations from behind. Recorded liquidity is used once.
     #[default]
     Queue,
+    /// Recorded orders and ours in one matching engine, on feeds that tell every order; elsewhere it is [`FillModel::Queue`]. A recorded execution is
+    /// entered as what it was, an order that takes so much down to that price: who is ahead trades first. What ours take away is missing for
+    /// those who come later, and recorded orders that ours traded in the place of stand on, until their owners cancel them.
+    Matching,
     /// An order is filled whole as soon as its price is touched. For first looks: too good to be true.
     Touch,
 }
@@ -32,6 +39,8 @@ struct Own {
     qty: u32,
     filled: u32,
     time_in_force: TimeInForce,
+    /// The how many-th order it is that came to rest.
+    arrival: u64,
     /// What stands before it, of others.
     ahead: u64,
     ahead_at_entry: u64,
@@ -44,12 +53,83 @@ impl Own {
         self.qty - self.filled
     }
 
+    /// Whether it trades before another one of ours: by price, then by time. Of the two sides, which never meet, bids stand first.
+    fn is_before(&self, other: &Own) -> bool {
+        match (self.side as u8).cmp(&(other.side as u8)) {
+            Ordering::Equal if self.price == other.price => self.arrival < other.arrival,
+            Ordering::Equal => self.side.better(self.price, other.price),
+            order => order == Ordering::Less,
+        }
+    }
+
     /// Whether a price of the other side is at or through its own.
     fn is_reached_by(&self, price: Price) -> bool {
         match self.side {
             Side::Bid => price <= self.price,
             Side::Ask => price >= self.price,
         }
+    }
+}
+
+/// Whether an order was executed at another price than its own, in an auction or against somebody else's price: that says nothing of its queue. A feed that
+/// has a price in every execution (XDP) marks them all.
+pub(crate) fn is_elsewhere(event: &MarketEvent, had: OrderView) -> bool {
+    event.flags.has(EventFlags::AT_OTHER_PRICE) && event.price != had.price
+}
+
+/// What is known of an event beside itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    /// Whether the book took it.
+    pub(crate) is_applied: bool,
+    /// Whether its feed says no executions, and what becomes less in its place was executed.
+    pub(crate) less_is_executed: bool,
+}
+
+/// What a modification in place was.
+enum Changed {
+    /// So much was executed.
+    Executed(u64),
+    /// It has so much less, or none less.
+    Resized(u64),
+}
+
+/// On which side an order stands after a modification.
+fn side_of(event: &MarketEvent, had: Option<OrderView>) -> Side {
+    match had.filter(|_| event.flags.has(EventFlags::NO_SIDE)) {
+        Some(had) => had.side,
+        None => event.side,
+    }
+}
+
+/// What a modification was; none when the order went to the end of a queue.
+fn change_of(event: &MarketEvent, had: Option<OrderView>, said: Said) -> Option<Changed> {
+    let stays = |had: &OrderView| (side_of(event, Some(*had)), event.price) == (had.side, had.price);
+    let had = had.filter(|had| event.flags.has(EventFlags::KEEPS_PRIORITY) && stays(had))?;
+    let less = u64::from(had.qty.0).saturating_sub(event.qty.0);
+    Some(match said.less_is_executed && less > 0 {
+        true => Changed::Executed(less),
+        false => Changed::Resized(less),
+    })
+}
+
+/// On which side the order stood that a trade was with: whoever was hit stands on the side whose best price it was.
+fn resting_side(event: &MarketEvent, (books, local): (&Books, InstrumentId)) -> Option<Side> {
+    if event.flags.has(EventFlags::NOT_PRINTABLE) {
+        return None;
+    }
+    if !event.flags.has(EventFlags::NO_SIDE) {
+        return Some(event.side);
+    }
+    let book = books.book(local)?;
+    let is_at = |side: Side| {
+        book.best(side)
+            .is_some_and(|best| !side.better(event.price, best.price))
+    };
+    match (is_at(Side::Bid), is_at(Side::Ask)) {
+        (true, false) => Some(Side::Bid),
+        (false, true) => Some(Side::Ask),
+        _ => None,
     }
 }
 
@@ -75,11 +155,16 @@ pub(crate) trait Listener {
 #[derive(Clone, Debug)]
 pub(crate) struct SimVenue {
     model: FillModel,
-    /// By instrument, the first that came first.
+    /// By instrument, who trades first first.
     orders: Vec<Vec<Own>>,
+    /// By instrument: whether an order of ours stands there or the book differs from the recorded one.
+    is_busy: Vec<bool>,
+    /// Books with our orders in them, of the matching model.
+    worlds: BTreeMap<InstrumentId, World>,
+    arrivals: u64,
     place_of: BTreeMap<ClientOrderId, InstrumentId>,
     /// What we took of recorded orders, and of levels where no order is known.
-    taken: BTreeMap<OrderId, u64>,
+    taken: BTreeMap<(InstrumentId, OrderId), u64>,
     taken_of_levels: BTreeMap<(u32, bool, Price), u64>,
     pub(crate) doubts: Doubts,
     pub(crate) requests: [u64; 3],
@@ -92,6 +177,9 @@ impl SimVenue {
         SimVenue {
             model,
             orders: vec![Vec::new(); instruments],
+            is_busy: vec![false; instruments],
+            worlds: BTreeMap::new(),
+            arrivals: 0,
             place_of: BTreeMap::new(),
             taken: BTreeMap::new(),
             taken_of_levels: BTreeMap::new(),
@@ -102,10 +190,43 @@ impl SimVenue {
         }
     }
 
-    /// Whether an order of ours stands in a book.
+    /// Whether nothing of ours stands in a book, nor anything that ours changed.
     #[inline]
     pub(crate) fn is_idle(&self, instrument: InstrumentId) -> bool {
-        self.orders.get(instrument.index()).is_none_or(Vec::is_empty)
+        !self.is_busy.get(instrument.index()).copied().unwrap_or_default()
+    }
+
+    /// What ours did to a book may be over: then it is the recorded one again.
+    fn settle(&mut self, instrument: InstrumentId) {
+        if self.worlds.get(&instrument).is_some_and(World::is_as_recorded)
+            && let Some(world) = self.worlds.remove(&instrument)
+        {
+            self.doubts.found_less += world.found_less;
+            self.doubts.spared += world.spared;
+        }
+        if let Some(is_busy) = self.is_busy.get_mut(instrument.index()) {
+            let is_held = self.worlds.contains_key(&instrument);
+            let of_orders = (instrument, OrderId(0))..=(instrument, OrderId(u64::MAX));
+            let of_levels = (instrument.0, false, Price::MIN)..=(instrument.0, true, Price::MAX);
+            // What was taken of recorded orders lives as long as they do.
+            *is_busy = is_held
+                || !self.orders[instrument.index()].is_empty()
+                || self.taken.range(of_orders).next().is_some()
+                || self.taken_of_levels.range(of_levels).next().is_some();
+        }
+    }
+
+    /// What ours changed is forgotten, where none of ours stands.
+    pub(crate) fn forget(&mut self, instrument: InstrumentId) {
+        if self.orders[instrument.index()].is_empty() {
+            self.worlds.remove(&instrument);
+            self.settle(instrument);
+        }
+    }
+
+    /// Whether recorded orders and ours are matched in one book.
+    fn matches(&self, books: &Books) -> bool {
+        self.model == FillModel::Matching && books.config().depth == Depth::ByOrder
     }
 
     /// Orders that stand in books.
@@ -115,6 +236,26 @@ impl SimVenue {
 
     /// A request reaches the matching engine. `book` is that of its instrument: of a cancellation or replacement see [`SimVenue::instrument_of`].
     pub(crate) fn arrive(
+        &mut self,
+        at: Nanos,
+        request: &OrderIntent,
+        books: (&Books, InstrumentId),
+        can_trade: bool,
+        tell: &mut impl Listener,
+    ) {
+        let instrument = match *request {
+            OrderIntent::New { instrument, .. } => Some(instrument),
+            OrderIntent::Replace { target, .. } | OrderIntent::Cancel { target, .. } => {
+                self.instrument_of(target)
+            }
+        };
+        self.request(at, request, books, can_trade, tell);
+        if let Some(instrument) = instrument {
+            self.settle(instrument);
+        }
+    }
+
+    fn request(
         &mut self,
         at: Nanos,
         request: &OrderIntent,
@@ -156,6 +297,7 @@ impl SimVenue {
                     qty: qty.0,
                     filled: 0,
                     time_in_force,
+                    arrival: 0,
                     ahead: 0,
                     ahead_at_entry: 0,
                     behind: BTreeSet::new(),
@@ -168,38 +310,53 @@ impl SimVenue {
                 target,
                 price,
                 qty,
+                time_in_force,
                 ..
             } => {
                 self.requests[1] += 1;
-                let Some((instrument, mut own)) = self.take_out(target) else {
+                let place = self
+                    .place_of
+                    .get(&target)
+                    .copied()
+                    .filter(|_| can_trade && !qty.is_zero());
+                let Some(instrument) = place else {
                     self.rejects += 1;
                     return tell.report(at, report(target, None, ReportKind::ReplaceRejected { by: id }));
                 };
-                if !can_trade {
-                    self.rejects += 1;
-                    self.put_back(instrument, own);
-                    return tell.report(at, report(target, None, ReportKind::ReplaceRejected { by: id }));
-                }
+                let Some(mut own) = self.take_out(instrument, target) else {
+                    return;
+                };
                 let replaced = ReportKind::Replaced {
                     by: id,
                     venue_id: None,
                 };
                 tell.report(at, report(target, None, replaced));
-                let keeps_place = price == own.price && qty.0 <= own.qty;
+                let keeps_place = price == own.price && qty.0 <= own.qty && time_in_force.rests();
+                own.time_in_force = time_in_force;
                 (own.id, own.price, own.qty) = (id, price, qty.0.max(own.filled));
+                let world = self.worlds.get_mut(&instrument);
                 if own.leaves() == 0 {
-                    return;
+                    world.into_iter().for_each(|world| world.leave(target));
+                    return tell.report(at, report(id, None, ReportKind::Cancelled));
                 }
                 if keeps_place {
+                    let left = own.leaves().into();
+                    world.into_iter().for_each(|world| world.rename(target, id, left));
                     return self.put_back(instrument, own);
                 }
+                world.into_iter().for_each(|world| world.leave(target));
                 own.behind.clear();
                 self.enter(at, own, Some(price), instrument, (books, local), tell);
             }
             OrderIntent::Cancel { target, .. } => {
                 self.requests[2] += 1;
-                match self.take_out(target) {
-                    Some((_, own)) => {
+                let place = self.place_of.get(&target).copied();
+                match place.and_then(|instrument| Some((instrument, self.take_out(instrument, target)?))) {
+                    Some((instrument, mut own)) => {
+                        if let Some(world) = self.worlds.get_mut(&instrument) {
+                            own.ahead = world.ahead(target);
+                            world.leave(target);
+                        }
                         self.ended(&own);
                         tell.report(at, report(target, None, ReportKind::Cancelled));
                     }
@@ -230,7 +387,9 @@ impl SimVenue {
         {
             return tell.report(at, report(own.id, None, ReportKind::Cancelled));
         }
-        if let Some(book) = books.book(local) {
+        if self.matches(books) {
+            self.hit_world(at, &mut own, limit, instrument, (books, local), tell);
+        } else if let Some(book) = books.book(local) {
             for level in book.levels(!own.side) {
                 if own.leaves() == 0 || !within(own.side, level.price, limit) {
                     break;
@@ -241,8 +400,8 @@ impl SimVenue {
                 }
                 own.filled += taken;
                 match self.model {
-                    FillModel::Queue => self.doubts.took_recorded += 1,
                     FillModel::Touch => self.doubts.touched += 1,
+                    _ => self.doubts.took_recorded += 1,
                 }
                 tell_fill(at, &own, instrument, (taken, level.price), false, tell);
             }
@@ -253,12 +412,44 @@ impl SimVenue {
         if !own.time_in_force.rests() || limit.is_none() {
             return tell.report(at, report(own.id, None, ReportKind::Cancelled));
         }
-        own.ahead = books.book(local).map_or(0, |book| {
-            let at_price = book.levels(own.side).find(|level| level.price == own.price);
-            at_price.map_or(0, |level| level.qty.0)
-        });
+        own.ahead = match self.worlds.get_mut(&instrument) {
+            Some(world) => world.rest(own.id, own.side, own.price, own.leaves().into()),
+            None => books.book(local).map_or(0, |book| {
+                let at_price = book.levels(own.side).find(|level| level.price == own.price);
+                at_price.map_or(0, |level| level.qty.0)
+            }),
+        };
         own.ahead_at_entry = own.ahead;
+        self.arrivals += 1;
+        own.arrival = self.arrivals;
         self.put_back(instrument, own);
+    }
+
+    /// Takes what an order wants of the book with ours in it, which is made if there is none yet.
+    fn hit_world(
+        &mut self,
+        at: Nanos,
+        own: &mut Own,
+        limit: Option<Price>,
+        instrument: InstrumentId,
+        (books, local): (&Books, InstrumentId),
+        tell: &mut impl Listener,
+    ) {
+        let world = self.worlds.entry(instrument).or_insert_with(|| {
+            let book = books.book(local);
+            book.map_or_else(World::default, World::of)
+        });
+        let mut parts: Vec<(Price, u32)> = Vec::new();
+        world.hit(!own.side, limit, own.leaves().into(), |price, qty| {
+            match parts.last_mut().filter(|(last, _)| *last == price) {
+                Some((_, of_level)) => *of_level += qty as u32,
+                None => parts.push((price, qty as u32)),
+            }
+        });
+        for (price, qty) in parts {
+            own.filled += qty;
+            tell_fill(at, own, instrument, (qty, price), false, tell);
+        }
     }
 
     /// How much of the other side an order could have.
@@ -269,6 +460,11 @@ impl SimVenue {
         instrument: InstrumentId,
         (books, local): (&Books, InstrumentId),
     ) -> u64 {
+        if self.matches(books)
+            && let Some(world) = self.worlds.get(&instrument)
+        {
+            return world.available(!own.side, limit);
+        }
         let Some(book) = books.book(local) else { return 0 };
         let levels = book
             .levels(!own.side)
@@ -276,9 +472,7 @@ impl SimVenue {
         levels
             .map(|level| match self.model {
                 FillModel::Touch => u64::from(own.leaves()),
-                FillModel::Queue => {
-                    self.left_of(instrument, books, local, !own.side, (level.price, level.qty.0))
-                }
+                _ => self.left_of(instrument, books, local, !own.side, (level.price, level.qty.0)),
             })
             .sum()
     }
@@ -300,7 +494,8 @@ impl SimVenue {
         let orders = book.orders(side, price);
         orders
             .map(|order| {
-                u64::from(order.qty.0).saturating_sub(self.taken.get(&order.id).copied().unwrap_or(0))
+                let taken = self.taken.get(&(instrument, order.id)).copied();
+                u64::from(order.qty.0).saturating_sub(taken.unwrap_or(0))
             })
             .sum()
     }
@@ -321,10 +516,10 @@ impl SimVenue {
         if books.config().depth != Depth::ByOrder {
             let left = self.left_of(instrument, books, local, !own.side, (price, qty));
             let taken = left.min(wanted.into()) as u32;
-            *self
-                .taken_of_levels
-                .entry((instrument.0, own.side == Side::Ask, price))
-                .or_default() += u64::from(taken);
+            if taken > 0 {
+                let key = (instrument.0, own.side == Side::Ask, price);
+                *self.taken_of_levels.entry(key).or_default() += u64::from(taken);
+            }
             return taken;
         }
         let Some(book) = books.book(local) else { return 0 };
@@ -333,95 +528,166 @@ impl SimVenue {
             if taken == wanted {
                 break;
             }
-            let used = self.taken.entry(order.id).or_default();
+            let used = self.taken.get(&(instrument, order.id)).copied().unwrap_or(0);
             let part = u64::from(order.qty.0)
-                .saturating_sub(*used)
+                .saturating_sub(used)
                 .min((wanted - taken).into());
-            *used += part;
-            taken += part as u32;
+            if part > 0 {
+                self.taken.insert((instrument, order.id), used + part);
+                taken += part as u32;
+            }
         }
         taken
     }
 
-    /// An event of the recording, before it is applied to its book.
-    pub(crate) fn before(
+    /// An event of the recording that was just applied to its book. `had`: the order that it names as it was before it.
+    pub(crate) fn event(
         &mut self,
+        at: Nanos,
         event: &MarketEvent,
+        had: Option<OrderView>,
+        said: Said,
+        instrument: InstrumentId,
+        books: (&Books, InstrumentId),
+        tell: &mut impl Listener,
+    ) {
+        let is_of_order = matches!(
+            event.kind,
+            EventKind::Add
+                | EventKind::Execute
+                | EventKind::Reduce
+                | EventKind::Delete
+                | EventKind::Replace
+                | EventKind::Modify
+        );
+        // What the book refused did not happen.
+        if is_of_order && !said.is_applied {
+            return;
+        }
+        if self.worlds.contains_key(&instrument) {
+            self.event_of_world(at, event, had, said, instrument, books, tell);
+        } else {
+            self.event_of_queues(at, event, had, said, instrument, books, tell);
+            self.crossed(at, event, instrument, books, tell);
+        }
+        self.settle(instrument);
+    }
+
+    fn event_of_world(
+        &mut self,
+        at: Nanos,
+        event: &MarketEvent,
+        had: Option<OrderView>,
+        said: Said,
+        instrument: InstrumentId,
+        books: (&Books, InstrumentId),
+        tell: &mut impl Listener,
+    ) {
+        let resting = match event.kind {
+            EventKind::Trade => resting_side(event, books),
+            _ => None,
+        };
+        let Some(world) = self.worlds.get_mut(&instrument) else {
+            return;
+        };
+        let (order, qty) = (event.order_id, event.qty.0);
+        match event.kind {
+            EventKind::Add => world.add(order, event.side, event.price, qty),
+            EventKind::Execute if had.is_some_and(|had| is_elsewhere(event, had)) => {
+                world.execute_elsewhere(order, qty)
+            }
+            EventKind::Execute => world.execute(order, qty),
+            EventKind::Reduce => world.reduce(order, qty),
+            EventKind::Delete => world.delete(order),
+            EventKind::Replace => {
+                let side = had.map_or(event.side, |had| had.side);
+                world.replace(order, OrderId(event.ref_id), (side, event.price), qty);
+            }
+            EventKind::Modify => match change_of(event, had, said) {
+                Some(Changed::Executed(qty)) => world.execute(order, qty),
+                Some(Changed::Resized(_)) => world.resize(order, qty),
+                None => world.replace(order, order, (side_of(event, had), event.price), qty),
+            },
+            EventKind::Trade => {
+                if let Some(side) = resting {
+                    world.trade(side, event.price, qty);
+                }
+            }
+            EventKind::Clear => world.clear(),
+            _ => {}
+        }
+        let adds = matches!(
+            event.kind,
+            EventKind::Add | EventKind::Replace | EventKind::Modify
+        );
+        for hit in std::mem::take(&mut world.hits) {
+            self.doubts.crossed_by_recorded += u64::from(adds);
+            let place = self.orders[instrument.index()]
+                .iter()
+                .position(|own| own.id == hit.id);
+            if let Some(place) = place {
+                self.fill_at(at, instrument, place, hit.qty as u32, tell);
+            }
+        }
+    }
+
+    fn event_of_queues(
+        &mut self,
+        at: Nanos,
+        event: &MarketEvent,
+        had: Option<OrderView>,
+        said: Said,
         instrument: InstrumentId,
         (books, local): (&Books, InstrumentId),
         tell: &mut impl Listener,
     ) {
-        let at = event.recv_ts;
+        let of = (instrument, event.order_id);
         match event.kind {
             EventKind::Execute
             | EventKind::Reduce
             | EventKind::Delete
             | EventKind::Replace
             | EventKind::Modify => {
-                let Some(found) = books.order(event.order_id) else {
-                    return;
-                };
-                let (side, price, had) = (found.side, found.price, found.qty.0);
+                let Some(found) = had else { return };
+                let (place, had) = ((found.side, found.price), u64::from(found.qty.0));
                 match event.kind {
                     EventKind::Execute => {
-                        let is_elsewhere = event.flags.has(EventFlags::AT_OTHER_PRICE);
-                        let traded = event.qty.0.min(had.into());
-                        if !is_elsewhere {
-                            self.executed(at, instrument, event.order_id, (side, price, traded), tell);
-                        } else {
-                            self.left_ahead(instrument, event.order_id, (side, price), traded);
+                        match is_elsewhere(event, found) {
+                            false => self.executed(at, of, (place.0, place.1, event.qty.0), tell),
+                            true => self.left_ahead(of, place, event.qty.0),
                         }
-                        self.gone(event.order_id, traded, had);
+                        self.gone(of, event.qty.0, had);
                     }
                     EventKind::Reduce => {
-                        let less = event.qty.0.min(had.into());
-                        self.left_ahead(instrument, event.order_id, (side, price), less);
-                        self.gone(event.order_id, less, had);
+                        self.left_ahead(of, place, event.qty.0);
+                        self.gone(of, event.qty.0, had);
                     }
-                    EventKind::Delete => {
-                        self.left_ahead(instrument, event.order_id, (side, price), had.into());
-                        self.leave_queue(instrument, event.order_id);
-                        self.taken.remove(&event.order_id);
-                    }
+                    EventKind::Delete => self.gone_whole(of, place, had),
                     EventKind::Replace => {
-                        self.left_ahead(instrument, event.order_id, (side, price), had.into());
-                        self.leave_queue(instrument, event.order_id);
-                        self.taken.remove(&event.order_id);
-                        self.join_queue(instrument, OrderId(event.ref_id), (side, event.price));
+                        self.gone_whole(of, place, had);
+                        self.join_queue((instrument, OrderId(event.ref_id)), (place.0, event.price));
                     }
-                    _ => {
-                        let keeps = event.flags.has(EventFlags::KEEPS_PRIORITY) && event.price == price;
-                        if keeps {
-                            let less = u64::from(had).saturating_sub(event.qty.0);
-                            self.left_ahead(instrument, event.order_id, (side, price), less);
-                        } else {
-                            self.left_ahead(instrument, event.order_id, (side, price), had.into());
-                            self.leave_queue(instrument, event.order_id);
-                            self.join_queue(instrument, event.order_id, (side, event.price));
+                    _ => match change_of(event, Some(found), said) {
+                        Some(Changed::Executed(qty)) => {
+                            self.executed(at, of, (place.0, place.1, qty), tell);
+                            self.gone(of, qty, had);
                         }
-                    }
+                        Some(Changed::Resized(less)) => {
+                            self.left_ahead(of, place, less);
+                            if let Some(taken) = self.taken.get_mut(&of) {
+                                *taken = event.qty.0.min(*taken);
+                            }
+                        }
+                        None => {
+                            self.gone_whole(of, place, had);
+                            self.join_queue(of, (side_of(event, Some(found)), event.price));
+                        }
+                    },
                 }
             }
-            EventKind::Add => self.join_queue(instrument, event.order_id, (event.side, event.price)),
+            EventKind::Add => self.join_queue(of, (event.side, event.price)),
             EventKind::Trade => {
-                let resting = match event.flags.has(EventFlags::NO_SIDE) {
-                    false => Some(event.side),
-                    // Whoever was hit stands on the side whose best price it was.
-                    true => books.book(local).and_then(|book| {
-                        let is_at = |side: Side| {
-                            book.best(side)
-                                .is_some_and(|best| !side.better(event.price, best.price))
-                        };
-                        match (is_at(Side::Bid), is_at(Side::Ask)) {
-                            (true, false) => Some(Side::Bid),
-                            (false, true) => Some(Side::Ask),
-                            _ => None,
-                        }
-                    }),
-                };
-                if let Some(side) = resting
-                    && !event.flags.has(EventFlags::NOT_PRINTABLE)
-                {
+                if let Some(side) = resting_side(event, (books, local)) {
                     let is_by_price = books.config().depth == Depth::ByPrice;
                     self.traded(
                         at,
@@ -447,15 +713,41 @@ impl SimVenue {
                     own.ahead = 0;
                     own.behind.clear();
                 }
+                self.taken.retain(|(of, _), _| *of != instrument);
                 self.taken_of_levels.retain(|(of, ..), _| *of != instrument.0);
             }
             _ => {}
         }
     }
 
-    /// An event of the recording, after it was applied: somebody may now rest at or through one of our prices.
-    pub(crate) fn after(
+    /// Every book of a feed was cleared: `instruments` are the numbers of its.
+    pub(crate) fn clear(
         &mut self,
+        at: Nanos,
+        event: &MarketEvent,
+        instruments: Range<u32>,
+        books: &Books,
+        tell: &mut impl Listener,
+    ) {
+        let first = instruments.start;
+        for id in instruments
+            .map(InstrumentId)
+            .filter(|id| !self.is_idle(*id))
+            .collect::<Vec<_>>()
+        {
+            let said = Said {
+                is_applied: true,
+                less_is_executed: false,
+            };
+            let local = InstrumentId(id.0 - first);
+            self.event(at, event, None, said, id, (books, local), tell);
+        }
+    }
+
+    /// Somebody may now rest at or through one of our prices.
+    fn crossed(
+        &mut self,
+        at: Nanos,
         event: &MarketEvent,
         instrument: InstrumentId,
         (books, local): (&Books, InstrumentId),
@@ -471,25 +763,29 @@ impl SimVenue {
         if book.state() != BookState::Live {
             return;
         }
-        let mut at = 0;
-        while let Some(own) = self.orders[instrument.index()].get(at) {
-            let Some(best) = book.best(!own.side).filter(|best| own.is_reached_by(best.price)) else {
-                at += 1;
-                continue;
-            };
+        let mut place = 0;
+        while let Some(own) = self.orders[instrument.index()].get(place) {
             let own = own.clone();
-            let taken = self.take_level(&own, instrument, books, local, (best.price, best.qty.0));
-            if taken == 0 {
-                at += 1;
-                continue;
+            let mut is_over = false;
+            for level in book.levels(!own.side) {
+                let left = self.orders[instrument.index()][place].clone();
+                if is_over || !own.is_reached_by(level.price) {
+                    break;
+                }
+                let taken = self.take_level(&left, instrument, books, local, (level.price, level.qty.0));
+                if taken == 0 {
+                    continue;
+                }
+                match self.model {
+                    FillModel::Touch => self.doubts.touched += 1,
+                    _ => self.doubts.crossed_by_recorded += 1,
+                }
+                is_over = self.fill_at(at, instrument, place, taken, tell);
+                if is_over {
+                    break;
+                }
             }
-            match self.model {
-                FillModel::Queue => self.doubts.crossed_by_recorded += 1,
-                FillModel::Touch => self.doubts.touched += 1,
-            }
-            if !self.fill_at(event.recv_ts, instrument, at, taken, tell) {
-                at += 1;
-            }
+            place += usize::from(!is_over);
         }
     }
 
@@ -497,8 +793,7 @@ impl SimVenue {
     fn executed(
         &mut self,
         at: Nanos,
-        instrument: InstrumentId,
-        order: OrderId,
+        (instrument, order): (InstrumentId, OrderId),
         (side, price, qty): (Side, Price, u64),
         tell: &mut impl Listener,
     ) {
@@ -582,8 +877,7 @@ impl SimVenue {
     /// So much of a recorded order has gone without passing ours.
     fn left_ahead(
         &mut self,
-        instrument: InstrumentId,
-        order: OrderId,
+        (instrument, order): (InstrumentId, OrderId),
         (side, price): (Side, Price),
         qty: u64,
     ) {
@@ -594,13 +888,16 @@ impl SimVenue {
         }
     }
 
-    fn leave_queue(&mut self, instrument: InstrumentId, order: OrderId) {
-        for own in &mut self.orders[instrument.index()] {
-            own.behind.remove(&order);
+    /// A recorded order has left its queue.
+    fn gone_whole(&mut self, of: (InstrumentId, OrderId), place: (Side, Price), had: u64) {
+        self.left_ahead(of, place, had);
+        for own in &mut self.orders[of.0.index()] {
+            own.behind.remove(&of.1);
         }
+        self.taken.remove(&of);
     }
 
-    fn join_queue(&mut self, instrument: InstrumentId, order: OrderId, (side, price): (Side, Price)) {
+    fn join_queue(&mut self, (instrument, order): (InstrumentId, OrderId), (side, price): (Side, Price)) {
         for own in &mut self.orders[instrument.index()] {
             if own.side == side && own.price == price {
                 own.behind.insert(order);
@@ -609,14 +906,17 @@ impl SimVenue {
     }
 
     /// So much of a recorded order is no more: what we took of it was of that.
-    fn gone(&mut self, order: OrderId, qty: u64, had: u32) {
+    fn gone(&mut self, order: (InstrumentId, OrderId), qty: u64, had: u64) {
         if self.taken.is_empty() {
             return;
         }
-        if qty >= u64::from(had) {
-            self.taken.remove(&order);
-        } else if let Some(taken) = self.taken.get_mut(&order) {
-            *taken = taken.saturating_sub(qty);
+        let left = match self.taken.get(&order) {
+            Some(taken) if qty < had => taken.saturating_sub(qty),
+            _ => 0,
+        };
+        match left {
+            0 => _ = self.taken.remove(&order),
+            left => _ = self.taken.insert(order, left),
         }
     }
 
@@ -641,28 +941,19 @@ impl SimVenue {
         true
     }
 
-    fn take_out(&mut self, id: ClientOrderId) -> Option<(InstrumentId, Own)> {
-        let instrument = self.place_of.remove(&id)?;
+    fn take_out(&mut self, instrument: InstrumentId, id: ClientOrderId) -> Option<Own> {
+        self.place_of.remove(&id)?;
         let orders = &mut self.orders[instrument.index()];
         let at = orders.iter().position(|own| own.id == id)?;
-        Some((instrument, orders.remove(at)))
+        Some(orders.remove(at))
     }
 
-    /// Puts an order in its place by the time of arrival: at the end, unless it keeps the one that it had, which is the first of its price all
-    /// the same since nothing of ours passes another of the same price.
+    /// Puts an order in its place among ours.
     fn put_back(&mut self, instrument: InstrumentId, own: Own) {
         self.place_of.insert(own.id, instrument);
         let orders = &mut self.orders[instrument.index()];
-        let at = orders
-            .iter()
-            .position(|other| {
-                other.side == own.side
-                    && other.price == own.price
-                    && other.id > own.id
-                    && other.ahead >= own.ahead
-            })
-            .unwrap_or(orders.len());
-        orders.insert(at, own);
+        let at = orders.iter().position(|other| own.is_before(other));
+        orders.insert(at.unwrap_or(orders.len()), own);
     }
 
     fn ended(&mut self, own: &Own) {
@@ -674,12 +965,21 @@ impl SimVenue {
     /// The recording is over: everything that rests ends.
     pub(crate) fn close(&mut self, at: Nanos, tell: &mut impl Listener) {
         for instrument in 0..self.orders.len() {
-            for own in std::mem::take(&mut self.orders[instrument]) {
+            let world = self.worlds.remove(&InstrumentId(instrument as u32));
+            for mut own in std::mem::take(&mut self.orders[instrument]) {
+                if let Some(world) = &world {
+                    own.ahead = world.ahead(own.id);
+                }
                 self.ended(&own);
                 tell.report(at, report(own.id, None, ReportKind::Cancelled));
             }
+            if let Some(world) = world {
+                self.doubts.found_less += world.found_less;
+                self.doubts.spared += world.spared;
+            }
         }
         self.place_of.clear();
+        self.is_busy.fill(false);
     }
 }
 

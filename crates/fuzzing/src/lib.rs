@@ -309,6 +309,12 @@ pub const TARGETS: &[Target] = &[
         seeds::none,
         targets::super_books,
     ),
+    target(
+        "backtest",
+        "orders beside a recording, and among it, are filled as in a plain list of orders",
+        seeds::none,
+        targets::backtest,
+    ),
     Target {
         name: "canary",
         about: "fails on a short rare input: shows that failures are found",

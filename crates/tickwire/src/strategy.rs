@@ -45,7 +45,7 @@ pub struct NewArgs {
     after_help = "\
 Exit codes:
   0    done
-  1    the recording cannot be relied on: it is damaged, or messages are missing
+  1    the recording cannot be relied on: it is damaged, or messages are missing; or a ghost did not get its order's fills
   2    wrong command line, configuration or parameters
   3    the operating system refused something, or a file cannot be read
   101  the strategy panicked
@@ -66,7 +66,9 @@ are filled, how long they take and what they cost; [trader.risk] and [controls] 
 Examples:
   backtest -c strategy.toml sample.pcap
   backtest -c strategy.toml --set lot=200 --fills fills.csv day.pcap.zst
-  backtest -c strategy.toml --sweep lot=100,200,400 --sweep edge=1,2 day.pcap.zst")]
+  backtest -c strategy.toml --report page.html day.pcap.zst
+  backtest -c strategy.toml --sweep lot=100,200,400 --sweep edge=1,2 --results sweep.jsonl day.pcap.zst
+  backtest -c strategy.toml --ghosts day.pcap.zst")]
     Backtest(BacktestArgs),
     /// Runs the strategy live: multicast in, orders out over FIX
     #[command(after_help = "\
@@ -196,9 +198,18 @@ pub struct BacktestArgs {
     /// Every one of these values of a parameter, and with several of these every combination, on all cores
     #[arg(long, value_name = "NAME=V1,V2,...")]
     pub sweep: Vec<String>,
-    /// Write every fill as CSV
+    /// Keep every combination's result in this file, a line of JSON each; those that are in it already are not run again
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    pub results: Option<PathBuf>,
+    /// Write every fill as CSV: with the quantity that was ahead when the order came to rest, and the middle of the book later
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub fills: Option<PathBuf>,
+    /// Write a page with tables and plots (HTML)
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    pub report: Option<PathBuf>,
+    /// Instead of the strategy's orders, enter every N-th recorded order again as ours and see whether it gets its real fills
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", conflicts_with_all = ["sweep", "fills", "report"])]
+    pub ghosts: Option<u64>,
     /// Results as JSON instead of tables
     #[arg(long)]
     pub json: bool,

@@ -211,3 +211,126 @@ fn files_of_records_are_backtested_on_and_measured_latencies_are_drawn() {
         "ten of the eighty were gone two seconds later: {slow:#}"
     );
 }
+
+/// What `--ghosts` found.
+fn ghosts(config: &str, more: &[&str], file: &str) -> (bool, Value) {
+    let mut arguments = vec!["backtest", "-c", config, "--json"];
+    arguments.extend(more);
+    arguments.push(file);
+    let output = taker(&arguments);
+    let found = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)));
+    (output.status.success(), found)
+}
+
+#[test]
+fn on_every_feed_that_tells_orders_a_recorded_order_entered_again_as_ours_gets_its_fills() {
+    let folder = Folder::new("ghosts");
+    let matching = folder.file("matching.toml");
+    std::fs::write(&matching, "[backtest]\nfill = \"matching\"\n").expect("written");
+    let (mut all, mut filled) = (0, 0);
+    for feed in ["itch50", "pitch", "xdp"] {
+        let capture = folder.file(&format!("{feed}.pcap"));
+        let sample = taker(&["sample", &capture, "--feed", feed, "--seconds", "2"]);
+        assert!(sample.status.success(), "{feed}: {}", told(&sample));
+        for (config, every) in [(&parameters(), "--ghosts=4"), (&matching, "--ghosts=1")] {
+            let (is_good, found) = ghosts(config, &[every], &capture);
+            assert!(is_good && found["different"] == 0, "{feed}: {found:#}");
+            assert!(found["ghosts"].as_u64() > Some(500), "{feed}: {found:#}");
+            assert!(found["filled"].as_u64() > Some(3), "{feed}: {found:#}");
+            all += found["ghosts"].as_u64().unwrap_or(0);
+            filled += found["filled"].as_u64().unwrap_or(0);
+        }
+    }
+    println!("{all} ghosts, {filled} of them filled");
+    assert!(all >= 5_000, "{all} ghosts");
+}
+
+#[test]
+fn a_page_is_written_and_recorded_latencies_are_obeyed() {
+    let folder = Folder::new("page");
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.0.join(name), text).expect("written");
+        folder.file(name)
+    };
+    let capture = folder.file("sample.pcap");
+    assert!(taker(&["sample", &capture, "--seconds", "1"]).status.success());
+    let page = folder.file("page.html");
+    let here = backtest(&capture, &["--report", &page]);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    for part in [
+        "<svg",
+        "Drawdown",
+        "After fills",
+        "Fills of AAPL",
+        here["hash"].as_str().expect("a hash"),
+    ] {
+        assert!(text.contains(part), "{part:?} in the page");
+    }
+    let base = std::fs::read_to_string(parameters()).expect("the example's");
+    let with = |line: &str| base.replace("fill = \"queue\"", &format!("{line}\nfill = \"queue\""));
+    let run = |config: &str| {
+        let output = taker(&["backtest", "-c", config, "--json", &capture]);
+        assert!(output.status.success(), "{}", told(&output));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    // The constants of the example, as if they had been measured.
+    write(
+        "same.csv",
+        "time_ns,entry_ns,cancel_ns,response_ns\n0,20000,20000,20000\n",
+    );
+    let same = run(&write("same.toml", &with("recorded_latencies = \"same.csv\"")));
+    assert_eq!(same["hash"], here["hash"]);
+    write("slow.csv", "time_ns,entry_ns\n0,500000000\n");
+    let slow = run(&write("slow.toml", &with("recorded_latencies = \"slow.csv\"")));
+    assert_ne!(slow["hash"], here["hash"]);
+    let late = run(&write("late.toml", &with("feed_ns = 50_000")));
+    assert_ne!(late["hash"], here["hash"]);
+    for (text, words) in [
+        ("time,entry_ns\n", "\"time\" is no column"),
+        ("time_ns,entry_ns\n1,2\n3,x\n", "line 3"),
+        ("time_ns,entry_ns\n1\n", "line 2"),
+    ] {
+        write("wrong.csv", text);
+        let config = write("wrong.toml", &with("recorded_latencies = \"wrong.csv\""));
+        let output = taker(&["backtest", "-c", &config, &capture]);
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(told(&output).contains(words), "{words:?} in {}", told(&output));
+    }
+}
+
+#[test]
+fn a_sweep_that_was_cut_off_goes_on_and_takes_over_only_what_is_its_own() {
+    let folder = Folder::new("resumed");
+    let capture = folder.file("sample.pcap");
+    assert!(taker(&["sample", &capture, "--seconds", "0.5"]).status.success());
+    let kept = folder.file("sweep.jsonl");
+    let sweep = [
+        "--sweep",
+        "lot=10,100",
+        "--sweep",
+        "edge=1,100",
+        "--results",
+        &kept,
+    ];
+    let first = backtest(&capture, &sweep);
+    let text = std::fs::read_to_string(&kept).expect("the file");
+    assert_eq!(text.lines().count(), 4);
+    // Killed within the third result.
+    let third = text.lines().nth(2).expect("a line");
+    let cut: Vec<&str> = text.lines().take(2).chain([&third[..third.len() / 2]]).collect();
+    std::fs::write(&kept, cut.join("\n")).expect("written");
+    assert_eq!(backtest(&capture, &sweep), first);
+    let text = std::fs::read_to_string(&kept).expect("the file");
+    assert_eq!(
+        text.lines().count(),
+        5,
+        "two that were there, one cut off, two more"
+    );
+    // Another configuration takes nothing over.
+    let other = [&sweep[..], &["--set", "position_max=20"]].concat();
+    assert_ne!(backtest(&capture, &other), first);
+    assert_eq!(
+        std::fs::read_to_string(&kept).expect("the file").lines().count(),
+        9
+    );
+}

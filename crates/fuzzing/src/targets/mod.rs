@@ -1,5 +1,6 @@
 //! The targets themselves, by the crate they are about.
 
+mod backtest;
 mod book;
 mod engine;
 mod feed;
@@ -19,6 +20,7 @@ mod subscriptions;
 mod super_books;
 mod wire;
 
+pub use backtest::backtest;
 pub use book::book;
 pub use engine::engine;
 pub use feed::{feed_arbiter, feed_handler, pitch_feed, soup_stream};

@@ -55,6 +55,10 @@ pub(super) struct Records {
     follower: Option<Box<dyn Follow>>,
     /// Of orders, by market by order records: executed, and not taken from the book yet, which a record of its own does.
     filled: HashMap<OrderId, u64>,
+    /// Of who follows: when and of what the match event is that is being told; whether the record at hand ends it, and has told something.
+    group: Option<(Nanos, InstrumentId)>,
+    is_last: bool,
+    has_told: bool,
 }
 
 /// Both sides of a record of ten levels.
@@ -160,6 +164,9 @@ impl Records {
             checked: Checked::default(),
             follower: None,
             filled: HashMap::new(),
+            group: None,
+            is_last: is_lobster,
+            has_told: false,
         }
     }
 
@@ -171,7 +178,25 @@ impl Records {
     /// Tells who follows; the books hear of it elsewhere, or not at all.
     fn tell(&mut self, event: &MarketEvent) {
         if let Some(follower) = &mut self.follower {
-            follower.event(event);
+            let flags = match self.is_last {
+                true => event.flags.with(EventFlags::LAST),
+                false => event.flags,
+            };
+            self.has_told = true;
+            follower.event(&MarketEvent { flags, ..*event });
+        }
+    }
+
+    /// The match event that is being told is over, by a record that told nothing itself.
+    fn end_group(&mut self) {
+        if let Some((recv_ts, instrument)) = self.group.take() {
+            self.is_last = true;
+            self.tell(&MarketEvent {
+                kind: EventKind::EndOfGroup,
+                recv_ts,
+                instrument,
+                ..MarketEvent::default()
+            });
         }
     }
 
@@ -204,7 +229,23 @@ impl Records {
             ..MarketEvent::default()
         };
         match record {
-            Record::Mbo(m) => self.mbo(m, base),
+            Record::Mbo(m) if self.follower.is_none() => self.mbo(m, base),
+            Record::Mbo(m) => {
+                let at = received(m, &base);
+                // Not every data set says where a match event ends; its time does.
+                if self.group.is_some_and(|(before, _)| before != at) {
+                    self.end_group();
+                }
+                self.is_last = m.flags & dbn::flags::LAST != 0;
+                self.has_told = false;
+                self.mbo(m, base);
+                match (self.is_last, self.has_told) {
+                    (true, true) => self.group = None,
+                    (true, false) => self.end_group(),
+                    (false, true) => self.group = Some((at, base.instrument)),
+                    (false, false) => {}
+                }
+            }
             Record::Mbp1(m) => self.by_price(m.levels(), m.sequence.get(), base),
             Record::Mbp10(m) => self.by_price(m.levels(), m.sequence.get(), base),
             _ => self.counters.bump(Counter::MessagesUnknown),

@@ -6,14 +6,13 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tickwire_backtest::{
-    Backtest, BacktestConfig, Fees, Fill, FillModel, HORIZONS, Latency, LatencyConfig, Summary,
+    Backtest, BacktestConfig, Fees, Fill, FillModel, GhostConfig, GhostResult, Ghosts, HORIZONS, Latency,
+    LatencyConfig, Nobody, Summary, TimedLatency,
 };
 use tickwire_book::{Books, BooksConfig, Depth};
 use tickwire_feed::{Channel, FeedState, Line};
@@ -22,7 +21,6 @@ use tickwire_market::{
     Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, Nanos, OrderId, Port,
     Price, SeqNo, Side, Symbol, Venue,
 };
-use tickwire_runtime::affinity::Cores;
 use tickwire_runtime::signal::StopFlag;
 use tickwire_trading::strategy::Strategy;
 
@@ -34,15 +32,22 @@ use tickwire_replay::replay::ReplayArgs;
 use tickwire_replay::replay::{self, Fed, MakePlay};
 use tickwire_replay::tape::Speed;
 use tickwire_venues::channels::FeedConfig;
+use tickwire_venues::protocol::Protocol;
 use tickwire_venues::wiring;
 use tickwire_venues::wiring::{Reception, WithChannel};
+
+mod page;
+mod sweep;
 
 /// How a strategy is backtested.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BacktestSection {
-    /// How orders are filled: `queue` (a place in the recorded queue) or `touch` (whole, as soon as the price is touched).
+    /// How orders are filled: `queue` (a place in the recorded queue), `matching` (recorded orders and ours in one engine) or `touch` (whole, as soon as
+    /// the price is touched).
     pub fill: Model,
+    /// From the place where the recording was made to the strategy, nanoseconds.
+    pub feed_ns: u64,
     /// From a decision to the matching engine, nanoseconds.
     pub entry_ns: u64,
     /// The same of a cancellation.
@@ -55,12 +60,22 @@ pub struct BacktestSection {
     pub taker_fee: Fee,
     /// What one unit of price is worth for one unit of quantity, where the feed does not say: 50 for a future on an index with 50 a point.
     pub point_value: Fee,
-    /// Times drawn in the place of `entry_ns` and `cancel_ns`: a `.hgrm` file, HdrHistogram's text format in microseconds; from where this file lies.
+    /// Times drawn in the place of `feed_ns`: as `entry_histogram`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed_histogram: Option<PathBuf>,
+    /// Times drawn in the place of `entry_ns`, and of `cancel_ns` where that has none of its own: a `.hgrm` file, HdrHistogram's text format in microseconds; from where this file lies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_histogram: Option<PathBuf>,
+    /// The same in the place of `cancel_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_histogram: Option<PathBuf>,
     /// The same in the place of `response_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_histogram: Option<PathBuf>,
+    /// Times as they were measured, order by order: CSV with `time_ns` and one or more of `feed_ns`, `entry_ns`, `cancel_ns`, `response_ns`. Each holds
+    /// until the next one's time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorded_latencies: Option<PathBuf>,
     /// Of what is drawn.
     pub seed: u64,
 }
@@ -69,14 +84,18 @@ impl Default for BacktestSection {
     fn default() -> Self {
         BacktestSection {
             fill: Model::Queue,
+            feed_ns: 0,
             entry_ns: 20_000,
             cancel_ns: 20_000,
             response_ns: 20_000,
             maker_fee: Fee(Price::ZERO),
             taker_fee: Fee(Price::ZERO),
             point_value: Fee(Price::from_raw(Price::ONE_RAW)),
+            feed_histogram: None,
             entry_histogram: None,
+            cancel_histogram: None,
             response_histogram: None,
+            recorded_latencies: None,
             seed: 1,
         }
     }
@@ -87,7 +106,18 @@ impl Default for BacktestSection {
 #[serde(rename_all = "lowercase")]
 pub enum Model {
     Queue,
+    Matching,
     Touch,
+}
+
+impl From<Model> for FillModel {
+    fn from(model: Model) -> FillModel {
+        match model {
+            Model::Queue => FillModel::Queue,
+            Model::Matching => FillModel::Matching,
+            Model::Touch => FillModel::Touch,
+        }
+    }
 }
 
 /// Money for one unit, as a decimal number in quotes.
@@ -124,6 +154,9 @@ struct Done {
     fault: Option<String>,
     /// Books of which the recording does not have the beginning.
     partial: usize,
+    /// The gain over time, in 1e-9 units.
+    curve: Vec<(Nanos, i128)>,
+    ghosts: Option<GhostResult>,
 }
 
 /// Notes of the strategy that are shown.
@@ -136,12 +169,23 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     let mut config = Config::load(&args.config)?;
     set(&mut config, &args.set)?;
     if !args.sweep.is_empty() {
-        return sweep::<S>(args, &config, stop);
+        return sweep::run::<S>(args, &config, stop);
+    }
+    if args.ghosts.is_some() {
+        config.strategy.clear();
+        let done = one::<Ghostly>(args, &config, stop)?;
+        return tell_ghosts(args, &done);
     }
     let done = one::<S>(args, &config, stop)?;
+    let write = |path: &Path, text: String| {
+        tickwire_runtime::files::write(path, text)
+            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))
+    };
     if let Some(path) = &args.fills {
-        tickwire_runtime::files::write(path, fills_csv(&done))
-            .map_err(|e| Failure::system(format!("cannot write {}: {e}", path.display())))?;
+        write(path, fills_csv(&done))?;
+    }
+    if let Some(path) = &args.report {
+        write(path, page::of(&done).to_html())?;
     }
     match args.json {
         true => println!("{:#}", to_json(&done)),
@@ -150,6 +194,70 @@ pub(super) fn run<S: Strategy + DeserializeOwned + 'static>(
     match done.fault {
         Some(fault) => Err(Failure::check(fault)),
         None => Ok(()),
+    }
+}
+
+/// No strategy: ghosts are put in from outside.
+#[derive(Deserialize)]
+struct Ghostly {}
+
+impl Strategy for Ghostly {
+    fn subscriptions(&self) -> Vec<tickwire_trading::strategy::Subscription> {
+        Nobody.subscriptions()
+    }
+}
+
+/// What became of the ghosts.
+fn tell_ghosts(args: &BacktestArgs, done: &Done) -> Result<(), Failure> {
+    let found = done.ghosts.clone().unwrap_or_default();
+    let first = found.first.iter().map(|d| {
+        serde_json::json!({
+            "order": d.order.0,
+            "symbol": done.symbols.get(&d.instrument).map(Symbol::to_string),
+            "time_ns": d.at.0,
+            "filled": d.really,
+            "ghost_filled": d.got,
+        })
+    });
+    if args.json {
+        let json = serde_json::json!({
+            "events": done.summary.events,
+            "orders": found.orders,
+            "ghosts": found.ghosts,
+            "passed_over": found.passed_over,
+            "filled": found.filled[0],
+            "fills": found.filled[1],
+            "different": found.different,
+            "first": first.collect::<Vec<_>>(),
+            "books_partial": done.partial,
+            "fault": done.fault,
+        });
+        println!("{json:#}");
+    } else {
+        println!(
+            "{} of {} recorded orders entered again as ours ({} came while their book was not live or crossed); {} of them were filled, by {} fills; \
+             {} got other fills than their orders",
+            found.ghosts, found.orders, found.passed_over, found.filled[0], found.filled[1], found.different
+        );
+        for d in &found.first {
+            let symbol = done.symbols.get(&d.instrument).map(Symbol::to_string);
+            println!(
+                "  order {} of {} at {}: filled {}, its ghost {}",
+                d.order.0,
+                symbol.unwrap_or_default(),
+                d.at.0,
+                d.really,
+                d.got
+            );
+        }
+    }
+    match (&done.fault, found.different) {
+        (Some(fault), _) => Err(Failure::check(fault.clone())),
+        (None, 0) => Ok(()),
+        (None, different) => Err(Failure::check(format!(
+            "{different} of {} ghosts did not get the fills of their orders: trades out of the order of price and time, or a mistake here",
+            found.ghosts
+        ))),
     }
 }
 
@@ -190,15 +298,8 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     let strategy: S = super::parameters(&config.strategy, &args.config)?;
     let section = &config.backtest;
     let settings = BacktestConfig {
-        fill: match section.fill {
-            Model::Queue => FillModel::Queue,
-            Model::Touch => FillModel::Touch,
-        },
-        latency: LatencyConfig {
-            entry: latency(section.entry_ns, &section.entry_histogram, args)?,
-            cancel: latency(section.cancel_ns, &section.entry_histogram, args)?,
-            response: latency(section.response_ns, &section.response_histogram, args)?,
-        },
+        fill: section.fill.into(),
+        latency: latencies(section, args)?,
         fees: Fees {
             maker: section.maker_fee.0.raw(),
             taker: section.taker_fee.0.raw(),
@@ -206,9 +307,15 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         seed: section.seed,
         conductor: super::limits(config),
         is_grouped: Vec::new(),
+        less_is_executed: Vec::new(),
     };
+    let ghosts = args.ghosts.map(|every| GhostConfig {
+        every,
+        one_at_a_time: settings.fill == FillModel::Matching,
+        ..GhostConfig::default()
+    });
     let shared = Rc::new(RefCell::new(Shared::Gathering(
-        Box::new(Some((strategy, settings))),
+        Box::new(Some((strategy, settings, ghosts))),
         Vec::new(),
     )));
     let mut make = Make {
@@ -237,7 +344,7 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         Ok(fed) => fed?,
         Err(panic) => {
             if let Ok(shared) = shared.try_borrow()
-                && let Shared::Running(test) = &*shared
+                && let Shared::Running(test, _) = &*shared
             {
                 eprintln!("the strategy panicked in {}", test.conductor().callback());
             }
@@ -245,7 +352,8 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         }
     };
     let mut shared = shared.borrow_mut();
-    let test = shared.run();
+    let (test, ghosts) = shared.run();
+    let ghosts = ghosts.as_ref().map(|ghosts| ghosts.result().clone());
     let took = begun.elapsed();
     let summary = test.finish();
     let mut done = Done {
@@ -263,6 +371,8 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
         took,
         fault,
         partial,
+        curve: test.curve().to_vec(),
+        ghosts,
     };
     let mut figures = Vec::new();
     test.conductor()
@@ -279,136 +389,127 @@ fn one<S: Strategy + DeserializeOwned + 'static>(
     Ok(done)
 }
 
-/// Every combination of values, on all cores.
-fn sweep<S: Strategy + DeserializeOwned + 'static>(
-    args: &BacktestArgs,
-    config: &Config,
-    stop: &StopFlag,
-) -> Result<(), Failure> {
-    let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
-    let mut names = Vec::new();
-    for word in &args.sweep {
-        let (name, values) = named(word, "--sweep")?;
-        names.push(name.to_string());
-        let values: Vec<&str> = values.split(',').filter(|value| !value.is_empty()).collect();
-        if values.is_empty() {
-            return Err(Failure::config(format!("--sweep {word:?} has no value")));
-        }
-        combinations = combinations
-            .iter()
-            .flat_map(|before| {
-                values.iter().map(move |value| {
-                    let mut more = before.clone();
-                    more.push((name.to_string(), value.to_string()));
-                    more
-                })
-            })
-            .collect();
+/// How long everything takes.
+fn latencies(section: &BacktestSection, args: &BacktestArgs) -> Result<LatencyConfig, Failure> {
+    let beside = |file: &Path| args.config.parent().unwrap_or(Path::new("")).join(file);
+    let read = |file: &Path| {
+        let path = beside(file);
+        std::fs::read_to_string(&path)
+            .map_err(|e| Failure::config(format!("cannot read {}: {e}", path.display())))
+    };
+    let of = |ns: u64, file: Option<&PathBuf>| -> Result<Latency, Failure> {
+        let Some(file) = file else {
+            return Ok(Latency::Constant(ns));
+        };
+        let values = parse_hgrm(&read(file)?);
+        let values = values.map_err(|e| Failure::config(format!("{}: {e}", beside(file).display())))?;
+        Ok(Latency::Drawn(values))
+    };
+    let cancel = section
+        .cancel_histogram
+        .as_ref()
+        .or(section.entry_histogram.as_ref());
+    let mut all = LatencyConfig {
+        feed: of(section.feed_ns, section.feed_histogram.as_ref())?,
+        entry: of(section.entry_ns, section.entry_histogram.as_ref())?,
+        cancel: of(section.cancel_ns, cancel)?,
+        response: of(section.response_ns, section.response_histogram.as_ref())?,
+    };
+    if let Some(file) = &section.recorded_latencies {
+        recorded(&read(file)?, &mut all)
+            .map_err(|e| Failure::config(format!("{}: {e}", beside(file).display())))?;
     }
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Done, Failure>>>> =
-        Mutex::new((0..combinations.len()).map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..Cores::count().usable().len().clamp(1, combinations.len()) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(combination) = combinations.get(at) else {
-                        return;
-                    };
-                    let mut own = config.clone();
-                    for (name, value) in combination {
-                        own.strategy.insert(name.clone(), value_of(value));
-                    }
-                    let done = one::<S>(args, &own, stop);
-                    let ended = done.is_err();
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(done);
-                    if ended {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let columns = [
-        "gain", "fees", "drawdown", "orders", "fills", "as maker", "position",
-    ];
-    let columns: Vec<&str> = names.iter().map(String::as_str).chain(columns).collect();
-    let mut table = Table::new("sweep", &columns);
-    let mut rows = Vec::new();
-    let mut fault = None;
-    for (combination, done) in combinations.iter().zip(results) {
-        let Some(done) = done else { continue };
-        let done = done?;
-        let s = &done.summary;
-        let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
-        let position: i64 = s.instruments.iter().map(|i| i.position).sum();
-        let values = combination.iter().map(|(_, value)| value.clone());
-        let found = [
-            money(s.gain),
-            money(fees),
-            money(s.drawdown),
-            s.requests[0].to_string(),
-            s.fills[0].to_string(),
-            s.fills[1].to_string(),
-            position.to_string(),
-        ];
-        table = table.row(values.chain(found));
-        let mut row = to_json(&done);
-        row["parameters"] = combination
-            .iter()
-            .map(|(name, value)| (name.clone(), serde_json::Value::from(value.as_str())))
-            .collect::<serde_json::Map<_, _>>()
-            .into();
-        rows.push(row);
-        fault = fault.or(done.fault);
-    }
-    match args.json {
-        true => println!("{:#}", serde_json::Value::from(rows)),
-        false => print!("{}", table.to_text(tickwire_console::terminal::width())),
-    }
-    match fault {
-        Some(fault) => Err(Failure::check(fault)),
-        None => Ok(()),
-    }
+    Ok(all)
 }
 
-/// A time, drawn where a file of measured ones is named.
-fn latency(ns: u64, file: &Option<PathBuf>, args: &BacktestArgs) -> Result<Latency, Failure> {
-    let Some(file) = file else {
-        return Ok(Latency::Constant(ns));
-    };
-    let path = args.config.parent().unwrap_or(Path::new("")).join(file);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|e| Failure::config(format!("cannot read {}: {e}", path.display())))?;
-    let values = parse_hgrm(&text).map_err(|e| Failure::config(format!("{}: {e}", path.display())))?;
-    Ok(Latency::Drawn(values))
+/// Latencies as they were measured, in the place of others.
+fn recorded(text: &str, all: &mut LatencyConfig) -> Result<(), String> {
+    let mut lines = text.lines().enumerate();
+    let head = lines.next().map_or("", |(_, line)| line);
+    let names: Vec<&str> = head.split(',').map(str::trim).collect();
+    let known = ["feed_ns", "entry_ns", "cancel_ns", "response_ns"];
+    if let Some(odd) = names
+        .iter()
+        .find(|name| **name != "time_ns" && !known.contains(name))
+    {
+        return Err(format!(
+            "line 1: {odd:?} is no column: time_ns, {}",
+            known.join(", ")
+        ));
+    }
+    let time = names.iter().position(|name| *name == "time_ns");
+    let time = time.ok_or("line 1: the first line names the columns, of which time_ns is one")?;
+    let mut rows = Vec::new();
+    for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+        let row: Result<Vec<Option<u64>>, String> =
+            line.split(',')
+                .map(|field| match field.trim() {
+                    "" => Ok(None),
+                    field => field.parse().map(Some).map_err(|_| {
+                        format!("line {}: {field:?} is no whole number of nanoseconds", number + 1)
+                    }),
+                })
+                .collect();
+        let row = row?;
+        if row.len() != names.len() || row[time].is_none() {
+            return Err(format!(
+                "line {}: {} fields, where line 1 names {}, time_ns among them",
+                number + 1,
+                row.len(),
+                names.len()
+            ));
+        }
+        rows.push(row);
+    }
+    let places = [&mut all.feed, &mut all.entry, &mut all.cancel, &mut all.response];
+    for (name, place) in known.into_iter().zip(places) {
+        let Some(column) = names.iter().position(|have| *have == name) else {
+            continue;
+        };
+        let measured = rows.iter().filter_map(|row| {
+            Some(TimedLatency {
+                at: Nanos(row[time]?),
+                ns: row[column]?,
+            })
+        });
+        *place = Latency::recorded(measured.collect());
+    }
+    Ok(())
 }
+
+/// A feed: its books, whether it tells match events, and whether what becomes less was executed.
+type FeedOf = (BooksConfig, bool, bool);
 
 /// Channels are made first, then the backtest over all of them.
 enum Shared<S> {
-    Gathering(Box<Option<(S, BacktestConfig)>>, Vec<(BooksConfig, bool)>),
-    Running(Box<Backtest<S>>),
+    Gathering(Box<Option<(S, BacktestConfig, Option<GhostConfig>)>>, Vec<FeedOf>),
+    Running(Box<Backtest<S>>, Option<Ghosts>),
 }
 
 impl<S: Strategy> Shared<S> {
-    fn run(&mut self) -> &mut Backtest<S> {
+    fn run(&mut self) -> (&mut Backtest<S>, &mut Option<Ghosts>) {
         if let Shared::Gathering(begun, feeds) = self
-            && let Some((strategy, mut config)) = begun.take()
+            && let Some((strategy, mut config, ghosts)) = begun.take()
         {
             let most = feeds
                 .iter()
-                .map(|(books, _)| books.instruments)
+                .map(|(books, ..)| books.instruments)
                 .max()
                 .unwrap_or(2);
             config.conductor.instrument_bits = most.max(2).next_power_of_two().trailing_zeros();
-            config.is_grouped = feeds.iter().map(|(_, is_grouped)| *is_grouped).collect();
-            let books = feeds.iter().map(|(books, _)| Books::new(*books)).collect();
-            *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)));
+            config.is_grouped = feeds.iter().map(|(_, is_grouped, _)| *is_grouped).collect();
+            config.less_is_executed = feeds.iter().map(|(.., is_executed)| *is_executed).collect();
+            let ghosts = ghosts.map(|ghosts| {
+                Ghosts::new(GhostConfig {
+                    less_is_executed: config.less_is_executed.clone(),
+                    ..ghosts
+                })
+            });
+            let books = feeds.iter().map(|(books, ..)| Books::new(*books)).collect();
+            *self = Shared::Running(Box::new(Backtest::new(strategy, books, config)), ghosts);
         }
         match self {
-            Shared::Running(test) => test,
+            Shared::Running(test, ghosts) => (test, ghosts),
             Shared::Gathering(..) => unreachable!("it was made just now"),
         }
     }
@@ -431,7 +532,10 @@ struct Follower<S> {
 
 impl<S: Strategy> Follow for Follower<S> {
     fn event(&mut self, event: &MarketEvent) {
-        self.shared.borrow_mut().run().on_event(self.feed, event);
+        match self.shared.borrow_mut().run() {
+            (test, Some(ghosts)) => ghosts.on_event(test, self.feed, event),
+            (test, None) => test.on_event(self.feed, event),
+        }
     }
 
     fn named(&mut self, id: InstrumentId, symbol: Symbol) {
@@ -442,7 +546,7 @@ impl<S: Strategy> Follow for Follower<S> {
             ..Instrument::default()
         };
         let mut shared = self.shared.borrow_mut();
-        shared.run().define(self.feed, &instrument, Some(self.point));
+        shared.run().0.define(self.feed, &instrument, Some(self.point));
     }
 }
 
@@ -458,6 +562,7 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
         let tested = Boxed {
             shared: self.shared.clone(),
             is_grouped: feed.protocol().tells_match_events(),
+            less_is_executed: feed.protocol() == Protocol::Moex,
             point: self.point,
             name,
             books,
@@ -480,7 +585,8 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
             depth: Depth::ByOrder,
             ..books
         };
-        let feed = add_feed(&self.shared, name, sizes, false)?;
+        // Records say where a match event ends.
+        let feed = add_feed(&self.shared, name, (sizes, true, false))?;
         Ok(Some(Box::new(Follower {
             shared: self.shared.clone(),
             feed,
@@ -497,24 +603,20 @@ impl<S: Strategy + 'static> MakePlay for Make<S> {
 struct Boxed<S> {
     shared: Rc<RefCell<Shared<S>>>,
     is_grouped: bool,
+    less_is_executed: bool,
     point: i64,
     name: String,
     books: BooksConfig,
 }
 
 /// One more feed, before the first packet of any.
-fn add_feed<S>(
-    shared: &RefCell<Shared<S>>,
-    name: &str,
-    books: BooksConfig,
-    is_grouped: bool,
-) -> Result<usize, Failure> {
+fn add_feed<S>(shared: &RefCell<Shared<S>>, name: &str, feed: FeedOf) -> Result<usize, Failure> {
     match &mut *shared.borrow_mut() {
         Shared::Gathering(_, feeds) => {
-            feeds.push((books, is_grouped));
+            feeds.push(feed);
             Ok(feeds.len() - 1)
         }
-        Shared::Running(_) => Err(Failure::config(format!(
+        Shared::Running(..) => Err(Failure::config(format!(
             "{name}: files of several kinds cannot be backtested on together"
         ))),
     }
@@ -533,7 +635,8 @@ impl<S: Strategy + 'static> WithChannel for Boxed<S> {
             venue: channel.venue(),
             ..self.books
         };
-        let feed = add_feed(&self.shared, &self.name, books, self.is_grouped)?;
+        let kind = (books, self.is_grouped, self.less_is_executed);
+        let feed = add_feed(&self.shared, &self.name, kind)?;
         Ok(Box::new(Tested {
             channel,
             shared: self.shared,
@@ -568,6 +671,7 @@ struct Tested<C, S> {
 /// Where a channel's events go.
 struct Sink<'a, S> {
     test: &'a mut Backtest<S>,
+    ghosts: &'a mut Option<Ghosts>,
     feed: usize,
     known: &'a mut [bool],
     news: &'a mut Vec<InstrumentId>,
@@ -582,7 +686,10 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
             *known = true;
             self.news.push(event.instrument);
         }
-        self.test.on_event(self.feed, event);
+        match self.ghosts {
+            None => self.test.on_event(self.feed, event),
+            Some(ghosts) => ghosts.on_event(self.test, self.feed, event),
+        }
     }
 
     #[inline]
@@ -594,9 +701,10 @@ impl<S: Strategy> EventSink for Sink<'_, S> {
 impl<C: Channel, S: Strategy> Tested<C, S> {
     fn play(&mut self, bytes: usize, play: impl FnOnce(&mut C, &mut Sink<'_, S>)) {
         let mut shared = self.shared.borrow_mut();
-        let test = shared.run();
+        let (test, ghosts) = shared.run();
         let mut sink = Sink {
             test: &mut *test,
+            ghosts,
             feed: self.feed,
             known: &mut self.known,
             news: &mut self.news,
@@ -658,7 +766,7 @@ impl<C: Channel, S: Strategy> Play for Tested<C, S> {
     }
 
     fn look(&self, at: &mut dyn FnMut(&Books)) {
-        if let Shared::Running(test) = &*self.shared.borrow() {
+        if let Shared::Running(test, _) = &*self.shared.borrow() {
             at(test.books(self.feed));
         }
     }
@@ -699,13 +807,12 @@ fn mark_out(fills: &[Fill], horizon: usize) -> Option<f64> {
 const AFTER: [&str; 3] = ["100 ms", "1 s", "10 s"];
 const _: () = assert!(HORIZONS.len() == AFTER.len());
 
-fn to_text(done: &Done) -> String {
+/// The whole in one line.
+fn verdict_of(done: &Done) -> String {
     let s = &done.summary;
     let fees: i128 = s.instruments.iter().map(|i| i.fees).sum();
-    let mut text = String::new();
     let seconds = s.span[1].since(s.span[0]) as f64 / 1e9;
-    let _ = writeln!(
-        text,
+    format!(
         "gain {}   fees {}   drawdown {}   {} orders, {} fills ({} as maker)   {} events in {seconds:.3} s of the recording",
         money(s.gain),
         money(fees),
@@ -714,7 +821,10 @@ fn to_text(done: &Done) -> String {
         s.fills[0],
         s.fills[1],
         s.events,
-    );
+    )
+}
+
+fn instruments_of(done: &Done) -> Table {
     let mut table = Table::new(
         "instruments",
         &[
@@ -727,7 +837,7 @@ fn to_text(done: &Done) -> String {
             "fees",
         ],
     );
-    for i in &s.instruments {
+    for i in &done.summary.instruments {
         table = table.row([
             i.symbol.to_string(),
             i.position.to_string(),
@@ -738,6 +848,38 @@ fn to_text(done: &Done) -> String {
             money(i.fees),
         ]);
     }
+    table
+}
+
+/// Requests by what became of them, and what was stopped by which check.
+fn requests_of(done: &Done) -> Vec<(String, String)> {
+    let s = &done.summary;
+    let mut all = vec![
+        ("new".to_string(), s.requests[0].to_string()),
+        ("replaced".to_string(), s.requests[1].to_string()),
+        ("cancelled".to_string(), s.requests[2].to_string()),
+        ("refused by the venue".to_string(), s.rejects.to_string()),
+    ];
+    for (counter, count) in done.counters.iter() {
+        if count > 0 && counter != Counter::OrdersSent {
+            all.push((counter.spec().label.to_string(), count.to_string()));
+        }
+    }
+    all
+}
+
+fn doubts_of(done: &Done) -> Vec<(String, String)> {
+    let doubts = done.summary.doubts.named().into_iter();
+    let some = doubts.filter(|(_, count)| *count > 0);
+    some.map(|(what, count)| (what.to_string(), count.to_string()))
+        .collect()
+}
+
+fn to_text(done: &Done) -> String {
+    let s = &done.summary;
+    let mut text = verdict_of(done);
+    text.push('\n');
+    let table = instruments_of(done);
     let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
     let mut table = Table::new(
         "after fills, basis points by quantity (above 0: the market went our way)",
@@ -756,21 +898,9 @@ fn to_text(done: &Done) -> String {
         table = table.row([name.to_string(), shown(&kinds[0]), shown(&kinds[1])]);
     }
     let _ = write!(text, "\n{}", table.to_text(tickwire_console::terminal::width()));
-    let mut stopped = Vec::new();
-    for (counter, count) in done.counters.iter() {
-        if count > 0 && counter != Counter::OrdersSent {
-            stopped.push(format!("{} {count}", counter.spec().label));
-        }
-    }
-    let _ = writeln!(
-        text,
-        "\nrequests: {} new, {} replaced, {} cancelled; the venue refused {}{}",
-        s.requests[0],
-        s.requests[1],
-        s.requests[2],
-        s.rejects,
-        stopped.iter().map(|what| format!("; {what}")).collect::<String>()
-    );
+    let requests = requests_of(done);
+    let requests = requests.iter().map(|(what, count)| format!("{count} {what}"));
+    let _ = writeln!(text, "\nrequests: {}", requests.collect::<Vec<_>>().join(", "));
     if s.requests == [0; 3] {
         let symbols: Vec<_> = done.symbols.values().take(10).map(Symbol::to_string).collect();
         let more = match done.symbols.len() - symbols.len() {
@@ -792,12 +922,7 @@ fn to_text(done: &Done) -> String {
     if done.notes_lost > 0 {
         let _ = writeln!(text, "{} further notes were dropped", done.notes_lost);
     }
-    let doubts: Vec<_> = s
-        .doubts
-        .named()
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    let doubts = doubts_of(done);
     if done.partial > 0 {
         let _ = writeln!(
             text,
