@@ -17,15 +17,17 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
     ("fixmsg", &["market", "fix"]),
     ("options", &["market"]),
     ("trading", &["market", "book", "options"]),
+    ("language", &["market", "book", "trading"]),
     ("exchange", &["market", "wire", "book", "fix", "fixmsg"]),
 ];
 
 /// Third-party crates a pure crate may depend on.
 const PURE_DEPENDENCIES: &[&str] = &["cpufeatures", "libm", "roxmltree", "zerocopy"];
 
-/// Files that may hold unsafe code although their crate denies it.
+/// Files that may hold unsafe code although their crate denies it, or is not one of the system's: native code of strategy files is called by address.
 const UNSAFE_FILES: &[&str] = &[
     "crates/book/src/prefetch.rs",
+    "crates/language-native/src/lib.rs",
     "crates/fix/src/digits.rs",
     "crates/fix/src/scan.rs",
     "crates/options/src/simd.rs",

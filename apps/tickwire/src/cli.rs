@@ -110,6 +110,12 @@ Example:
   tickwire new my-strategy --tickwire .
       in a checkout of Tickwire")]
     New(NewArgs),
+    /// A strategy in one file of the strategy language: checks, formats, tests, explains, backtests and runs it
+    #[command(after_help = "docs/language.md is the language; examples/strategies has ten files.")]
+    Strategy {
+        #[command(subcommand)]
+        command: tickwire::strategy::file::FileCommand,
+    },
     /// The trader: receives both lines, keeps the books, applies the rule, sends orders
     #[command(after_help = "\
 It cancels what is open when it is killed (--tell kill, or the kill file of [controls]), stopped, or ends for any other reason, and asks the \

@@ -121,6 +121,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Replay(args) => replay::run(args, &stop),
         Command::Play(args) => play::run(args, &stop),
         Command::New(args) => tickwire::strategy::new(args, &stop),
+        Command::Strategy { command } => tickwire::strategy::file::run(command, &stop),
         Command::Decode(args) => decode::run(args),
         Command::Fix(args) => fix::run(args, &stop),
         Command::Vol(args) => vol::run(args),

@@ -154,6 +154,12 @@ pub const TARGETS: &[Target] = &[
         targets::option_terms,
     ),
     target(
+        "strategy_file",
+        "a text is a strategy that runs, or is refused with its places; its usual form is one",
+        seeds::strategy_files,
+        targets::strategy_file,
+    ),
+    target(
         "quoter",
         "what is believed live is what the venue holds, within limits, whatever market and venue do",
         seeds::quoter,

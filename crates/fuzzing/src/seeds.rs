@@ -13,6 +13,19 @@ pub(crate) fn none() -> Vec<Vec<u8>> {
     vec![Vec::new()]
 }
 
+/// The example strategies.
+pub(crate) fn strategy_files() -> Vec<Vec<u8>> {
+    let folder = tickwire_testdata::workspace().join("examples/strategies");
+    let entries = std::fs::read_dir(folder).expect("the examples are there");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "tw"))
+        .collect();
+    files.sort();
+    let texts = files.iter().map(|path| std::fs::read(path).expect("a text"));
+    texts.collect()
+}
+
 pub(crate) fn prices() -> Vec<Vec<u8>> {
     ["", "87.39", "-0.000000001", "9223372036.854775807"]
         .map(|text| text.as_bytes().to_vec())

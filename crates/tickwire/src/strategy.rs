@@ -1,6 +1,7 @@
 //! A strategy of one's own as a program: what [`main`] makes of it.
 
 mod backtest;
+pub mod file;
 mod new;
 
 use std::ffi::OsString;

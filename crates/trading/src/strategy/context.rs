@@ -266,6 +266,12 @@ impl<'a> Context<'a> {
             && self.state.trades.get(instrument.index()).copied().unwrap_or(true)
     }
 
+    /// Whether `feed` names the whole of a feed ([`InstrumentId::WHOLE_FEED`] of it, as `on_status` says it of a venue) and the instrument is of that feed.
+    pub fn is_whole_feed_of(&self, feed: InstrumentId, instrument: InstrumentId) -> bool {
+        let (place, local) = self.markets.local(feed);
+        local == InstrumentId::WHOLE_FEED && self.markets.local(instrument).0 == place
+    }
+
     /// Whether somebody or a check has stopped everything.
     pub fn is_stopped(&self) -> bool {
         self.state.risk.is_killed() || self.state.risk.stopped().is_some()
