@@ -19,6 +19,7 @@ pub(crate) const PURE: &[(&str, &[&str])] = &[
     ("trading", &["market", "book", "options"]),
     ("language", &["market", "book", "trading"]),
     ("exchange", &["market", "wire", "book", "fix", "fixmsg"]),
+    ("kernel", &["wire"]),
 ];
 
 /// Third-party crates a pure crate may depend on.

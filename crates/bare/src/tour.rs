@@ -8,6 +8,9 @@ use tickwire_book::{Applied, Books, BooksConfig};
 use tickwire_exchange::generate_itch;
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed, Line};
 use tickwire_fix::{AppMessage, CompId, Event, Id, NewOrderSingle, Role, Session, SessionConfig};
+use tickwire_kernel::asm::action;
+use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
+use tickwire_kernel::interp::Machine;
 use tickwire_market::{
     Counter, InstrumentId, MarketEvent, Nanos, OrderIntent, OrderType, Price, Qty, SeqNo, Symbol,
 };
@@ -29,6 +32,7 @@ pub(crate) fn every_crate() -> bool {
         && a_record_is_shared()
         && an_order_arrives()
         && an_option_has_a_value()
+        && a_filter_is_made()
 }
 
 fn market_data_becomes_orders() -> bool {
@@ -99,6 +103,26 @@ fn a_record_is_shared() -> bool {
     let place = reader.ring(0);
     ring.event(3, &event);
     place.is_some_and(|mut place| place.next(&reader) == Next::Record(Record::Event(3, event)))
+}
+
+/// A program for the kernel, made where there is none, and run over a packet that is not its own.
+fn a_filter_is_made() -> bool {
+    let group = Group {
+        address: [233, 54, 12, 111],
+        port: 26477,
+    };
+    let spec = FilterSpec {
+        channels: Vec::from([ChannelSpec {
+            framing: Framing::Itch,
+            groups: Vec::from([group]),
+            set: 0,
+        }]),
+        ..FilterSpec::default()
+    };
+    let Ok(program) = spec.program() else { return false };
+    let mut machine = Machine::new();
+    let outcome = machine.run(&program, &[0; 60], 0);
+    outcome.is_ok_and(|outcome| outcome.action == action::PASS)
 }
 
 /// A value, its volatility back, and its price on a tick.

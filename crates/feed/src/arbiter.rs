@@ -313,6 +313,31 @@ impl Arbiter {
         known
     }
 
+    /// A filter in front of this arbiter has seen every message before `next` in sequence, and of those that were not delivered nobody wants
+    /// any: they count as received, without a gap. Called before the packet with which that was said.
+    ///
+    /// While something is missing nothing changes: what the filter kept back then is asked for again like what was lost, which is slow and
+    /// right. A number that nobody could have reached is ignored.
+    #[inline]
+    pub fn seen_up_to(&mut self, now: Nanos, next: SeqNo) {
+        if self.whole && next.0 > self.next && next.0 < SEQ_MAX {
+            self.counters.add(Counter::MessagesFiltered, next.0 - self.next);
+            (self.next, self.high) = (next.0, next.0);
+            for line in &mut self.lines {
+                line.high = line.high.max(next.0);
+            }
+            self.last_packet = now;
+        }
+    }
+
+    /// The venue is alive, though a filter in front of this arbiter lets nothing pass at the moment: silence is counted from here.
+    #[inline]
+    pub fn alive(&mut self, now: Nanos) {
+        if self.begun {
+            self.last_packet = self.last_packet.max(now);
+        }
+    }
+
     /// Decides about a packet with `count` messages from `first` on. `packet` is what is kept if it has to wait.
     pub fn on_packet(
         &mut self,

@@ -28,6 +28,13 @@ pub trait Channel {
     /// nothing then). A corrupt one is counted and treated as lost.
     fn on_datagram<S: EventSink>(&mut self, now: Nanos, port: Port, line: Line, bytes: &[u8], sink: &mut S);
 
+    /// A filter in front of this channel has seen every live message before `next` in sequence, and nobody wants those that it kept back: they
+    /// are no gap. Called before the datagram with which that was said. Ignored while something is missing.
+    fn seen_up_to(&mut self, now: Nanos, next: SeqNo);
+
+    /// Packets come that a filter in front of this channel keeps back: the line is not silent.
+    fn alive(&mut self, now: Nanos);
+
     /// Takes the next message of a source that cannot lose any: a file of messages without packets, where a venue has such
     /// files (Nasdaq). Other venues' channels ignore it.
     fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
@@ -183,6 +190,16 @@ macro_rules! answers_from_feed {
     (@all $decoder:ident, $($directory:ident)?) => {
         fn venue(&self) -> tickwire_market::Venue {
             $crate::Decoder::venue(self.feed.$decoder())
+        }
+
+        #[inline]
+        fn seen_up_to(&mut self, now: tickwire_market::Nanos, next: tickwire_market::SeqNo) {
+            self.feed.seen_up_to(now, next);
+        }
+
+        #[inline]
+        fn alive(&mut self, now: tickwire_market::Nanos) {
+            self.feed.alive(now);
         }
 
         fn server(&self, port: tickwire_market::Port) -> usize {

@@ -121,6 +121,18 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         self.out_of_sequence(now, line, bytes, frame, sink);
     }
 
+    /// What a filter in front of this feed has seen, see [`Arbiter::seen_up_to`].
+    #[inline]
+    pub fn seen_up_to(&mut self, now: Nanos, next: SeqNo) {
+        self.arbiter.seen_up_to(now, next);
+    }
+
+    /// The venue is alive, see [`Arbiter::alive`].
+    #[inline]
+    pub fn alive(&mut self, now: Nanos) {
+        self.arbiter.alive(now);
+    }
+
     /// Everything but the next packet of a feed without gaps.
     #[inline(never)]
     fn out_of_sequence<'a, S: EventSink>(

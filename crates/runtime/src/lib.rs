@@ -63,5 +63,6 @@ pub mod udp;
 pub mod users;
 pub mod wait;
 pub mod wake;
+pub mod xdp;
 
 pub use error::NetError;

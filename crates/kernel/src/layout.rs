@@ -1,0 +1,308 @@
+//! How the maps of a filter are laid out: shared by the program that the kernel runs, the process that reads them and the
+//! interpreter. Offsets are bytes, numbers are in host order.
+//!
+//! ```text
+//!  STATE  a channel:  0 its number u32      4 its set u32       8 session u64   16 session u64    32 WORD u64
+//!                    40 deliveries u32     48 hold u32
+//!                    64 counters, 128 bytes a CPU              then 1,024 slots u64 for arbitration
+//!  SETS   2^20 bits of order numbers, then a set: 2^17 bits of what is wanted, 256 + 256 bytes about message types
+//! ```
+//! `WORD` is the heart: 0 is *disarmed* (everything is delivered), otherwise an epoch in the upper 16 bits, below it [`OPEN`], and the next
+//! sequence number in the lower 47. Every change of it is one atomic exchange, so that a program on another CPU that still believes in an earlier
+//! epoch cannot drop anything.
+
+use crate::asm::MapId;
+use crate::filter::FilterSpec;
+
+/// State of channels: an array with one value.
+pub const STATE: MapId = MapId(0);
+/// What is wanted: an array with one value.
+pub const SETS: MapId = MapId(1);
+/// AF_XDP sockets, by receive queue.
+pub const SOCKETS: MapId = MapId(2);
+/// Numbers of wanted orders: a hash table, keys of [`ORDER_KEY`] bytes.
+pub const ORDERS: MapId = MapId(3);
+
+/// Offset of a channel's own number, `u32`.
+pub const NUMBER: usize = 0;
+/// Offset of the number of a channel's set, `u32`.
+pub const SET: usize = 4;
+/// Offset of the session: two words, see [`crate::filter::Framing`].
+pub const SESSION: usize = 8;
+/// Offset of the word that arms a channel: epoch and next number.
+pub const WORD: usize = 32;
+/// Offset of how many packets were delivered, `u32`, modulo 2^32.
+pub const DELIVERIES: usize = 40;
+/// Offset of `u32`, not 0 when the program itself has stopped dropping.
+pub const HOLD: usize = 48;
+/// Offset of the counters of CPU 0.
+pub const COUNTERS: usize = 64;
+/// Bytes of the counters of a CPU.
+pub const COUNTERS_SIZE: usize = 128;
+/// Slots for arbitration.
+pub const SLOTS: usize = 1024;
+
+/// Bits of the set of wanted instruments; indices from here on are delivered.
+pub const BITS: usize = 1 << 17;
+/// Bits of the set of wanted orders, by a hash of their numbers.
+pub const ORDER_BITS: usize = 1 << 20;
+/// Offset in a set of one byte for each message type: where the instrument is found, 0: deliver.
+pub const TYPES: usize = BITS / 8;
+/// Offset in a set of one byte for each message type: its shortest size.
+pub const SIZES: usize = TYPES + 256;
+/// Bytes of a set.
+pub const SET_SIZE: usize = SIZES + 256;
+/// Bytes of a key of [`ORDERS`]: the order's number, the number of the set.
+pub const ORDER_KEY: usize = 16;
+
+/// The first sequence number that is not filtered any more: no venue has a day of so many messages.
+pub const SEQUENCE_MAX: u64 = 1 << 40;
+/// The bit of [`WORD`] that says that a match event in which something is wanted goes on (MDP 3.0): packets are delivered until it ends.
+pub const OPEN: u64 = 1 << 47;
+/// The bits of [`WORD`] that are the next number.
+pub const NEXT_MASK: u64 = OPEN - 1;
+
+/// Multiplier of the hashes (2^64 divided by the golden ratio): the upper bits of the product are the hash.
+pub const HASH: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The bit of a set that stands for a key: a symbol's bytes, a security's number.
+pub const fn key_bit(key: u64) -> usize {
+    (key.wrapping_mul(HASH) >> 47) as usize
+}
+
+/// The bit that stands for an order's number.
+pub const fn order_bit(order: u64) -> usize {
+    (order.wrapping_mul(HASH) >> 44) as usize
+}
+
+/// A symbol as a key: padded with spaces to eight bytes.
+pub fn symbol_key(symbol: &[u8]) -> Option<u64> {
+    let mut padded = [b' '; 8];
+    padded.get_mut(..symbol.len())?.copy_from_slice(symbol);
+    Some(u64::from_le_bytes(padded))
+}
+
+/// The word that arms a channel. `epoch` is 1 to 65,535 and another one than before. Where match events may be under way, [`OPEN`] is to be
+/// added.
+pub const fn word(epoch: u16, next: u64) -> u64 {
+    (epoch as u64) << 48 | next & NEXT_MASK
+}
+
+/// What is counted for each channel, by CPU. The order is that of the map.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(usize)]
+pub enum Count {
+    /// Packets of the channel's groups.
+    Packets,
+    /// Bytes of their payload.
+    Bytes,
+    /// Messages of packets that came first, while armed.
+    Messages,
+    /// Delivered because something wanted was in it, or something that is always wanted.
+    Wanted,
+    /// Dropped: nothing wanted in it.
+    Filtered,
+    /// Dropped: the other line was first.
+    Duplicate,
+    /// Delivered: packets before it are missing.
+    Ahead,
+    /// Delivered: it came after packets behind it.
+    Behind,
+    /// Delivered: another CPU moved the channel on at the same moment.
+    Race,
+    /// Delivered: it could not be understood, or has more messages than are looked at.
+    Doubt,
+    /// Delivered: the channel is not armed, or holds.
+    Disarmed,
+    /// Delivered: a packet without messages, or of a kind that is never filtered.
+    Plain,
+    /// Delivered: another session or unit.
+    Session,
+    /// The program stopped dropping by itself: no room for an order, or a gap where orders are followed.
+    Hold,
+    /// Delivered without metadata: the driver has no room for it.
+    NoMetadata,
+}
+
+impl Count {
+    /// All of them, in the order of the map.
+    pub const ALL: [Count; 15] = [
+        Count::Packets,
+        Count::Bytes,
+        Count::Messages,
+        Count::Wanted,
+        Count::Filtered,
+        Count::Duplicate,
+        Count::Ahead,
+        Count::Behind,
+        Count::Race,
+        Count::Doubt,
+        Count::Disarmed,
+        Count::Plain,
+        Count::Session,
+        Count::Hold,
+        Count::NoMetadata,
+    ];
+
+    /// What it is called in reports and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Count::Packets => "packets",
+            Count::Bytes => "bytes",
+            Count::Messages => "messages",
+            Count::Wanted => "wanted",
+            Count::Filtered => "filtered",
+            Count::Duplicate => "duplicate",
+            Count::Ahead => "ahead",
+            Count::Behind => "behind",
+            Count::Race => "race",
+            Count::Doubt => "doubt",
+            Count::Disarmed => "disarmed",
+            Count::Plain => "plain",
+            Count::Session => "session",
+            Count::Hold => "hold",
+            Count::NoMetadata => "no_metadata",
+        }
+    }
+
+    /// Offset from the counters of a CPU.
+    pub const fn offset(self) -> usize {
+        self as usize * 8
+    }
+}
+
+/// How large things are, which follows from the specification of a filter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// How many channels there are.
+    pub channels: usize,
+    /// How many sets there are.
+    pub sets: usize,
+    /// For how many CPUs counters are kept apart, a power of two. Beyond it two CPUs share and may lose a count.
+    pub cpus: usize,
+    /// Whether order numbers are followed.
+    pub orders: bool,
+}
+
+impl Sizes {
+    /// Those of a filter.
+    pub fn of(spec: &FilterSpec) -> Sizes {
+        Sizes {
+            channels: spec.channels.len(),
+            sets: usize::from(spec.sets),
+            cpus: usize::from(spec.cpus),
+            orders: spec.follows_orders(),
+        }
+    }
+
+    /// Offset of a channel's slots from its start.
+    pub const fn slots(&self) -> usize {
+        COUNTERS + self.cpus * COUNTERS_SIZE
+    }
+
+    /// Bytes of a channel.
+    pub const fn channel(&self) -> usize {
+        self.slots() + SLOTS * 8
+    }
+
+    /// Bytes of the value of [`STATE`].
+    pub const fn state(&self) -> usize {
+        self.channels * self.channel()
+    }
+
+    /// Offset of the first set in the value of [`SETS`].
+    pub const fn sets_at(&self) -> usize {
+        if self.orders { ORDER_BITS / 8 } else { 0 }
+    }
+
+    /// Bytes of the value of [`SETS`].
+    pub const fn sets_size(&self) -> usize {
+        self.sets_at() + self.sets * SET_SIZE
+    }
+}
+
+/// Bytes of the metadata in front of a delivered frame.
+pub const META_SIZE: usize = 32;
+/// The first two bytes of metadata of this layout.
+pub const META_MAGIC: u16 = 0x7457;
+
+/// What the program says about a delivered packet, in the 32 bytes in front of its frame.
+///
+/// ```text
+///  0 magic u16   2 channel u16   4 delivery u32   8 hook time u64   16 WORD u64   24 wire time u64
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Meta {
+    /// The channel's number in the filter's specification.
+    pub channel: u16,
+    /// Counts the channel's deliveries, modulo 2^32: a jump means that packets were lost between program and reader.
+    pub delivery: u32,
+    /// When the program saw the packet, nanoseconds of `CLOCK_MONOTONIC`.
+    pub hook_ns: u64,
+    /// The channel's [`WORD`] before this packet, 0 if it was disarmed.
+    pub word: u64,
+    /// When the network card received it, nanoseconds of its clock; 0: it does not say.
+    pub wire_ns: u64,
+}
+
+impl Meta {
+    /// Reads what stands in front of a frame; `None` if it is not ours.
+    pub fn read(bytes: &[u8; META_SIZE]) -> Option<Meta> {
+        let (head, words) = bytes.split_first_chunk::<8>()?;
+        let [m0, m1, c0, c1, d0, d1, d2, d3] = *head;
+        if u16::from_ne_bytes([m0, m1]) != META_MAGIC {
+            return None;
+        }
+        let (hook, rest) = words.split_first_chunk::<8>()?;
+        let (word, rest) = rest.split_first_chunk::<8>()?;
+        Some(Meta {
+            channel: u16::from_ne_bytes([c0, c1]),
+            delivery: u32::from_ne_bytes([d0, d1, d2, d3]),
+            hook_ns: u64::from_ne_bytes(*hook),
+            word: u64::from_ne_bytes(*word),
+            wire_ns: u64::from_ne_bytes(*rest.first_chunk::<8>()?),
+        })
+    }
+
+    /// The number before which the filter has seen everything in sequence, and the epoch in which; `None` if the channel was
+    /// disarmed.
+    pub const fn claim(&self) -> Option<(u16, u64)> {
+        match (self.word >> 48) as u16 {
+            0 => None,
+            epoch => Some((epoch, self.word & NEXT_MASK)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_stand_where_their_place_in_the_list_says() {
+        for (at, count) in Count::ALL.into_iter().enumerate() {
+            assert_eq!(count.offset(), at * 8, "{}", count.name());
+        }
+        const { assert!(Count::ALL.len() * 8 <= COUNTERS_SIZE) };
+    }
+
+    #[test]
+    fn metadata_is_read_only_where_it_is_ours() {
+        let mut bytes = [0; META_SIZE];
+        assert_eq!(Meta::read(&bytes), None);
+        bytes[..2].copy_from_slice(&META_MAGIC.to_ne_bytes());
+        bytes[2..4].copy_from_slice(&3_u16.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&word(7, 99).to_ne_bytes());
+        let meta = Meta::read(&bytes).expect("ours");
+        assert_eq!((meta.channel, meta.claim()), (3, Some((7, 99))));
+    }
+
+    #[test]
+    fn hashes_stay_in_their_sets() {
+        for key in [0, 1, u64::MAX, 0x2020_2020_4141_4141] {
+            assert!(key_bit(key) < BITS && order_bit(key) < ORDER_BITS);
+        }
+        assert_eq!(symbol_key(b"AAPL"), Some(u64::from_le_bytes(*b"AAPL    ")));
+        assert_eq!(symbol_key(b"TOOLONGNAME"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The program of each framing as a listing, compared with the one that was read and kept: a change of the generator shows what it
+//! does to the instructions. `UPDATE=1 cargo test -p tickwire-kernel` rewrites them.
+
+use std::path::Path;
+use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, SpecError};
+
+fn spec(framing: Framing) -> FilterSpec {
+    let group = |last| Group {
+        address: [233, 54, 12, last],
+        port: 26477,
+    };
+    FilterSpec {
+        channels: vec![ChannelSpec {
+            framing,
+            groups: vec![group(1), group(2)],
+            set: 0,
+        }],
+        ..FilterSpec::default()
+    }
+}
+
+#[test]
+fn programs_are_those_that_were_read() {
+    for framing in Framing::ALL {
+        let program = spec(framing).program().expect("a program");
+        let have = program.to_string();
+        let name = format!("{framing:?}.txt").to_lowercase();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/listings")
+            .join(name);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &have).expect("written");
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        let differs = have.lines().zip(kept.lines()).find(|(have, kept)| have != kept);
+        assert!(
+            have == kept,
+            "{}: {differs:?}; read the change and say UPDATE=1",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn a_specification_that_cannot_be_is_refused_in_words() {
+    let mut none = spec(Framing::Itch);
+    none.channels.clear();
+    assert_eq!(none.program(), Err(SpecError::Channels(0)));
+
+    let mut twice = spec(Framing::Itch);
+    twice.channels.push(twice.channels[0].clone());
+    let refused = twice.program().expect_err("one group, two channels");
+    assert_eq!(
+        refused.to_string(),
+        "the group 233.54.12.1:26477 stands twice: a packet has one channel"
+    );
+
+    let mut shared = spec(Framing::Itch);
+    let mut other = spec(Framing::Nyse).channels.remove(0);
+    other.groups = vec![Group {
+        address: [224, 0, 59, 1],
+        port: 1,
+    }];
+    shared.channels.push(other);
+    assert_eq!(shared.program(), Err(SpecError::SetShared(0)));
+    shared.channels[1].set = 1;
+    assert_eq!(shared.program(), Err(SpecError::NoSet(1)));
+    shared.sets = 2;
+    assert!(shared.program().is_ok());
+
+    let mut odd = spec(Framing::Itch);
+    odd.cpus = 3;
+    assert!(matches!(odd.program(), Err(SpecError::OutOfRange(_))));
+}

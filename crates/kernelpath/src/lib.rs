@@ -1,0 +1,36 @@
+//! Market data from the hook of the network driver: a filter of `tickwire-kernel` loaded and attached, AF_XDP sockets of
+//! `tickwire-runtime` behind it, group memberships kept, and every delivered datagram with what the filter says about it.
+//!
+//! [`LoadedFilter`] is the program with its maps: what is wanted, arming, counters. [`KernelReceiver`] is the whole way in:
+//! it joins the groups, attaches, and gives one [`Delivery`] after the other, in the order in which the program made them.
+//!
+//! ```no_run
+//! use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group};
+//! use tickwire_kernelpath::{KernelReceiver, ReceiverConfig};
+//! use tickwire_runtime::interface::Interface;
+//! let spec = FilterSpec {
+//!     channels: vec![ChannelSpec {
+//!         framing: Framing::Itch,
+//!         groups: vec![Group { address: [233, 54, 12, 111], port: 26477 }],
+//!         set: 0,
+//!     }],
+//!     ..FilterSpec::default()
+//! };
+//! let mut receiver = KernelReceiver::open(spec, &Interface::find("eth0")?, &ReceiverConfig::default())?;
+//! println!("{}", receiver.in_use());
+//! // Everything is delivered until the channel is armed: the session, and the next message's number.
+//! receiver.filter_mut().want(0, 17, true);
+//! receiver.filter_mut().arm_itch(0, *b"S000000001", 1);
+//! while let Some(delivery) = receiver.recv() {
+//!     // Before the datagram goes to its channel: what was seen and not wanted is no gap.
+//!     let _ = (delivery.seen_up_to, delivery.payload);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod loaded;
+mod receiver;
+
+pub use loaded::{FilterError, LoadedFilter, OrdersFull};
+pub use receiver::{Delivery, KernelReceiver, ReceiverConfig, ReceiverError, RxStamp};

@@ -1,0 +1,322 @@
+//! The whole way in: memberships, program, sockets, deliveries in order.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::num::NonZeroU64;
+
+use tickwire_kernel::filter::{FilterSpec, Group};
+use tickwire_kernel::frame;
+use tickwire_kernel::layout::{META_SIZE, Meta};
+use tickwire_runtime::NetError;
+use tickwire_runtime::clock::tsc;
+use tickwire_runtime::interface::Interface;
+use tickwire_runtime::udp::{MulticastConfig, MulticastReceiver, Stamping};
+use tickwire_runtime::xdp::{Attached, XdpDrops, XdpError, XdpMode, XdpSocket, XdpSocketConfig, in_use};
+
+use crate::{FilterError, LoadedFilter};
+
+/// How a [`KernelReceiver`] is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiverConfig {
+    /// How many receive queues of the interface are read, from 0 on. Multicast may come by any of them: all, or the one it is steered to.
+    pub queues: u32,
+    /// Frames for each queue, see [`XdpSocketConfig`].
+    pub frames: u32,
+    /// Where the program stands; `None`: in the driver if it can, else behind it.
+    pub mode: Option<XdpMode>,
+    /// Whether frames are to be taken without a copy; `None`: if the driver can.
+    pub zero_copy: Option<bool>,
+    /// Receive buffer of each ordinary socket, which hears what the program leaves to the kernel, bytes.
+    pub passed_buffer_bytes: u32,
+}
+
+impl Default for ReceiverConfig {
+    /// One queue, 16,384 frames, the best mode there is, 1 MiB for what is passed.
+    fn default() -> ReceiverConfig {
+        ReceiverConfig {
+            queues: 1,
+            frames: XdpSocketConfig::default().frames,
+            mode: None,
+            zero_copy: None,
+            passed_buffer_bytes: 1 << 20,
+        }
+    }
+}
+
+/// Why the kernel path cannot be taken; sockets can.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverError {
+    /// The filter.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// Program or sockets.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
+    /// A membership.
+    #[error(transparent)]
+    Net(#[from] NetError),
+}
+
+/// When a datagram was where, each time in the clock it was taken with.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RxStamp {
+    /// Here: the time stamp counter when it was taken from its ring.
+    pub tsc: u64,
+    /// At the hook: nanoseconds of `CLOCK_MONOTONIC`, when the program saw it.
+    pub hook_ns: Option<NonZeroU64>,
+    /// On the wire: nanoseconds of the network card's clock; `None` where the driver does not say.
+    pub wire_ns: Option<NonZeroU64>,
+    /// In the kernel's stack: nanoseconds of `CLOCK_REALTIME`; only for what came by an ordinary socket.
+    pub kernel_ns: Option<NonZeroU64>,
+}
+
+/// A datagram that the program delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivery<'a> {
+    /// The channel's number in the specification.
+    pub channel: u16,
+    /// Where it was sent to: which line.
+    pub group: Group,
+    /// What it carries.
+    pub payload: &'a [u8],
+    /// When it came.
+    pub stamp: RxStamp,
+    /// Everything before this number was seen in sequence, and what was not delivered nobody wants. To be told to the channel before the
+    /// payload.
+    pub seen_up_to: Option<u64>,
+    /// So many deliveries of this channel before it were lost between program and reader. The channel has been disarmed; what is missing is
+    /// found and asked for as on any line.
+    pub lost: u32,
+}
+
+/// Deliveries of a channel.
+#[derive(Clone, Copy, Default, Debug)]
+struct Progress {
+    /// The next delivery's number.
+    next: u32,
+    begun: bool,
+}
+
+/// An interface's market data, by AF_XDP. Dropping it detaches the program.
+#[derive(Debug)]
+pub struct KernelReceiver {
+    attached: Attached,
+    sockets: Vec<XdpSocket>,
+    turn: usize,
+    passed: Vec<MulticastReceiver>,
+    filter: LoadedFilter,
+    progress: Vec<Progress>,
+    lost: u64,
+    stray: u64,
+}
+
+impl KernelReceiver {
+    /// Loads the filter, joins every group by an ordinary socket, attaches the program and opens a socket for each queue.
+    ///
+    /// # Errors
+    /// One sentence each for what is missing, with the remedy; nothing is left behind then.
+    pub fn open(
+        spec: FilterSpec,
+        interface: &Interface,
+        config: &ReceiverConfig,
+    ) -> Result<KernelReceiver, ReceiverError> {
+        let filter = LoadedFilter::load(spec)?;
+        // The switch sends what somebody is a member of, whoever reads it then.
+        let mut passed = Vec::new();
+        for (number, channel) in filter.spec().channels.iter().enumerate() {
+            for group in &channel.groups {
+                let address = SocketAddrV4::new(Ipv4Addr::from(group.address), group.port);
+                let mut member = MulticastConfig::new(address, interface.clone())
+                    .line(number as u8)
+                    .stamping(Stamping::Kernel);
+                member.receive_buffer_bytes = config.passed_buffer_bytes;
+                passed.push(MulticastReceiver::join(member)?);
+            }
+        }
+        let (attached, sockets) = attach(&filter, interface, config)?;
+        let channels = filter.spec().channels.len();
+        Ok(KernelReceiver {
+            attached,
+            sockets,
+            turn: 0,
+            passed,
+            filter,
+            progress: vec![Progress::default(); channels],
+            lost: 0,
+            stray: 0,
+        })
+    }
+
+    /// How packets are received, for a line in a log.
+    pub fn in_use(&self) -> String {
+        match self.sockets.as_slice() {
+            [one] => in_use(&self.attached, one),
+            [first, ..] => format!("{} to {}", in_use(&self.attached, first), self.sockets.len() - 1),
+            [] => String::new(),
+        }
+    }
+
+    /// The next delivery, `None` if there is none at the moment. Never waits; no system call unless the driver asks for one.
+    ///
+    /// The queues take turns. Where a channel's packets come by several of them, a claim counts only if all deliveries before it have been
+    /// given; else it is withheld, and what it would have covered is asked for again.
+    #[inline]
+    pub fn recv(&mut self) -> Option<Delivery<'_>> {
+        let queues = self.sockets.len();
+        let mut at = self.turn;
+        for _ in 0..queues {
+            let ready = self.sockets[at].is_ready();
+            if ready {
+                break;
+            }
+            at = if at + 1 == queues { 0 } else { at + 1 };
+        }
+        self.turn = if at + 1 == queues { 0 } else { at + 1 };
+        let (meta, bytes) = self.sockets[at].recv::<META_SIZE>()?;
+        let tsc = tsc();
+        let Some(udp) = frame::udp(bytes) else {
+            self.stray += 1;
+            return None;
+        };
+        let group = Group {
+            address: udp.address,
+            port: udp.port,
+        };
+        let Some(meta) = Meta::read(&meta).filter(|m| usize::from(m.channel) < self.progress.len()) else {
+            // The driver has no room for metadata: the group says which channel it is, and nothing is claimed.
+            let channels = &self.filter.spec().channels;
+            let Some(channel) = channels.iter().position(|c| c.groups.contains(&group)) else {
+                self.stray += 1;
+                return None;
+            };
+            return Some(Delivery {
+                channel: channel as u16,
+                group,
+                payload: udp.payload,
+                stamp: RxStamp {
+                    tsc,
+                    ..RxStamp::default()
+                },
+                seen_up_to: None,
+                lost: 0,
+            });
+        };
+        let progress = &mut self.progress[usize::from(meta.channel)];
+        let ahead = match progress.begun {
+            true => meta.delivery.wrapping_sub(progress.next),
+            // Before the socket was there, packets went to the ordinary ones.
+            false => 0,
+        };
+        let is_next = ahead == 0;
+        // Behind what was given already: of another queue.
+        if ahead < 1 << 31 {
+            *progress = Progress {
+                next: meta.delivery.wrapping_add(1),
+                begun: true,
+            };
+        }
+        let lost = if queues == 1 { ahead } else { 0 };
+        if lost > 0 {
+            self.lost += u64::from(lost);
+            self.filter.disarm(meta.channel);
+        }
+        let epoch = self.filter.epoch(meta.channel);
+        let claim = meta.claim().filter(|(of, _)| is_next && *of == epoch);
+        Some(Delivery {
+            channel: meta.channel,
+            group,
+            payload: udp.payload,
+            stamp: RxStamp {
+                tsc,
+                hook_ns: NonZeroU64::new(meta.hook_ns),
+                wire_ns: NonZeroU64::new(meta.wire_ns),
+                kernel_ns: None,
+            },
+            seen_up_to: claim.map(|(_, next)| next),
+            lost,
+        })
+    }
+
+    /// What [`Delivery::seen_up_to`] would say now, without a packet: for the slow part of a loop, so that a channel of which nothing is wanted
+    /// for a while goes on all the same. `None` if the channel is disarmed or something of it waits in a ring.
+    pub fn seen_up_to(&self, channel: u16) -> Option<u64> {
+        let progress = self.progress.get(usize::from(channel))?;
+        self.filter.seen_up_to(channel, progress.next)
+    }
+
+    /// The ordinary sockets, one a group in the order of the specification, [`MulticastReceiver::line`] the channel: they keep the memberships, and
+    /// hear what the program leaves to the kernel (fragments, IP options, a queue without a socket). To be read in the slow part of a loop.
+    pub fn passed(&mut self) -> &mut [MulticastReceiver] {
+        &mut self.passed
+    }
+
+    /// The filter: counters, what is wanted.
+    pub fn filter(&self) -> &LoadedFilter {
+        &self.filter
+    }
+
+    /// The filter, to say what is wanted and to arm it.
+    pub fn filter_mut(&mut self) -> &mut LoadedFilter {
+        &mut self.filter
+    }
+
+    /// Deliveries lost between program and reader so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Frames that were delivered and are no datagrams of ours: none, unless another program sends to the sockets.
+    pub fn stray(&self) -> u64 {
+        self.stray
+    }
+
+    /// What the rings had no room for, over all queues. A system call for each.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn drops(&self) -> std::io::Result<XdpDrops> {
+        let mut sum = XdpDrops::default();
+        for socket in &self.sockets {
+            let drops = socket.drops()?;
+            sum.other += drops.other;
+            sum.ring_full += drops.ring_full;
+            sum.no_frame += drops.no_frame;
+        }
+        Ok(sum)
+    }
+
+    /// The sockets, one a queue: what a waiting loop watches.
+    pub fn sockets(&self) -> &[XdpSocket] {
+        &self.sockets
+    }
+}
+
+/// In the driver without a copy, in it with one, behind it: the first that works for all queues.
+fn attach(
+    filter: &LoadedFilter,
+    interface: &Interface,
+    config: &ReceiverConfig,
+) -> Result<(Attached, Vec<XdpSocket>), XdpError> {
+    let at = (interface.name(), interface.index());
+    let socket = XdpSocketConfig {
+        frames: config.frames,
+        zero_copy: config.zero_copy,
+    };
+    let both = [XdpMode::Native, XdpMode::Generic];
+    let modes = both.iter().filter(|mode| config.mode.is_none_or(|m| m == **mode));
+    let mut last = None;
+    for mode in modes {
+        let tried = filter.program().attach(at, *mode).and_then(|attached| {
+            let sockets = (0..config.queues.max(1))
+                .map(|queue| XdpSocket::open(at, queue, socket, Some(filter.sockets())))
+                .collect::<Result<Vec<XdpSocket>, XdpError>>()?;
+            Ok((attached, sockets))
+        });
+        match tried {
+            Err(error @ (XdpError::Attach { .. } | XdpError::Socket { .. })) => last = Some(error),
+            other => return other,
+        }
+    }
+    Err(last.unwrap_or(XdpError::Frames {
+        frames: config.frames,
+    }))
+}
