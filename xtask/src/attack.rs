@@ -14,7 +14,7 @@ socket call; clocks that are set; forged and hostile input. Then programs left a
 
   --kills   kills in all (default 1000); everything else is repeated in proportion
   --hours   how long programs are left alone at the end (default 0: a minute)
-  --only    one attack of: exchange, store, quoter, memory, faults, weather, hostile, alone
+  --only    one attack of: exchange, store, quoter, memory, faults, weather, hostile, forged, alone
 
 Faults need network namespaces (root), else they are not tested, which is said. Exit code 1: an attack succeeded. 2: it could not begin.
 ";
@@ -26,7 +26,7 @@ struct Attack {
     kills: u64,
 }
 
-const ATTACKS: [Attack; 8] = [
+const ATTACKS: [Attack; 9] = [
     Attack {
         name: "exchange",
         tests: &["-p", "tickwire-app", "--test", "exchange", "killed"],
@@ -60,6 +60,11 @@ const ATTACKS: [Attack; 8] = [
     Attack {
         name: "hostile",
         tests: &["-p", "tickwire-app", "--test", "fix_hostile"],
+        kills: 0,
+    },
+    Attack {
+        name: "forged",
+        tests: &["-p", "tickwire-rig", "forged"],
         kills: 0,
     },
     Attack {

@@ -39,6 +39,7 @@ use tickwire::sides;
 use tickwire_venues::protocol::Protocol;
 
 fn main() -> ExitCode {
+    tickwire_runtime::alloc::end_without_memory();
     tickwire_console::set_version(tickwire_console::Version {
         text: env!("TICKWIRE_VERSION"),
         commit: option_env!("TICKWIRE_COMMIT"),

@@ -141,6 +141,35 @@ pub struct Books {
     upcoming: [InstrumentId; AHEAD],
     turn: usize,
     counters: Counters,
+    distrusted: Distrusted,
+}
+
+/// How many books can wait to be made right. More are found by looking at all books.
+const DISTRUSTED_MAX: usize = 32;
+
+/// Books that were found to be wrong, and that nobody has been told of.
+#[derive(Clone, Debug)]
+struct Distrusted {
+    waiting: [InstrumentId; DISTRUSTED_MAX],
+    len: usize,
+    /// There were more: all from this book on are looked at.
+    rest: Option<u32>,
+}
+
+impl Distrusted {
+    const NONE: Distrusted = Distrusted {
+        waiting: [InstrumentId(0); DISTRUSTED_MAX],
+        len: 0,
+        rest: None,
+    };
+
+    #[cold]
+    fn push(&mut self, instrument: InstrumentId) {
+        match self.waiting.get_mut(self.len) {
+            Some(place) => (*place, self.len) = (instrument, self.len + 1),
+            None => self.rest = Some(0),
+        }
+    }
 }
 
 /// How many messages after a book's line those of its levels are fetched.
@@ -194,6 +223,7 @@ impl Books {
             by_order,
             upcoming: [InstrumentId(u32::MAX); AHEAD],
             turn: 0,
+            distrusted: Distrusted::NONE,
             counters: Counters::default(),
             config,
         }
@@ -223,8 +253,49 @@ impl Books {
         };
         match result {
             Ok(()) => Applied::Update(&self.last),
-            Err(error) => Applied::Rejected(self.refuse(error)),
+            Err(error) => {
+                self.distrust(event.instrument);
+                Applied::Rejected(self.refuse(error))
+            }
         }
+    }
+
+    /// What cannot be applied shows that the book is not what the venue's is: it is stale until it is cleared or recovered. While the
+    /// feed is building that is nothing new.
+    #[cold]
+    fn distrust(&mut self, instrument: InstrumentId) {
+        if self.feed == BookState::Building {
+            return;
+        }
+        if let Some(book) = self.books.get_mut(instrument.index())
+            && book.own == Own::Live
+        {
+            book.own = Own::Stale;
+            self.distrusted.push(instrument);
+        }
+    }
+
+    /// The next book that became stale by itself: by a message that could not be read (a `Gap` of the instrument), or that did not fit.
+    /// A feed that is given the books as its sink asks for it and has it made right.
+    #[inline]
+    pub fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        if self.distrusted.len == 0 && self.distrusted.rest.is_none() {
+            return None;
+        }
+        self.take_distrusted()
+    }
+
+    #[cold]
+    fn take_distrusted(&mut self) -> Option<InstrumentId> {
+        if let Some(len) = self.distrusted.len.checked_sub(1) {
+            self.distrusted.len = len;
+            return Some(self.distrusted.waiting[len]);
+        }
+        let from = self.distrusted.rest?;
+        let stale = |at: &u32| self.books[*at as usize].own == Own::Stale;
+        let found = (from..self.books.len() as u32).find(stale);
+        self.distrusted.rest = found.map(|at| at + 1);
+        found.map(InstrumentId)
     }
 
     /// A message about this order is near: fetches the lines it will need. Ignoring it is always correct.
@@ -542,7 +613,12 @@ impl Books {
             }
             // What it had no room for is missing still.
             _ if before.own == Own::Full => {}
-            EventKind::Gap => self.books[book].own = Own::Stale,
+            EventKind::Gap => {
+                self.books[book].own = Own::Stale;
+                if before.own == Own::Live {
+                    self.distrusted.push(event.instrument);
+                }
+            }
             _ => self.books[book].own = Own::Live,
         }
         for side in Side::BOTH {
@@ -737,6 +813,11 @@ impl EventSink for Books {
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         Books::upcoming(self, instrument, order_id);
+    }
+
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        Books::next_distrusted(self)
     }
 }
 

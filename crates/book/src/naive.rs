@@ -88,7 +88,15 @@ impl NaiveBooks {
             None => Vec::new(),
         };
         match self.change(event, &mut touched) {
-            Err(error) => NaiveApplied::Rejected(error),
+            Err(error) => {
+                if error != BookError::Full
+                    && self.feed != BookState::Building
+                    && let Some(book) = self.books.get_mut(event.instrument.index())
+                {
+                    book.own = BookState::Stale;
+                }
+                NaiveApplied::Rejected(error)
+            }
             Ok(NaiveApplied::Update(update)) => {
                 NaiveApplied::Update(self.publish(event, update.instrument, before[0], &touched))
             }

@@ -53,7 +53,8 @@ impl Books {
     /// | `TradeBreak` | the same, with the quantity that [`crate::InstrumentStates::apply`] has put into it |
     /// | a printable `Execute` | after the levels a `Trade` at its price |
     /// | found no room ([`crate::BookError::Full`]) | what was done, then a `Gap` of the instrument |
-    /// | any other rejection, `Imbalance` `Definition` `EndOfGroup`, a participant's `Quote` | nothing |
+    /// | any other rejection | a `Gap` of the instrument; after it the trade of a printable `Execute` |
+    /// | `Imbalance` `Definition` `EndOfGroup`, a participant's `Quote` | nothing |
     #[inline]
     pub fn relay<S: EventSink>(&self, event: &MarketEvent, outcome: Outcome, relay: Relay, sink: &mut S) {
         match outcome {
@@ -79,7 +80,12 @@ impl Books {
                 EventKind::Status | EventKind::Trade | EventKind::TradeBreak => sink.on_event(event),
                 _ => {}
             },
-            Outcome::Rejected(_) => self.relay_execution(event, event.instrument, sink),
+            Outcome::Rejected(_) => {
+                if self.is_stale(event.instrument) {
+                    sink.on_event(&about(event, EventKind::Gap, event.instrument));
+                }
+                self.relay_execution(event, event.instrument, sink);
+            }
         }
     }
 

@@ -20,6 +20,7 @@
 //! Nothing that was received in sequence is ever dropped: a packet that finds the buffer full stays on the list of
 //! missing messages and is requested again when the gap before it is closed.
 
+use crate::claim::Claim;
 use crate::missing::Missing;
 use crate::recovery::{Plan, Planner, RecoveryLimits};
 use crate::reorder::{Held, ReorderBuffer};
@@ -70,16 +71,23 @@ pub struct ArbiterConfig {
     pub request_gap_max: u64,
     /// What the venue allows, and when to give up. Default: MoldUDP64.
     pub recovery: RecoveryLimits,
-    /// A packet this many messages ahead of everything known is believed only when others confirm it.
+    /// A packet further ahead of everything known is believed only when others confirm it. Added to it is what the session's mean
+    /// rate, 16 times over, makes of the silence before the packet.
     pub jump_max: u64,
-    /// How many packets in a row on one line confirm a jump, a restart of the sequence, or a session that
-    /// appears while the current one still runs.
+    /// With one line, or when the other one is silent: how many packets in a row confirm a jump, a restart of the sequence, or a
+    /// session that appears while the current one still runs. While the other line is heard it has to say the same.
     pub confirm_packets: u32,
-    /// Three packets confirm a jump or a restart too, if they span this time (an idle venue sends heartbeats only).
+    /// Three packets in a row that span this time confirm a jump, whatever the other line says; a restart, when it is silent (an idle
+    /// venue sends heartbeats only).
     pub confirm_ns: u64,
     /// A session that has been silent this long, or has ended, is left for another at once. Packets of the session just
-    /// left are ignored for the same time (the slower line).
+    /// left are ignored for the same time (the slower line). A line that has been silent this long has no say.
     pub session_quiet_ns: u64,
+    /// Of how many messages, the latest, the content of a packet is known (a hash), so that the other line's copy of it can be
+    /// compared: rounded up to a power of two, 8 bytes each. 0: the lines are not compared.
+    pub compare_messages: u32,
+    /// What the hashes begin with: whoever does not know it cannot make two packets of one hash. Take it at random, once a process.
+    pub compare_seed: u64,
 }
 
 impl Default for ArbiterConfig {
@@ -99,10 +107,12 @@ impl Default for ArbiterConfig {
             request_interval_ns: 0,
             request_gap_max: 1_000_000,
             recovery: RecoveryLimits::MOLDUDP64,
-            jump_max: 100_000_000,
+            jump_max: 1 << 16,
             confirm_packets: 32,
             confirm_ns: 2 * Nanos::SECOND,
             session_quiet_ns: 3 * Nanos::SECOND,
+            compare_messages: 1 << 14,
+            compare_seed: 0x9E37_79B9_7F4A_7C15,
         }
     }
 }
@@ -192,18 +202,27 @@ const SEQ_MAX: u64 = 1 << 62;
 struct Progress {
     /// The number after the latest message.
     high: u64,
+    /// When its last packet came that could be right.
+    last: Nanos,
+    /// Where it says that the session ends; 0: it does not.
+    end: u64,
+    /// A message said so: heartbeats may follow it.
+    end_lasts: bool,
     /// Packets in a row that do not fit this line's progress.
     doubt: Doubt,
     /// Packets in a row of another session.
     rival: Rival,
 }
 
+/// Packets in a row that are far ahead, or behind their own line.
 #[derive(Clone, Copy, Default)]
 struct Doubt {
     high: u64,
     next: u64,
     packets: u32,
     since: Nanos,
+    last: Nanos,
+    is_behind: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -211,7 +230,19 @@ struct Rival {
     high: u64,
     session: SessionId,
     packets: u32,
+    last: Nanos,
 }
+
+impl Progress {
+    /// What comes fits: whatever did not was not in a row.
+    fn fits(&mut self, now: Nanos) {
+        self.last = now;
+        (self.doubt.packets, self.rival.packets) = (0, 0);
+    }
+}
+
+/// How many times the mean rate of the session a silence may have hidden.
+const BURST: u128 = 16;
 
 /// The sequencing state of one channel. See the module's description.
 pub struct Arbiter {
@@ -224,11 +255,24 @@ pub struct Arbiter {
     begun: bool,
     /// A snapshot was loaded before the first packet came: `next` is its number.
     positioned: bool,
-    last_packet: Nanos,
     lines: [Progress; Line::COUNT],
     /// The number after the latest message known to exist; equal to `next` while whole.
     high: u64,
+    /// Where the session ends, as far as that is believed, and whether a message said so (heartbeats may follow it).
     end: Option<u64>,
+    is_end_message: bool,
+    /// An end that only one line tells is believed then, if the other has nothing to say.
+    end_due: Option<Nanos>,
+    /// The first message seen of the session.
+    joined: u64,
+    /// Who told of messages that have not come.
+    claim: Option<Claim>,
+    /// A snapshot is wanted because of the claim alone, and has not begun.
+    waits_for_claim: bool,
+    /// What the line of the packet in hand had brought before it.
+    before: u64,
+    /// Of messages before this one the content is in doubt: only a snapshot behind them is of use.
+    distrusted: u64,
     awaiting: bool,
     /// Never complete in this session: lost messages, or started in its middle.
     incomplete: bool,
@@ -256,10 +300,16 @@ impl Arbiter {
             whole: false,
             begun: false,
             positioned: false,
-            last_packet: Nanos::ZERO,
             lines: [Progress::default(); Line::COUNT],
             high: 1,
             end: None,
+            is_end_message: false,
+            end_due: None,
+            joined: 1,
+            claim: None,
+            waits_for_claim: false,
+            before: 0,
+            distrusted: 0,
             awaiting: false,
             incomplete: false,
             building: true,
@@ -290,8 +340,8 @@ impl Arbiter {
         let fits = (first.0 == self.next) & self.whole & (session == self.session);
         if fits {
             self.next += u64::from(count); // `first` was reached message by message: far from 2^64
-            self.lines[line as usize].high = self.next;
-            self.last_packet = now;
+            let progress = &mut self.lines[line as usize];
+            (progress.high, progress.last) = (self.next, now);
         }
         fits
     }
@@ -301,12 +351,14 @@ impl Arbiter {
     #[inline]
     pub fn repeats(&mut self, now: Nanos, line: Line, session: SessionId, first: SeqNo, count: u32) -> bool {
         let end = first.advance(u64::from(count)).0;
-        let high = &mut self.lines[line as usize].high;
-        let known =
-            (end <= self.next) & (end > *high) & self.whole & (first.0 > 0) & (session == self.session);
+        let progress = &mut self.lines[line as usize];
+        let known = (end <= self.next)
+            & (end > progress.high)
+            & self.whole
+            & (first.0 > 0)
+            & (session == self.session);
         if known {
-            *high = end;
-            self.last_packet = now;
+            (progress.high, progress.last) = (end, now);
             self.counters.bump(Counter::PacketsDuplicate);
             self.counters.add(Counter::MessagesDuplicate, u64::from(count));
         }
@@ -374,6 +426,23 @@ impl Arbiter {
     /// Takes note of a packet without messages that tells the `next` number; `ends` if it also says that nothing
     /// will follow. Numbers below 1 say nothing.
     pub fn on_heartbeat(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo, ends: bool) {
+        self.on_number(now, line, session, next, ends, false);
+    }
+
+    /// The venue's message outside of the numbers says that nothing follows before `next`. Its heartbeats may go on.
+    pub fn on_last_message(&mut self, now: Nanos, line: Line, session: SessionId, next: SeqNo) {
+        self.on_number(now, line, session, next, true, true);
+    }
+
+    fn on_number(
+        &mut self,
+        now: Nanos,
+        line: Line,
+        session: SessionId,
+        next: SeqNo,
+        ends: bool,
+        lasts: bool,
+    ) {
         self.counters.bump(if ends {
             Counter::EndOfSession
         } else {
@@ -382,16 +451,25 @@ impl Arbiter {
         if next.0 == 0 {
             return;
         }
-        if !self.is_plausible(now, line, session, next.0, next.0) {
+        // An end below what has come, or is known to exist, is none.
+        let is_plausible = self.is_plausible(now, line, session, next.0, next.0);
+        if !is_plausible || ends && next.0 < self.high() {
             self.counters.bump(Counter::PacketsIgnored);
             return;
         }
         if next.0 > self.high() {
+            self.claim(now, line, next.0);
             self.open_gap(now, next.0);
             self.high = next.0;
         }
+        let progress = &mut self.lines[line as usize];
         if ends {
-            self.end = Some(next.0);
+            (progress.end, progress.end_lasts) = (next.0, lasts);
+            self.end_due = Some(now);
+        } else {
+            // Who is alive has not ended.
+            progress.end *= u64::from(progress.end_lasts);
+            self.end = self.end.filter(|_| self.is_end_message);
         }
         self.handle_timeout(now);
     }
@@ -399,10 +477,42 @@ impl Arbiter {
     /// A message said that nothing follows it: `next` would be the number after it. The venue's heartbeats may go on.
     #[cold]
     pub fn ends_at(&mut self, next: SeqNo) {
-        if self.end.is_none() {
+        if next.0 >= self.high() && self.end != Some(next.0) {
             self.counters.bump(Counter::EndOfSession);
-            self.end = Some(next.0);
+            (self.end, self.is_end_message) = (Some(next.0), true);
         }
+    }
+
+    /// An end that a line tells is believed when the other line tells it too, or is not heard any more.
+    fn settle_end(&mut self, now: Nanos) {
+        self.end_due = None;
+        for line in [Line::A, Line::B] {
+            let (told, other) = (self.lines[line as usize], self.lines[line.other() as usize]);
+            if told.end == 0 || told.end < self.high() {
+                continue;
+            }
+            if !self.is_heard(now, line.other()) || other.end == told.end {
+                (self.end, self.is_end_message) = (Some(told.end), told.end_lasts);
+                return;
+            }
+            self.end_due = Some(other.last.after(self.config.session_quiet_ns));
+        }
+        // Said over a connection of recovery.
+        let told = self.lines[Line::Retransmit as usize];
+        if told.end > 0 && told.end >= self.high() {
+            (self.end, self.is_end_message) = (Some(told.end), told.end_lasts);
+        }
+    }
+
+    /// Whether the session has ended, with everything delivered. What follows an end proves it wrong.
+    fn has_ended(&self) -> bool {
+        self.end == Some(self.next)
+    }
+
+    /// Whether a line has a say.
+    pub(crate) fn is_heard(&self, now: Nanos, line: Line) -> bool {
+        let last = self.lines[line as usize].last;
+        last > Nanos::ZERO && now.since(last) < self.config.session_quiet_ns
     }
 
     /// Whether there is nothing to drain: a feed without gaps to which nothing has happened.
@@ -484,13 +594,24 @@ impl Arbiter {
     /// When to call [`Arbiter::handle_timeout`] next, if nothing comes before.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         if self.whole {
-            return self.retry;
+            return match (self.retry, self.end_due) {
+                (None, None) => None,
+                (retry, due) => retry.into_iter().chain(due).min(),
+            };
         }
         let requests = match self.awaiting {
             true => None,
             false => self.planner.timeout(&self.missing, self.buffer.free()),
         };
-        [requests, self.deadline(), self.retry]
+        let blocked = |claim: &Claim| {
+            !self.awaiting && !claim.is_settled() && self.missing.first().is_some_and(|hole| hole.lost)
+        };
+        let claim = self
+            .claim
+            .as_ref()
+            .filter(|claim| blocked(claim))
+            .map(|claim| claim.look);
+        [requests, self.deadline(), self.retry, self.end_due, claim]
             .into_iter()
             .flatten()
             .min()
@@ -498,11 +619,17 @@ impl Arbiter {
 
     /// Requests what is due, gives up what has been requested in vain.
     pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.end_due.is_some_and(|due| due <= now) {
+            self.settle_end(now);
+        }
         if self.retry.is_some_and(|retry| retry <= now) {
             self.retry_now(now);
         }
         if self.whole {
             return;
+        }
+        if let Some(claim) = self.claim.as_mut().filter(|claim| claim.look <= now) {
+            claim.put_off(now);
         }
         if !self.awaiting {
             self.plan(now);
@@ -551,8 +678,7 @@ impl Arbiter {
     #[cold]
     fn go_on_marked(&mut self, now: Nanos) {
         self.counters.bump(Counter::RecoveriesFailed);
-        let lost = self.missing.lose(0, u64::MAX);
-        self.counters.add(Counter::MessagesLost, lost);
+        self.missing.lose(0, u64::MAX);
         self.planner.forget();
         (self.awaiting, self.incomplete) = (false, true);
         self.retry = Some(now.after(self.config.recovery.retry_ns.max(1)));
@@ -602,6 +728,11 @@ impl Arbiter {
         if !self.awaiting {
             self.progress.0 = now;
         }
+        self.waits_for_claim = !self.awaiting
+            && !self.incomplete
+            && self
+                .claim
+                .is_some_and(|claim| !self.missing.has_any(0, claim.high));
         self.planner.forget();
         (self.awaiting, self.whole) = (true, false);
     }
@@ -616,7 +747,8 @@ impl Arbiter {
     pub fn resume_at(&mut self, now: Nanos, seq: SeqNo) {
         let seq = seq.0.clamp(1, SEQ_MAX);
         self.high = self.high();
-        let lost = self.missing.forget_before(seq, now);
+        // What was sent before anybody listened is not lost.
+        let lost = self.missing.forget_before(seq, self.joined, now);
         self.counters.add(Counter::MessagesLost, lost);
         if seq < self.next {
             // Older than what has been delivered: those messages are needed a second time.
@@ -628,6 +760,34 @@ impl Arbiter {
         (self.awaiting, self.incomplete, self.whole) = (false, false, false);
         (self.retry, self.progress.0) = (None, now);
         self.positioned = !self.begun;
+        self.waits_for_claim = false;
+        if self.config.snapshot && seq < self.distrusted {
+            self.awaiting = true; // it does not reach behind what is in doubt
+        }
+    }
+
+    /// The content of messages `[first, end)` is in doubt: two copies of them differ, and nobody knows which one was true. Marked,
+    /// and made right by a snapshot where there is one.
+    #[cold]
+    pub fn distrust(&mut self, now: Nanos, end: SeqNo) {
+        self.distrusted = self.distrusted.max(end.0);
+        if self.config.snapshot && self.retry.is_none() {
+            self.await_snapshot(now);
+        } else if !self.incomplete {
+            self.incomplete = true;
+            if self.whole {
+                let next = SeqNo(self.next);
+                self.push(Situation::Gap {
+                    first: next,
+                    end: next,
+                });
+            }
+        }
+    }
+
+    /// A snapshot has to hold every message before this one.
+    pub(crate) fn distrusted(&self) -> SeqNo {
+        SeqNo(self.distrusted)
     }
 
     /// A venue's own message says that the numbers begin anew at `next` (sequence reset, channel reset, unit clear).
@@ -670,7 +830,7 @@ impl Arbiter {
     /// How far the feed can be trusted.
     pub fn state(&self) -> FeedState {
         match (self.whole, self.building || self.incomplete) {
-            (true, _) if self.end.is_some_and(|end| self.next >= end) => FeedState::Ended,
+            (true, _) if self.has_ended() => FeedState::Ended,
             (true, false) => FeedState::Live,
             _ if self.building => FeedState::Building,
             _ => FeedState::Stale,
@@ -679,7 +839,8 @@ impl Arbiter {
 
     /// When the last packet of the session came, on any line.
     pub fn last_packet(&self) -> Nanos {
-        self.last_packet
+        let [a, b, answers] = &self.lines;
+        a.last.max(b.last).max(answers.last)
     }
 
     /// How many messages are missing now.
@@ -702,6 +863,12 @@ impl Arbiter {
         self.buffer.front().map(|(first, _)| SeqNo(first))
     }
 
+    /// A snapshot is of use when it holds every message before this one.
+    pub(crate) fn snapshot_floor(&self) -> SeqNo {
+        let held = self.first_held().unwrap_or(self.next_seq());
+        held.max(self.distrusted())
+    }
+
     /// The number after the latest message known to exist, held back or missing ones included.
     pub fn latest(&self) -> SeqNo {
         SeqNo(self.high())
@@ -722,87 +889,220 @@ impl Arbiter {
         self.situations[at] = Some(situation);
     }
 
-    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when it says so.
+    /// Whether the packet belongs to the stream being followed. Begins a session or restarts the sequence when enough says so.
     fn is_plausible(&mut self, now: Nanos, line: Line, session: SessionId, first: u64, end: u64) -> bool {
         if first == 0 || first > SEQ_MAX || self.config.session.is_some_and(|wanted| wanted != session) {
             return false;
         }
+        self.before = self.lines[line as usize].high;
         if !self.begun || session != self.session {
-            if !self.accepts_session(now, line, session, first) {
+            if !self.accepts_session(now, line, session) {
                 return false;
             }
-            self.begin(now, session, first);
+            self.begin(now, line, session, first);
+            let progress = &mut self.lines[line as usize];
+            progress.last = now;
+            if line != Line::Retransmit {
+                progress.high = end;
+            }
+            self.before = 0;
+            return true;
         }
-        self.last_packet = now;
         if line == Line::Retransmit {
-            return first <= self.high().saturating_add(self.config.jump_max);
+            // Nobody asked for what nobody has told of.
+            let is_known = first <= self.high();
+            if is_known {
+                self.lines[line as usize].last = now;
+            }
+            return is_known;
+        }
+        if self.claim.is_some() && self.is_against_claim(now, line, first, end) {
+            self.lines[line as usize].fits(now);
+            return true;
+        }
+        let known = self.high();
+        if first > known.saturating_add(self.config.jump_max)
+            && first > known.saturating_add(self.allowance(now))
+        {
+            return self.confirms_jump(now, line, first, end);
         }
         let progress = &mut self.lines[line as usize];
-        let known = if self.whole { self.next } else { self.high };
-        if first > known.saturating_add(self.config.jump_max) {
-            return self.confirms(now, line, first, end);
-        }
         // Behind its own line and nothing new: late, repeated, or the venue has begun anew.
         if first < progress.high && end <= progress.high && end <= self.next {
-            if self.confirms(now, line, first, end) {
-                self.begin(now, session, first);
+            progress.last = now;
+            if self.confirms_restart(now, line, first, end) {
+                self.begin(now, line, self.session, first);
+                let progress = &mut self.lines[line as usize];
+                (progress.last, progress.high) = (now, end);
+                self.before = 0;
             }
         } else {
             progress.high = progress.high.max(end);
+            progress.fits(now);
         }
         true
     }
 
-    /// Whether enough packets in a row on this line say the same surprising thing.
-    fn confirms(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+    /// How far ahead of everything known a packet may be: some messages may be lost at once, more after a silence.
+    fn allowance(&self, now: Nanos) -> u64 {
+        let told = self.high().saturating_sub(self.joined);
+        let age = now.since(self.began).max(1);
+        let silence = now.since(self.last_packet()).min(age);
+        let hidden = BURST * u128::from(told) * u128::from(silence) / u128::from(age);
+        self.config
+            .jump_max
+            .saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX))
+    }
+
+    /// Another packet that does not fit its line: how many there are in a row, and since when.
+    fn doubt(&mut self, now: Nanos, line: Line, first: u64, end: u64, is_behind: bool) -> Doubt {
         let progress = &mut self.lines[line as usize];
         let doubt = &mut progress.doubt;
-        if doubt.packets == 0 || doubt.high != progress.high || doubt.next != first {
+        let goes_on = doubt.packets > 0
+            && (doubt.high, doubt.next, doubt.is_behind) == (progress.high, first, is_behind);
+        if !goes_on {
             *doubt = Doubt {
                 high: progress.high,
-                next: first,
-                packets: 0,
                 since: now,
+                is_behind,
+                ..Doubt::default()
             };
         }
         doubt.packets += 1;
-        doubt.next = end;
-        let sure = doubt.packets >= self.config.confirm_packets
-            || doubt.packets >= 3 && now.since(doubt.since) >= self.config.confirm_ns;
+        (doubt.next, doubt.last) = (end, now);
+        *doubt
+    }
+
+    /// Whether the other line says the same, of late and as its last word. Late packets on both lines are no restart.
+    fn agrees(&self, now: Nanos, line: Line, doubt: &Doubt) -> bool {
+        let other = &self.lines[line.other() as usize];
+        let theirs = &other.doubt;
+        let least = if doubt.is_behind { 3 } else { 1 };
+        theirs.packets.min(doubt.packets) >= least
+            && (theirs.high, theirs.is_behind) == (other.high, doubt.is_behind)
+            && theirs.next.abs_diff(doubt.next) <= self.config.jump_max
+            && now.since(theirs.last) < self.config.session_quiet_ns
+    }
+
+    /// Whether packets in a row on one line are enough, the other one being silent.
+    fn insists(&self, doubt: &Doubt) -> bool {
+        doubt.packets >= self.config.confirm_packets || self.lasts(doubt)
+    }
+
+    fn lasts(&self, doubt: &Doubt) -> bool {
+        doubt.packets >= 3 && doubt.last.since(doubt.since) >= self.config.confirm_ns
+    }
+
+    /// Whether a number far ahead is confirmed: by the other line, by time, or by packets in a row where there is no other line.
+    fn confirms_jump(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+        let doubt = self.doubt(now, line, first, end, false);
+        let is_alone = !self.is_heard(now, line.other());
+        let sure = self.agrees(now, line, &doubt) || self.lasts(&doubt) || is_alone && self.insists(&doubt);
         if sure {
-            *progress = Progress {
-                high: end,
-                ..Progress::default()
-            };
+            let progress = &mut self.lines[line as usize];
+            progress.high = end;
+            progress.fits(now);
         }
         sure
     }
 
-    fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId, first: u64) -> bool {
+    /// Whether numbers that begin anew are: the other line says so too, or says nothing.
+    fn confirms_restart(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+        let doubt = self.doubt(now, line, first, end, true);
+        match self.is_heard(now, line.other()) {
+            true => self.agrees(now, line, &doubt),
+            false => self.insists(&doubt),
+        }
+    }
+
+    /// Another session is believed when both lines bring it, or the old one is quiet or over; with one line when it insists.
+    fn accepts_session(&mut self, now: Nanos, line: Line, session: SessionId) -> bool {
         if !self.begun {
             return true;
         }
-        let quiet = now.since(self.last_packet) >= self.config.session_quiet_ns;
-        let just_left =
-            self.previous == Some(session) && now.since(self.began) < self.config.session_quiet_ns;
+        let quiet_ns = self.config.session_quiet_ns;
+        let is_quiet = now.since(self.last_packet()) >= quiet_ns;
+        let just_left = self.previous == Some(session) && now.since(self.began) < quiet_ns;
         if line == Line::Retransmit || just_left {
             return false;
         }
+        let is_alone = !self.is_heard(now, line.other());
+        let other = &self.lines[line.other() as usize];
+        let agrees = other.rival.packets > 0
+            && (other.rival.session, other.rival.high) == (session, other.high)
+            && now.since(other.rival.last) < quiet_ns;
+        let has_ended = self.has_ended();
         let progress = &mut self.lines[line as usize];
         let rival = &mut progress.rival;
         if rival.session != session || rival.high != progress.high {
             *rival = Rival {
                 high: progress.high,
                 session,
-                packets: 0,
+                ..Rival::default()
             };
         }
         rival.packets += 1;
-        quiet || self.end.is_some() || first == 1 || rival.packets >= self.config.confirm_packets
+        rival.last = now;
+        let insists = is_alone && rival.packets >= self.config.confirm_packets;
+        is_quiet || has_ended || agrees || insists
+    }
+
+    /// A live packet tells of messages up to its own, and those before it have not come.
+    fn claim(&mut self, now: Nanos, line: Line, first: u64) {
+        if line != Line::Retransmit && self.claim.is_none() {
+            let has_witness = self.is_heard(now, line.other());
+            let numbers = (self.high(), self.before);
+            self.claim = Some(Claim::new(now, line, first, numbers, has_witness));
+        }
+    }
+
+    /// Whether a packet speaks against what was claimed; when enough do the claim is dropped.
+    fn is_against_claim(&mut self, now: Nanos, line: Line, first: u64, end: u64) -> bool {
+        let patience_ns = self.config.confirm_ns;
+        let Some(claim) = &mut self.claim else {
+            return false;
+        };
+        if first >= claim.first {
+            if claim.supports(now, line) {
+                self.claim = None; // the other line knows of it, too
+            }
+            return false;
+        }
+        let fits = claim.continues(now, line, first, end);
+        if claim.is_refuted(now, line, patience_ns) {
+            self.refute(now);
+        }
+        fits
+    }
+
+    /// Nobody sent what was claimed: forgets it.
+    #[cold]
+    fn refute(&mut self, now: Nanos) {
+        let Some(claim) = self.claim.take() else { return };
+        self.counters.bump(Counter::NumbersRefuted);
+        let other = self.lines[claim.line.other() as usize].high;
+        let other = if other < claim.first { other } else { 0 };
+        let high = claim.high.max(claim.said).max(other);
+        self.lines[claim.line as usize] = Progress {
+            high: claim.said.max(claim.before),
+            last: self.lines[claim.line as usize].last,
+            ..Progress::default()
+        };
+        if high < self.next {
+            // The session was thought to begin with it.
+            return self.begin(now, claim.line, self.session, claim.said_first);
+        }
+        self.missing.forget_from(high);
+        self.buffer.forget_from(high);
+        self.planner.forget();
+        self.high = high;
+        self.end = self.end.filter(|end| *end <= high);
+        self.awaiting &= !core::mem::take(&mut self.waits_for_claim);
     }
 
     /// Starts following a stream whose earliest packet seen begins at `first`.
-    fn begin(&mut self, now: Nanos, session: SessionId, first: u64) {
+    fn begin(&mut self, now: Nanos, line: Line, session: SessionId, first: u64) {
+        self.joined = first;
         if self.positioned {
             (self.session, self.begun, self.positioned, self.began) = (session, true, false, now);
             return;
@@ -814,6 +1114,11 @@ impl Arbiter {
         self.incomplete = self.config.start == Start::Here && first != 1;
         if self.next == first {
             self.settle();
+            // Nothing but this packet says so.
+            if !self.whole {
+                self.before = 0;
+                self.claim(now, line, first);
+            }
         }
     }
 
@@ -830,6 +1135,8 @@ impl Arbiter {
         (self.retry, self.progress) = (None, (now, now));
         self.lines = [Progress::default(); Line::COUNT];
         (self.session, self.begun, self.began, self.end) = (session, true, now, None);
+        (self.is_end_message, self.end_due, self.claim, self.distrusted) = (false, None, None, 0);
+        self.joined = next;
         (self.next, self.high) = (next, next);
         (self.whole, self.building, self.awaiting, self.incomplete) = (false, true, false, false);
     }
@@ -864,6 +1171,7 @@ impl Arbiter {
                     .postpone(first, end, now.after(self.config.request_timeout_ns));
             }
             if end > self.high {
+                self.claim(now, line, first.max(self.high));
                 self.open_gap(now, end);
                 self.high = end;
             }
@@ -871,6 +1179,7 @@ impl Arbiter {
         }
         self.fill(now, first, end, due, answered);
         if first > self.high {
+            self.claim(now, line, first);
             self.open_gap(now, first);
         }
         self.high = self.high.max(end);
@@ -932,21 +1241,22 @@ impl Arbiter {
 
     /// Messages `[first, end)`, as far as they are missing, will not come.
     fn give_up(&mut self, now: Nanos, first: u64, end: u64) {
-        let lost = self.missing.lose(first, end);
-        self.counters.add(Counter::MessagesLost, lost);
+        self.missing.lose(first, end);
         if self.config.snapshot && self.retry.is_none() {
             self.await_snapshot(now);
-        } else {
-            self.incomplete = true;
         }
     }
 
     /// Steps over lost messages that are next.
     fn skip_lost(&mut self) {
         while let Some(hole) = self.missing.first() {
-            if hole.first > self.next || !hole.lost {
+            let is_claimed = |claim: &Claim| hole.end > claim.high && !claim.is_settled();
+            if hole.first > self.next || !hole.lost || self.claim.as_ref().is_some_and(is_claimed) {
                 return;
             }
+            self.counters
+                .add(Counter::MessagesLost, hole.end.saturating_sub(self.next));
+            self.incomplete = true;
             self.next = self.next.max(hole.end);
             self.missing.remove_first();
         }
@@ -959,6 +1269,7 @@ impl Arbiter {
             return;
         }
         self.whole = true;
+        self.claim = None;
         self.planner.forget();
         if !self.incomplete {
             self.building = false;

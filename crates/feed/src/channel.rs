@@ -167,6 +167,14 @@ pub trait Channel {
         sink: &mut S,
     ) -> Result<u32, SubscriptionsFull>;
 
+    /// The book of an instrument is not right: a message about it could not be read or did not fit ([`EventKind::Gap`] of the instrument,
+    /// or what the books refuse). `Gap` is told of it, and where the venue has a snapshot it is emptied and made right by that, while
+    /// all others go on; `Recovered` is told then. A sink that knows of such books is asked for them after every packet
+    /// ([`EventSink::next_distrusted`]); this is for whoever knows otherwise. Default: nothing.
+    fn distrust<S: EventSink>(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut S) {
+        let _ = (now, instrument, sink);
+    }
+
     /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the last one decides.
     fn subscriptions(&self, each: &mut dyn FnMut(&Rule));
 
@@ -267,6 +275,15 @@ macro_rules! answers_from_feed {
             sink: &mut S,
         ) -> Result<u32, $crate::SubscriptionsFull> {
             self.feed.unsubscribe(now, pattern, sink)
+        }
+
+        fn distrust<S: tickwire_market::EventSink>(
+            &mut self,
+            now: tickwire_market::Nanos,
+            instrument: tickwire_market::InstrumentId,
+            sink: &mut S,
+        ) {
+            self.feed.distrust(now, instrument, sink);
         }
 
         fn subscriptions(&self, each: &mut dyn FnMut(&$crate::Rule)) {

@@ -56,6 +56,8 @@ pub enum Cqs {}
 impl Framing for Cqs {
     type Messages<'a> = cqs::Messages<'a>;
 
+    const HEADER: usize = cqs::BlockHeader::SIZE;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<cqs::Messages<'_>>, Malformed> {
         let block = cqs::parse_block(datagram)?;

@@ -82,6 +82,13 @@ pub trait Decoder {
         true
     }
 
+    /// Whether an instrument's messages are wanted and its book is kept right by them: it does not join, and there is a snapshot of it to
+    /// make it right by [`Decoder::join`] when it is not. Default: of none.
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        let _ = id;
+        false
+    }
+
     /// Something has been subscribed to in mid-session: what is first seen from `next` on may have had a past.
     fn subscribed(&mut self, next: SeqNo) {
         let _ = next;

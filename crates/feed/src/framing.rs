@@ -47,6 +47,10 @@ pub trait Framing {
     /// Walks the messages of a checked datagram.
     type Messages<'a>: Iterator<Item = &'a [u8]> + Clone;
 
+    /// How many bytes at the start of a datagram may differ between the lines, or say what is compared anyway: number and count of
+    /// messages.
+    const HEADER: usize;
+
     /// Checks a datagram once and whole: an error means that none of it may be used.
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed>;
 
@@ -84,6 +88,8 @@ pub enum MoldUdp64 {}
 
 impl Framing for MoldUdp64 {
     type Messages<'a> = moldudp64::Blocks<'a>;
+
+    const HEADER: usize = moldudp64::Header::SIZE;
 
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<moldudp64::Blocks<'_>>, Malformed> {

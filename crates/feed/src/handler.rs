@@ -10,6 +10,7 @@
 //! [`EventKind::Clear`] when all that was said before is void: a new session, or a snapshot follows.
 
 use crate::arbiter::{Arbiter, ArbiterConfig, FeedState, MissingRange, Situation, Verdict};
+use crate::contents::Contents;
 use crate::decoder::{Announced, Context, Decoder};
 use crate::framing::{Content, Frame, Framing, MoldUdp64, Restart};
 use crate::joins::JoinTally;
@@ -31,8 +32,12 @@ pub struct FeedHandler<F, D> {
     counters: Counters,
     /// One message that came by a reliable way, in the venue's framing.
     wrapped: Vec<u8>,
+    /// What the latest packets held.
+    contents: Contents,
     /// The last restart that the venue announced.
     restart: Option<Restart>,
+    /// One that a single line has announced, which one, and when: the other has to say so too.
+    announced: Option<(Restart, Line, Nanos)>,
     /// What the snapshot that comes is for.
     loading: Loading,
     /// When the live stream has reached this message, instruments that join have joined; the largest number if none do.
@@ -61,6 +66,8 @@ enum Loading {
 
 /// So many messages may be on their way that a snapshot has already: a second of the fastest feed.
 const SNAPSHOT_LEAD_MAX: u64 = 1_000_000;
+/// So long a line may be behind the other one in announcing that numbers begin anew.
+const RESTART_WAIT_NS: u64 = 500 * Nanos::MILLI;
 /// No message has this number.
 const NEVER: SeqNo = SeqNo(u64::MAX);
 
@@ -69,6 +76,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     pub fn new(config: ArbiterConfig, decoder: D) -> FeedHandler<F, D> {
         FeedHandler {
             wrapped: vec![0; config.packet_bytes],
+            contents: Contents::new(config.compare_messages, config.compare_seed),
+            announced: None,
             has_snapshots: config.snapshot,
             left: BTreeSet::new(),
             join_bytes: config.join_bytes,
@@ -109,12 +118,21 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 if batch.deliver(messages.clone(), &mut self.decoder, &mut self.counters, sink) {
                     self.arbiter.ends_at(self.arbiter.next_seq());
                 }
+                if line != Line::Retransmit {
+                    self.contents.note(frame.first.0, *count, content::<F>(bytes));
+                }
+                self.distrust_all(now, sink);
                 return self.join_if_due(now, sink);
             }
             if self
                 .arbiter
                 .repeats(now, line, frame.session, frame.first, *count)
             {
+                if line != Line::Retransmit
+                    && self.contents.differs(frame.first.0, *count, content::<F>(bytes))
+                {
+                    self.diverged(now, frame.first.advance((*count).into()), sink);
+                }
                 return;
             }
         }
@@ -143,7 +161,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         frame: Frame<F::Messages<'a>>,
         sink: &mut S,
     ) {
-        if line != Line::Retransmit && !self.follows_restart(now, bytes, frame.first) {
+        if line != Line::Retransmit && !self.follows_restart(now, line, bytes, frame.first) {
             self.counters.bump(Counter::PacketsIgnored);
             return;
         }
@@ -171,18 +189,99 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
                 self.release(now, sink)
             }
         }
+        let is_known = !matches!(verdict, Verdict::Overflow | Verdict::Ignored);
+        if is_known && line != Line::Retransmit {
+            self.compare(now, frame.first, count, content::<F>(bytes), sink);
+        }
     }
 
-    /// Begins anew where the venue says so. `false` for a packet that was sent before and comes after.
-    fn follows_restart(&mut self, now: Nanos, bytes: &[u8], first: SeqNo) -> bool {
+    /// Compares a live packet with an earlier copy, or keeps what it holds.
+    fn compare<S: EventSink>(&mut self, now: Nanos, first: SeqNo, count: u32, content: &[u8], sink: &mut S) {
+        match self.contents.has(first.0) {
+            false => self.contents.note(first.0, count, content),
+            true if self.contents.differs(first.0, count, content) => {
+                self.diverged(now, first.advance(count.into()), sink);
+            }
+            true => {}
+        }
+    }
+
+    /// A packet that ends before `end` held something else when it came first: one of the two is false, and it may have been
+    /// delivered.
+    #[cold]
+    #[inline(never)]
+    fn diverged<S: EventSink>(&mut self, now: Nanos, end: SeqNo, sink: &mut S) {
+        self.counters.bump(Counter::LinesDiverged);
+        self.arbiter.distrust(now, end);
+        self.release(now, sink);
+    }
+
+    /// The books that the sink knows to be wrong.
+    #[inline(always)]
+    fn distrust_all<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+        if let Some(instrument) = sink.next_distrusted() {
+            self.distrust_each(now, instrument, sink);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn distrust_each<S: EventSink>(&mut self, now: Nanos, first: InstrumentId, sink: &mut S) {
+        let mut next = Some(first);
+        while let Some(instrument) = next {
+            self.distrust(now, instrument, sink);
+            next = sink.next_distrusted();
+        }
+    }
+
+    /// See [`crate::Channel::distrust`]. Nothing is done for one that nobody wants, that is being made right already, or that the snapshot
+    /// of the whole feed will make right.
+    #[cold]
+    pub fn distrust<S: EventSink>(&mut self, now: Nanos, instrument: InstrumentId, sink: &mut S) {
+        let is_due = self.arbiter.awaits_snapshot() || self.loading == Loading::Whole;
+        if is_due || !self.decoder.is_followed(instrument) {
+            return;
+        }
+        self.counters.bump(Counter::BooksDistrusted);
+        let next = self.next_seq();
+        let gap = MarketEvent {
+            instrument,
+            ref_id: next.0,
+            ..self.about_itself(EventKind::Gap, next, now)
+        };
+        if !self.has_snapshots {
+            return sink.on_event(&gap);
+        }
+        self.prepare_join();
+        empty(gap, instrument, sink);
+        if self.decoder.join(instrument, next) {
+            self.has_joined |= self.wants_join();
+        }
+    }
+
+    /// Begins anew where the venue says so, on both lines or on the only one that is heard. `false` for a packet that was sent before
+    /// and comes after, or of a line whose announcement nobody has confirmed.
+    fn follows_restart(&mut self, now: Nanos, line: Line, bytes: &[u8], first: SeqNo) -> bool {
         if self.restart.is_some_and(|restart| F::precedes(bytes, restart)) {
             return false;
         }
+        let announced = self
+            .announced
+            .filter(|(_, _, when)| now.since(*when) < RESTART_WAIT_NS);
         if let Some(restart) = F::restart(bytes, self.restart) {
-            self.restart = Some(restart);
+            let is_confirmed = !self.arbiter.is_heard(now, line.other())
+                || announced
+                    .is_some_and(|(earlier, by, _)| by != line && F::restart(bytes, Some(earlier)).is_none());
+            if !is_confirmed {
+                self.announced = Some((restart, line, now));
+                return false;
+            }
+            (self.restart, self.announced) = (Some(restart), None);
             self.arbiter.restart(now, first);
+            return true;
         }
-        true
+        // What this line sends behind its announcement is numbered anew, or nothing of it is true.
+        announced.is_none_or(|(restart, by, _)| by != line || F::precedes(bytes, restart))
     }
 
     /// What plans requests and snapshots.
@@ -325,7 +424,8 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// Whether a snapshot that holds every message before `next` reaches to the messages that are held back.
     pub fn is_reached_by(&self, next: SeqNo) -> bool {
         if self.arbiter.awaits_snapshot() {
-            return self.arbiter.first_held().is_none_or(|first| first <= next);
+            let reaches = self.arbiter.first_held().is_none_or(|first| first <= next);
+            return reaches && next >= self.arbiter.distrusted();
         }
         self.decoder.round().is_none_or(|joins| joins.is_reached_by(next))
     }
@@ -465,7 +565,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// A venue's own message says that nothing follows before `next`: the feed has ended once it is there.
     pub fn ends_at<S: EventSink>(&mut self, now: Nanos, line: Line, next: SeqNo, sink: &mut S) {
         let session = self.arbiter.session().unwrap_or(SessionId::NONE);
-        self.arbiter.on_heartbeat(now, line, session, next, true);
+        self.arbiter.on_last_message(now, line, session, next);
         self.release(now, sink);
     }
 
@@ -610,6 +710,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         if !self.arbiter.is_quiet() {
             self.release_held(now, sink);
         }
+        self.distrust_all(now, sink);
         self.join_if_due(now, sink);
     }
 
@@ -636,6 +737,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             match situation {
                 Situation::Restarted => {
                     self.decoder.restarted();
+                    self.contents.clear();
                     self.loading = match self.loading {
                         Loading::Nothing | Loading::Whole => Loading::Nothing,
                         Loading::Join | Loading::Void => Loading::Void,
@@ -703,6 +805,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             ..MarketEvent::default()
         }
     }
+}
+
+/// What both lines say alike.
+#[inline(always)]
+fn content<F: Framing>(datagram: &[u8]) -> &[u8] {
+    datagram.get(F::HEADER..).unwrap_or_default()
 }
 
 /// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not the last.

@@ -335,6 +335,10 @@ impl Decoder for ItchDecoder {
         Ok(())
     }
 
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        self.subscriptions.has(id) && !self.joins.has(id)
+    }
+
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {
         if self.joins.begin(id, next) {
             self.subscriptions.set(id, false);

@@ -13,6 +13,8 @@ extern crate alloc;
 
 mod arbiter;
 mod channel;
+mod claim;
+mod contents;
 mod cqs;
 mod decoder;
 mod directory;

@@ -18,6 +18,14 @@ impl Line {
     /// How many lines there are.
     pub const COUNT: usize = 3;
 
+    /// The other live line; of the retransmission server the first one.
+    pub(crate) const fn other(self) -> Line {
+        match self {
+            Line::A => Line::B,
+            Line::B | Line::Retransmit => Line::A,
+        }
+    }
+
     /// What counts its packets.
     #[inline]
     pub(crate) const fn counter(self) -> Counter {

@@ -64,6 +64,8 @@ pub enum Mdp3 {}
 impl Framing for Mdp3 {
     type Messages<'a> = core::iter::Once<&'a [u8]>;
 
+    const HEADER: usize = mdp3::PacketHeader::SIZE;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed> {
         let packet = mdp3::parse_packet(datagram)?;
@@ -461,6 +463,11 @@ impl Decoder for Mdp3Decoder {
 
     fn tally(&self) -> JoinTally {
         self.joins.tally
+    }
+
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        let followed = self.followed.get(id.index());
+        followed.is_some_and(|followed| followed.trust == Trust::Sound) && !self.joins.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

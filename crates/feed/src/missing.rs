@@ -167,7 +167,7 @@ impl Missing {
     }
 
     /// `[first, end)` has arrived. What is left behind it is due at `due`, or when it was, if it came as an answer: the rest of a
-    /// partial answer is asked for at once. Returns how many messages it fills that were not given up.
+    /// partial answer is asked for at once. Returns how many messages it fills, those that were given up and come after all too.
     pub(crate) fn fill(&mut self, first: u64, end: u64, due: Nanos, answered: bool) -> u64 {
         let mut filled = 0;
         let mut i = 0;
@@ -178,9 +178,7 @@ impl Missing {
                 i += 1;
                 continue;
             }
-            if !hole.lost {
-                filled += to - from;
-            }
+            filled += to - from;
             let before = Hole { end: from, ..hole };
             let mut after = Hole { first: to, ..hole };
             if !answered {
@@ -211,18 +209,25 @@ impl Missing {
         }
     }
 
-    /// Forgets everything before `first`; what remains starts afresh. Returns how many messages are newly given up.
-    pub(crate) fn forget_before(&mut self, first: u64, due: Nanos) -> u64 {
+    /// Forgets everything before `first`; what remains starts afresh. Returns how many messages that was, those before `joined` left
+    /// out.
+    pub(crate) fn forget_before(&mut self, first: u64, joined: u64, due: Nanos) -> u64 {
         let mut lost = 0;
         for hole in &mut self.holes {
             let cut = hole.end.min(first);
-            if cut > hole.first && !hole.lost {
-                lost += cut - hole.first;
-            }
+            lost += cut.saturating_sub(hole.first.max(joined));
             *hole = Hole::new(hole.first.max(first), hole.end, due);
         }
         self.holes.retain(|h| h.end > first);
         lost
+    }
+
+    /// Nothing from `end` on exists.
+    pub(crate) fn forget_from(&mut self, end: u64) {
+        self.holes.retain(|h| h.first < end);
+        if let Some(last) = self.holes.last_mut() {
+            last.end = last.end.min(end);
+        }
     }
 
     pub(crate) fn clear(&mut self) {

@@ -57,6 +57,8 @@ pub enum Moex {}
 impl Framing for Moex {
     type Messages<'a> = core::iter::Once<&'a [u8]>;
 
+    const HEADER: usize = PREAMBLE_LEN;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed> {
         let number = preamble(datagram).filter(|_| datagram.len() > PREAMBLE_LEN);
@@ -996,6 +998,11 @@ impl Decoder for MoexDecoder {
 
     fn tally(&self) -> JoinTally {
         self.books.joins.tally
+    }
+
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        let followed = self.books.followed.get(id.index());
+        followed.is_some_and(|followed| followed.is_known) && self.books.subscriptions.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -56,6 +56,8 @@ const OLD_PACKETS_MS: u64 = 3_600_000;
 impl Framing for OpenBook {
     type Messages<'a> = core::iter::Once<&'a [u8]>;
 
+    const HEADER: usize = openbook::PacketHeader::SIZE;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<Self::Messages<'_>>, Malformed> {
         let packet = openbook::parse_packet(datagram)?;
@@ -616,6 +618,10 @@ impl Decoder for OpenBookDecoder {
 
     fn tally(&self) -> JoinTally {
         self.joins.tally
+    }
+
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        self.directory.has(id) && !self.joins.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, _: SeqNo) -> bool {

@@ -81,6 +81,8 @@ impl PitchUnit {
 impl Framing for PitchUnit {
     type Messages<'a> = pitch::Messages<'a>;
 
+    const HEADER: usize = pitch::UnitHeader::SIZE;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<pitch::Messages<'_>>, Malformed> {
         let packet = pitch::packet(datagram)?;
@@ -910,6 +912,10 @@ impl Decoder for PitchDecoder {
         let now = core::mem::replace(&mut self.seconds[0], message.clock);
         self.decode(message.context, message.bytes, counters, sink);
         self.seconds[0] = now;
+    }
+
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        self.subscriptions.has(id) && !self.joins.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

@@ -123,6 +123,17 @@ impl ReorderBuffer {
         })
     }
 
+    /// Drops packets that begin at `first` or behind.
+    pub(crate) fn forget_from(&mut self, first: u64) {
+        while let Some(&slot) = self.order.back() {
+            if self.slots[slot as usize].first < first {
+                return;
+            }
+            self.order.pop_back();
+            self.free.push(slot);
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         while self.pop_front().is_some() {}
     }

@@ -54,6 +54,8 @@ pub enum Xdp {}
 impl Framing for Xdp {
     type Messages<'a> = xdp::Messages<'a>;
 
+    const HEADER: usize = xdp::PacketHeader::SIZE;
+
     #[inline]
     fn parse(datagram: &[u8]) -> Result<Frame<xdp::Messages<'_>>, Malformed> {
         let packet = xdp::parse_packet(datagram)?;
@@ -679,6 +681,10 @@ impl Decoder for XdpDecoder {
 
     fn tally(&self) -> JoinTally {
         self.joins.tally
+    }
+
+    fn is_followed(&self, id: InstrumentId) -> bool {
+        self.directory.has(id) && !self.joins.has(id)
     }
 
     fn join(&mut self, id: InstrumentId, next: SeqNo) -> bool {

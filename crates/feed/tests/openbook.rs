@@ -218,7 +218,7 @@ fn only_subscribed_symbols_pass_once_their_number_is_known() {
 }
 
 #[test]
-fn a_reset_begins_anew_at_once_and_the_slower_line_does_not_disturb() {
+fn a_reset_begins_anew_when_both_lines_say_so_and_the_slower_line_does_not_disturb() {
     let mut feed = feed(Start::Beginning, None);
     say(&mut feed, 230, &[full(7, 1, b"WIRE", &[])]);
     say(&mut feed, 231, &[delta(7, 2, &[])]);
@@ -232,7 +232,11 @@ fn a_reset_begins_anew_at_once_and_the_slower_line_does_not_disturb() {
     assert_eq!(kinds(&take(&mut feed, Line::B, &old)), []);
     assert_eq!(kinds(&take(&mut feed, Line::B, &reset(34_300_002))), []);
     assert_eq!((feed.next_seq(), feed.state()), (SeqNo(2), FeedState::Live));
-    assert_eq!(kinds(&take(&mut feed, Line::B, &reset(34_400_000))), [Clear]);
+    // Both lines are heard now: one alone begins nothing.
+    assert_eq!(kinds(&take(&mut feed, Line::B, &reset(34_400_000))), []);
+    assert_eq!((feed.next_seq(), feed.state()), (SeqNo(2), FeedState::Live));
+    assert_eq!(kinds(&take(&mut feed, Line::A, &reset(34_400_003))), [Clear]);
+    assert_eq!(kinds(&take(&mut feed, Line::B, &old)), []);
 }
 
 #[tickwire_testdata::recorded_data("captures/packets/Nyse/Nyse.Equities.OpenBook.Ultra.2.1.b")]

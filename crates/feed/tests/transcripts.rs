@@ -10,6 +10,7 @@
 //! a|b|rtx 1-3 5 ...          datagrams with messages 1 to 3, then 5, on that line or from the retransmission server
 //! heartbeat|end a|b NEXT     a datagram without messages
 //! cut a|b 5                  a datagram with message 5 that is one byte short
+//! forged a|b 5               a datagram with message 5 of another content
 //! at TIME                    the clock says so; the feed's timer is called
 //! glimpse connect|login|order N ...|end N|close       what the snapshot server does
 //! counters                   everything counted so far
@@ -66,6 +67,12 @@ impl Player {
             ["cut", line, n] => {
                 let whole = common::packet(self.session, number(n), number(n));
                 self.take(line, &whole[..whole.len() - 1]);
+            }
+            ["forged", line, n] => {
+                let mut forged = common::packet(self.session, number(n), number(n));
+                let time = forged.len() - 9; // before the order's number
+                forged[time] ^= 1;
+                self.take(line, &forged);
             }
             ["at", time] => {
                 self.now = Nanos(number(time) * 1000);

@@ -364,7 +364,7 @@ fn only_subscribed_symbols_pass_once_their_number_is_known() {
 }
 
 #[test]
-fn a_reset_begins_anew_at_once_and_the_slower_line_does_not_disturb() {
+fn a_reset_begins_anew_when_both_lines_say_so_and_the_slower_line_does_not_disturb() {
     let mut feed = known();
     say(&mut feed, &[add(7, 1, 1).as_bytes()]);
     let later = SENT.after(Nanos::SECOND);
@@ -391,7 +391,10 @@ fn a_reset_begins_anew_at_once_and_the_slower_line_does_not_disturb() {
     );
     assert_eq!(take(&mut feed, Line::B, &next).len(), 1);
     let again = packet(DeliveryFlag::Failover, 1, later.after(1), &[reset(10).as_bytes()]);
-    assert_eq!(take(&mut feed, Line::B, &again)[0].kind, EventKind::Clear);
+    // Both lines are heard now: one alone begins nothing.
+    assert!(take(&mut feed, Line::B, &again).is_empty());
+    assert_eq!((feed.next_seq(), feed.state()), (SeqNo(3), FeedState::Live));
+    assert_eq!(take(&mut feed, Line::A, &again)[0].kind, EventKind::Clear);
     assert_eq!(feed.counters().get(Counter::SessionChanges), 2);
 }
 

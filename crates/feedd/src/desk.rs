@@ -201,6 +201,11 @@ impl EventSink for Sink<'_, '_> {
     }
 
     #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.desk.books.next_distrusted()
+    }
+
+    #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.desk.books.upcoming(instrument, order_id);
         self.desk.is_announced = true;
@@ -325,13 +330,15 @@ impl<'r> Desk<'r> {
                 self.note(instrument);
             }
             Outcome::Feed(_) => self.show_feed(event, common),
-            Outcome::Rejected(BookError::Full) => {
+            // The book is stale from here on.
+            Outcome::Rejected(_) => {
+                self.note_state(event, common);
                 if let Some(place) = self.places.get_mut(event.instrument.index()) {
                     place.unshown = Unshown::EVERYTHING;
                 }
                 self.note(event.instrument);
             }
-            Outcome::None | Outcome::Rejected(_) => self.note_state(event, common),
+            Outcome::None => self.note_state(event, common),
         }
         self.relay(event, outcome, common);
         if event.flags.has(EventFlags::LAST) {

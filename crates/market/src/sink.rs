@@ -21,6 +21,13 @@ pub trait EventSink {
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         let _ = (instrument, order_id);
     }
+
+    /// The next book that is wrong, as what came does not fit it or could not be read; the feed asks after every packet until there is
+    /// none, marks the book and has it made right. `Books::next_distrusted` answers this. Default: none.
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        None
+    }
 }
 
 impl<F: FnMut(&MarketEvent)> EventSink for F {

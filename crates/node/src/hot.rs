@@ -68,7 +68,7 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
         }
         stamp::<STAMPED>(&mut self.probes, Stage::Decode);
         let Applied::Update(update) = self.books.apply(event) else {
-            return;
+            return; // of a book that is found to be wrong the channel tells: see `distrust`
         };
         stamp::<STAMPED>(&mut self.probes, Stage::Book);
         let Some(intent) = self.rule.on_update(event.recv_ts, update) else {
@@ -98,6 +98,11 @@ impl<O: OrderOut, const STAMPED: bool> EventSink for HotPath<O, STAMPED> {
     #[inline]
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
+    }
+
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
     }
 }
 

@@ -266,6 +266,11 @@ impl<O: OrderOut, S: Strategy, const STAMPED: bool> EventSink for HotPath<O, STA
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
     }
+
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
 }
 
 impl<S: Strategy> Rule for Live<S> {

@@ -1553,4 +1553,9 @@ impl<O: OrderOut, T: Trades> EventSink for QuotePath<O, T> {
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
     }
+
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
 }

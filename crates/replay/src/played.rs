@@ -109,6 +109,11 @@ impl EventSink for Player {
     fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
         self.books.upcoming(instrument, order_id);
     }
+
+    #[inline]
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
 }
 
 /// One event as a line of `--step`.

@@ -26,10 +26,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod forged;
 pub mod recorded;
 mod subscriptions;
 mod twin;
 
+pub use forged::{Forger, Forgery, Numbers};
 pub use subscriptions::{Changed, Changes};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -86,6 +88,8 @@ pub struct RigConfig {
     /// The books are compared at the first quiet moment (everything published has been received) after every so many
     /// milliseconds, too: where the close empties them, the end alone proves little. 0: only in the end.
     pub compare_every_ms: u64,
+    /// Somebody who sends to line A what the venue did not send.
+    pub forger: Option<Forger>,
     /// Subscriptions change meanwhile. The books are then compared as far as they are wanted.
     pub changes: Option<Changes>,
     /// Whether what super books hear of the channel is kept, in [`Outcome::relayed`].
@@ -110,6 +114,7 @@ impl Default for RigConfig {
             breaks: BreaksConfig::default(),
             auctions: AuctionTimes::default(),
             compare_every_ms: 0,
+            forger: None,
             changes: None,
             keeps_relayed: false,
         }
@@ -271,6 +276,10 @@ impl EventSink for Sink {
         }
     }
 
+    fn next_distrusted(&mut self) -> Option<InstrumentId> {
+        self.books.next_distrusted()
+    }
+
     fn on_message(&mut self, kind: MessageType) {
         *self.messages.entry(kind.0).or_default() += 1;
     }
@@ -281,6 +290,7 @@ impl EventSink for Sink {
 }
 
 struct Net {
+    forger: Option<Forger>,
     /// By port and line.
     lines: Vec<Impair>,
     requests: Impair,
@@ -365,6 +375,7 @@ pub fn run<C: Channel>(
         wanted: [None; Port::COUNT],
         connections: BTreeMap::new(),
         datagrams: 0,
+        forger: config.forger,
         round_trip_ns: config.round_trip_ns,
         answers: VecDeque::new(),
     };
@@ -558,6 +569,11 @@ impl Net {
                 datagram.bytes.len()
             );
             self.datagrams += u64::from(datagram.port == Port::Live);
+            if let Some(forger) = self.forger.filter(|_| datagram.port == Port::Live && is_joined)
+                && let Some(forged) = forger.forge(self.datagrams, datagram.bytes)
+            {
+                channel.on_datagram(now, Port::Live, Line::A, &forged, sink);
+            }
             for (line, set, index) in [(Line::A, LineSet::A, 0), (Line::B, LineSet::B, 1)] {
                 if datagram.lines.has(set) {
                     let impair = &mut self.lines[datagram.port as usize * 2 + index];

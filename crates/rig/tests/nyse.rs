@@ -10,7 +10,7 @@ use tickwire_feed::{
     RequestConfig, Start, XdpChannel, XdpConfig, XdpDecoder, XdpFeed,
 };
 use tickwire_market::{Counter, Nanos};
-use tickwire_rig::{Outcome, RigConfig, run};
+use tickwire_rig::{Forger, Forgery, Numbers, Outcome, RigConfig, run};
 
 /// A product of NYSE on both sides.
 trait Product {
@@ -22,6 +22,8 @@ trait Product {
     const BREAKS: bool;
     /// What the venue allows.
     const LIMITS: RecoveryLimits;
+    /// Where its datagrams have their numbers.
+    const NUMBERS: Numbers;
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> Self::Channel;
     fn publisher(config: NysePublisherConfig, listings: &[Listing]) -> Box<dyn Publisher>;
 }
@@ -43,6 +45,7 @@ impl Product for Integrated {
     ];
     const BREAKS: bool = true;
     const LIMITS: RecoveryLimits = RecoveryLimits::XDP;
+    const NUMBERS: Numbers = Numbers::XDP;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> XdpChannel {
         let decoder = XdpDecoder::new(XdpConfig {
@@ -69,6 +72,7 @@ impl Product for OpenBook {
     const KINDS: &[&str] = &["Level", "Status", "Clear", "Definition"];
     const BREAKS: bool = false;
     const LIMITS: RecoveryLimits = RecoveryLimits::OPENBOOK;
+    const NUMBERS: Numbers = Numbers::OPENBOOK;
 
     fn channel(arbiter: ArbiterConfig, requests: RequestConfig) -> OpenBookChannel {
         let decoder = OpenBookDecoder::new(OpenBookConfig {
@@ -152,6 +156,7 @@ both! {
     refused_retransmissions_are_made_good_by_refreshes
     a_channel_of_one_instrument_recovers_too
     a_tenth_lost_everywhere_is_made_good_too
+    forged_packets_on_one_line_make_no_false_book_live
 }
 
 fn a_day_without_trouble_needs_no_recovery<P: Product>() {
@@ -261,4 +266,37 @@ fn a_tenth_lost_everywhere_is_made_good_too<P: Product>() {
         }
     }
     assert!(snapshots > 0);
+}
+
+/// Sent before the venue's datagrams, on one line: whatever is shown as live is right, all the time, and in the end too.
+fn forged_packets_on_one_line_make_no_false_book_live<P: Product>() {
+    for forgery in [Forgery::Ahead(50_000_000), Forgery::Ahead(1000), Forgery::Content] {
+        let config = RigConfig {
+            compare_every_ms: 1,
+            forger: Some(Forger {
+                numbers: P::NUMBERS,
+                forgery,
+                // Each content in doubt costs a snapshot, and marks the channel until it is there.
+                every: if let Forgery::Content = forgery { 997 } else { 97 },
+            }),
+            ..RigConfig::default()
+        };
+        let outcome = day::<P>(&config, Start::Beginning, RequestLimits::default(), 20);
+        let count = |counter| outcome.counters.get(counter);
+        assert!(outcome.compared > 5, "{forgery:?}: {}", outcome.compared);
+        match forgery {
+            Forgery::Ahead(50_000_000) | Forgery::Session => {
+                assert!(count(Counter::PacketsIgnored) > 5, "{forgery:?}");
+                let untouched = [
+                    Counter::Gaps,
+                    Counter::MessagesLost,
+                    Counter::Snapshots,
+                    Counter::SessionChanges,
+                ];
+                assert_eq!(untouched.map(count), [0; 4], "{forgery:?}");
+            }
+            Forgery::Ahead(_) => assert!(count(Counter::NumbersRefuted) > 5, "{forgery:?}"),
+            Forgery::Content => assert!(count(Counter::LinesDiverged) > 0, "{forgery:?}"),
+        }
+    }
 }

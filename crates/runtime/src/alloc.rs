@@ -57,6 +57,56 @@ pub fn populate_large_blocks() {
     POPULATE.store(true, Ordering::Relaxed);
 }
 
+/// Whether a process without memory ends with a sentence.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// From now on a process that gets no memory says so, with the size and what to do, and ends with exit code 3; without this the
+/// language aborts it (SIGABRT). For programs: attempts that may fail (`try_reserve`) end the process too.
+pub fn end_without_memory() {
+    ENDS.store(true, Ordering::Relaxed);
+}
+
+/// There was no block of `bytes` bytes.
+#[cold]
+#[inline(never)]
+fn without_memory(bytes: usize) {
+    if !ENDS.load(Ordering::Relaxed) {
+        return;
+    }
+    // Nothing here may allocate.
+    let mut digits = [0; 20];
+    let (mut rest, mut at) = (bytes, digits.len());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let said: [&[u8]; 3] = [
+        b"tickwire: the system gave no memory for ",
+        &digits[at..],
+        b" bytes; make the sizes of the configuration smaller (instruments, orders, levels, buffers), or raise the limit \
+          (`ulimit -v`, `MemoryMax=` of a systemd unit)\n",
+    ];
+    for part in said {
+        // SAFETY: the bytes are readable for their length; what cannot be written is left out.
+        unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
+    }
+    // SAFETY: ends the process at once, without handlers, which might want memory.
+    unsafe { libc::_exit(3) };
+}
+
+/// A block as it is, or the end of the process.
+#[inline]
+fn checked(block: *mut u8, bytes: usize) -> *mut u8 {
+    if block.is_null() {
+        without_memory(bytes);
+    }
+    block
+}
+
 /// Arms the trap on this thread and forgets earlier counts. Works only where [`Allocator`] is the global allocator.
 pub fn arm(on_allocation: OnAllocation) {
     COUNT.set(AllocationCount::default());
@@ -177,20 +227,20 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note_allocation(layout.size());
         if is_large(layout) {
-            return map(layout.size());
+            return checked(map(layout.size()), layout.size());
         }
         // SAFETY: the caller's layout, unchanged.
-        unsafe { System.alloc(layout) }
+        checked(unsafe { System.alloc(layout) }, layout.size())
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note_allocation(layout.size());
         if is_large(layout) {
-            return map(layout.size());
+            return checked(map(layout.size()), layout.size());
         }
         // SAFETY: the caller's layout, unchanged.
-        unsafe { System.alloc_zeroed(layout) }
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     #[inline]
@@ -213,7 +263,7 @@ unsafe impl GlobalAlloc for Allocator {
         if !is_large(layout) && !is_large(new_layout) {
             note_allocation(new_size);
             // SAFETY: a small block that stays small belongs to `System`; arguments unchanged.
-            return unsafe { System.realloc(block, layout, new_size) };
+            return checked(unsafe { System.realloc(block, layout, new_size) }, new_size);
         }
         if is_large(layout) && is_large(new_layout) && mapped_len(layout.size()) == mapped_len(new_size) {
             return block;

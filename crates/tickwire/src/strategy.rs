@@ -228,6 +228,7 @@ pub fn takes(words: Vec<OsString>) -> Result<(), clap::Error> {
 /// `[strategy]` of the configuration: give its run-time state `#[serde(skip)]`, and its parameters `#[serde(deny_unknown_fields)]` so that a
 /// misspelt one is said.
 pub fn main<S: Strategy + DeserializeOwned + 'static>() -> ExitCode {
+    tickwire_runtime::alloc::end_without_memory();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let name = arguments.first().map(PathBuf::from).unwrap_or_default();
     let name = name.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -201,6 +201,6 @@ fn reaches(header: &SnapshotHeader, feed: &CqsFeed) -> bool {
     let is_old = feed
         .last_restart()
         .is_some_and(|restart| header.time.as_nanos() < restart.sent);
-    let needed = feed.arbiter().first_held().unwrap_or(feed.next_seq());
+    let needed = feed.arbiter().snapshot_floor();
     !is_old && after >= needed.0.max(feed.next_seq().0)
 }

@@ -69,7 +69,7 @@ impl Mdp3Recovery {
             }
             return;
         }
-        let floor = feed.arbiter().first_held().unwrap_or(feed.next_seq());
+        let floor = feed.arbiter().snapshot_floor();
         let is_taking = matches!(self.state, LoopState::Taking(..));
         if !is_taking {
             self.since = now;

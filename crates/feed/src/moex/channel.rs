@@ -90,7 +90,7 @@ impl MoexChannel {
             }
             return;
         }
-        let floor = self.feed.arbiter().first_held().unwrap_or(self.feed.next_seq());
+        let floor = self.feed.arbiter().snapshot_floor();
         if self.feed.decoder_mut().raise_floor(floor) {
             self.feed.begin_snapshot(now, sink);
             self.feed.decoder_mut().begin_turn(floor);

@@ -1,5 +1,8 @@
 //! What a venue lets a receiver ask for, and how patient it is: a feed's `[feed.recovery]`. What is left out is the venue's own.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 use tickwire_feed::{ArbiterConfig, CqsChannel, Mdp3Channel, MoexChannelConfig, PitchUnit, RecoveryLimits};
 use tickwire_market::Nanos;
@@ -49,6 +52,12 @@ pub struct RecoverySection {
     /// How long it goes on marked before recovery is tried again, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u32>,
+    /// A number further ahead, beside what the rate makes of a silence, is believed when the other line or time confirms it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jump_max: Option<u64>,
+    /// Of how many messages, the latest, lines A and B are compared by content; 0: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare_messages: Option<u32>,
 }
 
 /// What a protocol's venues allow.
@@ -58,7 +67,7 @@ pub fn limits_of(protocol: Protocol) -> ArbiterConfig {
         request_messages,
         ..ArbiterConfig::default()
     };
-    match protocol {
+    let venue = match protocol {
         Protocol::Itch50 | Protocol::Uqdf => ArbiterConfig::default(),
         Protocol::Pitch | Protocol::PitchOptions | Protocol::PitchComplex | Protocol::PitchFutures => {
             PitchUnit::arbiter_config(1)
@@ -68,7 +77,17 @@ pub fn limits_of(protocol: Protocol) -> ArbiterConfig {
         Protocol::Cqs => CqsChannel::arbiter_config(),
         Protocol::Mdp3 => Mdp3Channel::arbiter_config(),
         Protocol::Moex => MoexChannelConfig::arbiter(),
+    };
+    ArbiterConfig {
+        compare_seed: compare_seed(),
+        ..venue
     }
+}
+
+/// What the hashes of packets begin with: another number in every process, as whoever sends must not know it.
+fn compare_seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().build_hasher().finish())
 }
 
 fn ms(ns: u64) -> Option<u32> {
@@ -93,6 +112,8 @@ impl RecoverySection {
             backoff_max_ms: ms(limits.backoff_max_ns),
             deadline_ms: ms(limits.deadline_ns),
             retry_ms: ms(limits.retry_ns),
+            jump_max: Some(config.jump_max),
+            compare_messages: Some(config.compare_messages),
         }
     }
 
@@ -104,6 +125,8 @@ impl RecoverySection {
         ArbiterConfig {
             request_messages: self.request_messages.unwrap_or(base.request_messages),
             request_gap_max: self.request_gap_max.unwrap_or(base.request_gap_max),
+            jump_max: self.jump_max.unwrap_or(base.jump_max),
+            compare_messages: self.compare_messages.unwrap_or(base.compare_messages),
             recovery: RecoveryLimits {
                 requests_under_way: self.requests_under_way.unwrap_or(limits.requests_under_way),
                 requests_per_second: self.requests_per_second.unwrap_or(limits.requests_per_second),
@@ -170,7 +193,7 @@ mod tests {
             let toml::Value::Table(table) = toml::Value::try_from(whole).unwrap() else {
                 panic!("a table");
             };
-            assert_eq!(table.len(), 13, "{protocol}: every key is printed");
+            assert_eq!(table.len(), 15, "{protocol}: every key is printed");
             for key in table.keys() {
                 let mut other = table.clone();
                 let value = table[key].as_integer().unwrap();
