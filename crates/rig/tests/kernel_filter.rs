@@ -21,8 +21,7 @@ use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, MapKind};
 use tickwire_kernel::frame;
 use tickwire_kernel::interp::{Machine, Map};
 use tickwire_kernel::layout::{self, Count, Meta, Sizes};
-use tickwire_market::{
-    Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
+use tickwire_market::{DynSink, Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
     OrderId, Port, SeqNo, Symbol, Venue,
 };
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
@@ -289,22 +288,22 @@ impl<C: Channel> Channel for Filtered<C> {
         });
     }
 
-    fn subscribe<S: EventSink>(
+    fn subscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull> {
         // Everything is delivered until the joining books are right.
         self.filter.get_mut().set_word(0);
-        self.with(sink, |channel, ear| channel.subscribe(now, pattern, ear))
+        self.with(&mut DynSink(sink), |channel, ear| channel.subscribe(now, pattern, ear))
     }
 
-    fn unsubscribe<S: EventSink>(
+    fn unsubscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull> {
         let result = self.channel.unsubscribe(now, pattern, sink);
         let filter = self.filter.get_mut();
@@ -332,14 +331,14 @@ impl<C: Channel> Channel for Filtered<C> {
     fn on_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
         self.with(sink, |channel, ear| channel.on_message(now, message, ear));
     }
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
-        self.with(sink, |channel, ear| channel.handle_timeout(now, ear));
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
+        self.with(&mut DynSink(sink), |channel, ear| channel.handle_timeout(now, ear));
     }
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
-        self.with(sink, |channel, ear| channel.on_bytes(now, port, bytes, ear));
+    fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
+        self.with(&mut DynSink(sink), |channel, ear| channel.on_bytes(now, port, bytes, ear));
     }
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
-        self.with(sink, |channel, ear| channel.disconnected(now, port, ear));
+    fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
+        self.with(&mut DynSink(sink), |channel, ear| channel.disconnected(now, port, ear));
     }
     fn venue(&self) -> Venue {
         self.channel.venue()
