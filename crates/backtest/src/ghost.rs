@@ -284,7 +284,7 @@ impl Ghosts {
     fn hear<S: Strategy>(&mut self, test: &Backtest<S>, now: Nanos) {
         let fills = &test.fills()[self.seen_fills..];
         self.seen_fills += fills.len();
-        for fill in fills.iter().copied().collect::<Vec<_>>() {
+        for fill in fills.iter().copied() {
             let Some(key) = self.orders.get(&fill.order).copied() else {
                 continue;
             };

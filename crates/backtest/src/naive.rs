@@ -451,7 +451,7 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
                 },
                 19 => {
                     let own = naive.items.iter().find(|item| item.own == Some(target.0));
-                    let stays = own.filter(|_| nth % 2 == 0);
+                    let stays = own.filter(|_| nth.is_multiple_of(2));
                     OrderIntent::Replace {
                         id,
                         target,
@@ -502,12 +502,12 @@ pub fn agree(choose: &mut dyn FnMut(u32) -> Option<u32>, fill: FillModel) -> (u6
         let (kind, flags, place) = match what {
             0..=4 => (EventKind::Add, EventFlags::NONE, (side, price)),
             5..=7 => (EventKind::Execute, EventFlags::NONE, kept),
-            8 if nth % 2 == 0 => (EventKind::Execute, EventFlags::AT_OTHER_PRICE, kept),
+            8 if nth.is_multiple_of(2) => (EventKind::Execute, EventFlags::AT_OTHER_PRICE, kept),
             8 => (EventKind::Execute, EventFlags::AT_OTHER_PRICE, (kept.0, price)),
             9 => (EventKind::Reduce, EventFlags::NONE, kept),
             10 => (EventKind::Delete, EventFlags::NONE, kept),
             11 => (EventKind::Replace, EventFlags::NONE, (side, price)),
-            12 if nth % 2 == 0 => (EventKind::Modify, EventFlags::KEEPS_PRIORITY, kept),
+            12 if nth.is_multiple_of(2) => (EventKind::Modify, EventFlags::KEEPS_PRIORITY, kept),
             12 => (EventKind::Modify, EventFlags::NONE, (side, price)),
             _ if nth == 0 => (EventKind::Clear, EventFlags::NONE, (side, price)),
             _ => (EventKind::Trade, EventFlags::NONE, (side, price)),

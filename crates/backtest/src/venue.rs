@@ -541,6 +541,10 @@ impl SimVenue {
     }
 
     /// An event of the recording that was just applied to its book. `had`: the order that it names as it was before it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a venue is told of an event, in one call on the hot path"
+    )]
     pub(crate) fn event(
         &mut self,
         at: Nanos,
@@ -573,6 +577,10 @@ impl SimVenue {
         self.settle(instrument);
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a venue is told of an event, in one call on the hot path"
+    )]
     fn event_of_world(
         &mut self,
         at: Nanos,
@@ -631,6 +639,10 @@ impl SimVenue {
         }
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a venue is told of an event, in one call on the hot path"
+    )]
     fn event_of_queues(
         &mut self,
         at: Nanos,

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 
 use tickwire_book::super_books::{define_event, end_event, undefine_event};
-use tickwire_book::{BookError, Books, ChangeKind, InstrumentStates, Outcome, Relay, prefetch};
+use tickwire_book::{Books, ChangeKind, InstrumentStates, Outcome, Relay, prefetch};
 use tickwire_feed::{Channel, FeedState, consolidated};
 use tickwire_market::{
     BookState, BookUpdate, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent,

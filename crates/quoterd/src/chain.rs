@@ -32,7 +32,9 @@ impl Listed {
 /// The options on one underlying.
 #[derive(Clone, Debug)]
 pub struct Chain {
+    /// The future.
     pub underlying: InstrumentId,
+    /// Its smallest price step.
     pub underlying_tick: Price,
     /// What a point of the underlying's price is worth for one contract,
     pub underlying_value: PointValue,
@@ -40,6 +42,7 @@ pub struct Chain {
     pub option_value: PointValue,
     /// Of all options alike.
     pub steps: PriceSteps,
+    /// The options on it, in the order of the venue's definitions.
     pub options: Vec<Listed>,
 }
 

@@ -71,13 +71,16 @@ pub struct QuoterSection {
     /// (`fills`). Without it, both begin anew with the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PathBuf>,
+    /// When a change of the underlying pulls quotes.
     #[serde(default)]
     pub trigger: TriggerSection,
     /// How far quotes and volatilities may be from the market.
     #[serde(default)]
     pub market: MarketSection,
+    /// Limits on what is held, sent and lost.
     #[serde(default)]
     pub limits: LimitsSection,
+    /// Our own market maker protection.
     #[serde(default)]
     pub protection: OwnProtectionSection,
     /// The electronic eye: takes what others quote too well (docs/eye.md). Without the section there is none; with it, it is off until the

@@ -28,19 +28,25 @@ use tickwire_control::process::open_alone;
 /// An execution as it is kept.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fill {
+    /// When it was heard of, UTC.
     pub at: Nanos,
+    /// Of the instrument.
     pub symbol: Symbol,
+    /// What traded: a quote, the eye, a hedge.
     pub source: Source,
     /// Ours: a filled bid bought.
     pub side: Side,
     /// The venue took a trade of the other side back.
     pub is_broken: bool,
+    /// Contracts.
     pub qty: u32,
+    /// Of one contract, points.
     pub price: Price,
     /// The option's theoretical value then, in points.
     pub theo: Option<f64>,
     /// MsgSeqNum (34) of the report, and its ExecID (17).
     pub seq: u64,
+    /// ExecID (17) of the venue's report.
     pub exec: Id,
 }
 
@@ -57,6 +63,7 @@ impl Fill {
 /// What a file had.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recovered {
+    /// Those that were in the file.
     pub fills: Vec<Fill>,
     /// Every message up to this number is accounted for; 0: none.
     pub heard: u64,

@@ -114,6 +114,10 @@ const CANCELLED: &str = "every quote was cancelled";
 /// Of the session's store when it is new: nothing is kept for resends.
 const STORE_BYTES: usize = 1 << 20;
 
+/// Quotes until the session ends, it is stopped, or the venue is gone; then every quote is cancelled.
+///
+/// # Errors
+/// Why it ended, or could not begin.
 pub fn run(
     config: &QuoteConfig,
     results: Option<&Path>,
@@ -231,8 +235,11 @@ struct Outcome {
 
 /// Books before anything is quoted, and what the instruments' states are.
 pub struct Learn {
+    /// The books of the channel.
     pub books: Books,
+    /// What the venue says of itself.
     pub venue: TradingStatus,
+    /// By instrument.
     pub statuses: Vec<TradingStatus>,
 }
 

@@ -59,7 +59,9 @@ pub enum Source {
 /// What happened to our quotes and orders, for whoever keeps positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traded {
+    /// When it was heard of, UTC.
     pub at: Nanos,
+    /// What traded.
     pub source: Source,
     /// The option's place among the quotes; of a hedge without meaning.
     pub quote: u16,
@@ -67,12 +69,15 @@ pub struct Traded {
     pub side: Side,
     /// The venue took a trade of the other side back.
     pub is_broken: bool,
+    /// Contracts.
     pub qty: u32,
+    /// Of one contract, points.
     pub price: Price,
     /// Bid plus ask of the underlying then, in its ticks; 0 when it was not known.
     pub half_tick: i64,
     /// MsgSeqNum (34) of the report, and its ExecID (17).
     pub seq: u64,
+    /// ExecID (17) of the venue's report.
     pub exec: Id,
 }
 
@@ -85,11 +90,13 @@ impl Traded {
 
 /// Takes what happened. `false`: no room for it.
 pub trait Trades {
+    /// Takes a trade; whether there was room for it.
     fn traded(&mut self, traded: &Traded) -> bool;
 }
 
 /// Encodes what the quoter sends, and sends it.
 pub struct QuoteWire<O> {
+    /// The order entry session.
     pub session: QuoteSession,
     entry: Entry,
     /// Of the eye's orders: the options in the order of the quotes, then the underlying. Empty without an eye.
@@ -312,12 +319,15 @@ impl<O: OrderOut> OrderSink for QuoteWire<O> {
 
 /// What a quoting session is made with.
 pub struct QuoteSetup<'s> {
+    /// Limits and sizes of the quoter.
     pub quoter: QuoterConfig,
     /// Of the options, in the order of the quotes.
     pub instruments: &'s [InstrumentId],
+    /// By quote, in the order of `instruments`.
     pub symbols: &'s [Symbol],
     /// Thousandths, in the same order.
     pub deltas: &'s [i32],
+    /// The order entry session.
     pub session: QuoteSession,
     /// Quotes are orders, a bid and an offer each.
     pub by_orders: bool,
@@ -331,9 +341,13 @@ pub struct NotQuotable(pub &'static str);
 
 /// Books, quoter and session of one quoting thread.
 pub struct QuotePath<O, T> {
+    /// The books of the channel.
     pub books: Books,
+    /// What is quoted, and what is believed live.
     pub quoter: Quoter,
+    /// Where quotes leave.
     pub wire: QuoteWire<O>,
+    /// Who hears of trades.
     pub trades: T,
     underlying: InstrumentId,
     option_tick: Price,

@@ -25,12 +25,15 @@ pub struct QuoteRow {
 /// What the quoter leaves behind.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub struct QuoterResults {
+    /// Symbol of the future.
     pub underlying: String,
     /// Counter id → value.
     pub counters: BTreeMap<String, u64>,
+    /// By option.
     pub quotes: Vec<QuoteRow>,
     /// Mass quotes, or requests about orders where quotes are orders, and their bytes.
     pub messages: u64,
+    /// Of all quote messages.
     pub bytes: u64,
     /// Orders of the electronic eye.
     #[serde(default)]
@@ -44,6 +47,7 @@ pub struct QuoterResults {
     pub pulls: BTreeMap<String, u64>,
     /// From a packet's receipt to the last mass quote that it caused, nanoseconds.
     pub packet_to_quotes: Histogram,
+    /// What the pricing thread leaves behind.
     pub priced: Priced,
     /// How the time was taken and the process ran.
     pub host: Vec<(String, String)>,

@@ -21,8 +21,9 @@ use tickwire_kernel::filter::{ChannelSpec, FilterSpec, Framing, Group, MapKind};
 use tickwire_kernel::frame;
 use tickwire_kernel::interp::{Machine, Map};
 use tickwire_kernel::layout::{self, Count, Meta, Sizes};
-use tickwire_market::{DynSink, Counter, Counters, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
-    OrderId, Port, SeqNo, Symbol, Venue,
+use tickwire_market::{
+    Counter, Counters, DynSink, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, OrderId, Port, SeqNo, Symbol, Venue,
 };
 use tickwire_rig::{Changes, Outcome, RigConfig, run};
 
@@ -296,7 +297,9 @@ impl<C: Channel> Channel for Filtered<C> {
     ) -> Result<u32, SubscriptionsFull> {
         // Everything is delivered until the joining books are right.
         self.filter.get_mut().set_word(0);
-        self.with(&mut DynSink(sink), |channel, ear| channel.subscribe(now, pattern, ear))
+        self.with(&mut DynSink(sink), |channel, ear| {
+            channel.subscribe(now, pattern, ear)
+        })
     }
 
     fn unsubscribe(
@@ -332,13 +335,19 @@ impl<C: Channel> Channel for Filtered<C> {
         self.with(sink, |channel, ear| channel.on_message(now, message, ear));
     }
     fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
-        self.with(&mut DynSink(sink), |channel, ear| channel.handle_timeout(now, ear));
+        self.with(&mut DynSink(sink), |channel, ear| {
+            channel.handle_timeout(now, ear)
+        });
     }
     fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
-        self.with(&mut DynSink(sink), |channel, ear| channel.on_bytes(now, port, bytes, ear));
+        self.with(&mut DynSink(sink), |channel, ear| {
+            channel.on_bytes(now, port, bytes, ear)
+        });
     }
     fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
-        self.with(&mut DynSink(sink), |channel, ear| channel.disconnected(now, port, ear));
+        self.with(&mut DynSink(sink), |channel, ear| {
+            channel.disconnected(now, port, ear)
+        });
     }
     fn venue(&self) -> Venue {
         self.channel.venue()

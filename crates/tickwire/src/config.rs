@@ -34,12 +34,19 @@ use tickwire_quoterd::settings::QuoteConfig;
 pub struct Config {
     /// Where the exchange publishes and the trader listens; the trader trades on the first channel of the first feed.
     pub feed: Vec<FeedConfig>,
+    /// Sizes and patience of the receiving side.
     pub receiver: ReceiverSection,
+    /// Where orders go, and the sessions there.
     pub order_entry: OrderEntrySection,
+    /// The simulated exchange.
     pub exchange: ExchangeSection,
+    /// The trading thread and its limits.
     pub trader: TraderSection,
+    /// Controls before a trade.
     pub controls: ControlsSection,
+    /// Who watches the trading thread from another process.
     pub watchdog: WatchdogSection,
+    /// The feed handler.
     pub daemon: DaemonSection,
     /// Which other users of this machine may read what is shown, and ask what.
     #[serde(skip_serializing_if = "AccessSection::is_closed")]

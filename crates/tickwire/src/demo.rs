@@ -25,6 +25,7 @@ use tickwire_simulator::settings::Impairment;
 use tickwire_venues::protocol::Protocol;
 use tickwire_venues::values::{DurationS, Probability, Rate, Symbols};
 
+/// The arguments of `tickwire demo`.
 #[derive(clap::Args, Debug)]
 pub struct DemoArgs {
     /// What to show
@@ -87,6 +88,10 @@ const LINGER_S: u32 = 60;
 /// How long the close may wait for the first order, seconds: a demonstration without one has measured nothing.
 const OVERTIME_S: u32 = 60;
 
+/// Runs both sides, compares what they say, prints and writes the report.
+///
+/// # Errors
+/// Books or orders differ, or a side could not run.
 pub fn run(args: &DemoArgs, stop: &StopFlag) -> Result<(), Failure> {
     run_with(args, stop, |_| {})
 }
@@ -196,6 +201,10 @@ pub fn impairment(args: &DemoArgs) -> Result<Impairment, Failure> {
     })
 }
 
+/// A port for datagrams that nobody has at the moment.
+///
+/// # Errors
+/// The system has none.
 pub fn free_udp_port() -> Result<u16, Failure> {
     UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
         .and_then(|s| s.local_addr())
@@ -210,11 +219,16 @@ pub fn free_udp_port() -> Result<u16, Failure> {
 /// One child process.
 pub struct Side {
     name: &'static str,
+    /// Its process: ended when this goes.
     pub child: ChildGuard,
     notices: Receiver<Notice>,
 }
 
 impl Side {
+    /// Starts this program's command of that name with the configuration, which is written into the folder.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the process not be started.
     pub fn start(name: &'static str, config: &Config, dir: &Path) -> Result<Side, Failure> {
         let path = dir.join(format!("{name}.toml"));
         tickwire_runtime::files::write(&path, config.to_toml())

@@ -17,6 +17,7 @@ pub enum SimpleVenue {
     Quadra,
 }
 
+/// The arguments of `tickwire exchange`.
 #[derive(clap::Args, Debug)]
 pub struct ExchangeArgs {
     /// Configuration file (TOML); see examples/demo.toml
@@ -53,6 +54,7 @@ pub struct ExchangeArgs {
     pub child_of: Option<u32>,
 }
 
+/// The arguments of `tickwire trade`.
 #[derive(clap::Args, Debug)]
 pub struct SideArgs {
     /// Configuration file (TOML); see examples/demo.toml

@@ -28,6 +28,7 @@ use tickwire_venues::values::{DurationS, Rate, Symbols};
 pub use backtest::BacktestSection;
 pub use new::new;
 
+/// The arguments of `tickwire new`.
 #[derive(clap::Args, Debug)]
 pub struct NewArgs {
     /// Folder to write, which must not be there; its last part is the package's name

@@ -483,9 +483,18 @@ impl Handler for Driver {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{load, quiet};
     use super::*;
-    use tickwire_fixengine::settings::Wanted;
+    use tickwire_fixengine::settings::{self, Setup, Wanted};
+    use tickwire_node::voice::{AtStart, Quiet, failure};
+
+    fn load(path: &std::path::Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
+        settings::load(path, wanted, &AtStart).map_err(failure)
+    }
+
+    /// An engine that says nothing but warnings.
+    fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
+        Engine::new(setups, std::sync::Arc::new(Quiet)).map_err(failure)
+    }
 
     fn driver(script: &str, name: &str) -> (Driver, Engine) {
         let dir = std::env::temp_dir().join(format!("tickwire-driver-{}-{name}", std::process::id()));

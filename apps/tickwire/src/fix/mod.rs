@@ -26,7 +26,7 @@ use driver::Driver;
 use echo::Echo;
 use observer::Watched;
 use stats::Shown;
-use tickwire_node::voice::{AtStart, Quiet, failure};
+use tickwire_node::voice::{AtStart, failure};
 
 /// How a loop ended: by a signal is a failure.
 fn ended(outcome: Result<Ended, Error>) -> Result<(), Failure> {
@@ -36,16 +36,6 @@ fn ended(outcome: Result<Ended, Error>) -> Result<(), Failure> {
             "{reason}; every session was logged out"
         ))),
     }
-}
-
-/// The sessions of a file.
-fn load(path: &Path, wanted: Wanted) -> Result<Vec<Setup>, Failure> {
-    settings::load(path, wanted, &AtStart).map_err(failure)
-}
-
-/// An engine that says nothing but warnings.
-fn quiet(setups: Vec<Setup>) -> Result<Engine, Failure> {
-    Engine::new(setups, Arc::new(Quiet)).map_err(failure)
 }
 
 pub(crate) fn run(args: &FixArgs, stop: &StopFlag) -> Result<(), Failure> {

@@ -481,6 +481,7 @@ fn recorded(text: &str, all: &mut LatencyConfig) -> Result<(), String> {
 type FeedOf = (BooksConfig, bool, bool);
 
 /// Channels are made first, then the backtest over all of them.
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 enum Shared<S> {
     Gathering(Box<Option<(S, BacktestConfig, Option<GhostConfig>)>>, Vec<FeedOf>),
     Running(Box<Backtest<S>>, Option<Ghosts>),

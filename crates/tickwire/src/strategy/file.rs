@@ -117,6 +117,10 @@ pub struct FileRunArgs {
     results: Option<PathBuf>,
 }
 
+/// Does what `tickwire strategy` is asked for.
+///
+/// # Errors
+/// The file is wrong, a scenario fails, or a run ends with a failure.
 pub fn run(command: &FileCommand, stop: &StopFlag) -> Result<(), Failure> {
     match command {
         FileCommand::Check(args) => each(&args.files, |_, _, program| {

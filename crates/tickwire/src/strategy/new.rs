@@ -14,6 +14,10 @@ use tickwire_venues::protocol::Protocol;
 const SOURCE: &str = include_str!("../../../../examples/taker/src/main.rs");
 const PARAMETERS: &str = include_str!("../../../../examples/taker/strategy.toml");
 
+/// Writes the package and its sample capture.
+///
+/// # Errors
+/// The name is none, the folder is there already, or a file cannot be written.
 pub fn new(args: &NewArgs, stop: &StopFlag) -> Result<(), Failure> {
     let folder = &args.folder;
     let name = folder
