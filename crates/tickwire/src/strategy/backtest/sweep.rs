@@ -100,10 +100,7 @@ impl Kept {
                 rows.len()
             );
         }
-        let mut file = std::fs::OpenOptions::new();
-        file.create(true).append(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut file, 0o600);
-        let mut file = file.open(path).map_err(failed)?;
+        let mut file = tickwire_runtime::files::append(path).map_err(failed)?;
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(failed)?;
         }
