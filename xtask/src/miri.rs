@@ -25,6 +25,8 @@ const RUNS: &[(&str, &[&str])] = &[
     ("runtime", &["--lib", "--", "spsc"]),
     ("fix", &["--lib", "--", "digits", "scan"]),
     ("options", &["--lib"]),
+    ("wire-core", &["--lib"]),
+    ("wire-core", &["--test", "layout"]),
 ];
 
 /// The command.

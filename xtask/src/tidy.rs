@@ -155,7 +155,10 @@ fn openings() -> Vec<String> {
 /// Every wire struct names title and section of the specification its layout was read from.
 fn wire_citations() -> Vec<String> {
     let mut findings = Vec::new();
-    for path in files("crates/wire/src", "rs") {
+    let wire = files("crates", "rs")
+        .into_iter()
+        .filter(|path| shown(path).starts_with("crates/wire-") && shown(path).contains("/src/"));
+    for path in wire {
         let text = read(&path);
         let lines: Vec<&str> = text.lines().collect();
         for at in (0..lines.len()).filter(|&at| opens_layout(lines[at])) {

@@ -24,9 +24,9 @@ use tickwire_market::{
 };
 use tickwire_testdata::Rng;
 use tickwire_wire::itch50::{AddOrder, OrderDelete, OrderExecuted, OrderReplace};
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Char, Price4};
 use tickwire_wire::moldudp64::PacketBuilder;
-use tickwire_wire::zerocopy::IntoBytes;
 
 const SESSION: [u8; 10] = *b"BENCH     ";
 const INSTRUMENTS: u32 = 512;

@@ -15,9 +15,9 @@ use tickwire_feed::{
 use tickwire_market::{EventKind, MarketEvent, Nanos, Symbol};
 use tickwire_testdata::Rng;
 use tickwire_wire::layout::Char;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::openbook::{self, DeltaHead, DeltaPoint, FullHead};
 use tickwire_wire::xdp::{self, DeliveryFlag};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const MESSAGES_A_PACKET: usize = 2;
 const INSTRUMENTS: u64 = 64;

@@ -9,11 +9,11 @@ use std::time::Instant;
 use tickwire_feed::{ArbiterConfig, Line, PitchConfig, PitchDecoder, PitchFeed};
 use tickwire_market::{EventKind, MarketEvent, Nanos};
 use tickwire_testdata::Rng;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::pitch::{
     AddOrderShort, DeleteOrder, ModifyOrderShort, OrderExecuted, PacketBuilder, ReduceSizeShort,
 };
-use tickwire_wire::zerocopy::IntoBytes;
 
 fn main() {
     let is_bench = std::env::args().any(|arg| arg == "--bench");

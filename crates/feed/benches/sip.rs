@@ -15,10 +15,10 @@ use tickwire_feed::{
 use tickwire_market::{Counters, EventFlags, EventKind, MarketEvent, Nanos, SeqNo};
 use tickwire_testdata::Rng;
 use tickwire_wire::cqs::{self, BestLong, BlockBuilder, BlockHeader, UnixTime};
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64::PacketBuilder;
 use tickwire_wire::uqdf::{self, NbboLong};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const INSTRUMENTS: u64 = 2_000;
 const A_PACKET: usize = 6;

@@ -20,7 +20,7 @@ use tickwire_market::Nanos;
 use tickwire_wire::layout::Alpha;
 use tickwire_wire::openbook::{self, PacketHeader};
 use tickwire_wire::xdp::{self, DeliveryFlag, nul_padded};
-use tickwire_wire::{Malformed, zerocopy::IntoBytes};
+use tickwire_wire::{Malformed, layout::Pod};
 
 /// Who asks for what.
 #[derive(Clone, Debug)]

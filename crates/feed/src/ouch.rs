@@ -14,11 +14,11 @@ use alloc::vec::Vec;
 
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire::layout::Alpha;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::ouch50::{
     AccountQuery, Appendage, CancelOrder, EnterOrder, MESSAGE_SIZE_MAX, MassCancel, ModifyOrder, Outbound,
     ReplaceOrder, encode, parse_outbound,
 };
-use tickwire_wire::zerocopy::IntoBytes;
 
 use crate::soup::{SoupClient, SoupConfig, SoupEvent, SoupFailure};
 

@@ -44,12 +44,12 @@ use tickwire_market::{
     Nanos, OrderId, Price, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::Malformed;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::pitch::{
     self, AddOrderExpanded, AddOrderLong, AddOrderShort, DeleteOrder, EndOfSession, GapRequest, Message,
     ModifyOrderLong, ModifyOrderShort, OrderExecuted, OrderExecutedAtPriceSize, ReduceSizeLong,
     ReduceSizeShort, gap_limits, modify_flags,
 };
-use tickwire_wire::zerocopy::IntoBytes;
 
 /// One unit of a Cboe equities market.
 pub type PitchFeed = FeedHandler<PitchUnit, PitchDecoder>;

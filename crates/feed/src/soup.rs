@@ -7,8 +7,8 @@ use alloc::{vec, vec::Vec};
 use tickwire_market::{Nanos, SeqNo};
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::Alpha;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::soupbintcp::{HEADER_SIZE, LoginRequest, PAYLOAD_SIZE_MAX, Packet, split};
-use tickwire_wire::zerocopy::IntoBytes;
 
 /// The largest piece of the stream that [`SoupClient::handle_bytes`] takes at once.
 pub const STREAM_CHUNK_MAX: usize = 64 * 1024;

@@ -26,8 +26,8 @@ use tickwire_wire::cqs::{
     BlockBuilder, BlockHeader, Control, ControlType, Delivery, Feed, Header, LongQuote, ParticipantSnapshot,
     SnapshotHeader, Transmission, UnixTime,
 };
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char};
-use tickwire_wire::zerocopy::IntoBytes;
 
 struct Player {
     channel: CqsChannel,
@@ -177,7 +177,7 @@ impl transcript::Player for Player {
                 };
                 let messages: Vec<ParticipantSnapshot> =
                     numbers.iter().map(|n| standing(number(n))).collect();
-                let bytes: Vec<&[u8]> = messages.iter().map(IntoBytes::as_bytes).collect();
+                let bytes: Vec<&[u8]> = messages.iter().map(Pod::as_bytes).collect();
                 let block = snapshot(self.now, delivery, number(seq), number(covered), &bytes);
                 self.hear(Port::Snapshot, line_of(line), &block);
             }
@@ -247,7 +247,7 @@ fn standing(n: u64) -> ParticipantSnapshot {
 fn quotes(time: UnixTime, range: &str, again: bool) -> Vec<u8> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let messages: Vec<LongQuote> = (number(first)..=number(last)).map(quote).collect();
-    let bytes: Vec<&[u8]> = messages.iter().map(IntoBytes::as_bytes).collect();
+    let bytes: Vec<&[u8]> = messages.iter().map(Pod::as_bytes).collect();
     let transmission = match again {
         true => Transmission::Retransmitted,
         false => Transmission::Original,

@@ -10,9 +10,9 @@ use tickwire_market::{
     Qty, SeqNo, Side, Symbol, TradingStatus, Venue, Volume,
 };
 use tickwire_wire::itch50::*;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Price4};
 use tickwire_wire::moldudp64::PacketBuilder;
-use tickwire_wire::zerocopy::IntoBytes;
 
 const TIME: u64 = 34_199_999_894_278;
 
@@ -59,7 +59,7 @@ fn decode_with(decoder: &mut ItchDecoder, message: &[u8]) -> (Option<MarketEvent
     (heard.events.pop(), counters)
 }
 
-fn decode(message: impl IntoBytes + tickwire_wire::zerocopy::Immutable) -> Option<MarketEvent> {
+fn decode(message: impl Pod) -> Option<MarketEvent> {
     let (event, counters) = decode_with(&mut decoder(None), message.as_bytes());
     assert_eq!(counters, Counters::default());
     event

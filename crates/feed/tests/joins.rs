@@ -7,10 +7,10 @@ use tickwire_feed::{
 use tickwire_feed::{PitchDecoder, PitchFeed, PitchUnit};
 use tickwire_market::{Counter, EventSink, MarketEvent, MessageType, Nanos, SeqNo};
 use tickwire_wire::itch50::{AddOrder, StockDirectory};
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Price4, Scaled};
 use tickwire_wire::moldudp64::PacketBuilder;
 use tickwire_wire::pitch::{self, AddOrderShort, DeleteOrder};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const NOW: Nanos = Nanos(1_000);
 

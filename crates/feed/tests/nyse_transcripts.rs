@@ -30,9 +30,9 @@ use tickwire_feed::{
 };
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos, Port};
 use tickwire_wire::layout::Char;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::openbook::{self, DeltaHead, DeltaPoint, FullHead, FullPoint, RetransFlag};
 use tickwire_wire::xdp::{self, DeliveryFlag, nul_padded};
-use tickwire_wire::zerocopy::IntoBytes;
 
 /// A datagram of the refresh group.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ fn xdp_mapping(id: u32) -> xdp::SymbolIndexMapping {
     }
 }
 
-fn slices<M: IntoBytes + tickwire_wire::zerocopy::Immutable>(messages: &[M]) -> Vec<&[u8]> {
+fn slices<M: Pod>(messages: &[M]) -> Vec<&[u8]> {
     messages.iter().map(|m| m.as_bytes()).collect()
 }
 

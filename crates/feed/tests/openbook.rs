@@ -10,11 +10,11 @@ use tickwire_market::{
 };
 use tickwire_testdata as testdata;
 use tickwire_wire::layout::Char;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::openbook::{
     self, DeltaHead, DeltaPoint, FullHead, FullPoint, PacketBuilder, PacketHeader,
 };
 use tickwire_wire::xdp::nul_padded;
-use tickwire_wire::zerocopy::IntoBytes;
 
 const NOW: Nanos = Nanos(1);
 

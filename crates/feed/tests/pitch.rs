@@ -11,9 +11,9 @@ use tickwire_market::{
     TradingStatus, Volume,
 };
 use tickwire_testdata::Rng;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::pitch::{self, *};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const UNIT: u8 = 5;
 const LATE: Nanos = Nanos(9);

@@ -24,9 +24,9 @@ use tickwire_feed::{
     SnapshotState, Spin,
 };
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos};
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char};
 use tickwire_wire::pitch::{self, *};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const UNIT: u8 = 5;
 
@@ -234,7 +234,7 @@ fn describe(event: &MarketEvent) -> (&'static str, Option<String>) {
     }
 }
 
-fn block<M: IntoBytes + tickwire_wire::zerocopy::Immutable>(sequence: u32, messages: &[M]) -> Vec<u8> {
+fn block<M: Pod>(sequence: u32, messages: &[M]) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let mut builder = PacketBuilder::new(&mut bytes, UNIT, sequence);
     messages.iter().for_each(|m| assert!(builder.push(m.as_bytes())));

@@ -14,10 +14,10 @@ use tickwire_wire::cqs::{
     self, BestLong, BestShort, BlockBuilder, BlockHeader, Control, ControlType, LongQuote, ShortQuote,
     UnixTime,
 };
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::{Alpha, Char, Scaled};
 use tickwire_wire::moldudp64::PacketBuilder;
 use tickwire_wire::uqdf::{self, BoloLong, NbboLong, QuoteLong};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const TIME: u64 = 1_775_535_399_000_000_001;
 

@@ -23,8 +23,8 @@ use tickwire_feed::{ArbiterConfig, Glimpse, ItchFeed, Line, SnapshotState, SoupC
 use tickwire_market::{EventFlags, EventKind, MarketEvent, Nanos};
 use tickwire_wire::itch50::{AddOrder, EndOfSnapshot};
 use tickwire_wire::layout::Char;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::soupbintcp::{LoginAccepted, Packet};
-use tickwire_wire::zerocopy::IntoBytes;
 
 struct Player {
     feed: ItchFeed,

@@ -10,9 +10,9 @@ use tickwire_market::{
 };
 use tickwire_testdata as testdata;
 use tickwire_wire::layout::Char;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::layout::le::I32;
 use tickwire_wire::xdp::{self, DeliveryFlag, PacketBuilder};
-use tickwire_wire::zerocopy::IntoBytes;
 
 const NOW: Nanos = Nanos(1);
 const SENT: Nanos = Nanos(1_700_000_000 * Nanos::SECOND);

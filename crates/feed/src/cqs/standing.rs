@@ -195,7 +195,7 @@ mod tests {
     };
     use tickwire_wire::cqs::{FinraSnapshot, ParticipantSnapshot, PriceLong, SnapshotReferenceData};
     use tickwire_wire::layout::Alpha;
-    use tickwire_wire::zerocopy::IntoBytes;
+    use tickwire_wire::layout::Pod;
 
     fn told(messages: &[&[u8]]) -> (Vec<MarketEvent>, Counters) {
         let mut decoder = CqsDecoder::new(&SipConfig::default());

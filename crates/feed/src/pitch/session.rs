@@ -5,8 +5,8 @@ use crate::soup::{STREAM_CHUNK_MAX, SoupFailure};
 use alloc::{vec, vec::Vec};
 use tickwire_market::Nanos;
 use tickwire_wire::layout::Alpha;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::pitch::{self, HEAD_SIZE, Login, LoginResponse, LoginStatus, PacketBuilder, UnitHeader};
-use tickwire_wire::zerocopy::IntoBytes;
 
 /// As whom to log in, and how patient the client is.
 #[derive(Clone, Debug)]

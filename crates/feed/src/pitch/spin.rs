@@ -12,10 +12,10 @@ use crate::soup::SoupFailure;
 use crate::{FeedHandler, SnapshotState};
 use tickwire_market::{EventSink, Nanos, SeqNo};
 use tickwire_wire::Malformed;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::pitch::{
     self, AddOrderExpanded, AddOrderLong, AddOrderShort, Message, SpinRequest, SpinStatus,
 };
-use tickwire_wire::zerocopy::IntoBytes;
 
 /// What is under way.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ pub mod transcript;
 use tickwire_feed::{ArbiterConfig, FeedHandler, ItchConfig, ItchDecoder, ItchFeed};
 use tickwire_market::{EventKind, MarketEvent, SeqNo};
 use tickwire_wire::itch50::OrderDelete;
+use tickwire_wire::layout::Pod;
 use tickwire_wire::moldudp64::{self, PacketBuilder};
-use tickwire_wire::zerocopy::IntoBytes;
 
 pub const SESSION: [u8; 10] = *b"MONDAY    ";
 

@@ -1,0 +1,13 @@
+//! CME's bytes, one module per protocol, one struct per message.
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod ilink3;
+pub mod mdp3;
+pub mod sbe;
+
+pub use tickwire_wire_core::{Malformed, layout};
+use tickwire_wire_core::{wire_enum, wire_struct};

@@ -1,0 +1,12 @@
+//! Nasdaq's bytes, one module per protocol, one struct per message.
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod itch50;
+pub mod moldudp64;
+pub mod ouch50;
+pub mod soupbintcp;
+
+pub use tickwire_wire_core::{Malformed, layout};
+use tickwire_wire_core::{wire_enum, wire_struct};

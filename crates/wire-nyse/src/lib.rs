@@ -1,0 +1,10 @@
+//! NYSE's bytes, one module per protocol, one struct per message.
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod openbook;
+pub mod xdp;
+
+pub use tickwire_wire_core::{Malformed, layout};
+use tickwire_wire_core::{wire_enum, wire_struct};
