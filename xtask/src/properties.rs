@@ -138,8 +138,12 @@ mod tests {
 
     #[test]
     fn options_are_read_and_what_is_unknown_is_named() {
-        let plan = plan(&["fix", "--cases", "7", "wire-sip", "--seed", "3"], 1).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!((plan.crates, plan.cases, plan.seed), (vec!["fix", "wire-sip"], 7, 3));
+        let plan =
+            plan(&["fix", "--cases", "7", "wire-sip", "--seed", "3"], 1).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(
+            (plan.crates, plan.cases, plan.seed),
+            (vec!["fix", "wire-sip"], 7, 3)
+        );
         let said = |words: &[&str]| super::plan(words, 1).err().unwrap_or_default();
         assert!(said(&["--cases", "0"]).contains("from 1"));
         assert!(said(&["--cases"]).contains("needs a number"));

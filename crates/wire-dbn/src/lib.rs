@@ -3,6 +3,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate alloc;
+
 pub mod dbn;
 
 use tickwire_wire_core::wire_struct;

@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::shown;
 use tickwire_testdata::{self as testdata, hex, unhex};
+use tickwire_wire_nasdaq::moldudp64;
+use tickwire_wire_sip::Malformed;
 use tickwire_wire_sip::uqdf::{self, Body, MessageHeader, Nbbo};
-use tickwire_wire_sip::{Malformed, moldudp64};
 
 /// Message type to number seen.
 type Counts = BTreeMap<String, usize>;
