@@ -35,7 +35,7 @@ pub trait Channel {
     }
 
     /// Time has passed. Call it when [`Channel::poll_timeout`] says so.
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S);
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink);
 
     /// When to call [`Channel::handle_timeout`], if nothing comes before.
     fn poll_timeout(&self) -> Option<Nanos>;
@@ -59,7 +59,7 @@ pub trait Channel {
     }
 
     /// Bytes of a connection, cut anywhere.
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
         let _ = (now, port, bytes, sink);
     }
 
@@ -70,7 +70,7 @@ pub trait Channel {
     }
 
     /// The connection is gone, whoever closed it; or it could not be opened.
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
+    fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
         let _ = (now, port, sink);
     }
 
@@ -143,21 +143,21 @@ pub trait Channel {
     /// Wants from now on the instruments that a pattern names, those defined later and next day too; how many of those known
     /// now were not wanted before. Each of them has missed the past: `Gap` is told of it at once, and `Recovered` when its book
     /// is right. The books of others are left alone. Not for the way of a packet: it may allocate.
-    fn subscribe<S: EventSink>(
+    fn subscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull>;
 
     /// No longer wants the instruments that a pattern names, those defined later and next day too; how many of those known now
     /// were wanted before. No message of them is decoded from now on. Of each `Clear` and then `Gap` is told: its book is empty
     /// and nobody takes it for a live one.
-    fn unsubscribe<S: EventSink>(
+    fn unsubscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull>;
 
     /// What was subscribed and unsubscribed and still counts, in order: of all that match an instrument the last one decides.
@@ -234,20 +234,20 @@ macro_rules! answers_from_feed {
             self.feed.$decoder()$(.$directory())?.instruments().for_each(each);
         }
 
-        fn subscribe<S: tickwire_market::EventSink>(
+        fn subscribe(
             &mut self,
             now: tickwire_market::Nanos,
             pattern: &$crate::Pattern,
-            sink: &mut S,
+            sink: &mut dyn tickwire_market::EventSink,
         ) -> Result<u32, $crate::SubscriptionsFull> {
             self.feed.subscribe(now, pattern, sink)
         }
 
-        fn unsubscribe<S: tickwire_market::EventSink>(
+        fn unsubscribe(
             &mut self,
             now: tickwire_market::Nanos,
             pattern: &$crate::Pattern,
-            sink: &mut S,
+            sink: &mut dyn tickwire_market::EventSink,
         ) -> Result<u32, $crate::SubscriptionsFull> {
             self.feed.unsubscribe(now, pattern, sink)
         }

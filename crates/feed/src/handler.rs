@@ -18,7 +18,8 @@ use crate::{ItchDecoder, JoinRound, Line, Pattern, Rule, SessionId, Subscription
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use core::marker::PhantomData;
 use tickwire_market::{
-    Counter, Counters, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType, Nanos, SeqNo,
+    Counter, Counters, DynSink, EventFlags, EventKind, EventSink, InstrumentId, MarketEvent, MessageType,
+    Nanos, SeqNo,
 };
 
 /// Nasdaq TotalView-ITCH 5.0 in MoldUDP64.
@@ -123,13 +124,13 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// Everything but the next packet of a feed without gaps.
     #[inline(never)]
-    fn out_of_sequence<'a, S: EventSink>(
+    fn out_of_sequence<'a>(
         &mut self,
         now: Nanos,
         line: Line,
         bytes: &'a [u8],
         frame: Frame<F::Messages<'a>>,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         if line != Line::Retransmit && !self.follows_restart(now, bytes, frame.first) {
             self.counters.bump(Counter::PacketsIgnored);
@@ -152,7 +153,12 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             Verdict::Deliver { skip } => {
                 self.tell(now, sink);
                 let batch = Batch::new(frame.first, count, skip, line, now);
-                batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
+                batch.deliver(
+                    messages,
+                    &mut self.decoder,
+                    &mut self.counters,
+                    &mut DynSink(sink),
+                );
                 self.release(now, sink);
             }
             Verdict::Duplicate | Verdict::Buffered | Verdict::Overflow | Verdict::Ignored => {
@@ -248,24 +254,24 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// Takes a numbered message that came over a recovery connection (SoupBinTCP logged in with session and number).
-    pub fn on_recovered_message<S: EventSink>(
+    pub fn on_recovered_message(
         &mut self,
         now: Nanos,
         session: SessionId,
         seq: SeqNo,
         message: &[u8],
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         let mut wrapped = core::mem::take(&mut self.wrapped);
         match F::wrap(session, seq, message, &mut wrapped) {
-            Some(len) => self.on_packet(now, Line::Retransmit, &wrapped[..len], sink),
+            Some(len) => self.on_packet(now, Line::Retransmit, &wrapped[..len], &mut DynSink(sink)),
             None => crate::decoder::count_bad_value(&mut self.counters),
         }
         self.wrapped = wrapped;
     }
 
     /// Requests what is due and gives up what is hopeless. Call it when [`FeedHandler::poll_timeout`] says so.
-    pub fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    pub fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.arbiter.handle_timeout(now);
         self.release(now, sink);
     }
@@ -343,7 +349,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// A snapshot is about to come. For the whole feed: what was known is void; live messages are held back until it is complete.
     /// For instruments that join nothing changes for the others.
-    pub fn begin_snapshot<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    pub fn begin_snapshot(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if !self.arbiter.awaits_snapshot() && self.has_joined {
             return self.begin_join(now, sink);
         }
@@ -356,7 +362,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     #[cold]
-    fn begin_join<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn begin_join(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         let is_wanted = self.wants_join();
         self.loading = if is_wanted { Loading::Join } else { Loading::Void };
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
@@ -366,7 +372,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// A message of the snapshot.
-    pub fn on_snapshot_message<S: EventSink>(&mut self, now: Nanos, message: &[u8], sink: &mut S) {
+    pub fn on_snapshot_message(&mut self, now: Nanos, message: &[u8], sink: &mut dyn EventSink) {
         self.arbiter.note_progress(now);
         let context = Context {
             seq: SeqNo(0),
@@ -375,17 +381,19 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         };
         match self.loading {
             Loading::Nothing | Loading::Whole => {
-                self.decoder.decode(context, message, &mut self.counters, sink)
+                self.decoder
+                    .decode(context, message, &mut self.counters, &mut DynSink(sink))
             }
-            Loading::Join => self
-                .decoder
-                .decode_joining(context, message, &mut self.counters, sink),
+            Loading::Join => {
+                self.decoder
+                    .decode_joining(context, message, &mut self.counters, &mut DynSink(sink))
+            }
             Loading::Void => {}
         }
     }
 
     /// The snapshot is complete and holds every message before `next`. Goes on with what was held back from there.
-    pub fn end_snapshot<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
+    pub fn end_snapshot(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
         match core::mem::replace(&mut self.loading, Loading::Nothing) {
             Loading::Nothing | Loading::Whole => {}
             Loading::Join => return self.end_join(now, next, sink),
@@ -400,7 +408,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// The snapshot for instruments that join is complete. One that began before them, or was overtaken, says nothing.
     #[cold]
-    fn end_join<S: EventSink>(&mut self, now: Nanos, next: SeqNo, sink: &mut S) {
+    fn end_join(&mut self, now: Nanos, next: SeqNo, sink: &mut dyn EventSink) {
         let Some(joins) = self.decoder.round_mut().filter(|joins| joins.is_loading()) else {
             return;
         };
@@ -413,7 +421,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     #[inline(always)]
-    fn join_if_due<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn join_if_due(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if self.arbiter.next_seq() >= self.joined_at {
             self.join(now, sink);
         }
@@ -423,7 +431,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     /// books are right.
     #[cold]
     #[inline(never)]
-    fn join<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn join(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.joined_at = NEVER;
         let next = self.next_seq();
         let recovered = self.about_itself(EventKind::Recovered, next, now);
@@ -436,7 +444,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
         for message in held.iter() {
             let counts = message.context.seq >= from;
             self.decoder
-                .release_joining(&message, counts, &mut self.counters, sink);
+                .release_joining(&message, counts, &mut self.counters, &mut DynSink(sink));
         }
         if let Some(joins) = self.decoder.round_mut() {
             joins.give_back(held);
@@ -451,7 +459,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// A venue's own message says that nothing follows before `next`: the feed has ended once it is there.
-    pub fn ends_at<S: EventSink>(&mut self, now: Nanos, line: Line, next: SeqNo, sink: &mut S) {
+    pub fn ends_at(&mut self, now: Nanos, line: Line, next: SeqNo, sink: &mut dyn EventSink) {
         let session = self.arbiter.session().unwrap_or(SessionId::NONE);
         self.arbiter.on_heartbeat(now, line, session, next, true);
         self.release(now, sink);
@@ -463,11 +471,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// See [`crate::Channel::subscribe`].
-    pub fn subscribe<S: EventSink>(
+    pub fn subscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull> {
         let (pattern, wanted) = (*pattern, true);
         let has_begun = self.prepare_join();
@@ -498,11 +506,11 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// See [`crate::Channel::unsubscribe`].
-    pub fn unsubscribe<S: EventSink>(
+    pub fn unsubscribe(
         &mut self,
         now: Nanos,
         pattern: &Pattern,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> Result<u32, SubscriptionsFull> {
         let (pattern, wanted) = (*pattern, false);
         self.prepare_join();
@@ -530,7 +538,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// What was given up for lost is made up for otherwise: the feed is whole again.
-    pub fn accept_loss<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    pub fn accept_loss(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.arbiter.accept_loss();
         self.tell(now, sink);
     }
@@ -594,7 +602,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 
     /// Tells what happened, delivers what was held back and is next, tells what happened then.
     #[inline(always)]
-    fn release<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn release(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if !self.arbiter.is_quiet() {
             self.release_held(now, sink);
         }
@@ -602,7 +610,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     #[inline(never)]
-    fn release_held<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn release_held(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.tell(now, sink);
         while let Some(held) = self.arbiter.next_buffered() {
             // It was checked when it was kept.
@@ -613,13 +621,18 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
             {
                 let batch = Batch::new(held.first, count, held.skip, held.line, held.received);
                 // What ends the session was said when the packet came.
-                batch.deliver(messages, &mut self.decoder, &mut self.counters, sink);
+                batch.deliver(
+                    messages,
+                    &mut self.decoder,
+                    &mut self.counters,
+                    &mut DynSink(sink),
+                );
             }
         }
         self.tell(now, sink);
     }
 
-    fn tell<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn tell(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         while let Some(situation) = self.arbiter.poll_situation() {
             match situation {
                 Situation::Restarted => {
@@ -642,14 +655,14 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// An event about the feed itself.
-    fn say<S: EventSink>(
+    fn say(
         &self,
         kind: EventKind,
         seq: SeqNo,
         ref_id: u64,
         flags: EventFlags,
         now: Nanos,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         let event = self.about_itself(kind, seq, now);
         sink.on_event(&MarketEvent {
@@ -660,7 +673,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
     }
 
     /// A clear of everything makes books right, but not those that nobody keeps any more.
-    fn mark_left<S: EventSink>(&self, now: Nanos, sink: &mut S) {
+    fn mark_left(&self, now: Nanos, sink: &mut dyn EventSink) {
         let gap = self.about_itself(EventKind::Gap, self.next_seq(), now);
         let ref_id = gap.seq.0;
         let mut mark = |instrument| {
@@ -694,7 +707,7 @@ impl<F: Framing, D: Decoder> FeedHandler<F, D> {
 }
 
 /// Says that a book is empty and not to be trusted. Between the two events it looks live: the first is not the last.
-fn empty<S: EventSink>(gap: MarketEvent, instrument: InstrumentId, sink: &mut S) {
+fn empty(gap: MarketEvent, instrument: InstrumentId, sink: &mut dyn EventSink) {
     sink.on_event(&MarketEvent {
         kind: EventKind::Clear,
         instrument,

@@ -46,7 +46,7 @@ impl Channel for ItchChannel {
         self.feed.on_message(now, message, sink);
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.planner_mut().snapshots.handle_timeout(now);
         self.feed.handle_timeout(now, sink);
         if self.glimpse.poll_timeout().is_some_and(|t| t <= now) {
@@ -87,7 +87,7 @@ impl Channel for ItchChannel {
         }
     }
 
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut dyn EventSink) {
         for chunk in bytes.chunks(STREAM_CHUNK_MAX) {
             self.glimpse.handle_bytes(now, chunk, &mut self.feed, sink);
         }
@@ -97,7 +97,7 @@ impl Channel for ItchChannel {
         self.glimpse.poll_transmit(buffer)
     }
 
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, _: &mut S) {
+    fn disconnected(&mut self, now: Nanos, port: Port, _: &mut dyn EventSink) {
         if port != Port::SnapshotServer {
             return;
         }

@@ -129,7 +129,7 @@ impl Channel for PitchChannel {
         self.ask(now);
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.planner_mut().snapshots.handle_timeout(now);
         self.feed.handle_timeout(now, sink);
         self.ask(now);
@@ -186,7 +186,7 @@ impl Channel for PitchChannel {
         }
     }
 
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
         for chunk in bytes.chunks(STREAM_CHUNK_MAX) {
             match port {
                 Port::Replay => {
@@ -211,7 +211,7 @@ impl Channel for PitchChannel {
         }
     }
 
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, _: &mut S) {
+    fn disconnected(&mut self, now: Nanos, port: Port, _: &mut dyn EventSink) {
         match port {
             Port::Replay if self.asks != Link::Closed => {
                 self.asks = Link::Closed;

@@ -49,12 +49,12 @@ impl Glimpse {
     }
 
     /// The next bytes of the connection, at most [`crate::STREAM_CHUNK_MAX`]. Pushes what they hold.
-    pub fn handle_bytes<F: Framing, D: Decoder, S: EventSink>(
+    pub fn handle_bytes<F: Framing, D: Decoder>(
         &mut self,
         now: Nanos,
         bytes: &[u8],
         feed: &mut FeedHandler<F, D>,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         self.soup.handle_bytes(now, bytes);
         while let Some(event) = self.soup.poll_event() {
@@ -116,11 +116,11 @@ impl Glimpse {
 }
 
 /// Hands the live stream back to the feed.
-fn finish<F: Framing, D: Decoder, S: EventSink>(
+fn finish<F: Framing, D: Decoder>(
     now: Nanos,
     message: &[u8],
     feed: &mut FeedHandler<F, D>,
-    sink: &mut S,
+    sink: &mut dyn EventSink,
 ) -> SnapshotState {
     let next = match itch50::parse(message) {
         Ok(Message::EndOfSnapshot(end)) => end

@@ -26,8 +26,8 @@ use crate::joins::JoinTally;
 use crate::sip::{Best, Quoted, Sip};
 use crate::{FeedHandler, Rule, Seen, SipConfig, SubscriptionsFull};
 use tickwire_market::{
-    Counters, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType, Nanos,
-    SeqNo, Symbol, TradingStatus, Venue,
+    Counters, DynSink, EventFlags, EventKind, EventSink, Instrument, InstrumentId, MarketEvent, MessageType,
+    Nanos, SeqNo, Symbol, TradingStatus, Venue,
 };
 use tickwire_wire::Malformed;
 use tickwire_wire::layout::{Char, Scaled, WireInt};
@@ -79,8 +79,8 @@ impl UqdfDecoder {
 
     /// Messages before `next` are lost for good: tells it of every instrument. A book is right again once a message says
     /// both sides of its national best, at the latest the recap of the close.
-    pub fn lose<S: EventSink>(&mut self, next: SeqNo, now: Nanos, sink: &mut S) {
-        self.sip.lose(next, now, sink);
+    pub fn lose(&mut self, next: SeqNo, now: Nanos, sink: &mut dyn EventSink) {
+        self.sip.lose(next, now, &mut DynSink(sink));
     }
 
     /// Everything but quotes without odd lots.

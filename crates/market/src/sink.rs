@@ -23,6 +23,32 @@ pub trait EventSink {
     }
 }
 
+/// Any sink, called through its table: for what is not on the hot path (gaps, snapshots, timers), so that it is compiled once and
+/// not once for every sink.
+///
+/// ```
+/// use tickwire_market::{DynSink, EventSink, MarketEvent};
+/// let mut events = 0;
+/// let mut count = |_: &MarketEvent| events += 1;
+/// DynSink(&mut count).on_event(&MarketEvent::default());
+/// assert_eq!(events, 1);
+/// ```
+pub struct DynSink<'a>(pub &'a mut dyn EventSink);
+
+impl EventSink for DynSink<'_> {
+    fn on_event(&mut self, event: &MarketEvent) {
+        self.0.on_event(event);
+    }
+
+    fn on_message(&mut self, kind: MessageType) {
+        self.0.on_message(kind);
+    }
+
+    fn upcoming(&mut self, instrument: InstrumentId, order_id: OrderId) {
+        self.0.upcoming(instrument, order_id);
+    }
+}
+
 impl<F: FnMut(&MarketEvent)> EventSink for F {
     #[inline]
     fn on_event(&mut self, event: &MarketEvent) {

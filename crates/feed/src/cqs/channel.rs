@@ -7,7 +7,7 @@
 use super::{CqsFeed, CqsSnapshot, control};
 use crate::framing::Framing;
 use crate::{Answers, ArbiterConfig, Channel, Cqs, Line, RecoveryLimits, Start};
-use tickwire_market::{EventSink, Nanos, Port, SeqNo};
+use tickwire_market::{DynSink, EventSink, Nanos, Port, SeqNo};
 use tickwire_wire::cqs::{BLOCK_SIZE_MAX, ControlType};
 
 /// See the module's description.
@@ -60,16 +60,16 @@ impl CqsChannel {
     }
 
     #[cold]
-    fn on_control<S: EventSink>(
+    fn on_control(
         &mut self,
         now: Nanos,
         line: Line,
         control: ControlType,
         bytes: &[u8],
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         let before = self.feed.last_restart();
-        self.feed.on_packet(now, line, bytes, sink);
+        self.feed.on_packet(now, line, bytes, &mut DynSink(sink));
         let has_restarted = self.feed.last_restart() != before;
         if has_restarted {
             self.snapshot.begin_anew();
@@ -102,7 +102,7 @@ impl Channel for CqsChannel {
         }
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.handle_timeout(now, sink);
     }
 

@@ -9,7 +9,7 @@
 use super::CqsFeed;
 use crate::Line;
 use crate::reorder::ReorderBuffer;
-use tickwire_market::{EventSink, Nanos, SeqNo};
+use tickwire_market::{DynSink, EventSink, Nanos, SeqNo};
 use tickwire_wire::cqs::{self, Block, Delivery, SnapshotHeader, SnapshotLineIntegrity};
 
 /// How many blocks of a turn can wait for one before them. One too many: the turn is given up.
@@ -54,7 +54,7 @@ impl CqsSnapshot {
     }
 
     /// A block of the stream, of any line. Does nothing while the feed wants no snapshot.
-    pub fn on_block<S: EventSink>(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut S) {
+    pub fn on_block(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut dyn EventSink) {
         if !feed.wants_snapshot() {
             self.give_up();
             if feed.decoder().has_joins() {
@@ -110,7 +110,7 @@ impl CqsSnapshot {
     }
 
     /// A block while the line goes on: each says what it says, and only whether a turn was whole asks for their order.
-    fn on_join_block<S: EventSink>(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut S) {
+    fn on_join_block(&mut self, now: Nanos, bytes: &[u8], feed: &mut CqsFeed, sink: &mut dyn EventSink) {
         let Ok(block) = cqs::parse_snapshot_block(bytes) else {
             return feed.count_malformed();
         };
@@ -126,7 +126,7 @@ impl CqsSnapshot {
         );
         let (decoder, counters) = feed.decoder_and_counters();
         for message in block.messages.clone() {
-            decoder.tell_joining(now, last, message, counters, sink);
+            decoder.tell_joining(now, last, message, counters, &mut DynSink(sink));
         }
         let next = seq + block.messages.len() as u64;
         self.heard = match self.heard {
@@ -136,7 +136,7 @@ impl CqsSnapshot {
             _ => None,
         };
         if let Some((_, first)) = self.heard.filter(|_| ends(block.header)) {
-            decoder.end_turn(now, first, sink);
+            decoder.end_turn(now, first, &mut DynSink(sink));
             self.heard = None;
         }
     }
@@ -153,13 +153,13 @@ impl CqsSnapshot {
         self.held.clear();
     }
 
-    fn take<S: EventSink>(
+    fn take(
         &mut self,
         now: Nanos,
         turn: Turn,
         block: &Block<'_, SnapshotHeader>,
         feed: &mut CqsFeed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         let turn = Turn {
             next: turn.next + block.messages.len() as u64,

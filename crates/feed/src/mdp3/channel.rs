@@ -4,7 +4,9 @@ use super::event::{Moment, Tail};
 use super::{Mdp3Decoder, Mdp3Depth, Mdp3Feed, Mdp3Recovery, Mdp3Replay, ReplayConfig, ReplayState};
 use crate::decoder::Context;
 use crate::{ArbiterConfig, Channel, Line, RecoveryLimits, Start};
-use tickwire_market::{Contract, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, PriceSteps};
+use tickwire_market::{
+    Contract, DynSink, EventFlags, EventSink, InstrumentId, Nanos, PointValue, Port, PriceSteps,
+};
 
 /// See the module's description.
 pub struct Mdp3Channel {
@@ -73,7 +75,7 @@ impl Mdp3Channel {
 
     /// What follows whatever may have shown that packets are missing.
     #[inline]
-    fn mend<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn mend(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if self.feed.arbiter().is_whole() {
             return;
         }
@@ -81,7 +83,7 @@ impl Mdp3Channel {
     }
 
     #[cold]
-    fn mend_now<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn mend_now(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if self.replay.state() == ReplayState::Idle {
             // One request reaches over several gaps, with what lies between: a connection serves only one.
             while let Some(range) = self.feed.poll_missing() {
@@ -97,12 +99,13 @@ impl Mdp3Channel {
                 flags: EventFlags::NONE,
             };
             let time = Nanos::ZERO;
-            let mut out = Tail::new(sink);
+            let mut sink = DynSink(sink);
+            let mut out = Tail::new(&mut sink);
             self.feed
                 .decoder_mut()
                 .doubt_all(&Moment { context, time }, &mut out);
             out.end();
-            self.feed.accept_loss(now, sink);
+            self.feed.accept_loss(now, sink.0);
         }
     }
 }
@@ -125,7 +128,7 @@ impl Channel for Mdp3Channel {
         }
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.handle_timeout(now, sink);
         self.replay.handle_timeout(now);
         if self.recovery.poll_timeout().is_some_and(|due| due <= now) {
@@ -163,7 +166,7 @@ impl Channel for Mdp3Channel {
         }
     }
 
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, _: Port, bytes: &[u8], sink: &mut dyn EventSink) {
         self.replay.handle_bytes(now, bytes, &mut self.feed, sink);
         self.mend(now, sink);
     }
@@ -172,7 +175,7 @@ impl Channel for Mdp3Channel {
         self.replay.poll_transmit(buffer)
     }
 
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
+    fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
         if port == Port::Replay {
             if self.replay.state() == ReplayState::Connect {
                 self.feed.planner_mut().unreachable();

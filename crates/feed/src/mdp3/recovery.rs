@@ -43,25 +43,19 @@ impl Mdp3Recovery {
     }
 
     /// A packet of the instrument definition feed.
-    pub fn on_definitions<S: EventSink>(
+    pub fn on_definitions(
         &mut self,
         now: Nanos,
         packet: &[u8],
         feed: &mut Mdp3Feed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         feed.on_snapshot_message(now, packet, sink);
     }
 
     /// A packet of the market recovery feed that fits the books: by price or by order. While the feed wants no snapshot it
     /// serves only instruments whose own books are not sound.
-    pub fn on_snapshots<S: EventSink>(
-        &mut self,
-        now: Nanos,
-        packet: &[u8],
-        feed: &mut Mdp3Feed,
-        sink: &mut S,
-    ) {
+    pub fn on_snapshots(&mut self, now: Nanos, packet: &[u8], feed: &mut Mdp3Feed, sink: &mut dyn EventSink) {
         if !feed.wants_snapshot() {
             feed.decoder_mut().end_turn();
             if feed.decoder().unsound() > 0 {

@@ -7,7 +7,7 @@
 use super::Mdp3Feed;
 use crate::{Line, MissingRange};
 use alloc::{vec, vec::Vec};
-use tickwire_market::{EventSink, Nanos, SeqNo};
+use tickwire_market::{DynSink, EventSink, Nanos, SeqNo};
 use tickwire_wire::mdp3::{self, AdminLogin, AdminLogout, tcp};
 
 /// Where and as whom to ask.
@@ -97,12 +97,12 @@ impl Mdp3Replay {
     }
 
     /// The next bytes of the connection. Hands the packets they complete to the feed.
-    pub fn handle_bytes<S: EventSink>(
+    pub fn handle_bytes(
         &mut self,
         now: Nanos,
         mut bytes: &[u8],
         feed: &mut Mdp3Feed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         while !bytes.is_empty() && self.is_open() {
             let room = bytes.len().min(self.stream.len() - self.length);
@@ -159,7 +159,7 @@ impl Mdp3Replay {
     }
 
     /// Reads the packets that are complete.
-    fn read<S: EventSink>(&mut self, now: Nanos, feed: &mut Mdp3Feed, sink: &mut S) {
+    fn read(&mut self, now: Nanos, feed: &mut Mdp3Feed, sink: &mut dyn EventSink) {
         let stream = core::mem::take(&mut self.stream);
         let mut start = 0;
         while self.is_open() {
@@ -177,7 +177,7 @@ impl Mdp3Replay {
         self.length -= start;
     }
 
-    fn take<S: EventSink>(&mut self, now: Nanos, packet: &[u8], feed: &mut Mdp3Feed, sink: &mut S) {
+    fn take(&mut self, now: Nanos, packet: &[u8], feed: &mut Mdp3Feed, sink: &mut dyn EventSink) {
         let Ok(parsed) = mdp3::parse_packet(packet) else {
             return self.finish(ReplayState::Failed);
         };
@@ -190,7 +190,7 @@ impl Mdp3Replay {
             (ReplayState::Replaying, Some(template)) if template != AdminLogout::TEMPLATE => {
                 let seq = SeqNo(parsed.seq.into());
                 if (self.first..=self.last).contains(&seq.0) {
-                    feed.on_packet(now, Line::Retransmit, packet, sink);
+                    feed.on_packet(now, Line::Retransmit, packet, &mut DynSink(sink));
                 }
                 if seq.0 == self.last {
                     self.finish(ReplayState::Complete);

@@ -83,7 +83,7 @@ impl MoexChannel {
     }
 
     /// A packet of the snapshot loop. While the feed wants none it serves instruments subscribed to in mid-session.
-    fn on_snapshots<S: EventSink>(&mut self, now: Nanos, line: Line, packet: &[u8], sink: &mut S) {
+    fn on_snapshots(&mut self, now: Nanos, line: Line, packet: &[u8], sink: &mut dyn EventSink) {
         if !self.feed.wants_snapshot() {
             if self.feed.decoder().joins() {
                 self.feed.on_snapshot_message(now, packet, sink);
@@ -104,7 +104,7 @@ impl MoexChannel {
 
     /// What any call may have left to do: a snapshot where a book is wrong, packets to ask for.
     #[inline]
-    fn follow_up<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn follow_up(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         if self.feed.decoder_mut().take_torn() && self.has_snapshots && !self.feed.wants_snapshot() {
             self.feed.begin_snapshot(now, sink);
         }
@@ -134,7 +134,7 @@ impl Channel for MoexChannel {
         self.feed.decoder().point_value(id)
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.handle_timeout(now, sink);
         self.replay.handle_timeout(now);
         self.follow_up(now, sink);
@@ -159,7 +159,7 @@ impl Channel for MoexChannel {
         }
     }
 
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, port: Port, bytes: &[u8], sink: &mut dyn EventSink) {
         if port == Port::Replay {
             self.replay.handle_bytes(now, bytes, &mut self.feed, sink);
             self.follow_up(now, sink);
@@ -173,7 +173,7 @@ impl Channel for MoexChannel {
         self.replay.poll_transmit(buffer)
     }
 
-    fn disconnected<S: EventSink>(&mut self, now: Nanos, port: Port, sink: &mut S) {
+    fn disconnected(&mut self, now: Nanos, port: Port, sink: &mut dyn EventSink) {
         if port == Port::Replay {
             if !self.is_connected {
                 self.feed.planner_mut().unreachable();

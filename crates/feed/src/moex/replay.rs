@@ -123,12 +123,12 @@ impl MoexReplay {
     }
 
     /// The next bytes of the connection. Hands the packets they complete to the feed.
-    pub fn handle_bytes<S: EventSink>(
+    pub fn handle_bytes(
         &mut self,
         now: Nanos,
         mut bytes: &[u8],
         feed: &mut MoexFeed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         self.now = now;
         while !bytes.is_empty() && self.is_open() {
@@ -224,7 +224,7 @@ impl MoexReplay {
     }
 
     /// Reads the messages that are complete.
-    fn read<S: EventSink>(&mut self, now: Nanos, feed: &mut MoexFeed, sink: &mut S) {
+    fn read(&mut self, now: Nanos, feed: &mut MoexFeed, sink: &mut dyn EventSink) {
         let stream = core::mem::take(&mut self.stream);
         let mut start = 0;
         while self.is_open() {
@@ -242,7 +242,7 @@ impl MoexReplay {
         self.length -= start;
     }
 
-    fn take<S: EventSink>(&mut self, now: Nanos, message: &[u8], feed: &mut MoexFeed, sink: &mut S) {
+    fn take(&mut self, now: Nanos, message: &[u8], feed: &mut MoexFeed, sink: &mut dyn EventSink) {
         let Some((kind, seq, stamp)) = feed.decoder_mut().identify(message) else {
             return self.finish(MoexReplayState::Failed);
         };

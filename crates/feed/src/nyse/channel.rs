@@ -23,12 +23,12 @@ pub trait NyseProtocol: Framing + RequestProtocol + Sized {
     ) -> Option<u32>;
 
     /// See [`crate::XdpRefresh::on_packet`].
-    fn on_refresh<S: EventSink>(
+    fn on_refresh(
         refresh: &mut Self::Refresh,
         now: Nanos,
         datagram: &[u8],
         feed: &mut FeedHandler<Self, Self::Decoder>,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     );
 
     /// See [`crate::XdpRefresh::poll_timeout`].
@@ -125,7 +125,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         }
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.handle_timeout(now, sink);
         self.requests.handle_timeout(now);
         self.note(now);
@@ -162,7 +162,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         }
     }
 
-    fn on_bytes<S: EventSink>(&mut self, now: Nanos, _: Port, bytes: &[u8], _: &mut S) {
+    fn on_bytes(&mut self, now: Nanos, _: Port, bytes: &[u8], _: &mut dyn EventSink) {
         self.requests.handle_bytes(now, bytes);
         self.note(now);
     }
@@ -171,7 +171,7 @@ impl<P: NyseProtocol> Channel for NyseChannel<P> {
         self.requests.poll_transmit(buffer)
     }
 
-    fn disconnected<S: EventSink>(&mut self, _: Nanos, port: Port, _: &mut S) {
+    fn disconnected(&mut self, _: Nanos, port: Port, _: &mut dyn EventSink) {
         if port == Port::Replay {
             if !self.requests.is_connected() {
                 self.feed.planner_mut().unreachable();
@@ -227,12 +227,12 @@ macro_rules! nyse_protocol {
                 refresh.poll_ask(now, feed)
             }
 
-            fn on_refresh<S: EventSink>(
+            fn on_refresh(
                 refresh: &mut $refresh,
                 now: Nanos,
                 datagram: &[u8],
                 feed: &mut FeedHandler<$protocol, $decoder>,
-                sink: &mut S,
+                sink: &mut dyn EventSink,
             ) {
                 refresh.on_packet(now, datagram, feed, sink)
             }

@@ -185,12 +185,12 @@ impl Collector {
 
     /// A packet of a refresh has come in its turn and will be taken; `begins` a refresh. The books are emptied before the
     /// first one.
-    pub(crate) fn take<F: Framing, D: NyseDecoder, S: EventSink>(
+    pub(crate) fn take<F: Framing, D: NyseDecoder>(
         &mut self,
         now: Nanos,
         begins: bool,
         feed: &mut FeedHandler<F, D>,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         if !matches!(self.state, RefreshState::Loading(_)) && self.count == 0 {
             self.is_whole = feed.state() == FeedState::Stale;

@@ -8,7 +8,7 @@
 use super::OpenBookFeed;
 use crate::RefreshState;
 use crate::nyse::{Collector, NyseDecoder};
-use tickwire_market::{EventSink, InstrumentId, Nanos};
+use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos};
 use tickwire_wire::openbook::{self, FullHead, FullUpdate, Message, RetransFlag};
 
 /// The client of the refresh group of one channel. Both lines may be fed in.
@@ -56,12 +56,12 @@ impl OpenBookRefresh {
     }
 
     /// A packet of the refresh group. Mappings are taken always, books only while the feed wants a snapshot.
-    pub fn on_packet<S: EventSink>(
+    pub fn on_packet(
         &mut self,
         now: Nanos,
         datagram: &[u8],
         feed: &mut OpenBookFeed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         let Ok(packet) = openbook::parse_packet(datagram) else {
             return;
@@ -166,7 +166,7 @@ impl OpenBookRefresh {
     }
 
     /// A full update, of any instrument, while the feed goes on.
-    fn join<S: EventSink>(&mut self, now: Nanos, m: &FullUpdate<'_>, feed: &mut OpenBookFeed, sink: &mut S) {
+    fn join(&mut self, now: Nanos, m: &FullUpdate<'_>, feed: &mut OpenBookFeed, sink: &mut dyn EventSink) {
         let id = InstrumentId(m.head.symbol_index.get());
         // The first one behind a hole may be the rest of one.
         let is_rest = core::mem::take(&mut self.is_torn);
@@ -179,17 +179,17 @@ impl OpenBookRefresh {
         }
         if self.current.is_some_and(|(_, is_whole)| is_whole) {
             let (decoder, counters) = feed.decoder_and_counters();
-            decoder.take(now, m, counters, sink);
+            decoder.take(now, m, counters, &mut DynSink(sink));
         }
     }
 
     /// What was taken of an instrument that joins is all, or is not.
-    fn end_join<S: EventSink>(&mut self, now: Nanos, is_whole: bool, feed: &mut OpenBookFeed, sink: &mut S) {
+    fn end_join(&mut self, now: Nanos, is_whole: bool, feed: &mut OpenBookFeed, sink: &mut dyn EventSink) {
         let is_whole = is_whole && self.current.is_some_and(|(_, is_whole)| is_whole);
         self.current = None;
         let next = feed.next_seq();
         let (decoder, counters) = feed.decoder_and_counters();
-        if decoder.taken(is_whole, now, next, counters, sink) {
+        if decoder.taken(is_whole, now, next, counters, &mut DynSink(sink)) {
             self.collector.joined(now);
         }
     }

@@ -54,12 +54,12 @@ impl Spin {
     }
 
     /// The next bytes of the connection, at most [`crate::STREAM_CHUNK_MAX`]. Pushes what they hold.
-    pub fn handle_bytes<F: Framing, D: Decoder, S: EventSink>(
+    pub fn handle_bytes<F: Framing, D: Decoder>(
         &mut self,
         now: Nanos,
         bytes: &[u8],
         feed: &mut FeedHandler<F, D>,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) {
         self.session.handle_bytes(now, bytes);
         let mut over = false;
@@ -124,13 +124,13 @@ impl Spin {
 }
 
 /// Takes one message of the server; the new state if there is one.
-fn take<F: Framing, D: Decoder, S: EventSink>(
+fn take<F: Framing, D: Decoder>(
     now: Nanos,
     message: &[u8],
     step: &mut Step,
     request: &mut Option<u32>,
     feed: &mut FeedHandler<F, D>,
-    sink: &mut S,
+    sink: &mut dyn EventSink,
 ) -> Option<SnapshotState> {
     match (pitch::parse(message), *step) {
         (Ok(Message::SpinImageAvailable(image)), Step::Waiting) => {

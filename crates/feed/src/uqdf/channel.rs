@@ -28,7 +28,7 @@ impl UqdfChannel {
 
     /// Whoever has given up messages goes on without them, instrument by instrument.
     #[cold]
-    fn go_on<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn go_on(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         let next = self.feed.next_seq();
         self.feed.decoder_mut().lose(next, now, sink);
         self.feed.accept_loss(now, sink);
@@ -49,7 +49,7 @@ impl Channel for UqdfChannel {
         }
     }
 
-    fn handle_timeout<S: EventSink>(&mut self, now: Nanos, sink: &mut S) {
+    fn handle_timeout(&mut self, now: Nanos, sink: &mut dyn EventSink) {
         self.feed.handle_timeout(now, sink);
         if self.feed.arbiter().has_lost() {
             self.go_on(now, sink);

@@ -7,7 +7,7 @@
 use super::XdpFeed;
 use crate::RefreshState;
 use crate::nyse::{Collector, NyseDecoder};
-use tickwire_market::{EventSink, InstrumentId, Nanos};
+use tickwire_market::{DynSink, EventSink, InstrumentId, Nanos};
 use tickwire_wire::xdp::{self, DeliveryFlag, Message};
 
 /// The packets of one instrument.
@@ -65,7 +65,7 @@ impl XdpRefresh {
 
     /// A packet of the refresh group. Mappings are taken always; books while the feed wants a snapshot, and of instruments
     /// that join.
-    pub fn on_packet<S: EventSink>(&mut self, now: Nanos, datagram: &[u8], feed: &mut XdpFeed, sink: &mut S) {
+    pub fn on_packet(&mut self, now: Nanos, datagram: &[u8], feed: &mut XdpFeed, sink: &mut dyn EventSink) {
         let Ok(packet) = xdp::parse_packet(datagram) else {
             return;
         };
@@ -180,27 +180,27 @@ impl XdpRefresh {
     }
 
     /// The refresh of an instrument begins: whether it makes one that joins right.
-    fn begin_join<S: EventSink>(
+    fn begin_join(
         &mut self,
         now: Nanos,
         id: InstrumentId,
         last: u32,
         feed: &mut XdpFeed,
-        sink: &mut S,
+        sink: &mut dyn EventSink,
     ) -> bool {
         self.drop_join(now, feed, sink);
         feed.decoder_mut().take(id, last)
     }
 
     /// What was taken of an instrument that joins is not all.
-    fn drop_join<S: EventSink>(&mut self, now: Nanos, feed: &mut XdpFeed, sink: &mut S) {
+    fn drop_join(&mut self, now: Nanos, feed: &mut XdpFeed, sink: &mut dyn EventSink) {
         let next = feed.next_seq();
         let (decoder, counters) = feed.decoder_and_counters();
-        decoder.taken(false, now, next, counters, sink);
+        decoder.taken(false, now, next, counters, &mut DynSink(sink));
     }
 
     /// A packet of an instrument is over. If it was its last one, and it came whole, it counts.
-    fn end_section<S: EventSink>(&mut self, now: Nanos, joins: bool, feed: &mut XdpFeed, sink: &mut S) {
+    fn end_section(&mut self, now: Nanos, joins: bool, feed: &mut XdpFeed, sink: &mut dyn EventSink) {
         let Some(section) = self.section.filter(|section| section.packet == section.packets) else {
             return;
         };
@@ -209,7 +209,7 @@ impl XdpRefresh {
         if joins {
             let next = feed.next_seq();
             let (decoder, counters) = feed.decoder_and_counters();
-            decoder.taken(true, now, next, counters, sink);
+            decoder.taken(true, now, next, counters, &mut DynSink(sink));
             return self.collector.joined(now);
         }
         self.last = Some(id);
