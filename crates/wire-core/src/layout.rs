@@ -135,11 +135,15 @@ pub fn visit_row<T: Field>(
     }
 }
 
+/// What is called with name and value of a row.
+#[doc(hidden)]
+pub type Show<'a> = &'a mut dyn FnMut(&'static str, FieldValue<'_>);
+
 /// Writes the rows of a table for [`fmt::Debug`].
 #[doc(hidden)]
 pub fn debug_rows(
     name: &str,
-    visit: &mut dyn FnMut(&mut dyn FnMut(&'static str, FieldValue<'_>)),
+    visit: &mut dyn FnMut(Show<'_>),
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     let mut rows = f.debug_struct(name);
